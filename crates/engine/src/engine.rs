@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine of one process: what others call. The parts are in [`crate::state`] (arrivals), `send`, `receive` and `plan`.
+//! The engine of one process: what others call. The parts are in [`crate::base::state`] (arrivals), `send`, `receive` and `plan`.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use isthmus_datatype::Representation;
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::boot::Counters;
 
-use crate::activity::Running;
-use crate::native::Underneath;
-use crate::requests::Task;
-use crate::state::{State, Work};
+use crate::base::activity::Running;
+use crate::base::requests::Task;
+use crate::base::state::{State, Work};
+use crate::vendor::native::Underneath;
 use crate::{Completion, EventKind, Observed, Operation, Request, Tuning};
 
 /// Everything an engine is made of.

@@ -21,10 +21,10 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::partitioned::{SETUP_BYTES, Setup};
 
-use crate::receive::Inbound;
-use crate::requests::{AnnouncedStage, NONE, ReceiveStage, ReceiveTask, SendStage, SendTask, Task};
-use crate::send::{Outbound, chunk};
-use crate::state::{CHUNK, Work};
+use crate::base::requests::{AnnouncedStage, NONE, ReceiveStage, ReceiveTask, SendStage, SendTask, Task};
+use crate::base::state::{CHUNK, Work};
+use crate::p2p::receive::Inbound;
+use crate::p2p::send::{Outbound, chunk};
 use crate::{Channel, Engine, EngineError, Mode, Operation, ReceiveBuffer, Request, SendBuffer};
 
 /// Bit of the contexts of partitioned messages.

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When a peer is gone, or cannot be relied on.
+
+use std::sync::Arc;
+
+use isthmus_transport::Peer;
+
+use crate::base::requests::{NONE, Task};
+use crate::base::state::{State, Work};
+use crate::{Engine, EngineError, Event, EventKind};
+
+impl Engine {
+    /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
+    pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
+        let known = self.state.peers[peer as usize];
+        if known.lost || peer == self.state.me {
+            return;
+        }
+        self.transports[known.route as usize].lose(peer, &reason);
+        self.state.lose(peer, reason);
+    }
+}
+
+impl State {
+    pub(crate) fn lost_error(&self, peer: Peer) -> EngineError {
+        let reason = self
+            .reasons
+            .get(&peer)
+            .cloned()
+            .unwrap_or_else(|| "the connection is gone".into());
+        EngineError::PeerLost { peer, reason }
+    }
+
+    /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
+    pub(crate) fn broken(&mut self, peer: Peer, what: &str) {
+        self.peers[peer as usize].broken = true;
+        self.work.push_back(Work::Lost(
+            peer,
+            format!("it broke the message protocol: {what}").into(),
+        ));
+    }
+
+    /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the source:
+    /// they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
+    fn lose(&mut self, peer: Peer, reason: Arc<str>) {
+        self.peers[peer as usize].lost = true;
+        self.peers[peer as usize].queued = false;
+        self.reasons.entry(peer).or_insert(reason);
+        self.observer.note(EventKind::PeerLost, || Event::PeerLost { peer });
+        self.outgoing.remove(&peer);
+        self.placing.remove(&peer);
+        self.calls.lose(peer);
+        self.unanswered.lose(peer);
+        let requests = &self.requests;
+        self.recalls
+            .retain(|_, index| !matches!(requests.slot(*index).task, Task::Recall(to) if to == peer));
+        self.forget_asked(peer);
+        for index in self.requests.indices() {
+            let doomed = match &self.requests.slot(index).task {
+                Task::Send(task) => task.peer == peer,
+                Task::Receive(task) => {
+                    // One that has matched a message of another sender has nothing to do with it.
+                    let open = task.peer == NONE;
+                    task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
+                }
+                Task::Plain(task) => task.peer == peer,
+                Task::Meet(meet) => meet.members.contains(peer),
+                Task::Nothing | Task::Plan(_) | Task::Native(_) | Task::User | Task::Outlet(_) | Task::Inlet(_) => {
+                    false
+                }
+                Task::Recall(to) => {
+                    if *to == peer {
+                        self.finish(index);
+                    }
+                    false
+                }
+            };
+            if doomed {
+                let error = self.lost_error(peer);
+                self.withdraw(index);
+                self.meets.retain(|&meet| meet != index);
+                self.fail(index, error);
+            }
+        }
+    }
+}

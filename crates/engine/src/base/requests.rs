@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The slab of requests.
+
+use std::time::Instant;
+
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_protocol::matching::Posted;
+use isthmus_transport::{Lease, Peer};
+use isthmus_wire::frame::Header;
+
+use crate::base::conversion::Conversion;
+use crate::groups::meet::Meet;
+use crate::p2p::calls::Called;
+use crate::partitioned::{Arrivals, Inlet, Outlet, Ready};
+use crate::plans::execution::Execution;
+use crate::vendor::native::NativeTask;
+use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
+
+/// No request, no peer.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What a request does.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Nothing any more.
+    Nothing,
+    Send(SendTask),
+    Receive(ReceiveTask),
+    /// A receive into one piece of memory to which nothing has happened yet: the next message usually ends it, and whoever else wants it makes an
+    /// ordinary one of it ([`Requests::receive`]).
+    Plain(PlainTask),
+    Plan(Box<Execution>),
+    /// A step that all members of a group take together.
+    Meet(Box<Meet>),
+    /// A request of a machine's own MPI.
+    Native(Box<NativeTask>),
+    /// Somebody else completes it.
+    User,
+    /// A send that had completed; the peer was asked to throw the message away.
+    Recall(Peer),
+    /// Where a partitioned send goes, between MPI_Psend_init and MPI_Request_free.
+    Outlet(Box<Outlet>),
+    /// Where a partitioned receive comes from, between MPI_Precv_init and MPI_Request_free.
+    Inlet(Box<Inlet>),
+}
+
+impl Task {
+    /// Takes back what was lent: whatever is done with the memory now, no transport reaches it any more.
+    #[inline]
+    pub(crate) fn take_back(&mut self) {
+        match self {
+            Self::Send(task) => task.lease = None,
+            Self::Receive(task) => task.lease = None,
+            _ => {}
+        }
+    }
+
+    /// Whether progress may complete it: it moves data, or waits for an answer.
+    #[inline]
+    pub(crate) fn moves(&self) -> bool {
+        match self {
+            Self::Send(_)
+            | Self::Receive(_)
+            | Self::Plain(_)
+            | Self::Plan(_)
+            | Self::Meet(_)
+            | Self::Native(_)
+            | Self::Recall(_) => true,
+            Self::Nothing | Self::User | Self::Outlet(_) | Self::Inlet(_) => false,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct SendTask {
+    /// The memory that its transport reads by itself. First, so that it is out of reach before anything below is given back.
+    pub(crate) lease: Option<Lease<ReadMemory>>,
+    pub(crate) peer: Peer,
+    /// Of the first frame; its kind is decided when it leaves.
+    pub(crate) header: Header,
+    pub(crate) synchronous: bool,
+    /// The request has been complete from the beginning.
+    pub(crate) buffered: bool,
+    /// The peer was asked to throw the message away.
+    pub(crate) recalled: bool,
+    /// A thread waits until the message has left, so it can take part in moving it.
+    pub(crate) waits: bool,
+    /// What of a partitioned message may leave.
+    pub(crate) parts: Option<Box<Ready>>,
+    pub(crate) stage: SendStage,
+    /// The peer was told where the message lies, and may be copying it.
+    pub(crate) offered: bool,
+    pub(crate) buffer: SendBuffer,
+    /// How far an announced message is.
+    pub(crate) announced: AnnouncedStage,
+    /// The receiver's request, once it asked for data.
+    pub(crate) receiver: u64,
+    /// Bytes that the receiver wants.
+    pub(crate) wanted: u64,
+    /// Its transport expects them in bulk, and nothing else.
+    pub(crate) bulk: bool,
+    /// For these: data that do not lie in one piece.
+    pub(crate) packed: Option<OwnMemory>,
+    /// Bytes sent as data frames.
+    pub(crate) sent: u64,
+}
+
+/// A message and its announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnnouncedStage {
+    /// It was not announced.
+    Never,
+    Announced,
+    /// The receiver has called it in before it matched.
+    Called,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendStage {
+    /// The first frame has not left.
+    Queued,
+    /// The receiver's answer (`Ack`, `Cts` or `Pulled`) is awaited.
+    Waiting,
+    /// Data frames are leaving.
+    Streaming,
+    /// The transport sends the data by itself.
+    Bulk,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReceiveTask {
+    /// The memory that its transport writes by itself. First, so that it is out of reach before anything below is given back.
+    pub(crate) lease: Option<Lease<WriteMemory>>,
+    pub(crate) buffer: ReceiveBuffer,
+    pub(crate) stage: ReceiveStage,
+    /// What of a partitioned message has arrived.
+    pub(crate) parts: Option<Box<Arrivals>>,
+    /// The sender: known if asked for by rank, or once matched; else [`NONE`].
+    pub(crate) peer: Peer,
+    /// Who could send: only for receives from any source.
+    pub(crate) members: Option<Members>,
+    /// Bytes that will be delivered.
+    pub(crate) wanted: u64,
+    pub(crate) got: u64,
+    /// When its data were asked for, if that is of interest.
+    pub(crate) since: Option<Instant>,
+    /// What is done with the message once it is here, if its sender represents data differently.
+    pub(crate) conversion: Option<Box<Conversion>>,
+}
+
+/// What a receive needs until its message comes.
+#[derive(Clone, Debug)]
+pub(crate) struct PlainTask {
+    pub(crate) memory: WriteMemory,
+    pub(crate) room: u64,
+    pub(crate) peer: Peer,
+    pub(crate) posted: Posted,
+}
+
+#[derive(Debug)]
+pub(crate) enum ReceiveStage {
+    /// Partitioned: the sender's name for the messages is not known yet.
+    Unposted,
+    Posted(Posted),
+    /// Matched a request to send of this token, with this handle.
+    Answering {
+        token: u64,
+        handle: Box<[u8]>,
+    },
+    /// Matched an announced message that was called in before; its data are on their way to the memory of the engine.
+    Called(Box<Called>),
+    /// Data frames arrive.
+    Streaming,
+    /// The transport takes the data to their place by itself: data frames have no business here.
+    Expected,
+    /// An eager message is being read into the buffer.
+    Placing,
+}
+
+#[derive(Debug)]
+pub(crate) struct Slot {
+    generation: u32,
+    pub(crate) done: bool,
+    /// Nobody will ask: freed on completion.
+    pub(crate) detached: bool,
+    /// The plan it is a step of, or [`NONE`].
+    pub(crate) owner: u32,
+    pub(crate) step: u32,
+    /// Whom an eager message went to, or [`NONE`].
+    pub(crate) sent_to: Peer,
+    /// Context of that message.
+    pub(crate) sent_in: u32,
+    pub(crate) completion: Completion,
+    pub(crate) task: Task,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Sends that are not complete.
+    pub(crate) sends: usize,
+}
+
+impl Requests {
+    #[inline]
+    pub(crate) fn insert(&mut self, task: Task) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize].task = task;
+            return index;
+        }
+        let completion = Completion::default();
+        self.slots.push(Slot {
+            generation: 1,
+            done: false,
+            detached: false,
+            owner: NONE,
+            step: 0,
+            sent_to: NONE,
+            sent_in: 0,
+            completion,
+            task,
+        });
+        (self.slots.len() - 1) as u32
+    }
+
+    /// A request without a task.
+    #[inline]
+    pub(crate) fn vacant(&mut self) -> u32 {
+        match self.free.pop() {
+            Some(index) => index,
+            None => self.insert(Task::Nothing),
+        }
+    }
+
+    /// An eager message has left whole.
+    #[inline]
+    pub(crate) fn left(&mut self, index: u32, to: Peer, context: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.sent_to = to;
+        slot.sent_in = context;
+    }
+
+    /// A request without a task becomes a send.
+    pub(crate) fn set_send(&mut self, index: u32, task: SendTask) {
+        self.sends += 1;
+        self.slots[index as usize].task = Task::Send(task);
+    }
+
+    #[inline]
+    pub(crate) fn name(&self, index: u32) -> Request {
+        Request::new(index, self.slots[index as usize].generation)
+    }
+
+    #[inline]
+    pub(crate) fn token(&self, index: u32) -> u64 {
+        self.name(index).to_raw()
+    }
+
+    /// The index if the name is not stale.
+    #[inline]
+    pub(crate) fn index(&self, request: Request) -> Option<u32> {
+        let slot = self.slots.get(request.index() as usize)?;
+        (slot.generation == request.generation()).then_some(request.index())
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, index: u32) -> &Slot {
+        &self.slots[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn slot_mut(&mut self, index: u32) -> &mut Slot {
+        &mut self.slots[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn send(&mut self, index: u32) -> Option<&mut SendTask> {
+        match &mut self.slots.get_mut(index as usize)?.task {
+            Task::Send(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// Whether this receive is for messages that this peer sends in the name of this rank.
+    #[inline]
+    pub(crate) fn is_for(&self, index: u32, peer: Peer, source: u32) -> bool {
+        match &self.slots[index as usize].task {
+            Task::Plain(task) => task.peer == peer,
+            Task::Receive(task) => match &task.members {
+                Some(members) => members.names(source, peer),
+                None => task.peer == peer,
+            },
+            _ => false,
+        }
+    }
+
+    /// A plain receive is an ordinary one from then on.
+    #[inline]
+    pub(crate) fn receive(&mut self, index: u32) -> Option<&mut ReceiveTask> {
+        let task = &mut self.slots.get_mut(index as usize)?.task;
+        if let Task::Plain(plain) = task {
+            *task = Task::Receive(plain.clone().into());
+        }
+        match task {
+            Task::Receive(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// There are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.len() == self.free.len()
+    }
+
+    /// Whether any request needs messages that the engine itself sends or receives. `others`: requests that certainly do not. Looks through
+    /// all if there are more.
+    #[inline]
+    pub(crate) fn any_of_ours(&self, others: usize) -> bool {
+        self.slots.len() - self.free.len() > others && self.is_any_of_ours()
+    }
+
+    fn is_any_of_ours(&self) -> bool {
+        let ours = |slot: &Slot| slot.task.moves() && !matches!(slot.task, Task::Native(_));
+        self.slots.iter().any(ours)
+    }
+
+    pub(crate) fn indices(&self) -> impl Iterator<Item = u32> + use<> {
+        0..self.slots.len() as u32
+    }
+
+    /// Frees the slot and gives its completion.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: u32) -> Completion {
+        let completion = std::mem::take(&mut self.slots[index as usize].completion);
+        self.slots[index as usize].task = Task::Nothing;
+        self.discard(index);
+        completion
+    }
+
+    /// Frees the slot of a request that has completed without an error and without a task.
+    #[inline]
+    pub(crate) fn discard(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        debug_assert!(matches!(slot.task, Task::Nothing) && slot.completion.error.is_none());
+        slot.generation = slot.generation.wrapping_add(2);
+        slot.done = false;
+        slot.detached = false;
+        slot.owner = NONE;
+        slot.sent_to = NONE;
+        slot.completion.source = 0;
+        slot.completion.tag = 0;
+        slot.completion.bytes = 0;
+        self.free.push(index);
+    }
+}

@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything of the engine but the transports, and what arriving frames do to it.
+//!
+//! A transport is borrowed while it reports arrivals, so nothing is sent from here: what has to be sent is put on a list of
+//! [`Work`], which the engine does right afterwards.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use isthmus_datatype::Representation;
+use isthmus_protocol::calling::Calls;
+use isthmus_protocol::credit::Account;
+use isthmus_protocol::matching::{Envelope, Matcher, Refused};
+use isthmus_protocol::ways::Ways;
+use isthmus_transport::meeting::Place;
+use isthmus_transport::{Peer, Placement, Sink};
+use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
+use rustc_hash::FxHashMap;
+
+use crate::base::counters::Table;
+use crate::base::message::{Content, Message};
+use crate::base::request::Tokens;
+use crate::base::requests::{AnnouncedStage, NONE, ReceiveStage, Requests, SendStage, SendTask, Task};
+use crate::groups::disagreement::Turn;
+use crate::groups::meeting::Begun;
+use crate::p2p::calls::is_synchronous;
+use crate::p2p::direct::Expected;
+use crate::p2p::unanswered::{Asked, Unanswered};
+use crate::plans::execution::Execution;
+use crate::plans::scratch::Spare;
+use crate::tools::observe::Observer;
+use crate::tools::trace::Tracer;
+use crate::{EngineError, Operation, Request, Tuning};
+
+/// Bytes moved at a time where data cannot go straight from memory to memory.
+pub(crate) const CHUNK: usize = 256 << 10;
+
+/// What is known of a peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerState {
+    pub(crate) route: u8,
+    pub(crate) level: u8,
+    /// Something waits to be sent to it.
+    pub(crate) queued: bool,
+    pub(crate) lost: bool,
+    /// It broke the protocol, and is about to be lost: nothing that it sends counts.
+    pub(crate) broken: bool,
+    /// Messages shorter than this may be sent without being asked for; 0 for this process itself, which has no transport.
+    pub(crate) unasked: u64,
+    /// Messages that it may be copying out of the memory of this process.
+    pub(crate) offered: u32,
+    pub(crate) account: Account,
+}
+
+/// What waits to be sent to a peer.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    pub(crate) controls: VecDeque<Header>,
+    /// Sends whose first frame has not left, in order.
+    pub(crate) messages: VecDeque<u32>,
+    /// Sends whose data frames are leaving, in turn.
+    pub(crate) streams: VecDeque<u32>,
+    /// Messages that may have been thrown away in vain and be put back: none may overtake them.
+    pub(crate) held: u32,
+}
+
+impl Outgoing {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.controls.is_empty() && self.messages.is_empty() && self.streams.is_empty() && self.held == 0
+    }
+}
+
+/// What has to be done as soon as the transports are free.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Control(Peer, Header),
+    /// The receive has matched a request to send.
+    Answer(u32),
+    /// The receiver of this send wants its data.
+    Data(u32),
+    /// The peer may take frames again.
+    Flush(Peer),
+    /// This send ends for the program, though not for its receiver.
+    LetGo(Request),
+    /// The sender of this message wants it back.
+    SetAside(Peer, u64),
+    /// This operation in messages waits in vain: the members of the place do not agree.
+    InVain(Request, Place, Box<EngineError>),
+    /// A step of a plan has completed: request of the plan with its generation, step, bytes if it was a receive.
+    Step(Request, u32, u64),
+    /// The peer has gone.
+    Lost(Peer, Arc<str>),
+}
+
+pub(crate) struct State {
+    pub(crate) me: Peer,
+    pub(crate) peers: Vec<PeerState>,
+    /// How peers represent data; empty if all do as this process.
+    pub(crate) representations: Vec<Representation>,
+    pub(crate) reasons: FxHashMap<Peer, Arc<str>>,
+    pub(crate) requests: Requests,
+    pub(crate) matcher: Matcher<u32, Message>,
+    pub(crate) direct: Expected,
+    /// Messages that were announced and have not been received.
+    pub(crate) calls: Calls,
+    /// Of messages without requests.
+    pub(crate) sent: Tokens,
+    /// Those that are asked back, and the requests that wait for the answers.
+    pub(crate) recalls: FxHashMap<u64, u32>,
+    pub(crate) unanswered: Unanswered,
+    pub(crate) asked: Asked,
+    /// Taken off the queue by improbe.
+    pub(crate) taken: Vec<Option<(Envelope, Message)>>,
+    pub(crate) outgoing: FxHashMap<Peer, Outgoing>,
+    /// Eager messages that are being read straight into a receive's memory.
+    pub(crate) placing: FxHashMap<Peer, u32>,
+    pub(crate) work: VecDeque<Work>,
+    pub(crate) table: Table,
+    pub(crate) chunk: Vec<u8>,
+    /// Executions for the next operations.
+    #[expect(clippy::vec_box, reason = "they move between here and a request, and are large")]
+    pub(crate) pool: Vec<Box<Execution>>,
+    /// Steps that are being taken together with others, by request, in the order in which they began.
+    pub(crate) meets: Vec<u32>,
+    /// Operations in messages whose members share memory.
+    pub(crate) turns: Vec<Turn>,
+    /// How often progress was made while there were any.
+    pub(crate) looks: u32,
+    /// Per frame of shared memory.
+    pub(crate) begun: Vec<Begun>,
+    /// Counts what others may wait for: completions and unexpected messages.
+    pub(crate) events: u64,
+    /// A thread that is not the user's is making progress.
+    pub(crate) foreign: bool,
+    /// Completed steps of plans that only a thread of the user may go on with.
+    pub(crate) postponed: Vec<(Request, u32)>,
+    pub(crate) observer: Observer,
+    /// `None`: nobody traces.
+    pub(crate) tracer: Option<Box<Tracer>>,
+    pub(crate) tuning: Arc<Tuning>,
+    /// Which way long messages of a peer take that could take either.
+    pub(crate) ways: FxHashMap<Peer, Box<Ways>>,
+    /// Most messages that have waited at once.
+    pub(crate) unexpected_peak: usize,
+    /// Of the plan that was started last.
+    pub(crate) operation: Operation,
+    /// Pairs of processes that use a link of the wide area at the same time.
+    pub(crate) sharers: u32,
+    /// Of plans that have ended.
+    pub(crate) spare: Spare,
+}
+
+impl State {
+    pub(crate) fn new(
+        me: Peer,
+        routes: &[u8],
+        levels: &[u8],
+        unasked: impl Fn(Peer) -> u64,
+        representations: Vec<Representation>,
+    ) -> Self {
+        let level = |i: usize| levels.get(i).copied().unwrap_or(0);
+        let peer = |(i, &route): (usize, &u8)| PeerState {
+            route,
+            level: level(i),
+            queued: false,
+            lost: false,
+            broken: false,
+            unasked: unasked(i as Peer),
+            offered: 0,
+            account: Account::default(),
+        };
+        Self {
+            me,
+            peers: routes.iter().enumerate().map(peer).collect(),
+            representations,
+            reasons: FxHashMap::default(),
+            requests: Requests::default(),
+            meets: Vec::new(),
+            turns: Vec::new(),
+            looks: 0,
+            begun: Vec::new(),
+            matcher: Matcher::new(),
+            direct: Expected::default(),
+            calls: Calls::default(),
+            sent: Tokens::default(),
+            recalls: FxHashMap::default(),
+            unanswered: Unanswered::default(),
+            asked: Asked::default(),
+            taken: Vec::new(),
+            outgoing: FxHashMap::default(),
+            placing: FxHashMap::default(),
+            work: VecDeque::new(),
+            table: Table::new(),
+            chunk: Vec::new(),
+            pool: Vec::new(),
+            events: 0,
+            foreign: false,
+            postponed: Vec::new(),
+            observer: Observer::default(),
+            tracer: None,
+            tuning: Arc::default(),
+            ways: FxHashMap::default(),
+            unexpected_peak: 0,
+            operation: Operation::POINT_TO_POINT,
+            sharers: 1,
+            spare: Spare::default(),
+        }
+    }
+
+    /// The request is complete: tells its plan, or keeps the completion, or forgets it.
+    #[inline]
+    pub(crate) fn finish(&mut self, index: u32) {
+        self.events += 1;
+        self.requests.slot_mut(index).task.take_back();
+        if !self.representations.is_empty() {
+            self.convert(index);
+        }
+        let token = self.requests.token(index);
+        let slot = self.requests.slot_mut(index);
+        if let Task::Send(task) = &slot.task {
+            if task.offered {
+                self.peers[task.peer as usize].offered -= 1;
+            }
+            if task.recalled {
+                self.unanswered.asked(token, task.peer);
+            }
+            slot.task = Task::Nothing;
+            self.requests.sends -= 1;
+        }
+        let slot = self.requests.slot_mut(index);
+        slot.task = Task::Nothing;
+        slot.done = true;
+        let (owner, step, detached) = (slot.owner, slot.step, slot.detached);
+        if owner != NONE {
+            let plan = self.requests.name(owner);
+            self.fail_owner(index, owner);
+            let bytes = self.requests.remove(index).bytes;
+            self.work.push_back(Work::Step(plan, step, bytes));
+        } else if detached {
+            self.requests.remove(index);
+        }
+    }
+
+    /// An error of a step is an error of its plan; the first one counts.
+    fn fail_owner(&mut self, index: u32, owner: u32) {
+        if let Some(error) = self.requests.slot_mut(index).completion.error.take() {
+            self.requests.slot_mut(owner).completion.error.get_or_insert(error);
+        }
+    }
+
+    pub(crate) fn fail(&mut self, index: u32, error: EngineError) {
+        self.requests.slot_mut(index).completion.error = Some(error);
+        self.finish(index);
+    }
+
+    /// Notes in the completion what the receive has matched; returns the bytes that will be delivered.
+    #[inline]
+    pub(crate) fn matched(&mut self, index: u32, envelope: &Envelope, message: u64) -> u64 {
+        self.requests.receive(index);
+        let slot = self.requests.slot_mut(index);
+        let Task::Receive(task) = &mut slot.task else { return 0 };
+        let room = task.buffer.length();
+        let wanted = message.min(room);
+        task.wanted = wanted;
+        slot.completion.source = envelope.source;
+        slot.completion.tag = task.parts.as_ref().map_or(envelope.tag, |parts| parts.tag);
+        slot.completion.bytes = wanted;
+        if message > room {
+            let (source, tag) = (envelope.source, envelope.tag);
+            slot.completion.error = Some(EngineError::Truncate {
+                source,
+                tag,
+                message,
+                buffer: room,
+            });
+        }
+        wanted
+    }
+
+    /// Gives a whole message to the receive that it matched.
+    #[inline]
+    pub(crate) fn fill(&mut self, index: u32, envelope: &Envelope, origin: (Peer, bool), data: &[u8]) {
+        self.prepare(index, envelope, origin, data.len() as u64);
+        let wanted = self.matched(index, envelope, data.len() as u64) as usize;
+        if let Some(task) = self.requests.receive(index) {
+            task.buffer.write(0, &data[..wanted]);
+        }
+        self.finish(index);
+    }
+
+    /// A message has matched: gives credit back and tells a synchronous sender.
+    #[inline]
+    pub(crate) fn settle(&mut self, peer: Peer, kept: u64, acknowledge: u64) {
+        if peer == self.me {
+            return;
+        }
+        if let Some(cost) = self.peers[peer as usize].account.matched(kept) {
+            self.work
+                .push_back(Work::Control(peer, Header::control(Kind::Credit, 0, 0, cost)));
+        }
+        self.acknowledge(peer, acknowledge);
+    }
+
+    /// Tells the sender of a synchronous message, by the name of its request, that it has matched; 0: it does not want to know.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, peer: Peer, acknowledge: u64) {
+        if acknowledge != 0 {
+            self.work
+                .push_back(Work::Control(peer, Header::control(Kind::Ack, acknowledge, 0, 0)));
+        }
+    }
+
+    /// The receive has matched a message that waits at its sender.
+    pub(crate) fn answer(
+        &mut self,
+        index: u32,
+        peer: Peer,
+        envelope: &Envelope,
+        (message, common): (u64, bool),
+        token: u64,
+        handle: Box<[u8]>,
+    ) {
+        self.prepare(index, envelope, (peer, common), message);
+        self.matched(index, envelope, message);
+        if let Some(task) = self.requests.receive(index) {
+            task.peer = peer;
+            task.stage = ReceiveStage::Answering { token, handle };
+        }
+        self.work.push_back(Work::Answer(index));
+    }
+
+    /// The receive that a message of this peer matches.
+    #[inline]
+    pub(crate) fn arrive(&mut self, peer: Peer, envelope: &Envelope) -> Result<Option<u32>, Refused> {
+        let requests = &self.requests;
+        self.matcher
+            .arrive_if(envelope, |&index| requests.is_for(index, peer, envelope.source))
+    }
+
+    /// The peer has sent a message in the name of another one.
+    #[cold]
+    pub(crate) fn lied(&mut self, peer: Peer, envelope: &Envelope) {
+        let what = format!(
+            "it sent a message in the name of rank {} of its communicator, which it is not",
+            envelope.source
+        );
+        self.broken(peer, &what);
+    }
+
+    fn eager(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        let envelope = envelope(header);
+        let Ok(receive) = self.arrive(peer, &envelope) else {
+            return self.lied(peer, &envelope);
+        };
+        match receive {
+            Some(index) => {
+                self.settle(peer, header.length, acknowledgement(header));
+                if self.fill_plainly(index, &envelope, payload) {
+                    return;
+                }
+                self.fill(index, &envelope, (peer, header.common), payload);
+            }
+            None if self.fill_directly(peer, &envelope, payload) => {
+                self.settle(peer, header.length, acknowledgement(header))
+            }
+            None => self.keep(peer, header, Content::keep(payload)),
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn keep(&mut self, peer: Peer, header: &Header, content: Content) {
+        self.events += 1;
+        let message = Message {
+            peer,
+            bytes: header.length,
+            token: header.token,
+            common: header.common,
+            synchronous: is_synchronous(header),
+            content,
+        };
+        if !self.peers[peer as usize].account.hold(message.kept()) {
+            return self.broken(peer, "it sent more unexpected messages than it had credit for");
+        }
+        let envelope = envelope(header);
+        self.unexpected(peer, &envelope, header.length);
+        self.matcher.keep(envelope, message);
+    }
+
+    fn offered(&mut self, peer: Peer, header: &Header, handle: &[u8]) {
+        let envelope = envelope(header);
+        let Ok(receive) = self.arrive(peer, &envelope) else {
+            return self.lied(peer, &envelope);
+        };
+        match receive {
+            Some(index) => {
+                self.settle(peer, 0, 0);
+                let message = (header.length, header.common);
+                self.answer(index, peer, &envelope, message, header.token, handle.into());
+            }
+            None => self.keep(peer, header, Content::Offered(handle.into())),
+        }
+    }
+
+    /// Our send that a control frame of the peer names. One that was abandoned in the meantime is none; that is no mistake of the peer.
+    fn waiting_send(&mut self, peer: Peer, header: &Header) -> Option<u32> {
+        if self.unanswered.expects(peer, header.kind, header.token) {
+            return None;
+        }
+        let index = self.requests.index(Request::from_raw(header.token));
+        let waits = |task: &mut SendTask| task.peer == peer && task.stage == SendStage::Waiting;
+        let right = index.filter(|&index| self.requests.send(index).is_some_and(waits));
+        if right.is_none() {
+            self.broken(peer, "an answer to a message that did not wait for one");
+        }
+        right
+    }
+
+    fn cleared(&mut self, peer: Peer, header: &Header) {
+        let Some(index) = self.waiting_send(peer, header) else {
+            return;
+        };
+        let Some(task) = self.requests.send(index) else { return };
+        if header.length > task.header.length {
+            return self.broken(peer, "clear to send for more than was offered");
+        }
+        let early = header.flags & ROOM != 0;
+        let right = match task.announced {
+            AnnouncedStage::Never => !early,
+            AnnouncedStage::Announced => !early || header.length == task.header.length && header.length > 0,
+            AnnouncedStage::Called => false,
+        };
+        if !right {
+            return self.broken(
+                peer,
+                "clear to send for a message that was not announced, or was called in before",
+            );
+        }
+        if early {
+            task.announced = AnnouncedStage::Called;
+        }
+        task.receiver = header.auxiliary();
+        task.wanted = header.length;
+        task.bulk = header.flags & BULK != 0;
+        if header.length == 0 && task.parts.is_none() {
+            self.finish(index)
+        } else {
+            self.work.push_back(Work::Data(index))
+        }
+    }
+
+    fn acknowledged(&mut self, peer: Peer, header: &Header) {
+        if let Some(index) = self.waiting_send(peer, header) {
+            self.finish(index);
+        }
+    }
+}
+
+/// The sender's request to be named in an acknowledgement; 0: none is wanted.
+#[inline]
+fn acknowledgement(header: &Header) -> u64 {
+    if header.kind == Kind::EagerSync {
+        header.token
+    } else {
+        0
+    }
+}
+
+#[inline]
+fn envelope(header: &Header) -> Envelope {
+    Envelope {
+        context: header.context,
+        source: header.source,
+        tag: header.tag,
+    }
+}
+
+impl Sink for State {
+    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        if self.peers[peer as usize].broken {
+            return;
+        }
+        self.trace_arrived(peer, header);
+        match header.kind {
+            Kind::Eager | Kind::EagerSync => self.eager(peer, header, payload),
+            Kind::Rts => self.offered(peer, header, payload),
+            Kind::Announce => self.announced(peer, header),
+            Kind::Cts => self.cleared(peer, header),
+            Kind::Data if Calls::names(header.token) => self.called_data(peer, header, payload),
+            Kind::Data => self.data(peer, header, payload),
+            Kind::Ack | Kind::Pulled => self.acknowledged(peer, header),
+            Kind::Cancel => self.asked_back(peer, header),
+            Kind::CancelReply => self.recalled(peer, header),
+            Kind::Assist => self.broken(peer, "a request to copy a message that this connection cannot copy"),
+            Kind::Padding => self.broken(peer, "padding on a connection that has none"),
+            Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
+            Kind::Credit => {
+                if !self.peers[peer as usize].account.credited(header.length) {
+                    return self.broken(peer, "it gave more credit back than it had been lent");
+                }
+                if self.peers[peer as usize].queued {
+                    self.work.push_back(Work::Flush(peer));
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, peer: Peer, header: &Header) -> Placement {
+        if self.peers[peer as usize].broken {
+            return Placement::Collect;
+        }
+        match header.kind {
+            Kind::Eager | Kind::EagerSync => self.place_eager(peer, header),
+            Kind::Data => {
+                let Some(index) = self.streaming(peer, header) else {
+                    return Placement::Collect;
+                };
+                let memory = self.requests.receive(index).and_then(|task| task.buffer.memory());
+                let at = header.auxiliary() as isize;
+                memory.map_or(Placement::Collect, |memory| self.lend(index, memory.shifted(at)))
+            }
+            _ => Placement::Collect,
+        }
+    }
+
+    fn placed(&mut self, peer: Peer, header: &Header) {
+        if self.peers[peer as usize].broken {
+            return;
+        }
+        if header.kind == Kind::Data {
+            match self.streaming(peer, header) {
+                Some(index) => self.arrived(index, header.auxiliary(), header.length),
+                None => self.broken(peer, "data that nobody asked for"),
+            }
+        } else if let Some(index) = self.placing.remove(&peer) {
+            self.trace_arrived(peer, header);
+            self.settle(peer, header.length, acknowledgement(header));
+            self.finish(index);
+        }
+    }
+
+    fn received(&mut self, peer: Peer, token: u64) {
+        let Some(index) = self.requests.index(Request::from_raw(token)) else {
+            return;
+        };
+        if self.requests.receive(index).is_some_and(|task| task.peer == peer) {
+            self.finish(index);
+        }
+    }
+
+    fn sent(&mut self, peer: Peer, token: u64) {
+        let Some(index) = self.requests.index(Request::from_raw(token)) else {
+            return;
+        };
+        if self
+            .requests
+            .send(index)
+            .is_some_and(|task| task.peer == peer && task.stage == SendStage::Bulk)
+        {
+            self.finish(index);
+        }
+    }
+
+    fn writable(&mut self, peer: Peer) {
+        if self.peers[peer as usize].queued {
+            self.work.push_back(Work::Flush(peer));
+        }
+    }
+
+    fn lost(&mut self, peer: Peer, reason: &str) {
+        self.work.push_back(Work::Lost(peer, reason.into()));
+    }
+}
+
+impl State {
+    /// A receive leaves the queue of posted ones, if it is there.
+    pub(crate) fn withdraw(&mut self, index: u32) -> bool {
+        let Some(task) = self.requests.receive(index) else {
+            return false;
+        };
+        let ReceiveStage::Posted(posted) = task.stage else {
+            return false;
+        };
+        self.matcher.cancel(posted).is_some()
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the blocks of a step together are cut into pieces, and in which rounds they go.
+
+use isthmus_schedule::{ALONE, Operation as What};
+use isthmus_transport::meeting::{Lane, Meeting};
+
+use crate::groups::pulling::{self, Pulling};
+
+/// Longest piece of a broadcast: its receivers begin while the root goes on.
+const BROADCAST: u64 = 128 << 10;
+
+/// How blocks are cut, and in which rounds they go; the same for all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) lane: Lane,
+    /// Bytes of a piece.
+    pub(crate) piece: u64,
+    pub(crate) pieces: u64,
+    /// Long reduction: two rounds for each piece.
+    pub(crate) twice: bool,
+    /// Members copy the blocks from each other, and need the rounds only if they cannot.
+    pub(crate) pulls: bool,
+}
+
+impl Cut {
+    /// `all`: the members of the place are those of the group.
+    #[inline]
+    pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64, all: bool) -> Self {
+        let room = |lane| {
+            let cell = meeting.cell_bytes(members, lane) as u64;
+            match what {
+                // Only long cells leave the memory between them free.
+                What::Bcast if lane == Lane::Long => (meeting.round_bytes(members, lane) as u64).min(BROADCAST),
+                What::Alltoall => cell / u64::from(members),
+                _ => cell,
+            }
+        };
+        let twice = matches!(what, What::Allreduce | What::Reduce) && block > ALONE;
+        let may = |&lane: &Lane| block <= room(lane) && (lane != Lane::Word || what == What::Bcast);
+        if let Some(lane) = [Lane::Word, Lane::Short, Lane::Middle].into_iter().find(may) {
+            return Self {
+                lane,
+                piece: block.max(1),
+                pieces: 1,
+                twice,
+                pulls: false,
+            };
+        }
+        // Whole elements, or whole cache lines.
+        let room = room(Lane::Long);
+        let grain = if unit > 1 || room < 64 { unit } else { 64 };
+        let piece = (room / grain * grain).max(1);
+        Self {
+            lane: Lane::Long,
+            piece,
+            pieces: block.div_ceil(piece),
+            twice,
+            pulls: all && pulling::may_copy(what, block),
+        }
+    }
+
+    /// Rounds in each lane.
+    pub(crate) fn rounds(&self) -> [u64; Lane::COUNT] {
+        let mut rounds = [0; Lane::COUNT];
+        if self.pulls {
+            rounds[Lane::Short as usize] = Pulling::ROUNDS;
+        }
+        rounds[self.lane as usize] += self.pieces * if self.twice { 2 } else { 1 };
+        rounds
+    }
+}

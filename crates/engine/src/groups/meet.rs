@@ -1,0 +1,600 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Steps that all members of a group take together, in memory that they share: see [`Together`].
+//!
+//! Long blocks go in pieces, each in a round of its own, or in two for long reductions: in the first everybody gives its contribution, in the
+//! second the part of the result that it has computed. A member gives as many pieces ahead as there are free rounds.
+//!
+//! ```text
+//!  given    pieces that this member has given            waits for the round to be free
+//!  middle   pieces of which it has computed its part     waits for all contributions (long reductions)
+//!  taken    pieces that it has taken                     waits for all
+//! ```
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_protocol::ways::Turn;
+use isthmus_schedule::Operation as What;
+use isthmus_schedule::step::Together;
+use isthmus_transport::SendError;
+use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
+use isthmus_transport::native::{Element, Operator};
+
+use crate::groups::cut::Cut;
+use crate::groups::known::Lesson;
+use crate::groups::pulling::{Phase, Pulling};
+use crate::plans::binding::{BoundBuffer, Reducer};
+use crate::{EngineError, Members, NodeMembers};
+
+/// Looks in vain after which a member that never sleeps asks whether all agree.
+pub(crate) const LOOKS: u32 = 4096;
+
+/// Shortest results, bytes, that are worth writing past the caches: a core's own has less, and all have results.
+const PAST_CACHES: u64 = 1 << 20;
+
+/// What a step is said to have taken if somebody could not copy: longer than any other way.
+const FAILED: Duration = Duration::from_secs(1);
+
+/// A buffer from some byte on.
+pub(crate) type Side = (BoundBuffer, u64);
+
+/// How a step begins here.
+pub(crate) struct Begin {
+    /// Its first piece has been given.
+    pub(crate) given: bool,
+    /// What this member wants, if it decides how the step goes.
+    pub(crate) turn: Option<Turn>,
+}
+
+/// What a member does in a step together.
+pub(crate) struct Meet {
+    pub(crate) what: What,
+    pub(crate) root: u32,
+    place: Place,
+    /// The whole group: whoever is lost of it, the step waits in vain.
+    pub(crate) members: Members,
+    /// Those of the place, if they are only some of the group.
+    pub(crate) node: Option<Arc<NodeMembers>>,
+    pub(crate) give: Option<Side>,
+    pub(crate) take: Option<Side>,
+    pub(crate) block: u64,
+    /// Bytes of an element, and the reduction.
+    pub(crate) unit: u64,
+    reducer: Option<Reducer>,
+    pub(crate) cut: Cut,
+    pub(crate) phase: Phase,
+    /// At the member that decides how results are stored: past the caches.
+    pub(crate) past: bool,
+    /// Since when it lasts, and what for that is to be found out.
+    timed: Option<(Instant, Lesson)>,
+    /// Somebody could not copy.
+    pub(crate) failed: bool,
+    /// Number of the step at its place, and of the first round in each lane.
+    pub(crate) step: u64,
+    first: [u64; Lane::COUNT],
+    /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
+    vain: u32,
+    disagrees: bool,
+    given: u64,
+    middle: u64,
+    taken: u64,
+    /// Of the rounds that are waited for in the middle and at the end: number, and members known to have arrived.
+    seen: [(u64, u32); 2],
+    /// A member gave another length than this one expects.
+    pub(crate) mistake: Option<EngineError>,
+}
+
+impl std::fmt::Debug for Meet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { what, given, taken, .. } = self;
+        write!(f, "{} with {given} pieces given and {taken} taken", what.name())
+    }
+}
+
+/// The buffers of a step, as far as this member has them.
+pub(crate) struct Sides {
+    pub(crate) give: Option<Side>,
+    pub(crate) take: Option<Side>,
+    /// Bytes of an element.
+    pub(crate) unit: u64,
+    pub(crate) reducer: Option<Reducer>,
+    /// What it computes, if a machine's own MPI can.
+    pub(crate) computes: Option<(Element, Operator)>,
+}
+
+impl Meet {
+    pub(crate) fn new(
+        step: &Together,
+        place: Place,
+        members: Members,
+        sides: Sides,
+        cut: Cut,
+        first: (u64, [u64; Lane::COUNT]),
+        turn: Option<Turn>,
+    ) -> Self {
+        let block = step.block * sides.unit;
+        Self::under_way(
+            (step.what, step.root, block),
+            place,
+            members,
+            sides,
+            cut,
+            first,
+            Begin { given: false, turn },
+        )
+    }
+
+    /// A step that has begun. Operation, root, bytes of a block; number of the step and of its first rounds.
+    pub(crate) fn under_way(
+        (what, root, block): (What, u32, u64),
+        place: Place,
+        members: Members,
+        sides: Sides,
+        cut: Cut,
+        (number, first): (u64, [u64; Lane::COUNT]),
+        Begin { given, turn }: Begin,
+    ) -> Self {
+        let Sides {
+            give,
+            take,
+            unit,
+            reducer,
+            ..
+        } = sides;
+        let phase = match cut.pulls {
+            true => Phase::Deciding(Pulling::new(what, &place, root, first[Lane::Short as usize], turn)),
+            false => Phase::Cells,
+        };
+        Self {
+            what,
+            root,
+            place,
+            members,
+            node: None,
+            give,
+            take,
+            block,
+            unit,
+            reducer,
+            cut,
+            phase,
+            past: false,
+            timed: None,
+            failed: false,
+            step: number,
+            first,
+            vain: 0,
+            disagrees: false,
+            given: u64::from(given),
+            middle: 0,
+            taken: 0,
+            seen: [(u64::MAX, 0); 2],
+            mistake: None,
+        }
+    }
+
+    /// Bytes of a result that can be written past the caches.
+    pub(crate) fn long_result(&self) -> Option<u64> {
+        let blocks = match self.what {
+            What::Gather | What::Allgather | What::Alltoall => u64::from(self.place.members),
+            _ => 1,
+        };
+        let bytes = self.block.saturating_mul(blocks);
+        (bytes >= PAST_CACHES).then_some(bytes)
+    }
+
+    /// How long the step takes is to be found out.
+    pub(crate) fn begin_timing(&mut self, lesson: Lesson) {
+        self.timed = Some((Instant::now(), lesson));
+    }
+
+    /// What was to be found out, when the step is over, and how many nanoseconds it took.
+    pub(crate) fn lesson(&mut self) -> Option<(Lesson, u64)> {
+        let (since, lesson) = self.timed.take()?;
+        let time = if self.failed { FAILED } else { since.elapsed() };
+        Some((lesson, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// The cell, of those that this member takes, whose mark says that results are stored past the caches: one that the decider gives.
+    fn telling(&self) -> u32 {
+        match self.what {
+            What::Scatter => self.place.me,
+            What::Gather | What::Reduce => self.root,
+            _ => 0,
+        }
+    }
+
+    /// Says in a cell that this member gives how results are stored, if it decides that.
+    fn mark(&self, meeting: &mut dyn Meeting, round: Round, cell: u32) {
+        if self.past {
+            meeting.mark(&self.place, round, cell);
+        }
+    }
+
+    /// Where this member sleeps while it waits.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The rank in the group of a member at the place.
+    pub(crate) fn rank_of(&self, member: u32) -> u32 {
+        let ranks = self.node.as_ref().map(|node| &node.ranks);
+        ranks
+            .and_then(|ranks| ranks.get(member as usize))
+            .map_or(member, |&rank| rank)
+    }
+
+    /// What this member takes the step for.
+    pub(crate) fn claim(&self) -> Claim {
+        Claim {
+            what: self.what as u8,
+            root: self.root,
+            block: self.block,
+        }
+    }
+
+    /// Counts a look at which nothing could be done; true if it is time to ask whether members agree.
+    pub(crate) fn looks_in_vain(&mut self) -> bool {
+        self.vain = self.vain.wrapping_add(1);
+        self.disagrees || self.vain % LOOKS == 0
+    }
+
+    /// Before this member sleeps: whether it would for ever.
+    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
+        self.disagrees = self.disagreement(meeting).is_some();
+        self.disagrees
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Cells => self.is_through_cells(),
+            Phase::Deciding(_) => false,
+            Phase::Leaving(left) => left == self.cut.pieces,
+        }
+    }
+
+    pub(crate) fn is_through_cells(&self) -> bool {
+        let done = |count| count == self.cut.pieces;
+        (done(self.given) || !self.gives()) && done(self.taken)
+    }
+
+    /// Whether anything can be done now.
+    pub(crate) fn can_advance(&mut self, meeting: &mut dyn Meeting) -> bool {
+        match &self.phase {
+            Phase::Cells => self.can_use_cells(meeting),
+            Phase::Deciding(_) => self.can_decide(meeting),
+            // What keeps it is an earlier step of this process.
+            Phase::Leaving(_) => false,
+        }
+    }
+
+    pub(crate) fn can_use_cells(&mut self, meeting: &mut dyn Meeting) -> bool {
+        self.may_give(meeting) || self.may_combine(meeting) || self.may_take(meeting)
+    }
+
+    /// Does what can be done without waiting; true if anything was.
+    pub(crate) fn advance(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+        let mut any = false;
+        if matches!(self.phase, Phase::Deciding(_)) {
+            if let Phase::Deciding(pulling) = std::mem::replace(&mut self.phase, Phase::Cells) {
+                (self.phase, any) = self.decide(pulling, meeting)?;
+            }
+        }
+        Ok(match self.phase {
+            Phase::Cells => self.through_cells(meeting)? || any,
+            Phase::Deciding(_) => any,
+            Phase::Leaving(before) => {
+                let left = self.leave_rest(meeting, before);
+                self.phase = Phase::Leaving(left);
+                any || left > before
+            }
+        })
+    }
+
+    pub(crate) fn through_cells(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+        let mut any = false;
+        loop {
+            let mut moved = false;
+            if self.may_give(meeting) {
+                self.give_piece(meeting)?;
+                moved = true;
+            }
+            if self.may_combine(meeting) {
+                self.combine_piece(meeting)?;
+                moved = true;
+            }
+            if self.may_take(meeting) {
+                self.take_piece(meeting)?;
+                moved = true;
+            }
+            if !moved {
+                return Ok(any);
+            }
+            any = true;
+        }
+    }
+
+    /// Puts a part of the result in its place.
+    fn put((buffer, at): (&BoundBuffer, u64), data: &[u8], past: bool) {
+        match past {
+            true => buffer.write_past_caches(at, data),
+            false => buffer.write(at, data),
+        }
+    }
+
+    fn is_root(&self) -> bool {
+        self.place.me == self.root
+    }
+
+    /// Whether one member alone gives.
+    fn one_gives(&self) -> bool {
+        matches!(self.what, What::Bcast | What::Scatter)
+    }
+
+    fn gives(&self) -> bool {
+        !self.one_gives() || self.is_root()
+    }
+
+    /// Whether this member waits for what others give. (The root of a scatter finds its own block among those that it gives.)
+    fn takes(&self) -> bool {
+        self.take.is_some() || self.what == What::Barrier
+    }
+
+    /// The round of a piece: contributions, or (`result`) what was computed of them.
+    fn round(&self, piece: u64, result: bool) -> Round {
+        let number = if self.cut.twice {
+            2 * piece + u64::from(result)
+        } else {
+            piece
+        };
+        Round {
+            lane: self.cut.lane,
+            number: self.first[self.cut.lane as usize] + number,
+        }
+    }
+
+    /// Rounds of long cells that a step takes which does without them, and the one of a piece.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.cut.pieces
+    }
+
+    pub(crate) fn long_round(&self, piece: u64) -> Round {
+        self.round(piece, false)
+    }
+
+    /// Where a piece begins in its block, and its length.
+    fn range(&self, piece: u64) -> (u64, u64) {
+        let from = piece * self.cut.piece;
+        (from, self.cut.piece.min(self.block - from))
+    }
+
+    fn may_give(&self, meeting: &mut dyn Meeting) -> bool {
+        self.given < self.cut.pieces && self.gives() && meeting.is_free(&self.place, self.round(self.given, false))
+    }
+
+    fn may_combine(&mut self, meeting: &mut dyn Meeting) -> bool {
+        self.cut.twice
+            && self.middle < self.given
+            && self.all_arrived(meeting, self.round(self.middle, false), 0)
+            && meeting.is_free(&self.place, self.round(self.middle, true))
+    }
+
+    /// Whether all members have arrived in a round. Those that had when this was last asked (for the same of both ends) are not looked at.
+    fn all_arrived(&mut self, meeting: &dyn Meeting, round: Round, end: usize) -> bool {
+        let seen = &mut self.seen[end];
+        if seen.0 != round.number {
+            *seen = (round.number, 0);
+        }
+        seen.1 += meeting.have_arrived(&self.place, round, seen.1..self.place.members);
+        seen.1 == self.place.members
+    }
+
+    fn may_take(&mut self, meeting: &dyn Meeting) -> bool {
+        let ready = match (self.gives(), self.cut.twice) {
+            (_, true) => self.middle,
+            (true, false) => self.given,
+            (false, false) => self.cut.pieces,
+        };
+        if self.taken >= ready {
+            return false;
+        }
+        let round = self.round(self.taken, true);
+        if !self.takes() {
+            true
+        } else if self.one_gives() {
+            let cell = if self.what == What::Scatter { self.place.me } else { 0 };
+            meeting.have_arrived(&self.place, round, cell..cell + 1) == 1
+        } else {
+            self.all_arrived(meeting, round, 1)
+        }
+    }
+
+    fn give_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+        let (from, length) = self.range(self.given);
+        let (round, me, members) = (self.round(self.given, false), self.place.me, self.place.members);
+        let place = self.place;
+        if let Some((buffer, at)) = &self.give {
+            let bytes = length as usize;
+            let copy = |from: u64, cell: &mut WriteMemory, to: usize| {
+                cell.with(to as isize, bytes, |cell| buffer.read(at + from, cell))
+            };
+            match self.what {
+                What::Bcast => {
+                    let mut cell = meeting.give(&place, round, 0, bytes).map_err(no_memory)?;
+                    copy(from, &mut cell, 0);
+                    self.mark(meeting, round, 0);
+                }
+                What::Scatter => {
+                    for member in 0..members {
+                        let mut cell = meeting.give(&place, round, member, bytes).map_err(no_memory)?;
+                        copy(u64::from(member) * self.block + from, &mut cell, 0);
+                        self.mark(meeting, round, member);
+                    }
+                }
+                What::Alltoall => {
+                    let all = bytes * members as usize;
+                    let mut cell = meeting.give(&place, round, me, all).map_err(no_memory)?;
+                    for member in 0..members {
+                        let source = u64::from(member) * self.block + from;
+                        copy(source, &mut cell, member as usize * bytes);
+                    }
+                    self.mark(meeting, round, me);
+                }
+                _ => {
+                    let mut cell = meeting.give(&place, round, me, bytes).map_err(no_memory)?;
+                    copy(from, &mut cell, 0);
+                    self.mark(meeting, round, me);
+                }
+            }
+        }
+        self.given += 1;
+        let cells = match self.what {
+            What::Bcast => 0..1,
+            What::Scatter => 0..members,
+            _ => me..me + 1,
+        };
+        meeting.arrive(&place, round, cells);
+        Ok(())
+    }
+
+    /// The part of a piece of so many bytes that a member computes: first byte and length.
+    fn share(&self, member: u32, length: u64) -> (u64, u64) {
+        let elements = length / self.unit;
+        let start = |member: u32| elements * u64::from(member) / u64::from(self.place.members) * self.unit;
+        (start(member), start(member + 1) - start(member))
+    }
+
+    fn combine_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+        let (_, length) = self.range(self.middle);
+        let (from, to) = (self.round(self.middle, false), self.round(self.middle, true));
+        let (place, (at, bytes)) = (self.place, self.share(self.place.me, length));
+        let mut cell = meeting.give(&place, to, place.me, bytes as usize).map_err(no_memory)?;
+        cell.with(0, bytes as usize, |result| {
+            self.combine(meeting, from, length, (at, bytes), result)
+        })?;
+        self.mark(meeting, to, place.me);
+        self.middle += 1;
+        meeting.leave(&place, from);
+        meeting.arrive(&place, to, place.me..place.me + 1);
+        Ok(())
+    }
+
+    /// Combines bytes `at .. at + bytes` of all contributions to a piece of `length` bytes.
+    fn combine(
+        &mut self,
+        meeting: &dyn Meeting,
+        round: Round,
+        length: u64,
+        (at, bytes): (u64, u64),
+        result: &mut [u8],
+    ) -> Result<(), EngineError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let Some(reducer) = self.reducer.clone() else {
+            return Err(EngineError::Plan {
+                what: "a reduction in an operation that only moves data",
+            });
+        };
+        for member in 0..self.place.members {
+            let Some(cell) = self.expected(meeting, round, member, length) else {
+                continue;
+            };
+            let operand = cell.slice(at as isize, bytes as usize);
+            if member == 0 {
+                result.copy_from_slice(operand);
+            } else {
+                reducer(operand, result, bytes / self.unit, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a member has given, if it is as long as it must be.
+    fn expected(&mut self, meeting: &dyn Meeting, round: Round, member: u32, length: u64) -> Option<ReadMemory> {
+        let (memory, said) = meeting.given(&self.place, round, member, length as usize);
+        if said == length {
+            return Some(memory);
+        }
+        let member = self.rank_of(member);
+        self.mistake.get_or_insert_with(|| wrong_length(member, said, length));
+        None
+    }
+
+    fn take_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+        let piece = self.taken;
+        let (from, length) = self.range(piece);
+        let (round, place) = (self.round(piece, true), self.place);
+        if let Some((buffer, at)) = self.take.clone() {
+            let at = at + from;
+            let past = self.long_result().is_some() && meeting.is_marked(&place, round, self.telling());
+            match self.what {
+                What::Reduce | What::Allreduce if !self.cut.twice => {
+                    let outside = EngineError::Plan {
+                        what: "a reduction whose result does not lie in one piece",
+                    };
+                    let mut memory = buffer.whole(at, length).ok_or(outside)?;
+                    memory.with(0, length as usize, |result| {
+                        self.combine(meeting, round, length, (0, length), result)
+                    })?;
+                }
+                What::Reduce | What::Allreduce => {
+                    for member in 0..place.members {
+                        let (start, bytes) = self.share(member, length);
+                        if let Some(cell) = self.expected(meeting, round, member, bytes) {
+                            Self::put((&buffer, at + start), cell.slice(0, bytes as usize), past);
+                        }
+                    }
+                }
+                What::Gather | What::Allgather => {
+                    for member in 0..place.members {
+                        if let Some(cell) = self.expected(meeting, round, member, length) {
+                            let at = at + u64::from(member) * self.block;
+                            Self::put((&buffer, at), cell.slice(0, length as usize), past);
+                        }
+                    }
+                }
+                What::Alltoall => {
+                    let all = length * u64::from(place.members);
+                    let mine = (u64::from(place.me) * length) as isize;
+                    for member in 0..place.members {
+                        if let Some(cell) = self.expected(meeting, round, member, all) {
+                            let at = at + u64::from(member) * self.block;
+                            Self::put((&buffer, at), cell.slice(mine, length as usize), past);
+                        }
+                    }
+                }
+                _ => {
+                    let cell = if self.what == What::Scatter { place.me } else { 0 };
+                    if let Some(cell) = self.expected(meeting, round, cell, length) {
+                        Self::put((&buffer, at), cell.slice(0, length as usize), past);
+                    }
+                }
+            }
+        }
+        self.taken += 1;
+        meeting.leave(&place, round);
+        Ok(())
+    }
+}
+
+/// A member gave another length than this one expects.
+#[cold]
+pub(crate) fn wrong_length(member: u32, said: u64, expected: u64) -> EngineError {
+    EngineError::Truncate {
+        source: member,
+        tag: 0,
+        message: said,
+        buffer: expected,
+    }
+}
+
+pub(crate) fn no_memory(error: SendError) -> EngineError {
+    match error {
+        SendError::Lost(reason) => EngineError::Memory { reason: reason.into() },
+        SendError::WouldBlock => EngineError::Plan {
+            what: "a cell that is not there yet",
+        },
+    }
+}

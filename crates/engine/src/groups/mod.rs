@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine of groups that share memory: steps that all members take together.
+
+pub(crate) mod cut;
+pub(crate) mod disagreement;
+pub(crate) mod known;
+pub(crate) mod meet;
+pub(crate) mod meeting;
+pub(crate) mod pulling;
+pub(crate) mod short;

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Blocking operations in shared memory whose blocks fit into short cells or those of words: one round, and neither plan nor binding nor, if the
+//! others come while this process polls, a request. What most collective operations of a node are; all others take [`Meet`].
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_schedule::Operation as What;
+use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
+
+use crate::groups::cut::Cut;
+use crate::groups::meet::{self, Begin, Meet, Sides};
+use crate::plans::binding::{Block, BoundBuffer, Reducer};
+use crate::{Channel, Engine, EngineError, Operation, Request};
+
+/// An operation of contiguous blocks.
+pub struct Short {
+    /// Barrier, bcast, reduce, allreduce, gather, allgather or alltoall.
+    pub what: What,
+    /// The root, or 0.
+    pub root: u32,
+    /// Bytes of a block.
+    pub block: u64,
+    /// What this member gives: its block, or (alltoall) one for each member.
+    pub give: Option<ReadMemory>,
+    /// Where the result goes: a block or one of each member.
+    pub take: Option<WriteMemory>,
+    /// Of reductions: the operation, which the library computes, and bytes of an element.
+    pub reducer: Option<(Reducer, u64)>,
+}
+
+impl Short {
+    fn unit(&self) -> u64 {
+        self.reducer.as_ref().map_or(1, |(_, unit)| *unit)
+    }
+
+    /// Bytes in the cell of a member that gives, and which of the members give.
+    fn given(&self, place: &Place) -> (usize, u32, std::ops::Range<u32>) {
+        match self.what {
+            What::Bcast => (self.block as usize, 0, 0..1),
+            What::Alltoall => (self.block as usize * place.members as usize, place.me, 0..place.members),
+            _ => (self.block as usize, place.me, 0..place.members),
+        }
+    }
+
+    fn claim(&self) -> Claim {
+        Claim {
+            what: self.what as u8,
+            root: self.root,
+            block: self.block,
+        }
+    }
+
+    fn gives(&self, place: &Place) -> bool {
+        self.what != What::Bcast || place.me == self.root
+    }
+
+    fn waits(&self) -> bool {
+        self.take.is_some() || self.what == What::Barrier
+    }
+
+    /// Everything that is waited for has arrived.
+    fn take(&self, meeting: &dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
+        let Some(mut memory) = self.take.clone() else {
+            return Ok(());
+        };
+        let (bytes, _, cells) = self.given(place);
+        let (block, mut mistake) = (self.block as usize, None);
+        for cell in cells {
+            let (data, said) = meeting.given(place, round, cell, bytes);
+            if said != bytes as u64 {
+                mistake.get_or_insert_with(|| meet::wrong_length(cell, said, bytes as u64));
+                continue;
+            }
+            match (&self.reducer, self.what) {
+                (Some((reducer, unit)), _) if cell > 0 => {
+                    memory.combine(block, &data, |data, result| {
+                        reducer(data, result, self.block / unit, false)
+                    });
+                }
+                (Some(_), _) | (None, What::Bcast) => memory.copy_short(&data, block),
+                (None, what) => {
+                    let from = if what == What::Alltoall {
+                        place.me as usize * block
+                    } else {
+                        0
+                    };
+                    memory.copy((cell as usize * block) as isize, &data, from as isize, block);
+                }
+            }
+        }
+        mistake.map_or(Ok(()), Err)
+    }
+
+    /// The buffers of the same operation as one that goes on.
+    fn sides(&self, place: &Place) -> Sides {
+        let blocks = |all: bool| if all { u64::from(place.members) } else { 1 };
+        let all_give = self.what == What::Alltoall;
+        let all_take = matches!(self.what, What::Gather | What::Allgather | What::Alltoall);
+        let unit = self.unit();
+        let give = self
+            .give
+            .clone()
+            .map(|memory| Block::plain(memory, None, self.block * blocks(all_give)));
+        let take = self
+            .take
+            .clone()
+            .map(|memory| Block::plain(memory.reading(), Some(memory), self.block * blocks(all_take)));
+        Sides {
+            give: give.map(|block| (BoundBuffer::one(block), 0)),
+            take: take.map(|block| (BoundBuffer::one(block), 0)),
+            unit,
+            reducer: self.reducer.as_ref().map(|(reducer, _)| reducer.clone()),
+            computes: None,
+        }
+    }
+
+    /// The same as a step that goes on in the general way.
+    fn under_way(
+        &self,
+        channel: &Channel,
+        place: Place,
+        cut: Cut,
+        numbers: (u64, [u64; Lane::COUNT]),
+        given: bool,
+    ) -> Meet {
+        Meet::under_way(
+            (self.what, self.root, self.block),
+            place,
+            channel.members.clone(),
+            self.sides(&place),
+            cut,
+            numbers,
+            Begin { given, turn: None },
+        )
+    }
+}
+
+impl Engine {
+    /// Does it, looking for the others as often as `pause` allows, which is called between two looks; what is not over then has a request. `None`:
+    /// it is not one for this way, and nothing was done. On a communicator of a machine's own MPI the other way is that MPI's, and all members must
+    /// go the same: there nothing decides that only this process knows, and those who watch are told here ([`Engine::end_natively`] is the caller's).
+    pub(crate) fn short(
+        &mut self,
+        channel: &Channel,
+        (operation, sequence): (Operation, u32),
+        short: &Short,
+        mut pause: impl FnMut() -> bool,
+    ) -> Option<Result<Option<Request>, EngineError>> {
+        let native = channel.native != 0;
+        if !native && (self.observes_plans() || !self.state.reasons.is_empty()) {
+            return None;
+        }
+        let frame = channel.frame?;
+        let place = Place {
+            frame,
+            members: channel.members.count(),
+            me: channel.rank,
+        };
+        let begun = self.state.begun.get_mut(frame as usize)?;
+        let meeting = self.transports[self.meeting?].meeting()?;
+        let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit(), true);
+        if !matches!(cut.lane, Lane::Word | Lane::Short) {
+            return None;
+        }
+        if let Some(error) = begun.broken() {
+            return native.then(|| Err(error.clone()));
+        }
+        let (step, first) = begun.begin(&cut);
+        let round = Round {
+            lane: cut.lane,
+            number: first[cut.lane as usize],
+        };
+        meeting.note(&place, step, short.claim());
+        self.begin_natively(channel, operation, sequence);
+        self.state.operation = operation;
+        if !self.state.reasons.is_empty() {
+            if let Some(error) = self.lost_of(&channel.members) {
+                return Some(Err(self.give_up(&place, error)));
+            }
+        }
+        let meeting = self.transports[self.meeting?].meeting()?;
+        let gives = short.gives(&place);
+        let mut given = false;
+        let (bytes, cell, cells) = short.given(&place);
+        let waits = short.waits();
+        let mut seen = cells.start;
+        loop {
+            if gives && !given {
+                given = meeting.give_at_once(&place, round, cell, short.give.as_ref(), bytes, !waits);
+                if given && !waits {
+                    return Some(Ok(None));
+                }
+            }
+            if given || !gives {
+                if waits {
+                    seen += meeting.have_arrived(&place, round, seen..cells.end);
+                }
+                if !waits || seen == cells.end {
+                    let taken = short.take(meeting, &place, round);
+                    meeting.leave(&place, round);
+                    return Some(match taken {
+                        Ok(()) => Ok(None),
+                        Err(mistake) => {
+                            let meet = short.under_way(channel, place, cut, (step, first), given);
+                            Err(self.after_mistake(&meet, mistake))
+                        }
+                    });
+                }
+            }
+            if !pause() {
+                break;
+            }
+        }
+        let index = self.go_on_meeting(short.under_way(channel, place, cut, (step, first), given));
+        Some(Ok(Some(self.state.requests.name(index))))
+    }
+}

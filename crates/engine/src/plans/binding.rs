@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the buffers of a plan are: from names and unit ranges to memory.
+
+use std::fmt;
+use std::sync::Arc;
+
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_datatype::{Datatype, Packer, Representation, TypeError, Unpacker};
+use isthmus_schedule::step::{Buffer, Plan, Slice, Together};
+
+use isthmus_transport::native::{Element, Operator};
+
+use crate::EngineError;
+use crate::base::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
+use crate::groups::meet::Sides;
+
+/// Applies a reduction operation to whole elements as they lie in memory. Arguments: operand, target, number of elements,
+/// operand is left. Both slices hold all bytes of the elements' data and no others before or behind: they begin at the first byte of
+/// data (true lower bound) of the first element or, if the extent is negative, of the last; elements are an extent apart.
+pub type Reducer = Arc<dyn Fn(&[u8], &mut [u8], u64, bool) + Send + Sync>;
+
+/// Called when a plan has ended: another one for the same request, or the end.
+pub type Next = Box<dyn FnOnce() -> Option<(Box<dyn Plan>, Binding)> + Send>;
+
+/// What offsets and lengths in a plan count.
+#[derive(Clone)]
+pub enum Unit {
+    /// Bytes of the packed stream of a buffer: operations that only move data.
+    Byte,
+    /// Elements of this datatype: reductions.
+    Element {
+        /// Type of the elements; all buffers hold them.
+        datatype: Datatype,
+        /// The operation.
+        reducer: Reducer,
+    },
+}
+
+impl fmt::Debug for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Byte => f.write_str("Byte"),
+            Self::Element { datatype, .. } => write!(f, "Element of {} bytes", datatype.size()),
+        }
+    }
+}
+
+/// The memory behind [`Buffer::Send`](isthmus_schedule::step::Buffer::Send) and `Recv`.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    pub(crate) send: BoundBuffer,
+    pub(crate) receive: BoundBuffer,
+    pub(crate) unit: Unit,
+    pub(crate) calls_user: bool,
+    /// What reductions compute, if a machine's own MPI can.
+    computes: Option<(Element, Operator)>,
+    /// Among processes that represent data differently: how data travel where the unit is a byte.
+    pub(crate) form: Option<Representation>,
+}
+
+impl Binding {
+    /// For operations that only move data.
+    pub fn bytes(send: BoundBuffer, receive: BoundBuffer) -> Self {
+        Self {
+            send,
+            receive,
+            unit: Unit::Byte,
+            calls_user: false,
+            computes: None,
+            form: None,
+        }
+    }
+
+    /// For reductions; the buffers hold elements of `datatype` in one block each.
+    pub fn elements(send: BoundBuffer, receive: BoundBuffer, datatype: Datatype, reducer: Reducer) -> Self {
+        Self {
+            send,
+            receive,
+            unit: Unit::Element { datatype, reducer },
+            calls_user: true,
+            computes: None,
+            form: None,
+        }
+    }
+
+    /// The reducer never calls code of the user (predefined operations), so a transport's thread may run it while the user computes.
+    pub fn on_any_thread(mut self) -> Self {
+        self.calls_user = false;
+        self
+    }
+
+    /// A reduction that computes this, which a machine's own MPI can too.
+    pub fn computing(mut self, what: Option<(Element, Operator)>) -> Self {
+        self.computes = what;
+        self
+    }
+
+    /// What a reduction computes, if a machine's own MPI can.
+    pub fn computes(&self) -> Option<(Element, Operator)> {
+        self.computes
+    }
+
+    /// Among processes that represent data differently (with `Some`): bytes of a plan are bytes of this form, elements are
+    /// converted by whoever receives them. Blocks must be [described](Block::described) then.
+    pub fn in_form(mut self, form: Option<Representation>) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// Buffers as a step together needs them; `scratch` gives those of the plan.
+    pub(crate) fn sides<'a>(
+        &'a self,
+        step: &Together,
+        scratch: impl Fn(u8) -> Option<&'a BoundBuffer>,
+    ) -> Result<Sides, EngineError> {
+        let (unit, reducer) = match &self.unit {
+            Unit::Byte => (1, None),
+            Unit::Element { datatype, reducer } => (datatype.size().max(1), Some(reducer.clone())),
+        };
+        let side = |slice: &Slice| {
+            if slice.length == 0 {
+                return Ok(None);
+            }
+            let buffer = match slice.buffer {
+                Buffer::Send => Some(&self.send),
+                Buffer::Recv => Some(&self.receive),
+                Buffer::Scratch(i) => scratch(i),
+            };
+            let at = slice.offset.checked_mul(unit);
+            let end = slice
+                .offset
+                .checked_add(slice.length)
+                .and_then(|end| end.checked_mul(unit));
+            match (buffer, at, end) {
+                (Some(buffer), Some(at), Some(end)) if end <= buffer.length() => Ok(Some((buffer.clone(), at))),
+                _ => Err(EngineError::Plan {
+                    what: "a step together outside its buffers",
+                }),
+            }
+        };
+        Ok(Sides {
+            give: side(&step.give)?,
+            take: side(&step.take)?,
+            unit,
+            reducer,
+            computes: self.computes,
+        })
+    }
+
+    /// Whether elements of reductions lie one behind the other without gaps, and the library alone computes with them: then packed data and
+    /// memory are the same.
+    pub fn is_dense(&self) -> bool {
+        match &self.unit {
+            Unit::Byte => true,
+            Unit::Element { datatype, .. } => {
+                let size = datatype.size() as i64;
+                !self.calls_user && size == datatype.extent() && datatype.contiguous(1).is_some_and(|(at, _)| at == 0)
+            }
+        }
+    }
+
+    /// For operations without data (barrier).
+    pub fn nothing() -> Self {
+        Self::bytes(BoundBuffer::none(), BoundBuffer::none())
+    }
+}
+
+/// A piece of a buffer: elements of one datatype.
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub(crate) read: ReadMemory,
+    /// `None`: only for reading.
+    pub(crate) write: Option<WriteMemory>,
+    /// `None`: contiguous from the origin.
+    pub(crate) datatype: Option<(Datatype, u64)>,
+    pub(crate) length: u64,
+    /// Set where data may have to be converted.
+    pub(crate) described: Option<Box<Described>>,
+}
+
+/// The elements of a block, whose memory is seen from their origin.
+#[derive(Clone, Debug)]
+pub(crate) struct Described {
+    pub(crate) read: ReadMemory,
+    pub(crate) write: Option<WriteMemory>,
+    pub(crate) datatype: Datatype,
+    pub(crate) count: u64,
+}
+
+impl Block {
+    /// Bytes one behind the other.
+    pub(crate) fn plain(read: ReadMemory, write: Option<WriteMemory>, length: u64) -> Self {
+        Self {
+            read,
+            write,
+            datatype: None,
+            length,
+            described: None,
+        }
+    }
+
+    /// Elements that are only read.
+    pub fn reading(memory: ReadMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
+        Self::new(memory, None, datatype, count)
+    }
+
+    /// Elements that are read and written.
+    pub fn writing(memory: WriteMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
+        Self::new(memory.reading(), Some(memory), datatype, count)
+    }
+
+    /// Elements in memory of the library's own, which lives as long as the block.
+    pub fn own(memory: &OwnMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
+        Self::writing(memory.memory(), datatype, count)
+    }
+
+    fn new(read: ReadMemory, write: Option<WriteMemory>, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
+        if let Some((offset, length)) = datatype.contiguous(count) {
+            let (read, write) = (read.shifted(offset), write.map(|w| w.shifted(offset)));
+            return Ok(Self::plain(read, write, length));
+        }
+        // Proves that packers can be made later.
+        let length = Packer::new(datatype, count, read.clone())?.size();
+        Ok(Self {
+            read,
+            write,
+            datatype: Some((datatype.clone(), count)),
+            length,
+            described: None,
+        })
+    }
+
+    /// Says which elements these are (those the block was made of), so that they can be converted.
+    pub fn described(mut self, datatype: &Datatype, count: u64) -> Self {
+        let offset = match &self.datatype {
+            None => datatype.contiguous(count).map_or(0, |(offset, _)| offset),
+            Some(_) => 0,
+        };
+        self.described = Some(Box::new(Described {
+            read: self.read.shifted(-offset),
+            write: self.write.as_ref().map(|w| w.shifted(-offset)),
+            datatype: datatype.clone(),
+            count,
+        }));
+        self
+    }
+
+    /// Bytes of the packed stream.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(crate) fn read(&self, at: u64, out: &mut [u8]) {
+        match &self.datatype {
+            None => out.copy_from_slice(self.read.slice(at as isize, out.len())),
+            Some((datatype, count)) => {
+                if let Ok(mut packer) = Packer::new(datatype, *count, self.read.clone()) {
+                    packer.seek(at);
+                    packer.pack(out);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn write(&self, at: u64, data: &[u8]) {
+        let Some(mut memory) = self.write.clone() else { return };
+        match &self.datatype {
+            None => memory.write(at as isize, data),
+            Some((datatype, count)) => {
+                if let Ok(mut unpacker) = Unpacker::new(datatype, *count, memory) {
+                    unpacker.seek(at);
+                    unpacker.unpack(data);
+                }
+            }
+        }
+    }
+}
+
+/// Calls `each` for the parts of the blocks that make up the bytes `at .. at + length` of their stream:
+/// block, first byte within it, range of the request.
+fn parts(blocks: &[(u64, Block)], at: u64, length: usize, mut each: impl FnMut(&Block, u64, std::ops::Range<usize>)) {
+    let end = at + length as u64;
+    let first = blocks.partition_point(|(start, block)| start + block.length <= at);
+    for (start, block) in &blocks[first..] {
+        if *start >= end {
+            break;
+        }
+        let from = at.max(*start);
+        let to = end.min(start + block.length);
+        if from < to {
+            each(block, from - start, (from - at) as usize..(to - at) as usize);
+        }
+    }
+}
+
+pub(crate) fn read(blocks: &[(u64, Block)], at: u64, out: &mut [u8]) {
+    parts(blocks, at, out.len(), |block, inside, range| {
+        block.read(inside, &mut out[range])
+    });
+}
+
+pub(crate) fn write(blocks: &[(u64, Block)], at: u64, data: &[u8]) {
+    parts(blocks, at, data.len(), |block, inside, range| {
+        block.write(inside, &data[range])
+    });
+}
+
+/// Blocks one behind the other: their packed streams make up the stream of the buffer.
+#[derive(Clone, Debug)]
+pub struct BoundBuffer {
+    pub(crate) blocks: Blocks,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Blocks {
+    None,
+    One(Block),
+    /// Each with the byte of the stream at which it starts.
+    Many(Arc<[(u64, Block)]>),
+}
+
+impl BoundBuffer {
+    /// A buffer that the plan does not touch.
+    pub fn none() -> Self {
+        Self { blocks: Blocks::None }
+    }
+
+    /// One block.
+    pub fn one(block: Block) -> Self {
+        Self {
+            blocks: Blocks::One(block),
+        }
+    }
+
+    /// Several (the v and w collectives).
+    pub fn many(blocks: impl IntoIterator<Item = Block>) -> Self {
+        let mut start = 0;
+        let placed = blocks.into_iter().map(|block| {
+            let at = start;
+            start += block.length;
+            (at, block)
+        });
+        Self {
+            blocks: Blocks::Many(placed.collect()),
+        }
+    }
+}
+
+impl BoundBuffer {
+    /// Bytes of the stream.
+    pub(crate) fn length(&self) -> u64 {
+        match &self.blocks {
+            Blocks::None => 0,
+            Blocks::One(block) => block.length,
+            Blocks::Many(blocks) => blocks.last().map_or(0, |(start, block)| start + block.length),
+        }
+    }
+
+    /// Bytes of the stream from `at` on, all of which there are.
+    pub(crate) fn read(&self, at: u64, out: &mut [u8]) {
+        match &self.blocks {
+            Blocks::None => {}
+            Blocks::One(block) => block.read(at, out),
+            Blocks::Many(blocks) => read(blocks, at, out),
+        }
+    }
+
+    /// Replaces bytes of the stream from `at` on, all of which there are.
+    pub(crate) fn write(&self, at: u64, data: &[u8]) {
+        match &self.blocks {
+            Blocks::None => {}
+            Blocks::One(block) => block.write(at, data),
+            Blocks::Many(blocks) => write(blocks, at, data),
+        }
+    }
+
+    /// The same for data that are not about to be read: see [`WriteMemory::write_past_caches`].
+    pub(crate) fn write_past_caches(&self, at: u64, data: &[u8]) {
+        match self.whole(at, data.len() as u64) {
+            Some(mut memory) => memory.write_past_caches(0, data),
+            None => self.write(at, data),
+        }
+    }
+
+    /// Part of the stream as memory that can be written, if it lies in one piece.
+    pub(crate) fn whole(&self, at: u64, length: u64) -> Option<WriteMemory> {
+        let (block, at) = self.block(at, length)?;
+        match &block.datatype {
+            None => Some(
+                block
+                    .write
+                    .as_ref()?
+                    .part(isize::try_from(at).ok()?, usize::try_from(length).ok()?),
+            ),
+            Some(_) => None,
+        }
+    }
+
+    /// The same to be read.
+    pub(crate) fn readable(&self, at: u64, length: u64) -> Option<ReadMemory> {
+        let (block, at) = self.block(at, length)?;
+        match &block.datatype {
+            None => Some(
+                block
+                    .read
+                    .part(isize::try_from(at).ok()?, usize::try_from(length).ok()?),
+            ),
+            Some(_) => None,
+        }
+    }
+
+    /// The one contiguous or typed block that holds the range and where in it the range begins.
+    fn block(&self, at: u64, length: u64) -> Option<(&Block, u64)> {
+        match &self.blocks {
+            Blocks::None => None,
+            Blocks::One(block) => Some((block, at)),
+            Blocks::Many(blocks) => {
+                let index = blocks.partition_point(|(start, block)| start + block.length <= at);
+                let (start, block) = blocks.get(index)?;
+                (at >= *start && at + length <= start + block.length).then(|| (block, at - start))
+            }
+        }
+    }
+
+    /// A range of the stream as data to send; `None` if it lies outside.
+    pub(crate) fn sending(&self, at: u64, length: u64) -> Option<SendBuffer> {
+        if length == 0 {
+            return Some(SendBuffer::EMPTY);
+        }
+        if at.checked_add(length)? > self.length() {
+            return None;
+        }
+        let Some((block, at)) = self.block(at, length) else {
+            let Blocks::Many(blocks) = &self.blocks else {
+                return None;
+            };
+            return Some(SendBuffer {
+                form: SendForm::Blocks(blocks.clone(), at),
+                length,
+                common: false,
+            });
+        };
+        match &block.datatype {
+            None => Some(SendBuffer::contiguous(block.read.clone(), at as isize, length)),
+            Some((datatype, count)) => {
+                let packer = Packer::new(datatype, *count, block.read.clone()).ok()?;
+                Some(SendBuffer {
+                    form: SendForm::Typed(Box::new(packer), at),
+                    length,
+                    common: false,
+                })
+            }
+        }
+    }
+
+    /// A range of the stream as memory to receive into; `None` if it lies outside or must not be written.
+    pub(crate) fn receiving(&self, at: u64, length: u64) -> Option<ReceiveBuffer> {
+        if length == 0 {
+            return Some(ReceiveBuffer::EMPTY);
+        }
+        if at.checked_add(length)? > self.length() {
+            return None;
+        }
+        let Some((block, at)) = self.block(at, length) else {
+            let Blocks::Many(blocks) = &self.blocks else {
+                return None;
+            };
+            return Some(ReceiveBuffer {
+                form: ReceiveForm::Blocks(blocks.clone(), at),
+                length,
+                elements: None,
+            });
+        };
+        let memory = block.write.clone()?;
+        match &block.datatype {
+            None => Some(ReceiveBuffer::contiguous(memory, at as isize, length)),
+            Some((datatype, count)) => {
+                let unpacker = Unpacker::new(datatype, *count, memory).ok()?;
+                Some(ReceiveBuffer {
+                    form: ReceiveForm::Typed(Box::new(unpacker), at),
+                    length,
+                    elements: None,
+                })
+            }
+        }
+    }
+
+    /// The memory of whole elements of the only block: `first .. first + count`, from the lowest byte of data to behind the highest.
+    pub(crate) fn elements(
+        &self,
+        datatype: &Datatype,
+        first: u64,
+        count: u64,
+    ) -> Option<(ReadMemory, Option<WriteMemory>, usize)> {
+        let Blocks::One(block) = &self.blocks else { return None };
+        let at = i64::try_from(first).ok()?.checked_mul(datatype.extent())?;
+        let span = i64::try_from(count.checked_sub(1)?)
+            .ok()?
+            .checked_mul(datatype.extent())?;
+        // A negative extent puts later elements before earlier ones.
+        let length = usize::try_from(span.checked_abs()?)
+            .ok()?
+            .checked_add(usize::try_from(datatype.true_extent()).ok()?)?;
+        let skip = if block.datatype.is_some() {
+            datatype.true_lower_bound()
+        } else {
+            0
+        };
+        let at = isize::try_from(at.checked_add(skip)?.checked_add(span.min(0))?).ok()?;
+        Some((
+            block.read.shifted(at),
+            block.write.as_ref().map(|w| w.shifted(at)),
+            length,
+        ))
+    }
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Communicators that are, underneath, communicators of a machine's own MPI ([`isthmus_transport::native`]).
+//!
+//! Their messages never meet our matching: that MPI matches them, any source and any tag included, because nobody else can send to such a
+//! communicator. Requests, statuses and errors stay ours. Data that do not lie in one piece go through memory in between.
+//!
+//! Collective operations: [`crate::vendor::native_collective`]. Blocking sends and receives block in that MPI where all processes of the job are
+//! that MPI's and all communicators are ([`Engine::mix`]), and nobody waits for this process: elsewhere a process that waits for a message has
+//! to move others meanwhile.
+
+use std::sync::Arc;
+
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_transport::native::{self, Created, Native, Pattern};
+
+use crate::base::buffer::SendForm;
+use crate::base::requests::Task;
+use crate::p2p::direct::{Direct, Received};
+use crate::p2p::send::Outbound;
+use crate::vendor::native_collective::Running;
+use crate::vendor::native_step::NativeStep;
+use crate::{
+    Arrived, Channel, Completion, Engine, EngineError, MatchedMessage, Mode, Operation, ReceiveBuffer, Request,
+    SendBuffer,
+};
+
+/// Marks messages of the other MPI among those that were taken out of the matching.
+const TAKEN: u32 = 1 << 31;
+
+impl MatchedMessage {
+    pub(crate) fn is_native(self) -> bool {
+        self.0 & TAKEN != 0
+    }
+}
+
+/// A request of the other MPI.
+#[derive(Debug)]
+pub(crate) struct NativeTask {
+    /// Its name there.
+    request: u64,
+    /// For the text of errors: bytes that fit.
+    room: u64,
+    held: Held,
+}
+
+/// What lives as long as the request.
+#[derive(Debug)]
+pub(crate) enum Held {
+    #[expect(dead_code, reason = "held only, until the message has left")]
+    Send(SendBuffer, ReadMemory),
+    /// The message goes where it belongs.
+    Placed,
+    /// It goes to memory in between.
+    Staged(ReceiveBuffer, OwnMemory),
+    Collective(Running),
+    Step(NativeStep),
+}
+
+/// What an engine has of the other MPI.
+#[derive(Default)]
+pub(crate) struct Underneath {
+    pub(crate) native: Option<Box<dyn Native>>,
+    /// All processes of the job are that MPI's, and so are all communicators so far.
+    alone: bool,
+    /// Requests that are not complete.
+    waiting: Vec<u32>,
+    /// Of these, sends.
+    sends: usize,
+    /// Messages that were taken out of the matching.
+    taken: Vec<Option<u64>>,
+    /// Communicators that are to be given back.
+    freed: Arc<Freed>,
+}
+
+/// Communicators of the other MPI that nobody uses any more.
+pub(crate) type Freed = std::sync::Mutex<Vec<u64>>;
+
+/// A communicator of the other MPI; given back some time after it is dropped.
+#[derive(Debug)]
+pub struct NativeComm {
+    name: u64,
+    near: bool,
+    freed: Arc<Freed>,
+}
+
+impl NativeComm {
+    /// For [`Channel::native`].
+    pub fn name(&self) -> u64 {
+        self.name
+    }
+
+    /// Whether all members are on one node, so that they know when all have come to a blocking collective operation.
+    pub fn is_near(&self) -> bool {
+        self.near
+    }
+}
+
+impl Drop for NativeComm {
+    fn drop(&mut self) {
+        let mut freed = self.freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        freed.push(self.name);
+    }
+}
+
+impl Underneath {
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.sends == 0
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self) -> Result<&mut dyn Native, EngineError> {
+        match &mut self.native {
+            Some(native) => Ok(&mut **native),
+            None => Err(EngineError::Misuse {
+                what: "a communicator of a machine's own MPI without that MPI",
+            }),
+        }
+    }
+}
+
+impl Engine {
+    /// The same engine on top of a machine's own MPI; `alone`: all processes of the job are.
+    #[must_use]
+    pub fn with_native(mut self, native: Box<dyn Native>, alone: bool) -> Self {
+        self.underneath.native = Some(native);
+        self.underneath.alone = alone;
+        self
+    }
+
+    /// A communicator that is not the other MPI's is about to be: its messages need progress of ours for good.
+    pub fn mix(&mut self) {
+        self.underneath.alone = false;
+    }
+
+    /// Whether a blocking send or receive may block in the other MPI.
+    #[inline]
+    fn may_block(&self) -> bool {
+        self.underneath.alone && !self.is_waited_for()
+    }
+
+    /// Whether there is a machine's own MPI with communicators of its own.
+    pub fn has_native(&self) -> bool {
+        self.underneath.native.is_some()
+    }
+
+    /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
+    pub fn create_native(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
+        let freed = self.underneath.freed.clone();
+        let old = std::mem::take(&mut *freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let (in_use, old): (Vec<u64>, Vec<u64>) = old.into_iter().partition(|&comm| self.is_used_by_collectives(comm));
+        let native = self.underneath.get()?;
+        for comm in old {
+            native.release(comm);
+        }
+        let mut later = freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        later.extend(in_use);
+        drop(later);
+        let made = native.create(peers, tag).map_err(vendor_error)?;
+        self.underneath.alone &= made.is_some();
+        Ok(made.map(|Created { comm: name, near }| NativeComm { name, near, freed }))
+    }
+
+    /// Sends; the message has left (`None`) or has a request now.
+    pub(crate) fn send_natively(
+        &mut self,
+        channel: &Channel,
+        to: u32,
+        outbound: Outbound,
+    ) -> Result<Option<u32>, EngineError> {
+        let Outbound {
+            header, mode, buffer, ..
+        } = outbound;
+        let buffered = mode == Mode::Buffered;
+        let buffer = if buffered { buffer.into_owned() } else { buffer };
+        let (memory, buffer) = readable(buffer);
+        let sent = self.underneath.get()?.send(
+            channel.native,
+            &memory,
+            header.length,
+            to,
+            header.tag,
+            mode == Mode::Synchronous,
+        );
+        let Some(request) = sent.map_err(vendor_error)? else {
+            return Ok(None);
+        };
+        self.underneath.sends += 1;
+        let index = self.wait_natively(request, 0, Held::Send(buffer, memory));
+        if buffered {
+            self.state.requests.slot_mut(index).done = true;
+            self.state.events += 1;
+        }
+        Ok(Some(index))
+    }
+
+    /// A blocking send out of one piece of memory; what has not left has a request.
+    #[inline]
+    pub(crate) fn send_piece_natively(
+        &mut self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        (memory, length): (ReadMemory, u64),
+    ) -> Result<Option<Request>, EngineError> {
+        self.count(Operation::POINT_TO_POINT, channel.members.peer(to), length);
+        let blocks = self.may_block();
+        let native = self.underneath.get()?;
+        if blocks {
+            let sent = native.send_now(channel.native, &memory, length, to, tag);
+            return sent.map(|()| None).map_err(vendor_error);
+        }
+        let sent = native.send(channel.native, &memory, length, to, tag, false);
+        let Some(request) = sent.map_err(vendor_error)? else {
+            return Ok(None);
+        };
+        self.underneath.sends += 1;
+        let held = Held::Send(SendBuffer::EMPTY, memory);
+        let index = self.wait_natively(request, 0, held);
+        Ok(Some(self.state.requests.name(index)))
+    }
+
+    pub(crate) fn isend_natively(&mut self, channel: &Channel, to: u32, outbound: Outbound) -> Request {
+        let index = match self.send_natively(channel, to, outbound) {
+            Ok(Some(index)) => index,
+            sent => {
+                let index = self.state.requests.insert(Task::Nothing);
+                match sent {
+                    Ok(_) => self.state.finish(index),
+                    Err(error) => self.state.fail(index, error),
+                }
+                index
+            }
+        };
+        self.state.requests.name(index)
+    }
+
+    /// Whether collective operations that were started on a communicator are not over.
+    fn is_used_by_collectives(&self, comm: u64) -> bool {
+        let mut waiting = self.underneath.waiting.iter();
+        waiting.any(|&index| match &self.state.requests.slot(index).task {
+            Task::Native(task) => match &task.held {
+                Held::Collective(running) => running.comm == comm,
+                Held::Step(step) => step.comm == comm,
+                Held::Send(..) | Held::Placed | Held::Staged(..) => false,
+            },
+            _ => false,
+        })
+    }
+
+    pub(crate) fn wait_natively(&mut self, request: u64, room: u64, held: Held) -> u32 {
+        let task = NativeTask { request, room, held };
+        let index = self.state.requests.insert(Task::Native(Box::new(task)));
+        self.underneath.waiting.push(index);
+        index
+    }
+
+    /// Starts to receive.
+    pub(crate) fn receive_natively(
+        &mut self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        buffer: ReceiveBuffer,
+    ) -> u32 {
+        let (room, pattern) = (buffer.length(), pattern(channel, from, tag));
+        let (memory, held) = writable(buffer);
+        let received = match self.underneath.get() {
+            Ok(native) => native.receive(&pattern, &memory, room, 1).map_err(vendor_error),
+            Err(error) => Err(error),
+        };
+        match received {
+            Ok(Err(request)) => self.wait_natively(request, room, held),
+            Ok(Ok(arrival)) => {
+                let task = NativeTask { request: 0, room, held };
+                let index = self.state.requests.insert(Task::Native(Box::new(task)));
+                self.arrived_natively(index, &arrival);
+                index
+            }
+            Err(error) => {
+                let index = self.state.requests.insert(Task::Nothing);
+                self.state.fail(index, error);
+                index
+            }
+        }
+    }
+
+    /// Receives into one piece of memory, looking so many times, or until the message is there.
+    #[inline]
+    pub(crate) fn receive_natively_soon(
+        &mut self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        (room, rounds): (u64, u32),
+    ) -> Direct {
+        let (pattern, blocks) = (pattern(channel, from, tag), self.may_block());
+        let Some(native) = &mut self.underneath.native else {
+            return Direct::Nothing;
+        };
+        let received = if blocks {
+            native.receive_now(&pattern, &memory, room).map(Ok)
+        } else {
+            native.receive(&pattern, &memory, room, rounds)
+        };
+        match received {
+            Ok(Ok(arrival)) => Direct::Received(Received {
+                source: arrival.source,
+                tag: arrival.tag,
+                bytes: arrival.bytes.unwrap_or(u64::MAX),
+                room,
+            }),
+            Ok(Err(request)) => {
+                let index = self.wait_natively(request, room, Held::Placed);
+                Direct::Posted(self.state.requests.name(index))
+            }
+            Err(text) => {
+                let index = self.state.requests.insert(Task::Nothing);
+                self.state.fail(index, vendor_error(text));
+                Direct::Posted(self.state.requests.name(index))
+            }
+        }
+    }
+
+    /// What a message is before it is received.
+    pub(crate) fn probe_natively(
+        &mut self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        take: bool,
+    ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
+        let pattern = pattern(channel, from, tag);
+        let Some(found) = self.underneath.get()?.probe(&pattern, take).map_err(vendor_error)? else {
+            return Ok(None);
+        };
+        let arrived = Arrived {
+            source: found.source,
+            tag: found.tag,
+            bytes: found.bytes.unwrap_or(0),
+            form: None,
+        };
+        let mut name = MatchedMessage(TAKEN);
+        if take {
+            let taken = &mut self.underneath.taken;
+            let at = taken.iter().position(Option::is_none).unwrap_or(taken.len());
+            if at == taken.len() {
+                taken.push(None);
+            }
+            taken[at] = Some(found.message);
+            name = MatchedMessage(TAKEN | at as u32);
+        }
+        Ok(Some((name, arrived)))
+    }
+
+    /// Starts to receive a message of the other MPI that was taken out of its matching.
+    pub(crate) fn receive_taken_natively(&mut self, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
+        let at = (message.0 & !TAKEN) as usize;
+        let name = self.underneath.taken.get_mut(at).and_then(Option::take);
+        let room = buffer.length();
+        let (memory, held) = writable(buffer);
+        let started = match (name, &mut self.underneath.native) {
+            (Some(name), Some(native)) => native.receive_taken(name, &memory, room).map_err(vendor_error),
+            _ => Err(EngineError::Misuse {
+                what: "this matched message has been received already",
+            }),
+        };
+        let index = match started {
+            Ok(request) => self.wait_natively(request, room, held),
+            Err(error) => {
+                let index = self.state.requests.insert(Task::Nothing);
+                self.state.fail(index, error);
+                index
+            }
+        };
+        self.state.requests.name(index)
+    }
+
+    /// Asks to cancel a receive; a send goes on. True: the request is one of the other MPI.
+    pub(crate) fn cancel_natively(&mut self, index: u32) -> bool {
+        let Task::Native(task) = &self.state.requests.slot(index).task else {
+            return false;
+        };
+        if let (Some(native), false) = (&mut self.underneath.native, matches!(task.held, Held::Send(..))) {
+            native.cancel(task.request);
+        }
+        true
+    }
+
+    /// Completes requests of the other MPI; true if any has.
+    #[inline]
+    pub(crate) fn progress_natively(&mut self) -> bool {
+        if self.underneath.waiting.is_empty() {
+            return false;
+        }
+        self.complete_natively()
+    }
+
+    #[inline(never)]
+    fn complete_natively(&mut self) -> bool {
+        let (mut at, mut any) = (0, false);
+        while let Some(&index) = self.underneath.waiting.get(at) {
+            let Task::Native(task) = &self.state.requests.slot(index).task else {
+                self.underneath.waiting.swap_remove(at);
+                continue;
+            };
+            let tested = match &mut self.underneath.native {
+                Some(native) => native.test(task.request),
+                None => Ok(None),
+            };
+            match tested {
+                Ok(None) => at += 1,
+                Ok(Some(arrival)) => {
+                    // In order: receives of one pattern complete in the order in which they were posted.
+                    self.underneath.waiting.remove(at);
+                    self.arrived_natively(index, &arrival);
+                    any = true;
+                }
+                Err(text) => {
+                    self.underneath.waiting.remove(at);
+                    self.state.fail(index, vendor_error(text));
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// A request of the other MPI is complete.
+    fn arrived_natively(&mut self, index: u32, arrival: &native::Arrival) {
+        let slot = self.state.requests.slot_mut(index);
+        let Task::Native(task) = std::mem::replace(&mut slot.task, Task::Nothing) else {
+            return;
+        };
+        match task.held {
+            Held::Send(..) => self.underneath.sends -= 1,
+            Held::Collective(running) => self.over_natively(running),
+            Held::Step(step) => step.finish(),
+            held => {
+                let slot = self.state.requests.slot_mut(index);
+                slot.completion = completion(arrival, task.room);
+                if let Held::Staged(mut buffer, between) = held {
+                    let bytes = slot.completion.bytes as usize;
+                    buffer.write(0, between.reading().slice(0, bytes));
+                }
+            }
+        }
+        self.state.finish(index);
+    }
+
+    /// Whether others may wait for something that this process has begun and not ended outside the other MPI.
+    #[inline(always)]
+    pub(crate) fn is_waited_for(&self) -> bool {
+        !self.state.outgoing.is_empty() || self.state.requests.any_of_ours(self.underneath.waiting.len())
+    }
+}
+
+fn pattern(channel: &Channel, source: Option<u32>, tag: Option<i32>) -> Pattern {
+    Pattern {
+        comm: channel.native,
+        source,
+        tag,
+    }
+}
+
+#[cold]
+pub(crate) fn vendor_error(text: String) -> EngineError {
+    EngineError::Vendor { text: text.into() }
+}
+
+fn completion(arrival: &native::Arrival, room: u64) -> Completion {
+    let error = arrival.bytes.is_none().then_some(EngineError::Truncate {
+        source: arrival.source,
+        tag: arrival.tag,
+        message: u64::MAX,
+        buffer: room,
+    });
+    Completion {
+        source: arrival.source,
+        tag: arrival.tag,
+        bytes: arrival.bytes.unwrap_or(room),
+        cancelled: arrival.cancelled,
+        error,
+    }
+}
+
+/// Memory to send a message from, and the message.
+fn readable(mut buffer: SendBuffer) -> (ReadMemory, SendBuffer) {
+    if let SendForm::Contiguous(memory) = &buffer.form {
+        return (memory.clone(), buffer);
+    }
+    let between = OwnMemory::new(0, buffer.length as isize);
+    between
+        .memory()
+        .with(0, buffer.length as usize, |bytes| buffer.read(0, bytes));
+    (between.reading(), buffer)
+}
+
+/// Memory to receive a message into, and what becomes of it there.
+fn writable(buffer: ReceiveBuffer) -> (WriteMemory, Held) {
+    match buffer.memory() {
+        Some(memory) => (memory, Held::Placed),
+        None => {
+            let between = OwnMemory::new(0, buffer.length() as isize);
+            (between.memory(), Held::Staged(buffer, between))
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Progress while the program computes: the keeper, a thread that a process has if messages of its job cross sockets.
+//!
+//! What arrives from other sites is reported by the transport's own thread ([`Shared::progress_from_thread`]). But an operation
+//! may have parts inside the site, where whoever waits does the work, and nobody waits. So while something is pending
+//! the keeper looks now and then whether the program has been inside MPI since the last time. If it has not, it computes: the keeper makes
+//! progress, arms the transports as a waiting thread would, and sleeps until something arrives. The first call of the program
+//! relieves it.
+//!
+//! ```text
+//!            something was started                  not inside MPI since the last look
+//!   [idle] -------------------------> [looking] ------------------------------------> [keeping]
+//!      <------- nothing is pending ----- | <------- the program calls MPI -------------- |
+//! ```
+//! Nothing of this is paid for by calls: starting an operation reads one variable, and wakes the keeper if it was idle. It never
+//! waits for the engine, never works while a thread of the program is inside MPI, and leaves everything that would call the
+//! program (its reduction operators) to the program's threads.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use isthmus_transport::wait as sleep_on;
+
+use crate::Shared;
+use crate::waiting::bell::Bell;
+use crate::waiting::shared::Inner;
+
+/// Shortest time between two looks at a program that might compute: short against anything worth computing meanwhile, and
+/// a look costs some microseconds.
+pub(crate) const LOOK: Duration = Duration::from_millis(1);
+
+/// Longest time between two looks at a program that keeps calling MPI, and so needs no keeper.
+const LONGEST_LOOK: Duration = Duration::from_millis(8);
+
+/// Looks in a row that find nothing pending before the keeper becomes idle. Programs start operations again and again, and waking it
+/// costs them a system call.
+const VAIN_LOOKS: u32 = 16;
+
+/// Longest sleep: bounds the harm if a doorbell is ever lost.
+const NAP: Duration = Duration::from_secs(1);
+
+/// There is none.
+const ABSENT: u8 = 0;
+const IDLE: u8 = 1;
+const AWAKE: u8 = 2;
+
+/// What threads know of the keeper.
+#[derive(Default)]
+pub(crate) struct Keeper {
+    state: AtomicU8,
+    stop: AtomicBool,
+    bell: Bell,
+    /// How often it has made progress for a program that computes.
+    kept: AtomicU64,
+}
+
+/// What the keeper has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Nothing is pending.
+    Nothing,
+    /// The program is, or has just been, inside MPI.
+    Busy,
+    /// The program computes, and the transports ring when something arrives.
+    Armed,
+    /// The program computes, and something has arrived.
+    More,
+}
+
+impl Shared {
+    /// Tells the keeper, if there is one, that an operation was started which the program does not wait for yet.
+    #[inline]
+    pub fn watch(&self) {
+        if self.keeper.state.load(Ordering::Acquire) == IDLE {
+            self.wake_keeper();
+        }
+    }
+
+    #[cold]
+    fn wake_keeper(&self) {
+        if self.keeper.state.swap(AWAKE, Ordering::AcqRel) == IDLE {
+            self.keeper.bell.ring();
+        }
+    }
+
+    /// The work of the keeper; ends after [`Shared::stop_keeping`]. To be called by one thread of the library, in a process with
+    /// [`Policy::guests`](crate::Policy::guests). An error is a lack of descriptors.
+    pub fn keep(&self) -> io::Result<()> {
+        let descriptors = loop {
+            match self.inner.visit() {
+                Some(inner) => break inner.descriptors_with(&self.keeper.bell)?,
+                None => std::thread::sleep(LOOK),
+            }
+        };
+        self.keeper.state.store(AWAKE, Ordering::Release);
+        let (mut entries, mut pause, mut vain) = (0, LOOK, 0);
+        while !self.keeper.stop.load(Ordering::Acquire) {
+            let found = self.look(&mut entries);
+            vain = if found == Found::Nothing { vain + 1 } else { 0 };
+            match found {
+                Found::More => {}
+                Found::Armed => {
+                    pause = LOOK;
+                    self.doze(&descriptors, NAP);
+                }
+                Found::Nothing if vain > VAIN_LOOKS => {
+                    if self.is_quiet() {
+                        self.doze(&descriptors[..1], Duration::MAX);
+                    }
+                    (pause, vain) = (LOOK, 0);
+                }
+                Found::Nothing | Found::Busy => {
+                    self.doze(&descriptors[..1], pause);
+                    pause = (2 * pause).min(LONGEST_LOOK);
+                }
+            }
+        }
+        self.keeper.state.store(ABSENT, Ordering::Release);
+        Ok(())
+    }
+
+    /// Ends [`Shared::keep`], soon.
+    pub fn stop_keeping(&self) {
+        self.keeper.stop.store(true, Ordering::Release);
+        self.keeper.bell.ring();
+    }
+
+    /// How often progress was made for a program that computed.
+    pub fn kept(&self) -> u64 {
+        self.keeper.kept.load(Ordering::Relaxed)
+    }
+
+    fn doze(&self, descriptors: &[OwnedFd], time: Duration) {
+        let all: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+        sleep_on(&all, (time != Duration::MAX).then_some(time));
+        self.keeper.bell.silence();
+    }
+
+    /// Becomes idle, unless something was started meanwhile.
+    fn is_quiet(&self) -> bool {
+        self.keeper.state.store(IDLE, Ordering::SeqCst);
+        // Whoever starts something after this look sees that the keeper is idle.
+        let quiet = self.inner.visit().is_some_and(|inner| !inner.engine.is_pending());
+        // Otherwise it is woken: then the bell rings, or it stays awake by itself.
+        quiet || self.keeper.state.swap(AWAKE, Ordering::AcqRel) != IDLE
+    }
+
+    /// `entries`: of the last look.
+    fn look(&self, entries: &mut u64) -> Found {
+        let Some(mut inner) = self.inner.visit() else {
+            return Found::Busy;
+        };
+        if inner.sleepers > 0 {
+            return Found::Busy;
+        }
+        if std::mem::take(&mut inner.kept) {
+            inner.engine.disarm();
+        }
+        let entered = std::mem::replace(entries, inner.entries) != inner.entries;
+        if !inner.engine.is_pending() {
+            return Found::Nothing;
+        }
+        if entered {
+            return Found::Busy;
+        }
+        self.advance(&mut inner);
+        self.keeper.kept.fetch_add(1, Ordering::Relaxed);
+        if !inner.engine.is_pending() {
+            return Found::Nothing;
+        }
+        if !inner.engine.rings() {
+            // Nobody will wake the keeper: it looks again.
+            return Found::Busy;
+        }
+        inner.kept = inner.engine.arm_transports();
+        if inner.kept {
+            return Found::Armed;
+        }
+        inner.engine.disarm();
+        Found::More
+    }
+
+    /// Somebody else looks after the transports.
+    #[cold]
+    pub(crate) fn relieve(&self, inner: &mut Inner) {
+        inner.kept = false;
+        inner.engine.disarm();
+        self.keeper.bell.ring();
+    }
+}

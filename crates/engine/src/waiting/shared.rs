@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One engine for all threads of a process: locking and waiting.
+//!
+//! A thread that waits polls for a while and then sleeps until a transport's descriptor wakes it. How long it polls, and whether it
+//! gives its core to others between two polls, depends on [`Policy::spare_cores`]:
+//!
+//! ```text
+//!  spare cores     poll, poll ... Polls times, then poll ... yield, poll ... yield for Spin or more ([`Experience`]), then sleep
+//!  oversubscribed  poll, yield, poll, yield ... Yields times or less ([`Experience`]), then sleep
+//! ```
+//! with the numbers of [`Tuning`].
+//! Even with spare cores a thread yields soon: if somebody else's work keeps the cores busy, the process that is waited for may
+//! share this very core, and would get it only when this one sleeps. A yield costs nothing when nobody wants the core.
+//!
+//! Several threads may wait at once. The lock is free while a thread yields or sleeps. What one thread's progress completes may be
+//! what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`]; the bell is
+//! silenced only when the last sleeper is awake, so nobody misses it.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_lock::{Lock, OneAtATime};
+use isthmus_schedule::step::Together;
+use isthmus_transport::native::Collective;
+use isthmus_transport::{is_readable, wait as sleep_on};
+use isthmus_wire::waiting::Item;
+
+use crate::tools::waits::Watcher;
+use crate::waiting::bell::Bell;
+use crate::waiting::keeper::{Keeper, LOOK};
+use crate::waiting::patience::{Experience, Patience};
+use crate::{
+    Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
+    SendBuffer, Short, Tuning,
+};
+
+/// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
+pub(crate) const NAP: Duration = Duration::from_secs(1);
+
+/// How often a blocking receive looks for a message of a machine's own MPI before other progress is made: some tens of microseconds.
+const NATIVE_ROUNDS: u32 = 512;
+
+/// How a process waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// At least as many cores as processes of the job on this node: spinning hurts nobody.
+    pub spare_cores: bool,
+    /// Several threads call MPI at once (MPI_THREAD_MULTIPLE).
+    pub threads: bool,
+    /// Threads of the library make progress too: a transport's ([`Shared::progress_from_thread`]) and the [keeper](Shared::keep).
+    pub guests: bool,
+}
+
+pub(crate) struct Inner {
+    pub(crate) engine: Engine,
+    /// How often a thread of the program has taken the engine; counted where there are guests.
+    pub(crate) entries: u64,
+    /// The transports are armed for the keeper.
+    pub(crate) kept: bool,
+    /// Threads that sleep.
+    pub(crate) sleepers: u32,
+    /// For how long sleeps have ended without anything having come, one after the other.
+    pub(crate) idle: Duration,
+    /// What the watcher was told last.
+    pub(crate) told: Option<Vec<Item>>,
+    /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
+    descriptors: Option<Arc<[OwnedFd]>>,
+}
+
+/// The engine of a process.
+pub struct Shared {
+    pub(crate) inner: Lock<Inner>,
+    policy: Policy,
+    tuning: Arc<Tuning>,
+    experience: Experience,
+    /// Nanoseconds that threads have slept, and how often.
+    slept: AtomicU64,
+    sleeps: AtomicU64,
+    /// A transport's thread found the engine busy: progress is due.
+    due: AtomicBool,
+    bell: Bell,
+    pub(crate) keeper: Keeper,
+    pub(crate) watcher: OnceLock<Watcher>,
+}
+
+/// The right to use the engine. Must not be held while waiting: use [`Shared::wait`].
+pub struct Guard<'a> {
+    // Fields are dropped in this order: the lock is free when `after` acts.
+    inner: isthmus_lock::Guard<'a, Inner>,
+    events: u64,
+    shared: &'a Shared,
+    _after: After<'a>,
+}
+
+impl Deref for Guard<'_> {
+    type Target = Engine;
+    #[inline]
+    fn deref(&self) -> &Engine {
+        &self.inner.engine
+    }
+}
+
+impl DerefMut for Guard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Engine {
+        &mut self.inner.engine
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.inner.sleepers > 0 && self.events != self.inner.engine.state.events {
+            self.shared.bell.ring();
+        }
+    }
+}
+
+/// Makes the progress that a transport's thread could not make because the engine was in use.
+struct After<'a>(&'a Shared);
+
+impl Drop for After<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.policy.guests {
+            // Orders the unlocking before the look: a thread that set the flag and then found the lock taken is seen here.
+            self.0.inner.settle();
+            if self.0.due.load(Ordering::Relaxed) {
+                self.0.catch_up();
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Takes the engine.
+    pub fn new(engine: Engine, policy: Policy) -> Self {
+        Self::with(engine, policy, Lock::new)
+    }
+
+    /// Takes the engine of a process whose threads take turns: without the cost of a lock.
+    pub fn for_one_at_a_time(engine: Engine, policy: Policy, promise: OneAtATime) -> Self {
+        Self::with(engine, policy, |inner| {
+            if policy.guests {
+                Lock::with_guests(inner, promise)
+            } else {
+                Lock::for_one_at_a_time(inner, promise)
+            }
+        })
+    }
+
+    fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
+        let tuning = engine.tuning();
+        let inner = Inner {
+            engine,
+            entries: 0,
+            kept: false,
+            sleepers: 0,
+            idle: Duration::ZERO,
+            told: None,
+            descriptors: None,
+        };
+        Self {
+            inner: lock(inner),
+            policy,
+            tuning,
+            experience: Experience::default(),
+            slept: AtomicU64::new(0),
+            sleeps: AtomicU64::new(0),
+            due: AtomicBool::new(false),
+            bell: Bell::default(),
+            keeper: Keeper::default(),
+            watcher: OnceLock::new(),
+        }
+    }
+
+    /// What may be changed while the process runs.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// How long threads have slept for want of anything to do, all together, and how often.
+    pub fn slept(&self) -> (Duration, u64) {
+        let time = Duration::from_nanos(self.slept.load(Ordering::Relaxed));
+        (time, self.sleeps.load(Ordering::Relaxed))
+    }
+
+    /// The engine, for a short moment.
+    #[inline]
+    pub fn lock(&self) -> Guard<'_> {
+        self.enter(self.inner.lock())
+    }
+
+    /// The engine if nobody has it.
+    pub fn try_lock(&self) -> Option<Guard<'_>> {
+        self.inner.try_lock().map(|inner| self.enter(inner))
+    }
+
+    #[inline]
+    fn enter<'a>(&'a self, mut inner: isthmus_lock::Guard<'a, Inner>) -> Guard<'a> {
+        if self.policy.guests {
+            inner.entries += 1;
+            if inner.kept {
+                self.relieve(&mut inner);
+            }
+        }
+        Guard {
+            events: inner.engine.state.events,
+            inner,
+            shared: self,
+            _after: After(self),
+        }
+    }
+
+    /// Makes progress until `check` gives something. `check` is called with the engine before the first round of progress and after
+    /// each one that changed something.
+    #[inline]
+    pub fn wait<T>(&self, check: impl FnMut(&mut Engine) -> Option<T>) -> T {
+        self.wait_on(self.lock(), check)
+    }
+
+    /// Makes progress until this descriptor is readable. For whoever waits for something outside of MPI that comes only when others are done: what
+    /// they have to do may need this process, although it wants nothing any more.
+    pub fn wait_beside(&self, other: BorrowedFd<'_>) {
+        let mut guard = self.lock();
+        while !is_readable(other) {
+            if !self.poll(&mut guard) {
+                guard = self.sleep(guard, Some(other));
+            }
+        }
+    }
+
+    /// A blocking send: [`Engine::send`] and the wait that may follow, under one lock.
+    #[inline]
+    pub fn send(
+        &self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        mode: Mode,
+        buffer: SendBuffer,
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        let sent = guard.send(channel, to, tag, mode, buffer)?;
+        self.sent(guard, sent)
+    }
+
+    /// Waits for what has not left at once.
+    #[inline]
+    fn sent(&self, guard: Guard<'_>, request: Option<Request>) -> Result<(), EngineError> {
+        match request {
+            None => Ok(()),
+            Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
+        }
+    }
+
+    /// A blocking operation that all members of the channel's group do together in memory that they share: a plan of this step, and
+    /// the wait, under one lock. `None`: somebody wants to hear of plans, so it must be one.
+    #[inline]
+    pub fn together(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        step: &Together,
+        binding: &Binding,
+    ) -> Option<Result<(), EngineError>> {
+        let mut guard = self.lock();
+        if guard.observes_plans() {
+            return None;
+        }
+        let pause = self.pause_together(&guard);
+        Some(match guard.together(channel, operation, step, binding, pause) {
+            Ok(None) => Ok(()),
+            Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way; nothing was done. On a
+    /// communicator of a machine's own MPI that depends only on what all members know.
+    #[inline]
+    pub fn short(
+        &self,
+        channel: &Channel,
+        (operation, sequence): (Operation, u32),
+        short: &Short,
+    ) -> Option<Result<(), EngineError>> {
+        let mut guard = self.lock();
+        let pause = self.pause_together(&guard);
+        let done = match guard.short(channel, (operation, sequence), short, pause)? {
+            Ok(Some(request)) => {
+                let done = self.completion(guard, request).error.map_or(Ok(()), Err);
+                guard = self.lock();
+                done
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        guard.end_natively(channel.context, operation, sequence);
+        Some(done)
+    }
+
+    /// What to do between two looks for the others, and whether to look again. With spare cores they are about to come; without, they come when
+    /// this process gives its core away. It keeps the engine meanwhile, which only matters if others wait for it.
+    #[inline]
+    fn pause_together(&self, engine: &Engine) -> impl FnMut() -> bool + use<> {
+        let Policy {
+            spare_cores,
+            threads,
+            guests,
+        } = self.policy;
+        let mut looks = match (threads, spare_cores) {
+            (false, true) => self.tuning.get(Knob::Polls),
+            (false, false) if !guests && engine.is_idle() => self.experience.yields(&self.tuning),
+            _ => 1,
+        };
+        move || {
+            looks = looks.saturating_sub(1);
+            if !spare_cores && looks > 0 {
+                std::thread::yield_now();
+            }
+            looks > 0
+        }
+    }
+
+    /// A blocking receive: [`Engine::irecv`] and the wait, under one lock.
+    pub fn receive(&self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Completion {
+        let mut guard = self.lock();
+        let request = guard.irecv(channel, from, tag, buffer);
+        self.completion(guard, request)
+    }
+
+    /// A blocking receive that saves the request if the message arrives while the thread polls; anything else that happens ends it,
+    /// and [`Shared::receive`] has to follow. Only where all processes represent data alike.
+    #[inline]
+    pub fn receive_directly(
+        &self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Direct {
+        // With other threads about the lock must not be kept while polling.
+        if self.policy.threads {
+            return Direct::Nothing;
+        }
+        let mut guard = self.lock();
+        if !guard.begin_directly(channel, from, tag, memory, room) {
+            return Direct::Nothing;
+        }
+        let mut rounds = if self.policy.spare_cores {
+            self.tuning.get(Knob::Polls)
+        } else {
+            1
+        };
+        // What other threads find due is seen to when the engine is unlocked.
+        while rounds > 0 && !guard.progress_directly() {
+            rounds -= 1;
+        }
+        guard.end_directly()
+    }
+
+    /// A blocking send out of one piece of memory on a communicator of a machine's own MPI ([`Channel::native`]).
+    #[inline]
+    pub fn send_natively(
+        &self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        data: (ReadMemory, u64),
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        let sent = guard.send_piece_natively(channel, to, tag, data)?;
+        self.sent(guard, sent)
+    }
+
+    /// The blocking receive there, if it is over soon; otherwise it has a request.
+    #[inline]
+    pub fn receive_natively(
+        &self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Direct {
+        let rounds = if self.policy.spare_cores { NATIVE_ROUNDS } else { 1 };
+        self.lock()
+            .receive_natively_soon(channel, from, tag, memory, (room, rounds))
+    }
+
+    /// [`Shared::collective`] where nothing stands in its way; `None`: nothing was done. What most calls on such a communicator take, so it does
+    /// no more than it must.
+    #[inline(always)]
+    pub fn collective_at_once(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        collective: &Collective<'_>,
+    ) -> Option<Result<(), EngineError>> {
+        if self.policy.guests {
+            return None;
+        }
+        // Without guests, and with threads that take turns, nobody sleeps meanwhile.
+        self.inner
+            .lock()
+            .engine
+            .collective_at_once(channel, operation, collective)
+    }
+
+    /// A blocking collective operation of a machine's own MPI on a communicator of it ([`Channel::native`]). Others may wait for
+    /// something that this process has begun before: then it waits outside until all members have come.
+    #[inline]
+    pub fn collective(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        collective: &Collective<'_>,
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        let comm = channel.native;
+        guard.begin_natively(channel, operation, sequence);
+        if let Some(done) = guard.come_natively(comm, collective) {
+            guard.end_natively(channel.context, operation, sequence);
+            return done;
+        }
+        self.wait_on(guard, |engine| {
+            let done = engine.may_enter(comm).then(|| engine.enter(comm, collective))?;
+            engine.end_natively(channel.context, operation, sequence);
+            Some(done)
+        })
+    }
+
+    #[inline(never)]
+    fn completion(&self, guard: Guard<'_>, request: Request) -> Completion {
+        self.wait_on(guard, |engine| engine.take(request))
+    }
+
+    /// For a call that has found nothing and returns: a thread that calls it again and again must not keep the engine, or a core,
+    /// from those that it waits for. Where processes share cores, what it waits for is often on this very core, and would get it only
+    /// when the scheduler takes it away: a loop over MPI_Test then costs some milliseconds for each message.
+    #[inline]
+    pub fn idle(&self) {
+        if self.policy.threads || self.policy.guests || !self.policy.spare_cores {
+            std::thread::yield_now();
+        }
+    }
+
+    #[inline]
+    fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
+        let mut patience = Patience::default();
+        let mut began = None;
+        loop {
+            if let Some(found) = check(&mut guard) {
+                if let Some(began) = began {
+                    guard.wait_ends(began);
+                }
+                return found;
+            }
+            if self.poll(&mut guard) {
+                patience = Patience::default();
+            } else {
+                began = began.or_else(|| guard.wait_begins());
+                guard = self.pause(guard, &mut patience);
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&self, guard: &mut Guard<'_>) -> bool {
+        if self.policy.guests && self.due.load(Ordering::Relaxed) {
+            // What was due arrived before the flag was set, so this round of progress finds it.
+            self.due.store(false, Ordering::SeqCst);
+        }
+        guard.progress()
+    }
+
+    /// After a round in which nothing happened: spins, yields or sleeps.
+    fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience) -> Guard<'a> {
+        if !patience.over(self.policy.spare_cores, &self.tuning, &self.experience) {
+            let spin = self.policy.spare_cores && patience.polls(&self.tuning);
+            if spin && !self.policy.threads {
+                // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's latency.
+                return guard;
+            }
+            drop(guard);
+            if spin {
+                std::hint::spin_loop()
+            } else {
+                std::thread::yield_now()
+            }
+            return self.lock();
+        }
+        self.sleep(guard, None)
+    }
+
+    /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look at everything.
+    fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>) -> Guard<'a> {
+        let descriptors = self.descriptors(&mut guard.inner);
+        if !guard.inner.engine.arm() {
+            guard.inner.engine.disarm();
+            if guard.inner.engine.rings() {
+                return guard;
+            }
+            drop(guard);
+            match other {
+                None => std::thread::yield_now(),
+                Some(other) => sleep_on(&[other], Some(LOOK)),
+            }
+            return self.lock();
+        }
+        guard.inner.sleepers += 1;
+        let nap = guard.inner.engine.state.asked.next().unwrap_or(NAP).min(NAP);
+        drop(guard);
+        let since = Instant::now();
+        match &descriptors {
+            Ok(all) => sleep_on(&all.iter().map(AsFd::as_fd).chain(other).collect::<Vec<_>>(), Some(nap)),
+            // No descriptors left in this process: naps keep things going.
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+        let time = since.elapsed();
+        self.experience.slept(time);
+        let nanoseconds = time.as_nanos().try_into().unwrap_or(u64::MAX);
+        self.slept.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.sleeps.fetch_add(1, Ordering::Relaxed);
+        let mut guard = self.lock();
+        guard.inner.engine.disarm();
+        guard.inner.sleepers -= 1;
+        if time >= NAP || !guard.inner.idle.is_zero() {
+            self.report(&mut guard.inner, time);
+        }
+        // The transports are not armed any more: the other sleepers must arm them again.
+        if guard.inner.sleepers > 0 {
+            self.bell.ring()
+        } else {
+            self.bell.silence()
+        }
+        guard
+    }
+
+    fn descriptors(&self, inner: &mut Inner) -> io::Result<Arc<[OwnedFd]>> {
+        if let Some(descriptors) = &inner.descriptors {
+            return Ok(descriptors.clone());
+        }
+        let all: Arc<[OwnedFd]> = inner.descriptors_with(&self.bell)?.into();
+        inner.descriptors = Some(all.clone());
+        Ok(all)
+    }
+
+    /// As [`Engine::start_activity`], for one that something outside the engine wakes ([`Shared::wake`]): there is a bell from now on.
+    pub fn start_activity(&self, activity: Box<dyn crate::Activity>) -> Request {
+        let mut guard = self.lock();
+        // Without descriptors sleepers take naps, see `sleep`.
+        let _ = self.bell.descriptor();
+        guard.start_activity(activity)
+    }
+
+    /// Wakes threads that sleep here: something outside the engine that an [`Activity`](crate::Activity) looks at has changed. For any thread;
+    /// never waits.
+    pub fn wake(&self) {
+        self.bell.ring();
+        self.watch();
+        if self.policy.guests {
+            self.progress_from_thread();
+        }
+    }
+
+    /// For a transport's own thread, after it has queued arrivals: makes progress if no thread is inside MPI; if one is,
+    /// that one will. Needs [`Policy::guests`].
+    pub fn progress_from_thread(&self) {
+        self.due.store(true, Ordering::SeqCst);
+        self.catch_up();
+    }
+
+    fn catch_up(&self) {
+        while self.due.load(Ordering::SeqCst) {
+            // If the lock is taken, its holder looks at the flag after unlocking.
+            let Some(mut inner) = self.inner.visit() else {
+                return;
+            };
+            self.due.store(false, Ordering::SeqCst);
+            if inner.kept {
+                self.relieve(&mut inner);
+            }
+            self.advance(&mut inner);
+        }
+    }
+
+    /// Progress by a thread of the library.
+    pub(crate) fn advance(&self, inner: &mut Inner) {
+        let events = inner.engine.state.events;
+        inner.engine.progress_without_callbacks();
+        if inner.sleepers > 0 && events != inner.engine.state.events {
+            self.bell.ring();
+        }
+    }
+}
+
+impl Inner {
+    /// The transports' descriptors after that of a bell.
+    pub(crate) fn descriptors_with(&self, bell: &Bell) -> io::Result<Vec<OwnedFd>> {
+        let mut all = vec![bell.descriptor()?.try_clone_to_owned()?];
+        for transport in &self.engine.transports {
+            if let Some(descriptor) = transport.descriptor() {
+                all.push(descriptor.try_clone_to_owned()?);
+            }
+        }
+        Ok(all)
+    }
+}
