@@ -3,15 +3,20 @@
  * Measurements of an MPI library with nothing but MPI: compiled with each library's own mpicc and driven by
  * isthmus-bench, which interleaves libraries and compares.
  *
- *   mpibench [-p PLACES] [-d NANOSECONDS] [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
+ *   mpibench [-c PROCESSOR] [-m] [-p PLACES] [-d NANOSECONDS] [-t SECONDS] [-a ITERATIONS] TEST[:BYTES]...
  *
- * Tests: latency (half a ping-pong of the first and the last rank), polled (the same, received by loops over MPI_Test), bandwidth (a message from the first to the last
- * rank and an empty answer), rate (64 messages under way from the first to the last rank, then an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
+ * Tests: latency (half a ping-pong of the first and the last rank), polled and probed (the same, received by loops over MPI_Test and MPI_Iprobe), all-latency, all-polled
+ * and all-probed (the same of all ranks at once, in pairs), bandwidth (a message from the first to the last rank and an empty answer), rate (64 messages under way from the first to the last rank, then an empty answer), barrier, bcast, reduce, allreduce, gather, allgather, alltoall (BYTES each rank contributes;
  * alltoall: to each rank), pending (a ping-pong of ranks 0 and 1 on a communicator of their own, while both wait for the last
  * rank too), any (the same on MPI_COMM_WORLD, received from any source), blocked (CPU time of the last rank while it waits in MPI_Recv for BYTES milliseconds),
  * rss and pss (resident memory of a rank, mean over all, pages that ranks share counted for each or in parts; after an exchange with two neighbours),
  * distance (of the processors of ranks 0 and 1, see cores.h: the median of probes over SECONDS).
  * Rank 0 prints a line for each: RESULT TEST BYTES VALUE UNIT.
+ *
+ * -c: every rank runs on this processor only, from before MPI_Init on.
+ *
+ * -m: messages are timed in one loop of at least half of SECONDS, all of it. Where processors are shared the median of short loops tells of the
+ * luckiest moments.
  *
  * -p: ranks of each machine, as "4,4", with sites divided by slashes; it is checked that they are there: ranks that a launcher has put on one
  * host would measure its memory.
@@ -42,7 +47,7 @@ enum { ATTEMPTS = 4, PATIENCE_SECONDS = 3 };
 
 static int rank, size;
 static double seconds = 0.3;
-static int aligned;
+static int aligned, mean;
 static double distance;
 static char *out, *in;
 
@@ -81,14 +86,18 @@ static int repeats(double once, double budget)
     return count;
 }
 
-/* Messages are received by loops over MPI_Test. */
-static int polls;
+/* How messages are received. */
+static enum { BLOCKING, TESTING, PROBING } way;
+/* All ranks exchange messages, in pairs; otherwise the first and the last. */
+static int everybody;
 
 static void receive(int bytes, int from, int tag)
 {
     MPI_Request request;
     int there = 0;
-    if (!polls) {
+    while (way == PROBING && !there)
+        MPI_Iprobe(from, tag, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    if (way != TESTING) {
         MPI_Recv(in, bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         return;
     }
@@ -97,16 +106,25 @@ static void receive(int bytes, int from, int tag)
         MPI_Test(&request, &there, MPI_STATUS_IGNORE);
 }
 
+/* With whom this rank exchanges messages: itself, if with nobody. */
+static int partner(void)
+{
+    int half = size / 2;
+    if (everybody)
+        return rank >= 2 * half ? rank : rank < half ? rank + half : rank - half;
+    return rank == 0 ? size - 1 : rank == size - 1 ? 0 : rank;
+}
+
 static void ping(int bytes, int back, int count)
 {
-    int last = size - 1;
+    int other = partner();
     for (int i = 0; i < count; i++) {
-        if (rank == 0) {
-            MPI_Send(out, bytes, MPI_BYTE, last, 1, MPI_COMM_WORLD);
-            receive(back, last, 2);
-        } else if (rank == last) {
-            receive(bytes, 0, 1);
-            MPI_Send(out, back, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+        if (rank < other) {
+            MPI_Send(out, bytes, MPI_BYTE, other, 1, MPI_COMM_WORLD);
+            receive(back, other, 2);
+        } else if (rank > other) {
+            receive(bytes, other, 1);
+            MPI_Send(out, back, MPI_BYTE, other, 2, MPI_COMM_WORLD);
         }
     }
 }
@@ -178,9 +196,28 @@ static double arrival(int bytes)
     return median(batch, batches);
 }
 
+/* Seconds of an exchange: the mean of a long loop. */
+static double mean_exchange(int bytes, int back)
+{
+    double time = 0;
+    int count = 8, enough = 0;
+    while (!enough) {
+        count *= 2;
+        MPI_Barrier(MPI_COMM_WORLD);
+        double start = now();
+        ping(bytes, back, count);
+        time = now() - start;
+        enough = time >= seconds / 2;
+        MPI_Bcast(&enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    return time / count;
+}
+
 /* Seconds of an exchange: the median of batches. */
 static double exchange(int bytes, int back)
 {
+    if (mean)
+        return mean_exchange(bytes, back);
     double batch[BATCHES];
     int batches = aligned ? (aligned < BATCHES ? aligned : BATCHES) : BATCHES;
     ping(bytes, back, 1);
@@ -395,10 +432,13 @@ static double measure(const char *spec, int bytes, const char **unit)
 {
     double value;
     *unit = "us";
-    if (!strcmp(spec, "latency") || !strcmp(spec, "polled")) {
-        polls = spec[0] == 'p';
+    const char *kind = strncmp(spec, "all-", 4) ? spec : spec + 4;
+    if (!strcmp(kind, "latency") || !strcmp(kind, "polled") || !strcmp(kind, "probed")) {
+        way = !strcmp(kind, "polled") ? TESTING : !strcmp(kind, "probed") ? PROBING : BLOCKING;
+        everybody = kind != spec;
         value = exchange(bytes, bytes) / 2 * 1e6;
-        polls = 0;
+        way = BLOCKING;
+        everybody = 0;
     } else if (!strcmp(spec, "bandwidth")) {
         value = bytes / (aligned ? arrival(bytes) : exchange(bytes, 0)) / 1e6;
         *unit = "MB/s";
@@ -474,13 +514,31 @@ static void check_places(const char *places)
     MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
+static void run_on(int processor)
+{
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(processor, &only);
+    if (sched_setaffinity(0, sizeof only, &only) != 0) {
+        fprintf(stderr, "mpibench: cannot run on processor %d\n", processor);
+        exit(2);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    for (int i = 1; i + 1 < argc; i++)
+        if (!strcmp(argv[i], "-c"))
+            run_on(atoi(argv[i + 1]));
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "-t") && i + 1 < argc)
+        if (!strcmp(argv[i], "-c"))
+            i++;
+        else if (!strcmp(argv[i], "-m"))
+            mean = 1;
+        else if (!strcmp(argv[i], "-t") && i + 1 < argc)
             seconds = atof(argv[++i]);
         else if (!strcmp(argv[i], "-d") && i + 1 < argc)
             distance = size > 1 && cores_open(rank) ? atof(argv[++i]) : (i++, 0);

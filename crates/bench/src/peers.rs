@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
-use crate::sets::Run;
+use crate::sets::{Beside, Run};
 
 /// A program that measures; compiled once for each library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,7 +278,11 @@ impl Peer {
 
     /// A job on this machine.
     pub(crate) fn local(&self, run: &Run, before: &[String]) -> Command {
-        let mut command = self.launcher();
+        let mut command = match (run.beside, before) {
+            // Launchers look how many processors they have.
+            (Beside::OneProcessor, [.., processor]) => self.launcher_on(processor),
+            _ => self.launcher(),
+        };
         if let Family::OnTop(mpiexec) = self.family {
             command.args(["run", "--site", &format!("one=home:2,mpi={mpiexec}")]);
             if run.ranks > 2 {
@@ -366,7 +370,17 @@ impl Peer {
     }
 
     fn launcher(&self) -> Command {
-        let mut command = Command::new(&self.launcher);
+        self.as_root(Command::new(&self.launcher))
+    }
+
+    /// The launcher, and what it starts here, on one processor.
+    fn launcher_on(&self, processor: &str) -> Command {
+        let mut command = Command::new("taskset");
+        command.args(["-c", processor]).arg(&self.launcher);
+        self.as_root(command)
+    }
+
+    fn as_root(&self, mut command: Command) -> Command {
         if matches!(self.family, Family::OpenMpi4 | Family::OpenMpi5) {
             command
                 .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
@@ -431,11 +445,19 @@ mod tests {
             program: Program::Messages,
             ranks,
             arguments,
-            beside: crate::sets::Beside::Nothing,
+            beside: Beside::Nothing,
         };
         assert_eq!(
             words(&peer(Family::Isthmus).local(&run(2, &["barrier"]), &["-d".to_owned(), "60".to_owned()])),
             "run -n 2 here/mpibench -d 60 barrier"
+        );
+        let alone = Run {
+            beside: Beside::OneProcessor,
+            ..run(2, &["barrier"])
+        };
+        assert_eq!(
+            words(&peer(Family::Mpich).local(&alone, &["-c".to_owned(), "3".to_owned()])),
+            "-c 3 run -n 2 here/mpibench -c 3 barrier"
         );
         let hosts = [placed("a1", "a"), placed("b1", "b")];
         let over = |family| words(&peer(family).over(&hosts, Program::Messages, &["barrier"]).unwrap());

@@ -24,16 +24,18 @@ pub(crate) enum Set {
     /// CPU time of a rank that waits in MPI_Recv for ten seconds.
     Blocked,
     /// One machine whose processors are wanted by others too: ranks that wait or look, alone, beside a busy process,
-    /// more ranks than processors.
+    /// more ranks than processors, all on one processor.
     Busy,
     /// The same over TCP between two hosts of one site.
     BusyTcp,
+    /// The same hosts as two sites: over TLS where a library has that.
+    BusyTls,
     /// Two ranks on another MPI, alone and underneath this library, also with a rank of a second site that is idle.
     Vendor,
 }
 
 /// One job.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) program: Program,
     /// Ranks of the whole job; over two sites half of them at each.
@@ -50,6 +52,8 @@ pub(crate) enum Beside {
     Nothing,
     /// A process that always computes.
     Worker,
+    /// Nothing, and the job has one processor only.
+    OneProcessor,
 }
 
 /// More ranks than processors only with short messages: some libraries need seconds for each long one then.
@@ -287,21 +291,32 @@ const BLOCKED: [Run; 1] = [Run {
     beside: Beside::Nothing,
 }];
 
-const WAITS: &[&str] = &["-t", "1", "latency:8", "polled:8", "bandwidth:65536"];
-
-const fn busy(ranks: usize, beside: Beside) -> Run {
-    Run {
-        beside,
-        ..messages(ranks, WAITS)
-    }
-}
-
-const BUSY: [Run; 4] = [
-    busy(2, Beside::Nothing),
-    busy(2, Beside::Worker),
-    busy(4, Beside::Nothing),
-    busy(4, Beside::Worker),
+const WAITS: &[&str] = &["-m", "-t", "1", "latency:8", "polled:8", "probed:8", "bandwidth:65536"];
+const ALL_WAIT: &[&str] = &[
+    "-m",
+    "-t",
+    "1",
+    "all-latency:8",
+    "all-polled:8",
+    "all-probed:8",
+    "bandwidth:65536",
 ];
+
+/// On a machine with two processors: two ranks, and twice as many ranks as processors.
+fn busy(processors: usize) -> Vec<Run> {
+    let run = |ranks, beside| Run {
+        beside,
+        ..messages(ranks, if ranks == 2 { WAITS } else { ALL_WAIT })
+    };
+    let many = 2 * processors;
+    vec![
+        run(2, Beside::Nothing),
+        run(2, Beside::Worker),
+        run(2, Beside::OneProcessor),
+        run(many, Beside::Nothing),
+        run(many, Beside::Worker),
+    ]
+}
 
 /// The third rank of ours is at a site of its own; the others have none.
 const VENDOR: [Run; 2] = [
@@ -331,7 +346,7 @@ const VENDOR: [Run; 2] = [
 ];
 
 impl Set {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Local,
         Self::Node,
         Self::Datatypes,
@@ -342,6 +357,7 @@ impl Set {
         Self::Blocked,
         Self::Busy,
         Self::BusyTcp,
+        Self::BusyTls,
         Self::Vendor,
     ];
 
@@ -371,6 +387,7 @@ impl Set {
             Self::Blocked => "blocked",
             Self::Busy => "busy",
             Self::BusyTcp => "busy-tcp",
+            Self::BusyTls => "busy-tls",
             Self::Vendor => "vendor",
         }
     }
@@ -380,18 +397,19 @@ impl Set {
         matches!(self, Self::Local | Self::Node | Self::Vendor | Self::Tcp | Self::Tls)
     }
 
-    pub(crate) fn runs(self) -> &'static [Run] {
+    /// Its jobs, on a machine with so many processors.
+    pub(crate) fn runs(self, processors: usize) -> Vec<Run> {
         match self {
-            Self::Local => &LOCAL,
-            Self::Node => &NODE,
-            Self::Datatypes => &DATATYPES,
-            Self::Wide => &WIDE,
-            Self::Tcp => &TCP,
-            Self::Tls => &TLS,
-            Self::Startup => &STARTUP,
-            Self::Blocked => &BLOCKED,
-            Self::Busy | Self::BusyTcp => &BUSY,
-            Self::Vendor => &VENDOR,
+            Self::Local => LOCAL.to_vec(),
+            Self::Node => NODE.to_vec(),
+            Self::Datatypes => DATATYPES.to_vec(),
+            Self::Wide => WIDE.to_vec(),
+            Self::Tcp => TCP.to_vec(),
+            Self::Tls => TLS.to_vec(),
+            Self::Startup => STARTUP.to_vec(),
+            Self::Blocked => BLOCKED.to_vec(),
+            Self::Busy | Self::BusyTcp | Self::BusyTls => busy(processors),
+            Self::Vendor => VENDOR.to_vec(),
         }
     }
 }
@@ -402,6 +420,7 @@ impl Beside {
         match self {
             Self::Nothing => "",
             Self::Worker => "+busy",
+            Self::OneProcessor => "+one-core",
         }
     }
 }
@@ -445,7 +464,7 @@ mod tests {
     fn names_find_sets() {
         let names = |list: &[&str]| Set::named(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&["wide", "local"]).unwrap(), [Set::Wide, Set::Local]);
-        assert_eq!(names(&["all"]).unwrap().len(), 11);
+        assert_eq!(names(&["all"]).unwrap().len(), 12);
         assert!(
             names(&["lokal"])
                 .unwrap_err()
