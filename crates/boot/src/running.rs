@@ -266,7 +266,7 @@ impl Running {
     pub fn watch(&self, call: fn() -> &'static str) {
         let Some(agent) = &self.agent else { return };
         let voice = agent.lock().unwrap_or_else(PoisonError::into_inner).voice();
-        self.world.engine().lock().name_waits(call);
+        self.world.engine().lock().tools().name_waits(call);
         self.world.engine().tell_waits(Box::new(move |waits| {
             let waiting = waits.map(|(idle, items, more)| Waiting {
                 call: call().to_owned(),
@@ -323,7 +323,7 @@ impl Running {
             let _ = keeper.join();
         }
         engine.wait(|engine| engine.settle().then_some(()));
-        let mut counters = engine.lock().counters();
+        let mut counters = engine.lock().tools().counters();
         counters.links = self.world.measured_in_all();
         let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world.places(), self.world.rank());
         counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();

@@ -31,7 +31,7 @@ impl Recorder {
         if !std::env::var("ISTHMUS_TRACE").is_ok_and(|v| v == "1") {
             return Ok(None);
         }
-        let trace = world.engine().lock().trace();
+        let trace = world.engine().lock().tools().trace();
         if let Some(prober) = &prober {
             prober.trace();
         }

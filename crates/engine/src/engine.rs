@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine of one process: what others call. The parts are in [`crate::base::state`] (arrivals), `send`, `receive` and `plan`.
+//! The engine of one process: its core, the machines that stand on it, and how they come together.
 
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 
 use isthmus_datatype::Representation;
+use isthmus_transport::native::Native;
 use isthmus_transport::{Peer, Transport};
-use isthmus_wire::boot::Counters;
+use isthmus_wire::waiting::Item;
 
-use crate::base::activity::Running;
-use crate::base::requests::Task;
+use crate::activity::Running;
+use crate::base::core::Core;
+use crate::base::machine::{Machine, Part};
+use crate::base::requests::Owner;
 use crate::base::state::{State, Work};
-use crate::vendor::native::Underneath;
-use crate::{Completion, EventKind, Observed, Operation, Request, Tuning};
+use crate::base::waits::waits;
+use crate::groups::meeting::Groups;
+use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
+use crate::p2p::long::answer_request;
+use crate::p2p::queue::control;
+use crate::p2p::send::{flush, start_data};
+use crate::partitioned::Partitioned;
+use crate::plans::plan::{Hands, Plans};
+use crate::vendor::native::Vendor;
 
 /// Everything an engine is made of.
 pub struct Setup {
@@ -27,30 +37,45 @@ pub struct Setup {
     pub representations: Vec<Representation>,
 }
 
-/// Lengths of the queues at this moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gauges {
-    /// Receives that wait for a message.
-    pub posted: u64,
-    /// Messages that wait for a receive.
-    pub unexpected: u64,
-    /// The most messages that have waited for a receive at once.
-    pub unexpected_peak: u64,
-    /// Sends that have not completed.
-    pub sends: u64,
-    /// The collective operation that was started last; point-to-point: none was.
-    pub operation: &'static str,
+/// The engine of one process: see the crate. What concerns requests and messages alone is in [`Core`].
+pub struct Engine {
+    pub(crate) core: Core,
+    pub(crate) groups: Groups,
+    pub(crate) vendor: Vendor,
+    pub(crate) plans: Plans,
+    pub(crate) partitioned: Partitioned,
+    pub(crate) activities: Vec<Running>,
 }
 
-/// The engine of one process: see the crate.
-pub struct Engine {
-    pub(crate) transports: Vec<Box<dyn Transport>>,
-    /// The transport that has memory in which groups meet.
-    pub(crate) meeting: Option<usize>,
-    pub(crate) underneath: Underneath,
-    pub(crate) activities: Vec<Running>,
-    pub(crate) state: State,
+impl Deref for Engine {
+    type Target = Core;
+    #[inline(always)]
+    fn deref(&self) -> &Core {
+        &self.core
+    }
 }
+
+impl DerefMut for Engine {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Core {
+        &mut self.core
+    }
+}
+
+/// The machine that executes plans, and what it works with.
+macro_rules! plans {
+    ($engine:expr) => {{
+        let Engine {
+            core,
+            groups,
+            vendor,
+            plans,
+            ..
+        } = $engine;
+        (plans, Hands { core, groups, vendor })
+    }};
+}
+pub(crate) use plans;
 
 impl Engine {
     /// An engine over these transports.
@@ -65,196 +90,56 @@ impl Engine {
         };
         let state = State::new(setup.me, &setup.routes, &setup.levels, unasked, setup.representations);
         let mut transports = setup.transports;
-        let meeting = transports
-            .iter_mut()
-            .position(|transport| transport.meeting().is_some());
         Self {
-            transports,
-            meeting,
-            underneath: Underneath::default(),
+            groups: Groups::new(&mut transports),
+            core: Core { transports, state },
+            vendor: Vendor::default(),
+            plans: Plans::default(),
+            partitioned: Partitioned::default(),
             activities: Vec::new(),
-            state,
         }
     }
 
-    // ---- requests -------------------------------------------------------------------------------------------------
-
-    /// The completion of a request, if it has completed; the request stays. Does not make progress.
-    /// A request that does not exist (released) has none.
-    #[inline]
-    pub fn test(&self, request: Request) -> Option<&Completion> {
-        let slot = self.state.requests.slot(self.state.requests.index(request)?);
-        slot.done.then_some(&slot.completion)
+    /// The same engine on top of a machine's own MPI; `alone`: all processes of the job are.
+    #[must_use]
+    pub fn with_native(mut self, native: Box<dyn Native>, alone: bool) -> Self {
+        self.vendor.attach(native, alone);
+        self
     }
 
-    /// If the request has completed, its completion; the request is gone then.
-    #[inline]
-    pub fn take(&mut self, request: Request) -> Option<Completion> {
-        let index = self.state.requests.index(request)?;
-        let slot = self.state.requests.slot_mut(index);
-        if !slot.done {
-            return None;
-        }
-        if matches!(slot.task, Task::Send(_) | Task::Native(_)) {
-            // Buffered mode: complete for the program, not for us.
-            slot.detached = true;
-            return Some(Completion::default());
-        }
-        Some(self.state.requests.remove(index))
-    }
-
-    /// As [`Engine::take`] if the request has completed without an error and was not cancelled: source, tag and bytes.
-    #[inline]
-    pub fn take_success(&mut self, request: Request) -> Option<(u32, i32, u64)> {
-        let index = self.state.requests.index(request)?;
-        let slot = self.state.requests.slot(index);
-        let Completion {
-            source,
-            tag,
-            bytes,
-            cancelled: false,
-            error: None,
-        } = slot.completion
-        else {
-            return None;
-        };
-        if !slot.done || !matches!(slot.task, Task::Nothing) {
-            return None;
-        }
-        self.state.requests.discard(index);
-        Some((source, tag, bytes))
-    }
-
-    /// Forgets the request; what it began goes on (MPI_Request_free).
-    pub fn release(&mut self, request: Request) {
-        let Some(index) = self.state.requests.index(request) else {
-            return;
-        };
-        let slot = self.state.requests.slot_mut(index);
-        slot.detached = true;
-        let gone = match &slot.task {
-            Task::Nothing => slot.done,
-            // The sender's word is still to come, and must not be taken for that of the next one.
-            Task::Inlet(inlet) => inlet.is_known(),
-            task => !task.moves(),
-        };
-        if gone {
-            self.state.requests.remove(index);
-        }
-    }
-
-    /// A request that somebody else completes ([`Engine::complete_user`]): generalized requests.
-    pub fn user_request(&mut self) -> Request {
-        let index = self.state.requests.insert(Task::User);
-        self.state.requests.name(index)
-    }
-
-    /// Completes a request made by [`Engine::user_request`].
-    pub fn complete_user(&mut self, request: Request, completion: Completion) {
-        let Some(index) = self.state.requests.index(request) else {
-            return;
-        };
-        if matches!(self.state.requests.slot(index).task, Task::User) {
-            self.state.requests.slot_mut(index).completion = completion;
-            self.state.finish(index);
-        }
-    }
-
-    // ---- counters -------------------------------------------------------------------------------------------------
-
-    /// The operation with this name, for [`Engine::start_plan`] and [`Engine::called`].
-    pub fn operation(&mut self, name: &'static str) -> Operation {
-        self.state.table.operation(name)
-    }
-
-    /// Counts a call of an operation by the user.
-    pub fn called(&mut self, operation: Operation) {
-        self.state.table.called(operation);
-    }
-
-    /// What was counted so far.
-    pub fn counters(&self) -> Counters {
-        self.state.table.export()
-    }
-
-    /// Messages with these contexts, on transports that treat some otherwise than others.
-    pub fn tune_traffic(&mut self, contexts: &[u32], tuning: isthmus_transport::Tuning) {
-        for transport in &mut self.transports {
-            transport.tune(contexts, tuning);
-        }
-    }
-
-    /// What the links to peers carry, for transports that pace what they send.
-    pub fn know_rates(&mut self, rates: &isthmus_transport::Rates) {
-        for transport in &mut self.transports {
-            transport.know(rates);
-        }
-    }
-
-    // ---- tools ----------------------------------------------------------------------------------------------------
-
-    /// Lengths of the queues.
-    pub fn gauges(&self) -> Gauges {
-        let (posted, unexpected) = self.state.matcher.lengths();
-        Gauges {
-            posted: posted as u64,
-            unexpected: unexpected as u64,
-            unexpected_peak: self.state.unexpected_peak as u64,
-            sends: self.state.requests.sends as u64,
-            operation: self.state.table.name(self.state.operation),
-        }
-    }
-
-    /// From now on events of these kinds, and only these, are queued for [`Engine::observed`].
-    pub fn observe(&mut self, kinds: &[EventKind]) {
-        self.state.observer.want(kinds);
-    }
-
-    /// Whether somebody wants to hear of plans that begin or end.
-    #[inline(always)]
-    pub fn observes_plans(&self) -> bool {
-        self.state.tracer.is_some()
-            || self.state.observer.wants(EventKind::PlanStarted)
-            || self.state.observer.wants(EventKind::PlanEnded)
-    }
-
-    /// Takes the queued events.
-    pub fn observed(&mut self) -> Observed {
-        self.state.observer.take()
-    }
-
-    /// What may be changed while the engine runs.
-    pub(crate) fn tuning(&self) -> Arc<Tuning> {
-        self.state.tuning.clone()
+    /// A machine of another room takes part from now on: frames of the kind
+    /// [`Protocol`](isthmus_wire::frame::Kind::Protocol) with this number are its own.
+    pub fn register(&mut self, protocol: u8, machine: Box<dyn Machine>) {
+        self.core.state.machines.add(protocol, machine);
     }
 
     // ---- progress -------------------------------------------------------------------------------------------------
 
-    /// Changes whenever a request completes or a message arrives that nobody waits for: what others may wait for.
-    #[inline]
-    pub fn events(&self) -> u64 {
-        self.state.events
-    }
-
     /// Moves everything that can be moved without waiting; true if anything happened.
     #[inline]
     pub fn progress(&mut self) -> bool {
-        let mut any = !self.state.postponed.is_empty();
-        while let Some((plan, step)) = self.state.postponed.pop() {
-            self.step_done(plan, step, 0);
+        let (plans, mut hands) = plans!(self);
+        let mut any = plans.advance(&mut hands);
+        for transport in &mut self.core.transports {
+            any |= transport.poll(&mut self.core.state);
         }
-        for transport in &mut self.transports {
-            any |= transport.poll(&mut self.state);
+        if !self.groups.is_idle() {
+            any |= self.groups.advance(&mut self.core);
+            self.groups.pass_turn(&mut self.core);
+            self.end_in_vain();
         }
-        if !self.state.meets.is_empty() {
-            any |= self.poll_meets();
+        any | self.progress_of_others()
+    }
+
+    /// Progress of what is neither plan, nor group, nor message.
+    #[inline]
+    fn progress_of_others(&mut self) -> bool {
+        let mut any = self.vendor.advance(&mut self.core);
+        if !self.core.state.asked.is_empty() {
+            any |= ask_no_longer(&mut self.core);
         }
-        if !self.state.turns.is_empty() {
-            self.pass_turn();
-        }
-        any |= self.progress_natively();
-        if !self.state.asked.is_empty() {
-            any |= self.ask_no_longer();
+        if !self.core.state.machines.is_empty() {
+            any |= self.core.each_machine(|machine, core| machine.advance(core));
         }
         if !self.activities.is_empty() {
             any |= self.advance_activities();
@@ -262,112 +147,131 @@ impl Engine {
         any | self.work()
     }
 
-    /// Nothing has been begun that is not over.
-    #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.state.outgoing.is_empty() && self.state.requests.is_empty()
-    }
-
-    /// Is there anything that progress might complete? Arrivals that nobody waits for are no reason to look for them. Looks through
-    /// all requests.
-    pub(crate) fn is_pending(&self) -> bool {
-        let requests = &self.state.requests;
-        let moves = |index: u32| requests.slot(index).task.moves();
-        !self.state.outgoing.is_empty() || !self.activities.is_empty() || requests.indices().any(moves)
-    }
-
-    /// Progress on a thread that is not the user's: plans whose reductions might call the user's code stay where they are until
-    /// a thread of the user makes progress.
+    /// Progress on a thread that is not the user's: plans whose reductions might call the user's code stay where they
+    /// are until a thread of the user makes progress.
     pub(crate) fn progress_without_callbacks(&mut self) {
-        self.state.foreign = true;
-        for transport in &mut self.transports {
-            transport.poll(&mut self.state);
+        self.core.state.foreign = true;
+        for transport in &mut self.core.transports {
+            transport.poll(&mut self.core.state);
         }
-        self.poll_meets();
-        self.progress_natively();
-        if !self.state.asked.is_empty() {
-            self.ask_no_longer();
-        }
-        if !self.activities.is_empty() {
-            self.advance_activities();
-        }
-        self.work();
-        self.state.foreign = false;
+        self.groups.advance(&mut self.core);
+        self.progress_of_others();
+        self.core.state.foreign = false;
     }
 
-    /// Asks all transports to ring when something arrives; false if something has arrived, or waits for a thread of the user.
+    /// Ends operations in messages whose members do not all take part.
+    fn end_in_vain(&mut self) {
+        while let Some(vain) = self.groups.next_in_vain(&mut self.core) {
+            let (plans, mut hands) = plans!(self);
+            plans.fail(&mut hands, vain.request, vain.error);
+        }
+    }
+
+    /// For a thread that waits for one message, which keeps the engine: looks where that comes from, and every so many
+    /// times for everything else too. True if anything happened.
+    #[inline]
+    pub(crate) fn progress_directly(&mut self) -> bool {
+        let Core { transports, state } = &mut self.core;
+        let peer = state.direct.next_look().and_then(|peer| state.peers.get(peer as usize));
+        match peer.and_then(|peer| transports.get_mut(peer.route as usize)) {
+            Some(transport) => {
+                let any = transport.poll(state);
+                any | self.work()
+            }
+            None => self.progress(),
+        }
+    }
+
+    /// Is there anything that progress might complete? Looks through all requests.
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.activities.is_empty() || self.core.is_pending()
+    }
+
+    /// What is pending, as much of it as is told, and how much more there is.
+    pub(crate) fn waits(&self) -> (Vec<Item>, u32) {
+        let state = &self.core.state;
+        waits(state, |owner, index| match owner {
+            Owner::Plans => self.plans.pending(state, index),
+            Owner::Groups => self.groups.pending(state, index),
+            Owner::Vendor => self.vendor.pending(state, index),
+            Owner::Partitioned => self.partitioned.pending(state, index),
+            Owner::Registered(number) => state.machines.get(number)?.pending(state, index),
+        })
+    }
+
+    /// Asks all transports to ring when something arrives; false if something has arrived, or waits for a thread of the
+    /// user.
     pub(crate) fn arm(&mut self) -> bool {
-        self.state.postponed.is_empty() && self.arm_transports()
+        let (plans, mut hands) = plans!(self);
+        plans.may_sleep(&mut hands) && self.arm_transports()
     }
 
     /// Asks all transports to ring when something arrives; false if something has arrived.
     pub(crate) fn arm_transports(&mut self) -> bool {
-        self.transports.iter_mut().all(|transport| transport.arm())
-            && !self.meets_can_advance()
-            && (self.state.turns.is_empty() || !self.look_at_turns(true))
+        self.core.transports.iter_mut().all(|transport| transport.arm())
+            && self.groups.may_sleep(&mut self.core)
+            && !self.core.each_machine(|machine, core| !machine.may_sleep(core))
     }
 
     /// Ends what [`Engine::arm`] began.
     pub(crate) fn disarm(&mut self) {
-        for transport in &mut self.transports {
+        for transport in &mut self.core.transports {
             transport.disarm();
-        }
-    }
-
-    /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
-    /// [`crate::Shared::wait`], which makes progress.
-    pub fn is_flushed(&mut self) -> bool {
-        self.work();
-        self.state.requests.sends == 0
-            && self.underneath.is_flushed()
-            && self.state.outgoing.is_empty()
-            && self.transports.iter().all(|transport| transport.is_flushed())
-    }
-
-    /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends are over and have arrived as far as transports know.
-    /// This process wants nothing any more; others still may, so it goes on making progress until all have come here.
-    /// A message that nobody receives keeps this from ending, as MPI_Finalize demands.
-    pub fn settle(&mut self) -> bool {
-        self.sends_are_over() && self.each_transport(|transport, state| transport.settle(state))
-    }
-
-    /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true, when all processes have settled: transports closed.
-    pub fn close(&mut self) -> bool {
-        self.sends_are_over() && self.each_transport(|transport, state| transport.close(state))
-    }
-
-    fn sends_are_over(&mut self) -> bool {
-        self.work();
-        self.progress_natively();
-        self.state.requests.sends == 0 && self.state.outgoing.is_empty() && self.underneath.is_flushed()
-    }
-
-    /// Whether all transports say yes; all are asked.
-    fn each_transport(&mut self, mut ask: impl FnMut(&mut dyn Transport, &mut State) -> bool) -> bool {
-        let mut all = true;
-        for transport in &mut self.transports {
-            all &= ask(&mut **transport, &mut self.state);
-        }
-        all
-    }
-
-    /// The last call: no process of the job will send any more.
-    pub fn finish(&mut self) {
-        for transport in &mut self.transports {
-            transport.finish();
         }
     }
 
     /// Whether all transports can ring; otherwise whoever waits polls.
     pub(crate) fn rings(&self) -> bool {
-        self.transports.iter().all(|transport| transport.rings())
+        self.core.transports.iter().all(|transport| transport.rings())
     }
+
+    // ---- the end --------------------------------------------------------------------------------------------------
+
+    /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
+    /// [`crate::Shared::wait`], which makes progress.
+    pub fn is_flushed(&mut self) -> bool {
+        self.work();
+        self.have_sends_left() && self.core.transports.iter().all(|transport| transport.is_flushed())
+    }
+
+    /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends are over and have arrived
+    /// as far as transports know. This process wants nothing any more; others still may, so it goes on making progress
+    /// until all have come here. A message that nobody receives keeps this from ending, as MPI_Finalize demands.
+    pub fn settle(&mut self) -> bool {
+        self.sends_are_over() && self.core.each_transport(|transport, state| transport.settle(state))
+    }
+
+    /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true, when all processes have settled:
+    /// transports closed.
+    pub fn close(&mut self) -> bool {
+        self.sends_are_over() && self.core.each_transport(|transport, state| transport.close(state))
+    }
+
+    fn sends_are_over(&mut self) -> bool {
+        self.work();
+        self.vendor.advance(&mut self.core);
+        self.have_sends_left()
+    }
+
+    fn have_sends_left(&mut self) -> bool {
+        let ours = self.core.state.requests.sends == 0 && self.core.state.outgoing.is_empty();
+        ours && self.vendor.is_flushed() && !self.core.each_machine(|machine, _| !machine.is_flushed())
+    }
+
+    /// The last call: no process of the job will send any more.
+    pub fn finish(&mut self) {
+        for transport in &mut self.core.transports {
+            transport.finish();
+        }
+    }
+
+    // ---- work -----------------------------------------------------------------------------------------------------
 
     /// Does what arrivals and completions have asked for.
     #[inline]
     pub(crate) fn work(&mut self) -> bool {
         let mut any = false;
-        while let Some(work) = self.state.work.pop_front() {
+        while let Some(work) = self.core.state.work.pop_front() {
             self.perform(work);
             any = true;
         }
@@ -375,19 +279,39 @@ impl Engine {
     }
 
     fn perform(&mut self, work: Work) {
+        let core = &mut self.core;
         match work {
-            Work::Control(peer, header) => self.control(peer, header),
-            Work::Answer(index) => self.answer(index),
-            Work::Data(index) => self.start_data(index),
-            Work::Flush(peer) => self.flush(peer),
-            Work::LetGo(request) => self.let_go(request),
-            Work::SetAside(peer, token) => self.state.set_aside(peer, token),
-            Work::InVain(request, place, error) => self.end_in_vain(request, &place, *error),
-            Work::Step(owner, step, bytes) => match self.inlet(owner) {
-                Some(index) => self.inlet_known(index),
-                None => self.step_done(owner, step, bytes),
-            },
-            Work::Lost(peer, reason) => self.lose(peer, reason),
+            Work::Control(peer, header) => control(core, peer, header),
+            Work::Answer(index) => answer_request(core, index),
+            Work::Data(index) => start_data(core, index),
+            Work::Flush(peer) => flush(core, peer),
+            Work::LetGo(request) => let_go(core, request),
+            Work::SetAside(peer, token) => set_aside(&mut core.state, peer, token),
+            Work::Lost(peer, reason) => core.lose(peer, reason),
+            Work::Part(part) => self.completed(part),
+            Work::Gone(peer) => {
+                self.groups.lose(core, peer);
+                core.each_machine(|machine, core| {
+                    machine.lose(core, peer);
+                    false
+                });
+            }
+        }
+    }
+
+    /// A part of a request of a machine is over.
+    fn completed(&mut self, part: Part) {
+        match self.core.owner(part.of).map(|(owner, _)| owner) {
+            Some(Owner::Plans) => {
+                let (plans, mut hands) = plans!(self);
+                plans.completed(&mut hands, part);
+            }
+            Some(Owner::Partitioned) => self.partitioned.completed(&mut self.core, part),
+            Some(Owner::Registered(number)) => {
+                self.core
+                    .with_machine(number, |machine, core| machine.completed(core, part));
+            }
+            Some(Owner::Groups | Owner::Vendor) | None => {}
         }
     }
 }

@@ -2,14 +2,16 @@
 //! Progress, requests, waiting, executing schedules.
 //!
 //! [`Engine`] is a `&mut self` state machine: messages between this process and its peers ([`Engine::isend`],
-//! [`Engine::irecv`]) and collective plans ([`Engine::start_plan`]), over any number of transports. [`Shared`] wraps the
-//! one engine of a process: locking, waiting, progress from other threads. User memory arrives as values
+//! [`Engine::irecv`]) and collective plans ([`Engine::start_plan`]), over any number of transports. [`Shared`] wraps
+//! the one engine of a process: locking, waiting, progress from other threads. User memory arrives as values
 //! ([`SendBuffer`], [`ReceiveBuffer`]) that stay valid until the request is complete.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod base;
 mod engine;
 mod groups;
+mod interface;
 mod p2p;
 mod partitioned;
 mod plans;
@@ -17,23 +19,29 @@ mod tools;
 mod vendor;
 mod waiting;
 
-pub use base::activity::Activity;
+pub use activity::Activity;
+pub use base::binding::{Binding, BoundBuffer, Next, Reducer, Unit};
+pub use base::block::Block;
 pub use base::buffer::{Charge, ReceiveBuffer, SendBuffer};
 pub use base::channel::{Channel, Members, NodeMembers, StepsBy};
+pub use base::core::Core;
 pub use base::counters::Operation;
 pub use base::error::EngineError;
+pub use base::machine::{Machine, Part};
 pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent};
+pub use base::state::State;
 pub use base::tuning::{Knob, Tuning};
-pub use engine::{Engine, Gauges, Setup};
+pub use engine::{Engine, Setup};
 pub use groups::short::Short;
+pub use interface::{Frames, Partitions};
 pub use isthmus_transport::native::{Collective, Element, Operator};
 pub use p2p::direct::{Direct, Received};
-pub use plans::binding::{Binding, Block, BoundBuffer, Next, Reducer, Unit};
 pub use tools::observe::{Event, EventKind, Observed, PlanEvent};
 pub use tools::trace::Trace;
-pub use tools::waits::Watcher;
+pub use tools::{Gauges, Tools};
 pub use vendor::native::NativeComm;
 pub use vendor::native_collective::NativeOperation;
 pub use waiting::shared::{Guard, Policy, Shared};
+pub use waiting::waits::Watcher;
 
 pub use isthmus_transport::{Class as TrafficClass, Path as TrafficPath, Rates, Tuning as TrafficTuning};

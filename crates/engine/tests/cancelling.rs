@@ -99,31 +99,41 @@ fn partitioned(options: Options, seed: u64, to: u32, parts: [u32; 2], length: us
     let at = to as usize;
     let data: Vec<_> = (0..3).map(|i| memory(&pattern(i, length))).collect();
     let targets: Vec<_> = (0..3).map(|_| OwnMemory::new(0, length as isize)).collect();
-    let outlets: Vec<_> = (0..3).map(|_| w.engines[0].psend_init(&here, to, 5)).collect();
-    let inlets: Vec<_> = (0..3).map(|_| w.engines[at].precv_init(&there, 0, 5)).collect();
+    let outlets: Vec<_> = (0..3)
+        .map(|_| w.engines[0].partitioned().psend_init(&here, to, 5))
+        .collect();
+    let inlets: Vec<_> = (0..3)
+        .map(|_| w.engines[at].partitioned().precv_init(&there, 0, 5))
+        .collect();
     for _ in 0..3 {
         let mut steps: Vec<(usize, bool)> = (0..3).flat_map(|i| [(i, true), (i, false)]).collect();
         let (mut sends, mut receives) = (vec![None; 3], vec![None; 3]);
         while !steps.is_empty() {
             let (i, is_send) = steps.swap_remove(random.below(steps.len() as u64) as usize);
             if is_send {
-                let request = w.engines[0].psend_start(outlets[i], sending(&data[i], length as u64), parts[0]);
+                let request =
+                    w.engines[0]
+                        .partitioned()
+                        .psend_start(outlets[i], sending(&data[i], length as u64), parts[0]);
                 sends[i] = Some(request);
                 let mut order: Vec<u32> = (0..parts[0]).collect();
                 while !order.is_empty() {
                     let partition = order.swap_remove(random.below(order.len() as u64) as usize);
-                    assert_eq!(w.engines[0].pready(request, partition), Ok(()));
+                    assert_eq!(w.engines[0].partitioned().pready(request, partition), Ok(()));
                     if random.below(4) == 0 {
                         w.poll();
                     }
                 }
                 assert!(matches!(
-                    w.engines[0].pready(request, 0),
+                    w.engines[0].partitioned().pready(request, 0),
                     Err(EngineError::Misuse { .. })
                 ));
             } else {
-                receives[i] =
-                    Some(w.engines[at].precv_start(inlets[i], receiving(&targets[i], length as u64), parts[1]));
+                receives[i] = Some(w.engines[at].partitioned().precv_start(
+                    inlets[i],
+                    receiving(&targets[i], length as u64),
+                    parts[1],
+                ));
             }
         }
         for i in 0..3 {
@@ -133,7 +143,7 @@ fn partitioned(options: Options, seed: u64, to: u32, parts: [u32; 2], length: us
                 w.poll();
                 let size = length / parts[1] as usize;
                 for p in 0..parts[1] {
-                    if !there[p as usize] && w.engines[at].parrived(receive, p) {
+                    if !there[p as usize] && w.engines[at].partitioned().parrived(receive, p) {
                         there[p as usize] = true;
                         let from = p as usize * size;
                         assert!(
@@ -179,14 +189,18 @@ fn partitioned_messages_arrive_in_the_order_of_initialization() {
 fn a_partitioned_receive_that_was_freed_leaves_the_order_as_it_is() {
     let mut w = world(2, kinds()[0]);
     let (here, there) = (channel(0, 0, 2), channel(0, 1, 2));
-    let first = w.engines[1].precv_init(&there, 0, 5);
-    let second = w.engines[1].precv_init(&there, 0, 5);
+    let first = w.engines[1].partitioned().precv_init(&there, 0, 5);
+    let second = w.engines[1].partitioned().precv_init(&there, 0, 5);
     w.engines[1].release(first);
-    let outlets = [0, 1].map(|_| w.engines[0].psend_init(&here, 1, 5));
+    let outlets = [0, 1].map(|_| w.engines[0].partitioned().psend_init(&here, 1, 5));
     let (data, target) = (memory(&pattern(7, 100)), OwnMemory::new(0, 100));
-    let sent = w.engines[0].psend_start(outlets[1], sending(&data, 100), 1);
-    assert_eq!(w.engines[0].pready(sent, 0), Ok(()));
-    let got = w.engines[1].precv_start(second, receiving(&target, 100), 1);
+    let sent = w.engines[0]
+        .partitioned()
+        .psend_start(outlets[1], sending(&data, 100), 1);
+    assert_eq!(w.engines[0].partitioned().pready(sent, 0), Ok(()));
+    let got = w.engines[1]
+        .partitioned()
+        .precv_start(second, receiving(&target, 100), 1);
     assert_eq!(w.finish(1, got).bytes, 100);
     assert!(content(&target, 100) == pattern(7, 100));
     w.finish(0, sent);
@@ -196,15 +210,19 @@ fn a_partitioned_receive_that_was_freed_leaves_the_order_as_it_is() {
 #[test]
 fn a_lost_sender_fails_a_partitioned_receive() {
     let mut w = world(2, kinds()[0]);
-    let inlet = w.engines[1].precv_init(&channel(0, 1, 2), 0, 5);
+    let inlet = w.engines[1].partitioned().precv_init(&channel(0, 1, 2), 0, 5);
     let target = OwnMemory::new(0, 100);
-    let got = w.engines[1].precv_start(inlet, receiving(&target, 100), 1);
+    let got = w.engines[1]
+        .partitioned()
+        .precv_start(inlet, receiving(&target, 100), 1);
     w.switch.kill(0, "it is gone");
     assert!(matches!(
         w.finish(1, got).error,
         Some(EngineError::PeerLost { peer: 0, .. })
     ));
-    let again = w.engines[1].precv_start(inlet, receiving(&target, 100), 1);
+    let again = w.engines[1]
+        .partitioned()
+        .precv_start(inlet, receiving(&target, 100), 1);
     assert!(matches!(
         w.finish(1, again).error,
         Some(EngineError::PeerLost { peer: 0, .. })

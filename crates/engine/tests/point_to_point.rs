@@ -340,7 +340,7 @@ fn counters_count_user_messages() {
         w.finish(1, posted);
         w.finish(0, sent);
     }
-    let rows = w.engines[0].counters().rows;
+    let rows = w.engines[0].tools().counters().rows;
     assert_eq!(rows.len(), 1);
     assert_eq!(
         (rows[0].0.as_str(), rows[0].1, rows[0].2.messages, rows[0].2.bytes),

@@ -17,9 +17,9 @@ impl Freed {
     /// Gives back what no operation uses any more.
     pub(crate) fn give_back(&self, engine: &mut Engine) {
         self.list().retain(|&frame| {
-            let used = engine.is_frame_in_use(frame);
+            let used = engine.frames().is_in_use(frame);
             if !used {
-                engine.give_back_frame(frame);
+                engine.frames().give_back(frame);
             }
             used
         });

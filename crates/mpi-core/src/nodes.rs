@@ -96,7 +96,7 @@ impl Comm {
         let mut engine = world.engine().lock();
         world.frames().give_back(&mut engine);
         if ranks.len() > 1 && first == self.rank() {
-            frames = [0; 2].map(|_: u32| engine.take_frame(ranks.len() as u32).unwrap_or(NONE));
+            frames = [0; 2].map(|_: u32| engine.frames().take(ranks.len() as u32).unwrap_or(NONE));
         }
         drop(engine);
         let mine: Vec<u8> = frames.into_iter().flat_map(u32::to_le_bytes).collect();
@@ -116,7 +116,7 @@ impl Comm {
             return Ok(None);
         }
         let mut engine = world.engine().lock();
-        frames.into_iter().for_each(|frame| engine.open_frame(frame));
+        frames.into_iter().for_each(|frame| engine.frames().open(frame));
         Ok(Some(self.agreed(ranks, Some(StepsBy::Memory(frames)), keeps)))
     }
 

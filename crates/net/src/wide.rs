@@ -83,7 +83,8 @@ impl WideTransport {
     fn queue(&self, header: &Header) -> u8 {
         match header.kind {
             Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Announce | Kind::Cancel => {}
-            Kind::Data => return COMMON,
+            // A protocol keeps its own order.
+            Kind::Data | Kind::Protocol => return COMMON,
             Kind::Cts
             | Kind::Ack
             | Kind::Pulled

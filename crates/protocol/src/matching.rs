@@ -13,6 +13,7 @@
 //! unexpected messages.
 
 use crate::links::{Bins, Ends, NONE, Slab};
+use isthmus_wire::frame::Header;
 
 /// What identifies a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,18 @@ pub struct Envelope {
     pub source: u32,
     /// Tag.
     pub tag: i32,
+}
+
+impl Envelope {
+    /// That of the message that begins with this header.
+    #[inline]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            context: header.context,
+            source: header.source,
+            tag: header.tag,
+        }
+    }
 }
 
 /// What a receive asks for.

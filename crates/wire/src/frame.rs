@@ -13,9 +13,11 @@
 //!   24 | token: names a request of one of the two sides               |
 //!      +--------------------------------------------------------------+
 //! ```
-//! `form`, one bit: 1 if the message is packed data in the common form, else 0 (the representation of the sender). `check`, the other 15
-//! bits of that field: a sum of everything else, so that a header in which anything was changed is found out. Little-endian. `Cts` and `Data` do not need context, source and tag; the eight bytes of `context`
-//! and `source` carry [`Header::auxiliary`] there (receiver's token, offset of the fragment). `flags` of `Cts`: [`BULK`], [`ROOM`].
+//! `form`, one bit: 1 if the message is packed data in the common form, else 0 (the representation of the sender).
+//! `check`, the other 15 bits of that field: a sum of everything else, so that a header in which anything was changed
+//! is found out. Little-endian. `Cts` and `Data` do not need context, source and tag; the eight bytes of `context` and
+//! `source` carry [`Header::auxiliary`] there (receiver's token, offset of the fragment). `flags` of `Cts`: [`BULK`],
+//! [`ROOM`].
 
 /// Size of an encoded [`Header`] in bytes.
 pub const HEADER_BYTES: usize = 32;
@@ -37,6 +39,7 @@ pub const HEADER_BYTES: usize = 32;
 /// | Probe | bytes without meaning | how many | see [`Probe`] | [`Probe`] |
 /// | Assist | – | bytes of the message | address of the message at its sender | address of the message at its receiver; the tag is the number of the copy |
 /// | Padding | bytes without meaning | how many | 0 | – |
+/// | Protocol | what the protocol says | bytes of it | the protocol's | the protocol's; the tag too |
 /// | Credit | – | cost of the messages that no longer wait at the receiver | 0 | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -63,19 +66,30 @@ pub enum Kind {
     Credit = 10,
     /// Measures a connection; made and taken by the transports themselves.
     Probe = 11,
-    /// The receiver copies a message out of the sender's memory, and asks it to copy a part into its own; made and taken by the
-    /// transport inside a node.
+    /// The receiver copies a message out of the sender's memory, and asks it to copy a part into its own; made and
+    /// taken by the transport inside a node.
     Assist = 12,
     /// Moves what follows to another place in the sender's pages; made and taken by the transport inside a site.
     Padding = 13,
-    /// A short message that waits at the sender for want of credit: as `Rts`, but the receiver asks for it as soon as it has room.
+    /// A short message that waits at the sender for want of credit: as `Rts`, but the receiver asks for it as soon as
+    /// it has room.
     /// `flags`: 1 if the send is synchronous.
     Announce = 14,
+    /// Of a protocol beside messages, whose number is in `flags`: see [`protocol`].
+    Protocol = 15,
+}
+
+/// Numbers of protocols beside messages ([`Kind::Protocol`]). A new one has its number and its bytes here, and no
+/// transport needs to know it.
+pub mod protocol {
+    /// For tests.
+    pub const TEST: u8 = 255;
 }
 
 /// Flag of [`Kind::Cts`]: the data may come in bulk.
 pub const BULK: u8 = 1;
-/// Flag of [`Kind::Cts`]: the message has not matched; it was announced, and there is room for it. A synchronous one is acknowledged when it matches.
+/// Flag of [`Kind::Cts`]: the message has not matched; it was announced, and there is room for it. A synchronous one is
+/// acknowledged when it matches.
 pub const ROOM: u8 = 2;
 /// Flag of [`Kind::Announce`]: the sender waits to hear that the message has matched.
 pub const SYNCHRONOUS: u8 = 1;
@@ -126,13 +140,15 @@ impl Kind {
             12 => Self::Assist,
             13 => Self::Padding,
             14 => Self::Announce,
+            15 => Self::Protocol,
             _ => return None,
         })
     }
 }
 
 /// A decoded frame header. See the module for the layout.
-// Fields that are neighbours in a word on the wire are none here: two that were just written would be read as one, for which processors wait.
+// Fields that are neighbours in a word on the wire are none here: two that were just written would be read as one, for
+// which processors wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {
@@ -148,7 +164,7 @@ pub struct Header {
     pub tag: i32,
     /// What the frame is.
     pub kind: Kind,
-    /// See [`BULK`], [`ROOM`], [`SYNCHRONOUS`] and [`Header::payload_bytes`]; otherwise 0.
+    /// See [`BULK`], [`ROOM`], [`SYNCHRONOUS`], [`protocol`] and [`Header::payload_bytes`]; otherwise 0.
     pub flags: u8,
     /// The message is packed data in the form that is common to processes that represent data differently, whatever the
     /// representation of its sender.
@@ -224,7 +240,7 @@ impl Header {
     #[inline]
     pub fn payload_bytes(&self) -> u64 {
         match self.kind {
-            Kind::Eager | Kind::EagerSync | Kind::Data | Kind::Probe | Kind::Padding => self.length,
+            Kind::Eager | Kind::EagerSync | Kind::Data | Kind::Probe | Kind::Padding | Kind::Protocol => self.length,
             Kind::Rts => u64::from(self.flags),
             Kind::Announce
             | Kind::Cts
@@ -247,8 +263,8 @@ impl Header {
         out
     }
 
-    /// Encodes to words whose bytes, as they lie in memory, are those of the header: who writes a word at a time need not wait for bytes that
-    /// it has just written itself.
+    /// Encodes to words whose bytes, as they lie in memory, are those of the header: who writes a word at a time need
+    /// not wait for bytes that it has just written itself.
     #[inline(always)]
     pub fn words(&self) -> [u64; HEADER_BYTES / 8] {
         let first = u64::from(self.kind as u8) | u64::from(self.flags) << 8 | u64::from(self.common) << 16;
@@ -302,7 +318,8 @@ pub fn checked(mut bytes: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
 /// First bit of the check in the first word.
 const CHECK: u32 = 17;
 
-/// A sum of 15 bits over the words of a header, whose own bits are 0 there. It finds faults; somebody who means harm can compute it too.
+/// A sum of 15 bits over the words of a header, whose own bits are 0 there. It finds faults; somebody who means harm
+/// can compute it too.
 #[inline(always)]
 fn check([a, b, c, d]: [u64; HEADER_BYTES / 8]) -> u64 {
     let all = a ^ b.rotate_left(17) ^ c.rotate_left(31) ^ d.rotate_left(47);

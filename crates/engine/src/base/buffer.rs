@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_datatype::{Datatype, Packer, TypeError, Unpacker};
+use isthmus_datatype::{Basic, Datatype, Foreign, Packer, TypeError, Unpacker};
 
-use crate::base::conversion::Elements;
-use crate::plans::binding::{self, Block};
+use crate::EngineError;
+use crate::base::block::{self, Block};
 
 /// Data to send.
 #[derive(Clone)]
@@ -101,8 +101,8 @@ impl SendBuffer {
         })
     }
 
-    /// Says that the data were packed (MPI_PACKED) in a communicator whose members represent data differently: they are in the
-    /// common form, whoever sends them.
+    /// Says that the data were packed (MPI_PACKED) in a communicator whose members represent data differently: they are
+    /// in the common form, whoever sends them.
     pub fn packed(mut self) -> Self {
         self.common = true;
         self
@@ -114,7 +114,8 @@ impl SendBuffer {
         self.length
     }
 
-    /// The same message for [`Mode::Buffered`](crate::Mode::Buffered): `charge` is dropped when no copy is kept (any more).
+    /// The same message for [`Mode::Buffered`](crate::Mode::Buffered): `charge` is dropped when no copy is kept (any
+    /// more).
     pub fn charged(self, charge: Charge) -> Self {
         Self {
             form: SendForm::Charged(Box::new((self.form, charge))),
@@ -189,7 +190,7 @@ impl SendForm {
                 packer.seek(*start + at);
                 packer.pack(out);
             }
-            Self::Blocks(blocks, start) => binding::read(blocks, *start + at, out),
+            Self::Blocks(blocks, start) => block::read(blocks, *start + at, out),
             Self::Charged(both) => both.0.read(at, out),
             Self::Contiguous(_) | Self::Owned(..) => {
                 if let Some(piece) = self.piece(at, out.len()) {
@@ -276,7 +277,7 @@ impl ReceiveBuffer {
                 unpacker.seek(*start + at);
                 unpacker.unpack(data);
             }
-            ReceiveForm::Blocks(blocks, start) => binding::write(blocks, *start + at, data),
+            ReceiveForm::Blocks(blocks, start) => block::write(blocks, *start + at, data),
         }
     }
 }
@@ -284,7 +285,8 @@ impl ReceiveBuffer {
 /// Longer messages do not stay in a core's caches beside what they came from: they are written past them.
 const PAST_CACHES: u64 = 512 << 10;
 
-/// Bytes that go through memory in between in one go, where neither side lies in one piece: they stay in the first caches.
+/// Bytes that go through memory in between in one go, where neither side lies in one piece: they stay in the first
+/// caches.
 const PIECE: usize = 32 << 10;
 
 /// Copies the first `length` bytes of a message into a receive buffer; `chunk` is memory to work with.
@@ -302,4 +304,32 @@ pub(crate) fn transfer(from: &mut SendBuffer, to: &mut ReceiveBuffer, length: u6
         to.write(at, &chunk[..take]);
         at += take as u64;
     }
+}
+
+/// What a receive buffer is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Elements {
+    /// With the window of the elements.
+    pub(crate) memory: WriteMemory,
+    pub(crate) datatype: Datatype,
+    pub(crate) count: u64,
+}
+
+impl Elements {
+    pub(crate) fn are_packed(&self) -> bool {
+        self.datatype.signature().uniform() == Some(Basic::Packed)
+    }
+}
+
+/// A message that is converted when it has arrived.
+#[derive(Debug)]
+pub(crate) enum Conversion {
+    Whole {
+        foreign: Foreign,
+        /// The message as it was sent.
+        bytes: OwnMemory,
+        elements: Elements,
+    },
+    /// Cannot be converted: it is received as if there were no room for it.
+    Refused(EngineError),
 }

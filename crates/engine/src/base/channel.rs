@@ -100,7 +100,8 @@ pub struct Channel {
     pub members: Members,
     /// Memory that all members share on their node, if they do: a frame of the transport's.
     pub frame: Option<u32>,
-    /// Those of them who share this process's node, or job of a machine's own MPI, where plans may have steps that they take together.
+    /// Those of them who share this process's node, or job of a machine's own MPI, where plans may have steps that they
+    /// take together.
     pub node: Option<Arc<NodeMembers>>,
     /// The communicator of a machine's own MPI that it is underneath; 0: none.
     pub native: u64,

@@ -1,50 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages from processes that represent data differently: the receiver makes them right.
 //!
-//! Such a message is received whole into memory of the library's own, in the form it was sent in, and is converted when it is
-//! complete: it costs that memory, and a pass over the data. Sizes are compared in the sender's form, and the status counts in
-//! ours. Messages from processes like this one never come here.
+//! Such a message is received whole into memory of the library's own, in the form it was sent in, and is converted when
+//! it is complete: it costs that memory, and a pass over the data. Sizes are compared in the sender's form, and the
+//! status counts in ours. Messages from processes like this one never come here.
 //!
-//! MPI_PACKED travels as the bytes it is; the header says when these are data in the common form, which MPI_Pack writes in a
-//! communicator with unlike members.
+//! MPI_PACKED travels as the bytes it is; the header says when these are data in the common form, which MPI_Pack writes
+//! in a communicator with unlike members.
 
 use isthmus_datatype::raw::{OwnMemory, WriteMemory};
-use isthmus_datatype::{Basic, Datatype, Foreign, Representation, Unpacker};
+use isthmus_datatype::{Datatype, Foreign, Representation, Unpacker};
 use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
 
 use crate::EngineError;
-use crate::base::buffer::{ReceiveBuffer, ReceiveForm};
+use crate::base::buffer::{Conversion, Elements, ReceiveBuffer, ReceiveForm};
 use crate::base::requests::Task;
 use crate::base::state::State;
-
-/// What a receive buffer is made of.
-#[derive(Clone, Debug)]
-pub(crate) struct Elements {
-    /// With the window of the elements.
-    pub(crate) memory: WriteMemory,
-    pub(crate) datatype: Datatype,
-    pub(crate) count: u64,
-}
-
-impl Elements {
-    fn are_packed(&self) -> bool {
-        self.datatype.signature().uniform() == Some(Basic::Packed)
-    }
-}
-
-/// A message that is converted when it has arrived.
-#[derive(Debug)]
-pub(crate) enum Conversion {
-    Whole {
-        foreign: Foreign,
-        /// The message as it was sent.
-        bytes: OwnMemory,
-        elements: Elements,
-    },
-    /// Cannot be converted: it is received as if there were no room for it.
-    Refused(EngineError),
-}
 
 impl ReceiveBuffer {
     /// Says what the buffer is made of, so that messages of unlike processes can be converted. `memory` has the

@@ -21,8 +21,8 @@ pub enum EngineError {
         /// Bytes that fit.
         buffer: u64,
     },
-    /// Data that cannot be converted between the representations of the two machines (MPI_ERR_TYPE, MPI_ERR_TRUNCATE). All
-    /// other elements were delivered.
+    /// Data that cannot be converted between the representations of the two machines (MPI_ERR_TYPE, MPI_ERR_TRUNCATE).
+    /// All other elements were delivered.
     Conversion {
         /// Rank of the sender in the communicator; collective operations do not say.
         source: u32,
@@ -39,7 +39,8 @@ pub enum EngineError {
         /// Tag of the message.
         tag: i32,
     },
-    /// The other process cannot be reached any more (MPI_ERR_PROC_FAILED or MPI_ERR_OTHER). The text says what was tried.
+    /// The other process cannot be reached any more (MPI_ERR_PROC_FAILED or MPI_ERR_OTHER). The text says what was
+    /// tried.
     PeerLost {
         /// Its rank in MPI_COMM_WORLD.
         peer: Peer,
@@ -53,8 +54,9 @@ pub enum EngineError {
         /// What it did.
         what: Arc<str>,
     },
-    /// The user's mistake: members of a communicator called different collective operations, or one with different arguments
-    /// (MPI_ERR_TRUNCATE if only lengths differ, else MPI_ERR_OTHER). No collective operation is possible on it any more.
+    /// The user's mistake: members of a communicator called different collective operations, or one with different
+    /// arguments (MPI_ERR_TRUNCATE if only lengths differ, else MPI_ERR_OTHER). No collective operation is possible on
+    /// it any more.
     Disagreement {
         /// What the two called.
         what: Arc<str>,
@@ -91,8 +93,8 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether it ends an operation at once. Otherwise the data are delivered as far as they can be, and what was begun with
-    /// others goes on, so that they do not wait for this process.
+    /// Whether it ends an operation at once. Otherwise the data are delivered as far as they can be, and what was begun
+    /// with others goes on, so that they do not wait for this process.
     pub(crate) fn is_fatal(&self) -> bool {
         !matches!(
             self,

@@ -4,6 +4,7 @@
 use isthmus_protocol::calling::Announced;
 use isthmus_protocol::credit::WITHIN;
 use isthmus_transport::Peer;
+use isthmus_wire::frame::{Header, Kind, SYNCHRONOUS};
 
 /// Bytes of an unexpected message that are kept without an allocation.
 const INLINE: usize = WITHIN as usize;
@@ -52,5 +53,14 @@ impl Message {
             Content::Inline(_) | Content::Kept(_) => self.bytes,
             Content::Offered(_) | Content::Announced(_) | Content::Local(_) => 0,
         }
+    }
+}
+
+/// Whether the sender of an announced message waits to hear that it matched.
+pub(crate) fn is_synchronous(header: &Header) -> bool {
+    match header.kind {
+        Kind::EagerSync => true,
+        Kind::Announce => header.flags & SYNCHRONOUS != 0,
+        _ => false,
     }
 }

@@ -9,8 +9,8 @@ use isthmus_transport::Peer;
 
 use crate::EngineError;
 
-/// Names an operation in flight. Stale names are recognised. The upper half is a generation, which is odd, the lower one an index; one number, so
-/// that it comes and goes in a register.
+/// Names an operation in flight. Stale names are recognised. The upper half is a generation, which is odd, the lower
+/// one an index; one number, so that it comes and goes in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request(NonZeroU64);
 
@@ -84,8 +84,8 @@ pub enum Mode {
     Standard,
     /// MPI_Ssend: complete only when the receiver has matched it.
     Synchronous,
-    /// MPI_Bsend: the data are copied at once if they cannot leave at once; the request completes at once. The room mpi-core
-    /// accounts for the attached buffer.
+    /// MPI_Bsend: the data are copied at once if they cannot leave at once; the request completes at once. The room
+    /// mpi-core accounts for the attached buffer.
     Buffered,
 }
 

@@ -4,16 +4,12 @@
 use std::time::Instant;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_protocol::matching::Posted;
+use isthmus_protocol::matching::{Envelope, Posted};
 use isthmus_transport::{Lease, Peer};
 use isthmus_wire::frame::Header;
 
-use crate::base::conversion::Conversion;
-use crate::groups::meet::Meet;
-use crate::p2p::calls::Called;
-use crate::partitioned::{Arrivals, Inlet, Outlet, Ready};
-use crate::plans::execution::Execution;
-use crate::vendor::native::NativeTask;
+use crate::base::buffer::Conversion;
+use crate::p2p::parts::{Arrivals, Ready};
 use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
 
 /// No request, no peer.
@@ -26,22 +22,47 @@ pub(crate) enum Task {
     Nothing,
     Send(SendTask),
     Receive(ReceiveTask),
-    /// A receive into one piece of memory to which nothing has happened yet: the next message usually ends it, and whoever else wants it makes an
-    /// ordinary one of it ([`Requests::receive`]).
+    /// A receive into one piece of memory to which nothing has happened yet: the next message usually ends it, and
+    /// whoever else wants it makes an ordinary one of it ([`Requests::receive`]).
     Plain(PlainTask),
-    Plan(Box<Execution>),
-    /// A step that all members of a group take together.
-    Meet(Box<Meet>),
-    /// A request of a machine's own MPI.
-    Native(Box<NativeTask>),
+    /// A machine has it.
+    Of(Owned),
     /// Somebody else completes it.
     User,
     /// A send that had completed; the peer was asked to throw the message away.
     Recall(Peer),
-    /// Where a partitioned send goes, between MPI_Psend_init and MPI_Request_free.
-    Outlet(Box<Outlet>),
-    /// Where a partitioned receive comes from, between MPI_Precv_init and MPI_Request_free.
-    Inlet(Box<Inlet>),
+}
+
+/// Machines that have requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Plans,
+    Groups,
+    Vendor,
+    Partitioned,
+    /// One that registered itself.
+    Registered(u8),
+}
+
+/// What the core knows of a request that a machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owned {
+    pub(crate) by: Owner,
+    /// Progress may complete it.
+    pub(crate) moves: bool,
+    /// It can be given up at any time: nobody touches its memory any more when it has ended.
+    pub(crate) can_be_left: bool,
+}
+
+impl Owned {
+    /// One that moves, and must be let end by itself.
+    pub(crate) fn by(by: Owner) -> Self {
+        Self {
+            by,
+            moves: true,
+            can_be_left: false,
+        }
+    }
 }
 
 impl Task {
@@ -59,21 +80,33 @@ impl Task {
     #[inline]
     pub(crate) fn moves(&self) -> bool {
         match self {
-            Self::Send(_)
-            | Self::Receive(_)
-            | Self::Plain(_)
-            | Self::Plan(_)
-            | Self::Meet(_)
-            | Self::Native(_)
-            | Self::Recall(_) => true,
-            Self::Nothing | Self::User | Self::Outlet(_) | Self::Inlet(_) => false,
+            Self::Send(_) | Self::Receive(_) | Self::Plain(_) | Self::Recall(_) => true,
+            Self::Of(owned) => owned.moves,
+            Self::Nothing | Self::User => false,
+        }
+    }
+
+    /// The machine that has it.
+    #[inline]
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        match self {
+            Self::Of(owned) => Some(owned.by),
+            _ => None,
         }
     }
 }
 
+/// What became of a step of a plan.
+pub(crate) enum Outcome {
+    Done,
+    /// Runs as this request.
+    Started(u32),
+}
+
 #[derive(Debug)]
 pub(crate) struct SendTask {
-    /// The memory that its transport reads by itself. First, so that it is out of reach before anything below is given back.
+    /// The memory that its transport reads by itself. First, so that it is out of reach before anything below is given
+    /// back.
     pub(crate) lease: Option<Lease<ReadMemory>>,
     pub(crate) peer: Peer,
     /// Of the first frame; its kind is decided when it leaves.
@@ -105,6 +138,31 @@ pub(crate) struct SendTask {
     pub(crate) sent: u64,
 }
 
+impl SendTask {
+    /// A message of which nothing has left.
+    pub(crate) fn new(peer: Peer, header: Header, buffer: SendBuffer) -> Self {
+        Self {
+            lease: None,
+            peer,
+            header,
+            synchronous: false,
+            buffered: false,
+            recalled: false,
+            waits: false,
+            parts: None,
+            stage: SendStage::Queued,
+            offered: false,
+            buffer,
+            announced: AnnouncedStage::Never,
+            receiver: 0,
+            wanted: 0,
+            bulk: false,
+            packed: None,
+            sent: 0,
+        }
+    }
+}
+
 /// A message and its announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnouncedStage {
@@ -129,7 +187,8 @@ pub(crate) enum SendStage {
 
 #[derive(Debug)]
 pub(crate) struct ReceiveTask {
-    /// The memory that its transport writes by itself. First, so that it is out of reach before anything below is given back.
+    /// The memory that its transport writes by itself. First, so that it is out of reach before anything below is given
+    /// back.
     pub(crate) lease: Option<Lease<WriteMemory>>,
     pub(crate) buffer: ReceiveBuffer,
     pub(crate) stage: ReceiveStage,
@@ -146,6 +205,24 @@ pub(crate) struct ReceiveTask {
     pub(crate) since: Option<Instant>,
     /// What is done with the message once it is here, if its sender represents data differently.
     pub(crate) conversion: Option<Box<Conversion>>,
+}
+
+impl ReceiveTask {
+    pub(crate) fn new(buffer: ReceiveBuffer, peer: Peer, members: Option<Members>) -> Self {
+        // The stage is set when the receive is posted or matches.
+        Self {
+            lease: None,
+            buffer,
+            stage: ReceiveStage::Streaming,
+            parts: None,
+            peer,
+            members,
+            wanted: 0,
+            got: 0,
+            since: None,
+            conversion: None,
+        }
+    }
 }
 
 /// What a receive needs until its message comes.
@@ -175,6 +252,15 @@ pub(crate) enum ReceiveStage {
     Expected,
     /// An eager message is being read into the buffer.
     Placing,
+}
+
+/// What a receive knows of its message that is being called in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Called {
+    pub(crate) envelope: Envelope,
+    pub(crate) common: bool,
+    /// The sender's request, if it waits to hear that the message matched; else 0.
+    pub(crate) acknowledge: u64,
 }
 
 #[derive(Debug)]
@@ -308,21 +394,42 @@ impl Requests {
         }
     }
 
+    /// Gives a whole message to the receive that it matched, if that is a plain one with room.
+    #[inline]
+    pub(crate) fn fill_plainly(&mut self, index: u32, envelope: &Envelope, data: &[u8]) -> bool {
+        let slot = self.slot_mut(index);
+        let Task::Plain(plain) = &mut slot.task else {
+            return false;
+        };
+        if data.len() as u64 > plain.room || slot.detached {
+            return false;
+        }
+        plain.memory.write(0, data);
+        slot.completion.source = envelope.source;
+        slot.completion.tag = envelope.tag;
+        slot.completion.bytes = data.len() as u64;
+        // Nothing else in it needs to be dropped.
+        plain.memory = WriteMemory::EMPTY;
+        std::mem::forget(std::mem::replace(&mut slot.task, Task::Nothing));
+        slot.done = true;
+        true
+    }
+
     /// There are none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.len() == self.free.len()
     }
 
-    /// Whether any request needs messages that the engine itself sends or receives. `others`: requests that certainly do not. Looks through
-    /// all if there are more.
+    /// Whether any request needs messages that the engine itself sends or receives. `others`: requests that certainly
+    /// do not. Looks through all if there are more.
     #[inline]
     pub(crate) fn any_of_ours(&self, others: usize) -> bool {
         self.slots.len() - self.free.len() > others && self.is_any_of_ours()
     }
 
     fn is_any_of_ours(&self) -> bool {
-        let ours = |slot: &Slot| slot.task.moves() && !matches!(slot.task, Task::Native(_));
+        let ours = |slot: &Slot| slot.task.moves() && slot.task.owner() != Some(Owner::Vendor);
         self.slots.iter().any(ours)
     }
 
@@ -353,5 +460,22 @@ impl Requests {
         slot.completion.tag = 0;
         slot.completion.bytes = 0;
         self.free.push(index);
+    }
+}
+
+impl From<PlainTask> for ReceiveTask {
+    fn from(plain: PlainTask) -> Self {
+        let PlainTask {
+            memory,
+            room,
+            peer,
+            posted,
+        } = plain;
+        let buffer = ReceiveBuffer::contiguous(memory, 0, room);
+        let stage = ReceiveStage::Posted(posted);
+        Self {
+            stage,
+            ..Self::new(buffer, peer, None)
+        }
     }
 }

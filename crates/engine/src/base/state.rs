@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything of the engine but the transports, and what arriving frames do to it.
 //!
-//! A transport is borrowed while it reports arrivals, so nothing is sent from here: what has to be sent is put on a list of
-//! [`Work`], which the engine does right afterwards.
+//! A transport is borrowed while it reports arrivals, so nothing is sent from here: what has to be sent is put on a
+//! list of [`Work`], which the engine does right afterwards.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,25 +12,18 @@ use isthmus_protocol::calling::Calls;
 use isthmus_protocol::credit::Account;
 use isthmus_protocol::matching::{Envelope, Matcher, Refused};
 use isthmus_protocol::ways::Ways;
-use isthmus_transport::meeting::Place;
-use isthmus_transport::{Peer, Placement, Sink};
-use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
+use isthmus_transport::Peer;
+use isthmus_wire::frame::{Header, Kind};
 use rustc_hash::FxHashMap;
 
-use crate::base::counters::Table;
-use crate::base::message::{Content, Message};
+use crate::base::machine::{Machines, Part};
+use crate::base::message::{Content, Message, is_synchronous};
 use crate::base::request::Tokens;
-use crate::base::requests::{AnnouncedStage, NONE, ReceiveStage, Requests, SendStage, SendTask, Task};
-use crate::groups::disagreement::Turn;
-use crate::groups::meeting::Begun;
-use crate::p2p::calls::is_synchronous;
+use crate::base::requests::{NONE, Owner, ReceiveStage, Requests, Task};
 use crate::p2p::direct::Expected;
 use crate::p2p::unanswered::{Asked, Unanswered};
-use crate::plans::execution::Execution;
-use crate::plans::scratch::Spare;
-use crate::tools::observe::Observer;
-use crate::tools::trace::Tracer;
-use crate::{EngineError, Operation, Request, Tuning};
+use crate::tools::Tools;
+use crate::{Completion, EngineError, Request, Tuning};
 
 /// Bytes moved at a time where data cannot go straight from memory to memory.
 pub(crate) const CHUNK: usize = 256 << 10;
@@ -45,7 +38,8 @@ pub(crate) struct PeerState {
     pub(crate) lost: bool,
     /// It broke the protocol, and is about to be lost: nothing that it sends counts.
     pub(crate) broken: bool,
-    /// Messages shorter than this may be sent without being asked for; 0 for this process itself, which has no transport.
+    /// Messages shorter than this may be sent without being asked for; 0 for this process itself, which has no
+    /// transport.
     pub(crate) unasked: u64,
     /// Messages that it may be copying out of the memory of this process.
     pub(crate) offered: u32,
@@ -84,15 +78,16 @@ pub(crate) enum Work {
     LetGo(Request),
     /// The sender of this message wants it back.
     SetAside(Peer, u64),
-    /// This operation in messages waits in vain: the members of the place do not agree.
-    InVain(Request, Place, Box<EngineError>),
-    /// A step of a plan has completed: request of the plan with its generation, step, bytes if it was a receive.
-    Step(Request, u32, u64),
+    /// A part of a request of a machine is over.
+    Part(Part),
     /// The peer has gone.
     Lost(Peer, Arc<str>),
+    /// It has been lost: machines are to be told.
+    Gone(Peer),
 }
 
-pub(crate) struct State {
+/// Everything of an engine but its transports: what arriving frames are given to.
+pub struct State {
     pub(crate) me: Peer,
     pub(crate) peers: Vec<PeerState>,
     /// How peers represent data; empty if all do as this process.
@@ -115,39 +110,19 @@ pub(crate) struct State {
     /// Eager messages that are being read straight into a receive's memory.
     pub(crate) placing: FxHashMap<Peer, u32>,
     pub(crate) work: VecDeque<Work>,
-    pub(crate) table: Table,
+    /// Machines of other rooms.
+    pub(crate) machines: Machines,
+    pub(crate) tools: Tools,
     pub(crate) chunk: Vec<u8>,
-    /// Executions for the next operations.
-    #[expect(clippy::vec_box, reason = "they move between here and a request, and are large")]
-    pub(crate) pool: Vec<Box<Execution>>,
-    /// Steps that are being taken together with others, by request, in the order in which they began.
-    pub(crate) meets: Vec<u32>,
-    /// Operations in messages whose members share memory.
-    pub(crate) turns: Vec<Turn>,
-    /// How often progress was made while there were any.
-    pub(crate) looks: u32,
-    /// Per frame of shared memory.
-    pub(crate) begun: Vec<Begun>,
     /// Counts what others may wait for: completions and unexpected messages.
     pub(crate) events: u64,
     /// A thread that is not the user's is making progress.
     pub(crate) foreign: bool,
-    /// Completed steps of plans that only a thread of the user may go on with.
-    pub(crate) postponed: Vec<(Request, u32)>,
-    pub(crate) observer: Observer,
-    /// `None`: nobody traces.
-    pub(crate) tracer: Option<Box<Tracer>>,
     pub(crate) tuning: Arc<Tuning>,
     /// Which way long messages of a peer take that could take either.
     pub(crate) ways: FxHashMap<Peer, Box<Ways>>,
     /// Most messages that have waited at once.
     pub(crate) unexpected_peak: usize,
-    /// Of the plan that was started last.
-    pub(crate) operation: Operation,
-    /// Pairs of processes that use a link of the wide area at the same time.
-    pub(crate) sharers: u32,
-    /// Of plans that have ended.
-    pub(crate) spare: Spare,
 }
 
 impl State {
@@ -175,10 +150,6 @@ impl State {
             representations,
             reasons: FxHashMap::default(),
             requests: Requests::default(),
-            meets: Vec::new(),
-            turns: Vec::new(),
-            looks: 0,
-            begun: Vec::new(),
             matcher: Matcher::new(),
             direct: Expected::default(),
             calls: Calls::default(),
@@ -190,20 +161,30 @@ impl State {
             outgoing: FxHashMap::default(),
             placing: FxHashMap::default(),
             work: VecDeque::new(),
-            table: Table::new(),
+            machines: Machines::default(),
+            tools: Tools::default(),
             chunk: Vec::new(),
-            pool: Vec::new(),
             events: 0,
             foreign: false,
-            postponed: Vec::new(),
-            observer: Observer::default(),
-            tracer: None,
             tuning: Arc::default(),
             ways: FxHashMap::default(),
             unexpected_peak: 0,
-            operation: Operation::POINT_TO_POINT,
-            sharers: 1,
-            spare: Spare::default(),
+        }
+    }
+
+    /// A frame without data that leaves as soon as transports are free.
+    pub fn reply(&mut self, peer: Peer, header: Header) {
+        self.work.push_back(Work::Control(peer, header));
+    }
+
+    /// A machine has done what its request asked for.
+    pub fn complete(&mut self, request: Request, completion: Completion) {
+        let Some(index) = self.requests.index(request) else {
+            return;
+        };
+        if matches!(self.requests.slot(index).task.owner(), Some(Owner::Registered(_))) {
+            self.requests.slot_mut(index).completion = completion;
+            self.finish(index);
         }
     }
 
@@ -235,7 +216,11 @@ impl State {
             let plan = self.requests.name(owner);
             self.fail_owner(index, owner);
             let bytes = self.requests.remove(index).bytes;
-            self.work.push_back(Work::Step(plan, step, bytes));
+            self.work.push_back(Work::Part(Part {
+                of: plan,
+                number: step,
+                bytes,
+            }));
         } else if detached {
             self.requests.remove(index);
         }
@@ -301,7 +286,8 @@ impl State {
         self.acknowledge(peer, acknowledge);
     }
 
-    /// Tells the sender of a synchronous message, by the name of its request, that it has matched; 0: it does not want to know.
+    /// Tells the sender of a synchronous message, by the name of its request, that it has matched; 0: it does not want
+    /// to know.
     #[inline]
     pub(crate) fn acknowledge(&mut self, peer: Peer, acknowledge: u64) {
         if acknowledge != 0 {
@@ -347,24 +333,10 @@ impl State {
         self.broken(peer, &what);
     }
 
-    fn eager(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        let envelope = envelope(header);
-        let Ok(receive) = self.arrive(peer, &envelope) else {
-            return self.lied(peer, &envelope);
-        };
-        match receive {
-            Some(index) => {
-                self.settle(peer, header.length, acknowledgement(header));
-                if self.fill_plainly(index, &envelope, payload) {
-                    return;
-                }
-                self.fill(index, &envelope, (peer, header.common), payload);
-            }
-            None if self.fill_directly(peer, &envelope, payload) => {
-                self.settle(peer, header.length, acknowledgement(header))
-            }
-            None => self.keep(peer, header, Content::keep(payload)),
-        }
+    /// A message begins to wait.
+    pub(crate) fn unexpected(&mut self, peer: Peer, envelope: &Envelope, bytes: u64) {
+        self.unexpected_peak = self.unexpected_peak.max(self.matcher.lengths().1 + 1);
+        self.tools.unexpected(peer, envelope, bytes);
     }
 
     #[inline(never)]
@@ -381,197 +353,11 @@ impl State {
         if !self.peers[peer as usize].account.hold(message.kept()) {
             return self.broken(peer, "it sent more unexpected messages than it had credit for");
         }
-        let envelope = envelope(header);
+        let envelope = Envelope::of(header);
         self.unexpected(peer, &envelope, header.length);
         self.matcher.keep(envelope, message);
     }
 
-    fn offered(&mut self, peer: Peer, header: &Header, handle: &[u8]) {
-        let envelope = envelope(header);
-        let Ok(receive) = self.arrive(peer, &envelope) else {
-            return self.lied(peer, &envelope);
-        };
-        match receive {
-            Some(index) => {
-                self.settle(peer, 0, 0);
-                let message = (header.length, header.common);
-                self.answer(index, peer, &envelope, message, header.token, handle.into());
-            }
-            None => self.keep(peer, header, Content::Offered(handle.into())),
-        }
-    }
-
-    /// Our send that a control frame of the peer names. One that was abandoned in the meantime is none; that is no mistake of the peer.
-    fn waiting_send(&mut self, peer: Peer, header: &Header) -> Option<u32> {
-        if self.unanswered.expects(peer, header.kind, header.token) {
-            return None;
-        }
-        let index = self.requests.index(Request::from_raw(header.token));
-        let waits = |task: &mut SendTask| task.peer == peer && task.stage == SendStage::Waiting;
-        let right = index.filter(|&index| self.requests.send(index).is_some_and(waits));
-        if right.is_none() {
-            self.broken(peer, "an answer to a message that did not wait for one");
-        }
-        right
-    }
-
-    fn cleared(&mut self, peer: Peer, header: &Header) {
-        let Some(index) = self.waiting_send(peer, header) else {
-            return;
-        };
-        let Some(task) = self.requests.send(index) else { return };
-        if header.length > task.header.length {
-            return self.broken(peer, "clear to send for more than was offered");
-        }
-        let early = header.flags & ROOM != 0;
-        let right = match task.announced {
-            AnnouncedStage::Never => !early,
-            AnnouncedStage::Announced => !early || header.length == task.header.length && header.length > 0,
-            AnnouncedStage::Called => false,
-        };
-        if !right {
-            return self.broken(
-                peer,
-                "clear to send for a message that was not announced, or was called in before",
-            );
-        }
-        if early {
-            task.announced = AnnouncedStage::Called;
-        }
-        task.receiver = header.auxiliary();
-        task.wanted = header.length;
-        task.bulk = header.flags & BULK != 0;
-        if header.length == 0 && task.parts.is_none() {
-            self.finish(index)
-        } else {
-            self.work.push_back(Work::Data(index))
-        }
-    }
-
-    fn acknowledged(&mut self, peer: Peer, header: &Header) {
-        if let Some(index) = self.waiting_send(peer, header) {
-            self.finish(index);
-        }
-    }
-}
-
-/// The sender's request to be named in an acknowledgement; 0: none is wanted.
-#[inline]
-fn acknowledgement(header: &Header) -> u64 {
-    if header.kind == Kind::EagerSync {
-        header.token
-    } else {
-        0
-    }
-}
-
-#[inline]
-fn envelope(header: &Header) -> Envelope {
-    Envelope {
-        context: header.context,
-        source: header.source,
-        tag: header.tag,
-    }
-}
-
-impl Sink for State {
-    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        if self.peers[peer as usize].broken {
-            return;
-        }
-        self.trace_arrived(peer, header);
-        match header.kind {
-            Kind::Eager | Kind::EagerSync => self.eager(peer, header, payload),
-            Kind::Rts => self.offered(peer, header, payload),
-            Kind::Announce => self.announced(peer, header),
-            Kind::Cts => self.cleared(peer, header),
-            Kind::Data if Calls::names(header.token) => self.called_data(peer, header, payload),
-            Kind::Data => self.data(peer, header, payload),
-            Kind::Ack | Kind::Pulled => self.acknowledged(peer, header),
-            Kind::Cancel => self.asked_back(peer, header),
-            Kind::CancelReply => self.recalled(peer, header),
-            Kind::Assist => self.broken(peer, "a request to copy a message that this connection cannot copy"),
-            Kind::Padding => self.broken(peer, "padding on a connection that has none"),
-            Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
-            Kind::Credit => {
-                if !self.peers[peer as usize].account.credited(header.length) {
-                    return self.broken(peer, "it gave more credit back than it had been lent");
-                }
-                if self.peers[peer as usize].queued {
-                    self.work.push_back(Work::Flush(peer));
-                }
-            }
-        }
-    }
-
-    fn place(&mut self, peer: Peer, header: &Header) -> Placement {
-        if self.peers[peer as usize].broken {
-            return Placement::Collect;
-        }
-        match header.kind {
-            Kind::Eager | Kind::EagerSync => self.place_eager(peer, header),
-            Kind::Data => {
-                let Some(index) = self.streaming(peer, header) else {
-                    return Placement::Collect;
-                };
-                let memory = self.requests.receive(index).and_then(|task| task.buffer.memory());
-                let at = header.auxiliary() as isize;
-                memory.map_or(Placement::Collect, |memory| self.lend(index, memory.shifted(at)))
-            }
-            _ => Placement::Collect,
-        }
-    }
-
-    fn placed(&mut self, peer: Peer, header: &Header) {
-        if self.peers[peer as usize].broken {
-            return;
-        }
-        if header.kind == Kind::Data {
-            match self.streaming(peer, header) {
-                Some(index) => self.arrived(index, header.auxiliary(), header.length),
-                None => self.broken(peer, "data that nobody asked for"),
-            }
-        } else if let Some(index) = self.placing.remove(&peer) {
-            self.trace_arrived(peer, header);
-            self.settle(peer, header.length, acknowledgement(header));
-            self.finish(index);
-        }
-    }
-
-    fn received(&mut self, peer: Peer, token: u64) {
-        let Some(index) = self.requests.index(Request::from_raw(token)) else {
-            return;
-        };
-        if self.requests.receive(index).is_some_and(|task| task.peer == peer) {
-            self.finish(index);
-        }
-    }
-
-    fn sent(&mut self, peer: Peer, token: u64) {
-        let Some(index) = self.requests.index(Request::from_raw(token)) else {
-            return;
-        };
-        if self
-            .requests
-            .send(index)
-            .is_some_and(|task| task.peer == peer && task.stage == SendStage::Bulk)
-        {
-            self.finish(index);
-        }
-    }
-
-    fn writable(&mut self, peer: Peer) {
-        if self.peers[peer as usize].queued {
-            self.work.push_back(Work::Flush(peer));
-        }
-    }
-
-    fn lost(&mut self, peer: Peer, reason: &str) {
-        self.work.push_back(Work::Lost(peer, reason.into()));
-    }
-}
-
-impl State {
     /// A receive leaves the queue of posted ones, if it is there.
     pub(crate) fn withdraw(&mut self, index: u32) -> bool {
         let Some(task) = self.requests.receive(index) else {

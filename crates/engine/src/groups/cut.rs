@@ -4,10 +4,13 @@
 use isthmus_schedule::{ALONE, Operation as What};
 use isthmus_transport::meeting::{Lane, Meeting};
 
-use crate::groups::pulling::{self, Pulling};
-
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
 const BROADCAST: u64 = 128 << 10;
+
+/// Shortest blocks that may be copied, bytes: for others two rounds more cost too much.
+const SHORTEST: u64 = 32 << 10;
+/// Short rounds of a step that may be copied.
+const COPY_ROUNDS: u64 = 2;
 
 /// How blocks are cut, and in which rounds they go; the same for all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +58,7 @@ impl Cut {
             piece,
             pieces: block.div_ceil(piece),
             twice,
-            pulls: all && pulling::may_copy(what, block),
+            pulls: all && may_copy(what, block),
         }
     }
 
@@ -63,9 +66,14 @@ impl Cut {
     pub(crate) fn rounds(&self) -> [u64; Lane::COUNT] {
         let mut rounds = [0; Lane::COUNT];
         if self.pulls {
-            rounds[Lane::Short as usize] = Pulling::ROUNDS;
+            rounds[Lane::Short as usize] = COPY_ROUNDS;
         }
         rounds[self.lane as usize] += self.pieces * if self.twice { 2 } else { 1 };
         rounds
     }
+}
+
+/// Whether blocks of so many bytes may be copied.
+pub(crate) fn may_copy(what: What, block: u64) -> bool {
+    matches!(what, What::Alltoall | What::Bcast) && block >= SHORTEST
 }

@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Members of a group that do not call the same: who waits in vain is told, and so is who found something else than it expects.
+//! Members of a group that do not call the same: who waits in vain is told, and so is who found something else than it
+//! expects.
 //!
 //! Every operation of a group that shares memory takes a turn there, in the order in which the members call them,
 //! whether it is a step that they take together, goes in messages, or has nothing to do: so notes of the same number
 //! are of the same operation, and whoever waits looks for one that differs.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, Place};
+use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place};
 
-use crate::base::requests::Task;
-use crate::base::state::{State, Work};
+use crate::base::core::Core;
 use crate::groups::cut::Cut;
 use crate::groups::meet::{LOOKS, Meet};
-use crate::{Channel, Engine, EngineError, Request};
-
-/// Bytes of a block in the note of an operation that takes no step together: what has the same name and takes one
-/// does not go together with it.
-const NO_STEP: u64 = (1 << 33) - 1;
-
-/// An operation in messages that is waited for, and its turn.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    request: Request,
-    place: Place,
-    step: u64,
-    /// It was found to wait in vain.
-    ends: bool,
-}
+use crate::groups::meeting::Groups;
+use crate::groups::turn::{InVain, Turn};
+use crate::groups::words::{NO_STEP, in_words, in_words_of};
+use crate::{Channel, EngineError, Request};
 
 impl Meet {
     /// A member with which this one, which waits, may never get further.
@@ -38,7 +27,8 @@ impl Meet {
         out_of_step.or_else(gave_up).copied()
     }
 
-    /// After a mistake: a member that does something else in this step. What it gives in later steps may never be where this one looks.
+    /// After a mistake: a member that does something else in this step. What it gives in later steps may never be where
+    /// this one looks.
     #[cold]
     pub(crate) fn out_of_step(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
         let found = meeting.disagreements(self.place(), self.step);
@@ -73,26 +63,21 @@ fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, place: &Place, al
     mine.what != theirs.what || mine.root != theirs.root || mine_cut.rounds() != their_cut.rounds() || !is_known
 }
 
-impl Engine {
+impl Groups {
     /// How many operations of the group this process has begun where its members meet.
-    pub fn turns_taken(&self, channel: &Channel) -> u64 {
-        let begun = channel.frame.and_then(|frame| self.state.begun.get(frame as usize));
-        begun.map_or(0, |begun| begun.steps())
+    pub(crate) fn turns_taken(&self, channel: &Channel) -> u64 {
+        channel.frame.map_or(0, |frame| self.steps(frame))
     }
 
-    /// An operation of the group takes its turn that needs no step together.
-    pub fn take_turn(&mut self, channel: &Channel, what: What) {
-        let _ = self.next_turn(channel, what);
-    }
-
-    /// The same for one that is waited for as this request.
-    pub fn take_turn_with(&mut self, channel: &Channel, what: What, request: Request) {
-        let Some((place, step)) = self.next_turn(channel, what) else {
+    /// An operation of the group takes its turn that needs no step together; `request`: one that is waited for as this.
+    pub(crate) fn take_turn(&mut self, core: &mut Core, channel: &Channel, what: What, request: Option<Request>) {
+        let Some((place, step)) = self.next_turn(core, channel, what) else {
             return;
         };
-        let index = self.state.requests.index(request);
-        if index.is_some_and(|index| !self.state.requests.slot(index).done) {
-            self.state.turns.push(Turn {
+        let Some(request) = request else { return };
+        let index = core.state.requests.index(request);
+        if index.is_some_and(|index| !core.state.requests.slot(index).done) {
+            self.turns.push(Turn {
                 request,
                 place,
                 step,
@@ -101,38 +86,36 @@ impl Engine {
         }
     }
 
-    fn next_turn(&mut self, channel: &Channel, what: What) -> Option<(Place, u64)> {
+    fn next_turn(&mut self, core: &mut Core, channel: &Channel, what: What) -> Option<(Place, u64)> {
         let place = Place {
             frame: channel.frame?,
             members: channel.members.count(),
             me: channel.rank,
         };
-        let step = self.state.begun.get_mut(place.frame as usize)?.begin_alone();
+        let step = self.begun(place.frame)?.begin_alone();
         let claim = Claim {
             what: what as u8,
             root: 0,
             block: NO_STEP,
         };
-        self.meeting()?.note(&place, step, claim);
+        self.meeting(core)?.note(&place, step, claim);
         Some((place, step))
     }
 
-    /// Ends operations in messages whose members do not all take part; true if there are any. `watches`: before this
+    /// Finds operations in messages whose members do not all take part; true if there are any. `watches`: before this
     /// process sleeps.
     #[cold]
-    pub(crate) fn look_at_turns(&mut self, watches: bool) -> bool {
-        let Some(meeting) = self.meeting.and_then(|at| self.transports[at].meeting()) else {
-            return false;
-        };
-        let State {
-            turns, requests, work, ..
-        } = &mut self.state;
-        turns.retain(|turn| {
+    pub(crate) fn look_at_turns(&mut self, core: &mut Core, watches: bool) -> bool {
+        let requests = &core.state.requests;
+        self.turns.retain(|turn| {
             requests
                 .index(turn.request)
                 .is_some_and(|index| !requests.slot(index).done)
         });
-        for turn in turns.iter_mut().filter(|turn| !turn.ends) {
+        let Some(meeting) = self.meeting(core) else {
+            return false;
+        };
+        for turn in self.turns.iter_mut().filter(|turn| !turn.ends) {
             if watches {
                 meeting.watch(&turn.place);
             }
@@ -142,118 +125,49 @@ impl Engine {
                 .find(|found| is_out_of_step(found, meeting, &turn.place, true));
             if let Some(found) = found {
                 turn.ends = true;
-                let error = in_words(found, None, turn.place.me, turn.step, |member| member);
-                work.push_back(Work::InVain(turn.request, turn.place, Box::new(error)));
+                self.in_vain.push(InVain {
+                    request: turn.request,
+                    place: turn.place,
+                    error: in_words(found, None, turn.place.me, turn.step, |member| member),
+                });
             }
         }
-        !work.is_empty()
+        !self.in_vain.is_empty()
     }
 
     /// Progress was made while there are such operations: whoever never sleeps looks from time to time.
     #[inline]
-    pub(crate) fn pass_turn(&mut self) {
-        self.state.looks = self.state.looks.wrapping_add(1);
-        if self.state.looks % LOOKS == 0 {
-            self.look_at_turns(false);
+    pub(crate) fn pass_turn(&mut self, core: &mut Core) {
+        if self.turns.is_empty() {
+            return;
+        }
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks % LOOKS == 0 {
+            self.look_at_turns(core, false);
         }
     }
 
-    /// Ends the operation as far as nothing of it is under way, and tells the others.
-    #[cold]
-    pub(crate) fn end_in_vain(&mut self, request: Request, place: &Place, error: EngineError) {
-        let Some(index) = self.state.requests.index(request) else {
-            return;
-        };
-        let error = self.give_up(place, error);
-        self.fail_plan(index, error);
+    /// The next operation that waits in vain; the others are told.
+    pub(crate) fn next_in_vain(&mut self, core: &mut Core) -> Option<InVain> {
+        let mut next = self.in_vain.pop()?;
+        next.error = self.give_up(core, &next.place, next.error);
+        Some(next)
     }
 
     /// A step waits in vain if members do not agree; looked for when nothing has happened for a while.
-    pub(crate) fn disagreement(&mut self, index: u32) -> Option<EngineError> {
-        let Task::Meet(meet) = &self.state.requests.slot(index).task else {
-            return None;
-        };
-        let meeting = self.transports[self.meeting?].meeting()?;
-        let (place, error) = (*meet.place(), in_words_of(&meet.disagreement(meeting)?, meet));
-        Some(self.give_up(&place, error))
+    pub(crate) fn disagreement(&mut self, core: &mut Core, meet: &Meet) -> Option<EngineError> {
+        let meeting = self.meeting(core)?;
+        let error = in_words_of(&meet.disagreement(meeting)?, meet);
+        Some(self.give_up(core, meet.place(), error))
     }
 
-    /// What this process says of a step that is over here and in which a member gave another length than it expects. If that member did something else,
-    /// nothing is possible any more at the place, and the others are told.
+    /// What this process says of a step that is over here and in which a member gave another length than it expects. If
+    /// that member did something else, nothing is possible any more at the place, and the others are told.
     #[cold]
-    pub(crate) fn after_mistake(&mut self, meet: &Meet, mistake: EngineError) -> EngineError {
-        match self.meeting().and_then(|meeting| meet.out_of_step(meeting)) {
-            Some(found) => self.give_up(meet.place(), in_words_of(&found, meet)),
+    pub(crate) fn after_mistake(&mut self, core: &mut Core, meet: &Meet, mistake: EngineError) -> EngineError {
+        match self.meeting(core).and_then(|meeting| meet.out_of_step(meeting)) {
+            Some(found) => self.give_up(core, meet.place(), in_words_of(&found, meet)),
             None => mistake,
         }
-    }
-}
-
-/// In words, as a member of a step sees it.
-pub(crate) fn in_words_of(found: &Disagreement, meet: &Meet) -> EngineError {
-    let (me, now) = (meet.place().me, meet.step);
-    in_words(found, Some(meet.claim()), me, now, |member| meet.rank_of(member))
-}
-
-/// In words, as this member sees it in this step.
-fn in_words(
-    found: &Disagreement,
-    claim: Option<Claim>,
-    me: u32,
-    now: u64,
-    rank_of: impl Fn(u32) -> u32,
-) -> EngineError {
-    let me = rank_of(me);
-    let told = |claim: &Claim| {
-        let name = What::ALL
-            .get(usize::from(claim.what))
-            .map_or("another operation", |what| what.name());
-        match claim {
-            Claim { block: 0 | NO_STEP, .. } => name.to_owned(),
-            Claim { block, root, .. } => {
-                let root = rank_of(*root);
-                format!("{name} of {block} bytes (root {root})")
-            }
-        }
-    };
-    let (what, lengths) = match found {
-        Disagreement::Other {
-            member,
-            step,
-            claims: [mine, theirs],
-        } => {
-            let tense = if *step == now { "is" } else { "was" };
-            let other = rank_of(*member);
-            let what = format!(
-                "rank {me} {tense} in {}, rank {other} was in {}",
-                told(mine),
-                told(theirs)
-            );
-            (what, theirs.what == mine.what && theirs.root == mine.root)
-        }
-        // Whoever is heard of first ends the job, so what the user can do about it is in the errors of all.
-        Disagreement::GaveUp {
-            member,
-            no_memory: true,
-        } => {
-            let reason = format!(
-                "rank {} has given up: there is no memory for what the processes of this node share (one of them says where){ENLARGE}; no further \
-                 collective operation is possible on this communicator",
-                rank_of(*member)
-            );
-            return EngineError::Memory { reason: reason.into() };
-        }
-        Disagreement::GaveUp { member, .. } => {
-            let mine = claim.as_ref().map_or_else(|| "an operation".to_owned(), told);
-            let other = rank_of(*member);
-            (
-                format!("rank {me} is in {mine}, rank {other} has given up (its own error says why)"),
-                false,
-            )
-        }
-    };
-    EngineError::Disagreement {
-        what: what.into(),
-        lengths,
     }
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the member of a group that decides how an operation's long blocks go knows of them: the trials ([`isthmus_protocol::ways`]) of steps together.
+//! What the member of a group that decides how an operation's long blocks go knows of them: the trials
+//! ([`isthmus_protocol::ways`]) of steps together.
 //!
-//! The root of a broadcast through cells goes on while the others still take what it gave, and they take several at once; one that waits for them takes
-//! longer, most of all where processes share a core. So what is compared are *bursts* of broadcasts, of which only the last is waited for.
-//! (4 ranks on two cores, 64 KiB, us: copied 20; through cells 10 in a row, and 25 if each is waited for.)
+//! The root of a broadcast through cells goes on while the others still take what it gave, and they take several at
+//! once; one that waits for them takes longer, most of all where processes share a core. So what is compared are
+//! *bursts* of broadcasts, of which only the last is waited for. (4 ranks on two cores, 64 KiB, us: copied 20; through
+//! cells 10 in a row, and 25 if each is waited for.)
 
 use isthmus_protocol::ways::{Store, Turn, Way, Ways};
 
@@ -114,8 +116,8 @@ mod tests {
 
     const BLOCK: u64 = 64 << 10;
 
-    /// Takes so many steps: those that are copied take so long each, of those through cells the ones that are waited for. How many went through cells, and
-    /// how many were waited for.
+    /// Takes so many steps: those that are copied take so long each, of those through cells the ones that are waited
+    /// for. How many went through cells, and how many were waited for.
     fn steps(known: &mut Known, count: u32, burst: u32, cells: u64, copied: u64) -> (u32, u32) {
         let (mut streamed, mut waited) = (0, 0);
         for _ in 0..count {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Steps that all members of a group take together, in memory that they share: see [`Together`].
 //!
-//! Long blocks go in pieces, each in a round of its own, or in two for long reductions: in the first everybody gives its contribution, in the
-//! second the part of the result that it has computed. A member gives as many pieces ahead as there are free rounds.
+//! Long blocks go in pieces, each in a round of its own, or in two for long reductions: in the first everybody gives
+//! its contribution, in the second the part of the result that it has computed. A member gives as many pieces ahead as
+//! there are free rounds.
 //!
 //! ```text
 //!  given    pieces that this member has given            waits for the round to be free
@@ -19,12 +20,11 @@ use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
 use isthmus_transport::SendError;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
-use isthmus_transport::native::{Element, Operator};
 
+use crate::base::binding::{BoundBuffer, Reducer, Side, Sides};
 use crate::groups::cut::Cut;
 use crate::groups::known::Lesson;
-use crate::groups::pulling::{Phase, Pulling};
-use crate::plans::binding::{BoundBuffer, Reducer};
+use crate::groups::pulling::{self, Phase, Pulling};
 use crate::{EngineError, Members, NodeMembers};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
@@ -35,9 +35,6 @@ const PAST_CACHES: u64 = 1 << 20;
 
 /// What a step is said to have taken if somebody could not copy: longer than any other way.
 const FAILED: Duration = Duration::from_secs(1);
-
-/// A buffer from some byte on.
-pub(crate) type Side = (BoundBuffer, u64);
 
 /// How a step begins here.
 pub(crate) struct Begin {
@@ -90,17 +87,6 @@ impl std::fmt::Debug for Meet {
         let Self { what, given, taken, .. } = self;
         write!(f, "{} with {given} pieces given and {taken} taken", what.name())
     }
-}
-
-/// The buffers of a step, as far as this member has them.
-pub(crate) struct Sides {
-    pub(crate) give: Option<Side>,
-    pub(crate) take: Option<Side>,
-    /// Bytes of an element.
-    pub(crate) unit: u64,
-    pub(crate) reducer: Option<Reducer>,
-    /// What it computes, if a machine's own MPI can.
-    pub(crate) computes: Option<(Element, Operator)>,
 }
 
 impl Meet {
@@ -196,7 +182,8 @@ impl Meet {
         Some((lesson, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// The cell, of those that this member takes, whose mark says that results are stored past the caches: one that the decider gives.
+    /// The cell, of those that this member takes, whose mark says that results are stored past the caches: one that the
+    /// decider gives.
     fn telling(&self) -> u32 {
         match self.what {
             What::Scatter => self.place.me,
@@ -263,7 +250,7 @@ impl Meet {
     pub(crate) fn can_advance(&mut self, meeting: &mut dyn Meeting) -> bool {
         match &self.phase {
             Phase::Cells => self.can_use_cells(meeting),
-            Phase::Deciding(_) => self.can_decide(meeting),
+            Phase::Deciding(_) => pulling::can_decide(self, meeting),
             // What keeps it is an earlier step of this process.
             Phase::Leaving(_) => false,
         }
@@ -278,14 +265,14 @@ impl Meet {
         let mut any = false;
         if matches!(self.phase, Phase::Deciding(_)) {
             if let Phase::Deciding(pulling) = std::mem::replace(&mut self.phase, Phase::Cells) {
-                (self.phase, any) = self.decide(pulling, meeting)?;
+                (self.phase, any) = pulling::decide(self, pulling, meeting)?;
             }
         }
         Ok(match self.phase {
             Phase::Cells => self.through_cells(meeting)? || any,
             Phase::Deciding(_) => any,
             Phase::Leaving(before) => {
-                let left = self.leave_rest(meeting, before);
+                let left = pulling::leave_rest(self, meeting, before);
                 self.phase = Phase::Leaving(left);
                 any || left > before
             }
@@ -336,7 +323,8 @@ impl Meet {
         !self.one_gives() || self.is_root()
     }
 
-    /// Whether this member waits for what others give. (The root of a scatter finds its own block among those that it gives.)
+    /// Whether this member waits for what others give. (The root of a scatter finds its own block among those that it
+    /// gives.)
     fn takes(&self) -> bool {
         self.take.is_some() || self.what == What::Barrier
     }
@@ -380,7 +368,8 @@ impl Meet {
             && meeting.is_free(&self.place, self.round(self.middle, true))
     }
 
-    /// Whether all members have arrived in a round. Those that had when this was last asked (for the same of both ends) are not looked at.
+    /// Whether all members have arrived in a round. Those that had when this was last asked (for the same of both ends)
+    /// are not looked at.
     fn all_arrived(&mut self, meeting: &dyn Meeting, round: Round, end: usize) -> bool {
         let seen = &mut self.seen[end];
         if seen.0 != round.number {

@@ -4,19 +4,23 @@
 use isthmus_protocol::ways::{Store, Way};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
-use isthmus_transport::Peer;
 use isthmus_transport::meeting::{Lane, Meeting, Place};
+use isthmus_transport::{Peer, Transport};
+use isthmus_wire::waiting::Item;
 
-use crate::base::requests::Task;
+use crate::base::binding::Sides;
+use crate::base::core::Core;
+use crate::base::machine::Machine;
+use crate::base::requests::{Outcome, Owned, Owner};
+use crate::base::state::State;
+use crate::base::waits::collective;
 use crate::groups::cut::Cut;
-use crate::groups::disagreement::in_words_of;
 use crate::groups::known::{Known, Lesson};
-use crate::groups::meet::{Meet, Sides};
+use crate::groups::meet::Meet;
 use crate::groups::pulling;
-use crate::plans::execution::Execution;
-use crate::plans::plan::Outcome;
-use crate::vendor::native_step;
-use crate::{Binding, Channel, Engine, EngineError, Members, Operation, Request, StepsBy};
+use crate::groups::turn::{InVain, Turn};
+use crate::groups::words::in_words_of;
+use crate::{Binding, Channel, EngineError, Request, StepsBy};
 
 /// What this process has begun at a place.
 #[derive(Clone, Debug, Default)]
@@ -65,112 +69,139 @@ impl Begun {
     }
 }
 
-impl Engine {
-    pub(crate) fn meeting(&mut self) -> Option<&mut dyn Meeting> {
-        self.transports[self.meeting?].meeting()
+/// A step that goes on, and its request.
+struct Going {
+    request: Request,
+    meet: Box<Meet>,
+}
+
+/// The machine of groups that share memory.
+#[derive(Default)]
+pub(crate) struct Groups {
+    /// The transport that has memory in which groups meet.
+    transport: Option<usize>,
+    /// Per frame of shared memory.
+    begun: Vec<Begun>,
+    /// Steps that are being taken together with others, in the order in which they began.
+    going: Vec<Going>,
+    /// Operations in messages whose members share memory.
+    pub(super) turns: Vec<Turn>,
+    /// How often progress was made while there were any.
+    pub(super) looks: u32,
+    /// Those that were found to wait in vain.
+    pub(super) in_vain: Vec<InVain>,
+}
+
+impl Groups {
+    /// The machine of an engine over these transports.
+    pub(crate) fn new(transports: &mut [Box<dyn Transport>]) -> Self {
+        let transport = transports
+            .iter_mut()
+            .position(|transport| transport.meeting().is_some());
+        Self {
+            transport,
+            ..Self::default()
+        }
     }
 
-    /// Whether this process and these others share memory in which groups meet.
-    pub fn shares_memory_with(&mut self, peers: impl IntoIterator<Item = Peer>) -> bool {
-        self.meeting()
-            .is_some_and(|meeting| peers.into_iter().all(|peer| meeting.is_near(peer)))
+    pub(crate) fn meeting<'a>(&self, core: &'a mut Core) -> Option<&'a mut dyn Meeting> {
+        core.transports[self.transport?].meeting()
+    }
+
+    /// Whether anything goes on.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.going.is_empty() && self.turns.is_empty()
     }
 
     /// Whether steps together go on in a frame.
-    pub fn is_frame_in_use(&self, frame: u32) -> bool {
-        let requests = &self.state.requests;
-        let uses = |&index: &u32| matches!(&requests.slot(index).task, Task::Meet(meet) if meet.place().frame == frame);
-        self.state.meets.iter().any(uses)
-    }
-
-    /// Memory for a group of so many processes of this node, if there is some left. One of them takes it and tells the others, and
-    /// all of them [open](Engine::open_frame) it.
-    pub fn take_frame(&mut self, members: u32) -> Option<u32> {
-        self.meeting()?.take_frame(members)
+    pub(crate) fn uses(&self, core: &Core, frame: u32) -> bool {
+        let uses = |going: &Going| going.meet.place().frame == frame && core.owner(going.request).is_some();
+        self.going.iter().any(uses)
     }
 
     /// From now on a new group uses the memory.
-    pub fn open_frame(&mut self, frame: u32) {
-        let frame = frame as usize;
-        if self.state.begun.len() <= frame {
-            self.state.begun.resize(frame + 1, Begun::default());
+    pub(crate) fn open(&mut self, core: &mut Core, frame: u32) {
+        let at = frame as usize;
+        if self.begun.len() <= at {
+            self.begun.resize(at + 1, Begun::default());
         }
-        self.state.begun[frame] = Begun::default();
-        if let Some(meeting) = self.meeting() {
-            meeting.open_frame(frame as u32);
-        }
-    }
-
-    /// The group's memory is used by this process no longer.
-    pub fn give_back_frame(&mut self, frame: u32) {
-        if let Some(meeting) = self.meeting() {
-            meeting.give_back_frame(frame);
+        self.begun[at] = Begun::default();
+        if let Some(meeting) = self.meeting(core) {
+            meeting.open_frame(frame);
         }
     }
 
-    /// A step that all members of the group take. Its rounds are numbered now, so these steps must begin in the same order everywhere.
-    pub(crate) fn run_together(
+    pub(super) fn begun(&mut self, frame: u32) -> Option<&mut Begun> {
+        self.begun.get_mut(frame as usize)
+    }
+
+    /// How many operations have begun in a frame.
+    pub(crate) fn steps(&self, frame: u32) -> u64 {
+        self.begun.get(frame as usize).map_or(0, Begun::steps)
+    }
+
+    /// A step of a plan that all members of the group take. Its rounds are numbered now, so these steps must begin in
+    /// the same order everywhere.
+    pub(crate) fn take_step(
         &mut self,
+        core: &mut Core,
         plan: u32,
-        execution: &Execution,
+        channel: &Channel,
         step: &Together,
+        sides: Sides,
     ) -> Result<Outcome, EngineError> {
-        let sides = execution.sides(step)?;
-        if let Some(comm) = native_step::underneath(&execution.channel, step.circle) {
-            return self.take_natively(&execution.channel, comm, step, sides);
-        }
-        let mut meet = self.meet(&execution.channel, step, sides, false)?;
-        if !self.try_meet(&mut meet, || false)? {
-            return Ok(Outcome::Started(self.go_on_meeting(meet)));
+        let mut meet = self.meet(core, channel, step, sides, false)?;
+        if !self.try_meet(core, &mut meet, || false)? {
+            return Ok(Outcome::Started(self.go_on_with(core, meet)));
         }
         if let Some(mistake) = meet.mistake.take() {
-            let mistake = self.after_mistake(&meet, mistake);
-            self.state
-                .requests
-                .slot_mut(plan)
-                .completion
-                .error
-                .get_or_insert(mistake);
+            let mistake = self.after_mistake(core, &meet, mistake);
+            let completion = &mut core.state.requests.slot_mut(plan).completion;
+            completion.error.get_or_insert(mistake);
         }
         Ok(Outcome::Done)
     }
 
-    /// A blocking operation that is one step together, without plan and, if it is over before `pause` (called after each look) says no, without a
-    /// request.
+    /// A blocking operation that is one step together, without plan and, if it is over before `pause` (called after
+    /// each look) says no, without a request.
     pub(crate) fn together(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
-        operation: Operation,
         step: &Together,
         binding: &Binding,
         pause: impl FnMut() -> bool,
     ) -> Result<Option<Request>, EngineError> {
-        self.called(operation);
-        self.state.operation = operation;
-        let mut meet = self.meet(channel, step, binding.sides(step, |_| None)?, true)?;
-        if !self.try_meet(&mut meet, pause)? {
-            let index = self.go_on_meeting(meet);
-            return Ok(Some(self.state.requests.name(index)));
+        let mut meet = self.meet(core, channel, step, binding.sides(step, |_| None)?, true)?;
+        if !self.try_meet(core, &mut meet, pause)? {
+            let index = self.go_on_with(core, meet);
+            return Ok(Some(core.state.requests.name(index)));
         }
         match meet.mistake.take() {
             None => Ok(None),
-            Some(mistake) => Err(self.after_mistake(&meet, mistake)),
+            Some(mistake) => Err(self.after_mistake(core, &meet, mistake)),
         }
     }
 
     /// True if it is over.
     #[inline]
-    fn try_meet(&mut self, meet: &mut Meet, mut pause: impl FnMut() -> bool) -> Result<bool, EngineError> {
-        let Some(meeting) = self.meeting() else {
+    fn try_meet(
+        &mut self,
+        core: &mut Core,
+        meet: &mut Meet,
+        mut pause: impl FnMut() -> bool,
+    ) -> Result<bool, EngineError> {
+        let Some(meeting) = self.meeting(core) else {
             return Ok(false);
         };
         loop {
             if let Err(error) = meet.advance(meeting) {
-                return Err(self.give_up(meet.place(), error));
+                return Err(self.give_up(core, meet.place(), error));
             }
             if meet.is_over() {
                 if let Some(lesson) = meet.lesson() {
-                    self.learn((meet.place().frame, meet.what), lesson);
+                    self.learn(meet.place().frame, meet.what, lesson);
                 }
                 return Ok(true);
             }
@@ -182,46 +213,48 @@ impl Engine {
 
     /// A step of an operation in a frame that was timed is over.
     #[cold]
-    fn learn(&mut self, (frame, what): (u32, What), (lesson, nanoseconds): (Lesson, u64)) {
-        if let Some(begun) = self.state.begun.get_mut(frame as usize) {
+    fn learn(&mut self, frame: u32, what: What, (lesson, nanoseconds): (Lesson, u64)) {
+        if let Some(begun) = self.begun(frame) {
             begun.known(what).took(lesson, nanoseconds);
         }
     }
 
     /// From now on progress goes on with it.
-    pub(crate) fn go_on_meeting(&mut self, meet: Meet) -> u32 {
-        let index = self.state.requests.insert(Task::Meet(Box::new(meet)));
-        self.state.meets.push(index);
+    pub(crate) fn go_on_with(&mut self, core: &mut Core, meet: Meet) -> u32 {
+        let index = core.own(Owned {
+            can_be_left: true,
+            ..Owned::by(Owner::Groups)
+        });
+        self.going.push(Going {
+            request: core.state.requests.name(index),
+            meet: Box::new(meet),
+        });
         index
     }
 
-    /// Why nothing that waits for all of these members can go well.
-    #[cold]
-    pub(crate) fn lost_of(&self, members: &Members) -> Option<EngineError> {
-        if self.state.reasons.is_empty() {
-            return None;
-        }
-        let mut peers = (0..members.count()).map(|rank| members.peer(rank));
-        let lost = peers.find(|&peer| peer != self.state.me && self.state.peers[peer as usize].lost)?;
-        Some(self.state.lost_error(lost))
-    }
-
     /// `blocking`: how long it takes is what it takes, and not what the program does meanwhile.
-    fn meet(&mut self, channel: &Channel, step: &Together, sides: Sides, blocking: bool) -> Result<Meet, EngineError> {
+    fn meet(
+        &mut self,
+        core: &mut Core,
+        channel: &Channel,
+        step: &Together,
+        sides: Sides,
+        blocking: bool,
+    ) -> Result<Meet, EngineError> {
         let nowhere = EngineError::Plan {
             what: "a step together in a group that shares no memory",
         };
         let members = channel.members.clone();
-        if let Some(error) = self.lost_of(&members) {
+        if let Some(error) = core.lost_of(&members) {
             return Err(error);
         }
         let place = place(channel, step.circle).ok_or_else(|| nowhere.clone())?;
-        let Some(meeting) = self.transports[self.meeting.ok_or_else(|| nowhere.clone())?].meeting() else {
+        let Some(meeting) = self.meeting(core) else {
             return Err(nowhere);
         };
         let (block, all) = (step.block * sides.unit, step.circle == Circle::All);
         let cut = Cut::new(meeting, step.what, place.members, block, sides.unit, all);
-        let Some(begun) = self.state.begun.get_mut(place.frame as usize) else {
+        let Some(begun) = self.begun(place.frame) else {
             return Err(nowhere);
         };
         if let Some(error) = &begun.broken {
@@ -252,109 +285,120 @@ impl Engine {
         Ok(meet)
     }
 
-    /// A step has failed here: the others are told that they wait in vain.
-    fn leaves_others(&mut self, index: u32, error: EngineError) -> EngineError {
-        match &self.state.requests.slot(index).task {
-            Task::Meet(meet) => {
-                let place = *meet.place();
-                self.give_up(&place, error)
-            }
-            _ => error,
-        }
-    }
-
     /// A plan has failed here: those of this node who take steps together with it are told.
-    pub(crate) fn leave_node(&mut self, execution: &Execution, error: &EngineError) {
+    pub(crate) fn leave_node(&mut self, core: &mut Core, channel: &Channel, error: &EngineError) {
         for circle in [Circle::Up, Circle::Down] {
-            if let Some(place) = place(&execution.channel, circle) {
-                self.give_up(&place, error.clone());
+            if let Some(place) = place(channel, circle) {
+                self.give_up(core, &place, error.clone());
             }
         }
     }
 
-    pub(crate) fn give_up(&mut self, place: &Place, error: EngineError) -> EngineError {
-        if let Some(meeting) = self.meeting() {
+    pub(crate) fn give_up(&mut self, core: &mut Core, place: &Place, error: EngineError) -> EngineError {
+        if let Some(meeting) = self.meeting(core) {
             meeting.give_up(place, matches!(error, EngineError::Memory { .. }));
         }
-        if let Some(begun) = self.state.begun.get_mut(place.frame as usize) {
+        if let Some(begun) = self.begun(place.frame) {
             begun.broken = Some(error.clone());
         }
         error
     }
 
-    /// Goes on with all steps together; true if anything happened.
-    #[inline(never)]
-    pub(crate) fn poll_meets(&mut self) -> bool {
-        let Some(transport) = self.meeting else { return false };
-        let mut any = false;
-        let mut at = 0;
-        while at < self.state.meets.len() {
-            let index = self.state.meets[at];
-            let Task::Meet(meet) = &mut self.state.requests.slot_mut(index).task else {
-                self.state.meets.remove(at);
-                continue;
-            };
-            let Some(meeting) = self.transports[transport].meeting() else {
-                return any;
-            };
-            let result = meet.advance(meeting);
-            let over = meet.is_over();
-            let mistake = meet.mistake.take_if(|_| over);
-            let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(meeting));
-            let out_of_step = out_of_step.map(|found| in_words_of(&found, meet));
-            let (place, step) = (*meet.place(), (meet.place().frame, meet.what));
-            let lesson = if over { meet.lesson() } else { None };
-            let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
-            let failed = match result {
-                Ok(moved) => {
-                    any |= moved;
-                    in_vain.then(|| self.disagreement(index)).flatten()
-                }
-                Err(error) => Some(self.leaves_others(index, error)),
-            };
-            match failed {
-                None => {}
-                Some(error) => {
-                    self.state.meets.remove(at);
-                    self.state.fail(index, error);
-                    any = true;
-                    continue;
-                }
+    /// Goes on with one step. False: it has ended, and so has its request.
+    fn goes_on(&mut self, core: &mut Core, going: &mut Going, any: &mut bool) -> bool {
+        let Some((Owner::Groups, index)) = core.owner(going.request) else {
+            return false;
+        };
+        let Some(meeting) = self.meeting(core) else {
+            return true;
+        };
+        let meet = &mut going.meet;
+        let result = meet.advance(meeting);
+        let over = meet.is_over();
+        let mistake = meet.mistake.take_if(|_| over);
+        let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(meeting));
+        let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
+        let failed = match result {
+            Ok(moved) => {
+                *any |= moved;
+                in_vain.then(|| self.disagreement(core, meet)).flatten()
             }
-            if over {
-                self.state.meets.remove(at);
-                if let Some(lesson) = lesson {
-                    self.learn(step, lesson);
-                }
-                let error = out_of_step.map(|error| self.give_up(&place, error)).or(mistake);
-                self.state.requests.slot_mut(index).completion.error = error;
-                self.state.finish(index);
-            } else {
-                at += 1;
-            }
+            Err(error) => Some(self.give_up(core, meet.place(), error)),
+        };
+        if let Some(error) = failed {
+            core.state.fail(index, error);
+            *any = true;
+            return false;
         }
+        if !over {
+            return true;
+        }
+        if let Some(lesson) = meet.lesson() {
+            self.learn(meet.place().frame, meet.what, lesson);
+        }
+        let out_of_step = out_of_step.map(|found| in_words_of(&found, meet));
+        let error = out_of_step
+            .map(|error| self.give_up(core, meet.place(), error))
+            .or(mistake);
+        core.state.requests.slot_mut(index).completion.error = error;
+        core.state.finish(index);
+        false
+    }
+
+    /// After the transports were armed: from now on what other members do wakes this process. True if one of its steps
+    /// can go on already.
+    fn can_advance(&mut self, core: &mut Core) -> bool {
+        let Some(meeting) = self.transport.and_then(|at| core.transports[at].meeting()) else {
+            return false;
+        };
+        let state = &core.state;
+        self.going
+            .iter_mut()
+            .filter(|going| state.requests.index(going.request).is_some())
+            .any(|going| {
+                meeting.watch(going.meet.place());
+                going.meet.can_advance(meeting) || going.meet.waits_in_vain(meeting)
+            })
+    }
+}
+
+impl Machine for Groups {
+    /// Goes on with all steps together.
+    #[inline(never)]
+    fn advance(&mut self, core: &mut Core) -> bool {
+        let mut any = false;
+        let mut going = std::mem::take(&mut self.going);
+        going.retain_mut(|one| self.goes_on(core, one, &mut any));
+        self.going = going;
         any
     }
 
-    /// After the transports were armed: from now on what other members do wakes this process. True if one of its steps can go on already.
-    pub(crate) fn meets_can_advance(&mut self) -> bool {
-        let Some(transport) = self.meeting.filter(|_| !self.state.meets.is_empty()) else {
-            return false;
-        };
-        let Some(meeting) = self.transports[transport].meeting() else {
-            return false;
-        };
-        let requests = &mut self.state.requests;
-        self.state
-            .meets
-            .iter()
-            .any(|&index| match &mut requests.slot_mut(index).task {
-                Task::Meet(meet) => {
-                    meeting.watch(meet.place());
-                    meet.can_advance(meeting) || meet.waits_in_vain(meeting)
-                }
-                _ => false,
-            })
+    fn may_sleep(&mut self, core: &mut Core) -> bool {
+        (self.going.is_empty() || !self.can_advance(core)) && (self.turns.is_empty() || !self.look_at_turns(core, true))
+    }
+
+    fn lose(&mut self, core: &mut Core, peer: Peer) {
+        let waits = |going: &Going| going.meet.members.contains(peer);
+        let doomed: Vec<Request> = self.going.iter().filter(|g| waits(g)).map(|g| g.request).collect();
+        for request in doomed {
+            if let Some((Owner::Groups, index)) = core.owner(request) {
+                let error = core.state.lost_error(peer);
+                core.state.fail(index, error);
+            }
+        }
+        let requests = &core.state.requests;
+        self.going.retain(|going| {
+            requests
+                .index(going.request)
+                .is_some_and(|index| !requests.slot(index).done)
+        });
+    }
+
+    fn pending(&self, state: &State, index: u32) -> Option<Item> {
+        let request = state.requests.name(index);
+        let going = self.going.iter().find(|going| going.request == request)?;
+        let meet = &going.meet;
+        Some(collective(meet.what.name(), u32::MAX, u32::MAX, &meet.members))
     }
 }
 

@@ -8,3 +8,5 @@ pub(crate) mod meet;
 pub(crate) mod meeting;
 pub(crate) mod pulling;
 pub(crate) mod short;
+pub(crate) mod turn;
+pub(crate) mod words;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Steps together whose blocks are so long that members may copy them straight out of each other's memory, once, where cells take two copies, side
-//! by side. Which is quicker depends on what caches the cores share and on how many members a core has, so one of them, the *decider* (the root of a
-//! broadcast, else the first), tries it out ([`isthmus_protocol::ways`]) and tells the others, in a short round of offers; in another one they say what
-//! became of it.
+//! Steps together whose blocks are so long that members may copy them straight out of each other's memory, once, where
+//! cells take two copies, side by side. Which is quicker depends on what caches the cores share and on how many members
+//! a core has, so one of them, the *decider* (the root of a broadcast, else the first), tries it out
+//! ([`isthmus_protocol::ways`]) and tells the others, in a short round of offers; in another one they say what became
+//! of it.
 //!
 //! ```text
 //!  offers      who gives                             cell: bytes of a block (u64, native) | what the decider wants (u64: 1 copy from each
 //!                                                          other, 2 say when it is over) | the transport's offer, or nothing: data in pieces
 //!  outcomes    everybody, when it has its blocks     cell: one byte, 1 if it could not copy them
 //! ```
-//! When the outcomes are known the memory is its owner's again; of a broadcast only the root waits for them. Not every system lets processes copy from each
-//! other, nor from every kind of memory: where one could not, the step goes through cells after all. The numbers of the long rounds for that were
-//! taken when the step began. If nobody needs them, all leave them.
+//! When the outcomes are known the memory is its owner's again; of a broadcast only the root waits for them. Not every
+//! system lets processes copy from each other, nor from every kind of memory: where one could not, the step goes
+//! through cells after all. The numbers of the long rounds for that were taken when the step began. If nobody needs
+//! them, all leave them.
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_protocol::ways::{Turn, Way};
@@ -19,9 +21,9 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Lane, Meeting, OFFER, Place, Round};
 
 use crate::EngineError;
+use crate::base::binding::{BoundBuffer, Side, Sides};
 use crate::groups::known::{self, Known, Lesson};
-use crate::groups::meet::{self, Meet, Side, Sides};
-use crate::plans::binding::BoundBuffer;
+use crate::groups::meet::{Meet, no_memory, wrong_length};
 
 /// Bytes before the transport's offer.
 const WORDS: usize = 2 * size_of::<u64>();
@@ -58,24 +60,19 @@ pub(crate) struct Pulling {
     others_failed: bool,
 }
 
-/// Shortest blocks that may be copied, bytes: for others two rounds more cost too much.
-const SHORTEST: u64 = 32 << 10;
-/// Bytes that a member copies before it looks at anything else. (A look at which others get the core in between costs 16 members on two cores as much
-/// as a block of 16 KiB.)
+/// Bytes that a member copies before it looks at anything else. (A look at which others get the core in between costs
+/// 16 members on two cores as much as a block of 16 KiB.)
 const AT_ONCE: u64 = 1 << 20;
 
-/// Members among which, and all blocks for one of them, in bytes, up to which cells are worth a try in an alltoall: a piece for each of many members is
-/// short, and long blocks leave the caches. (Through cells / copied, 4 members, us: cores that share a cache, 64 KiB 38 / 56, 1 MiB 1140 / 1240;
-/// others, 64 KiB 170 / 59, 1 MiB 3300 / 870; 8 members, 64 KiB: 180 / 250, and 760 / 260.)
+/// Members among which, and all blocks for one of them, in bytes, up to which cells are worth a try in an alltoall: a
+/// piece for each of many members is short, and long blocks leave the caches. (Through cells / copied, 4 members, us:
+/// cores that share a cache, 64 KiB 38 / 56, 1 MiB 1140 / 1240; others, 64 KiB 170 / 59, 1 MiB 3300 / 870; 8 members,
+/// 64 KiB: 180 / 250, and 760 / 260.)
 const FEW: u32 = 8;
 const CELLS: u64 = 1 << 20;
 
-/// Whether blocks of so many bytes may be copied.
-pub(crate) fn may_copy(what: What, block: u64) -> bool {
-    matches!(what, What::Alltoall | What::Bcast) && block >= SHORTEST
-}
-
-/// What the decider wants in a step whose blocks have so many bytes and go through so many rounds of cells; and what it is timed for.
+/// What the decider wants in a step whose blocks have so many bytes and go through so many rounds of cells; and what it
+/// is timed for.
 pub(crate) fn turn(
     known: &mut Known,
     what: What,
@@ -111,7 +108,8 @@ fn is_in_place(give: &Option<Side>, take: &Option<Side>) -> bool {
         .is_some_and(|(give, take)| give.start < take.end && take.start < give.end)
 }
 
-/// Who decides how blocks go and how results are stored: the root, which all wait for or which has the result, else the first.
+/// Who decides how blocks go and how results are stored: the root, which all wait for or which has the result, else the
+/// first.
 pub(crate) fn decider(what: What, root: u32) -> u32 {
     match what {
         What::Bcast | What::Scatter | What::Gather | What::Reduce => root,
@@ -120,9 +118,6 @@ pub(crate) fn decider(what: What, root: u32) -> u32 {
 }
 
 impl Pulling {
-    /// Short rounds.
-    pub(crate) const ROUNDS: u64 = 2;
-
     /// `first`: number of the first short round; `turn`: what the decider, if that is this member, wants.
     pub(crate) fn new(what: What, place: &Place, root: u32, first: u64, turn: Option<Turn>) -> Self {
         let Place { members, me, .. } = *place;
@@ -171,210 +166,209 @@ impl Pulling {
     }
 }
 
-impl Meet {
-    /// The cell in which a member offers: the only giver of a round has the first one.
-    fn offering(&self, member: u32) -> u32 {
-        if self.what == What::Bcast { 0 } else { member }
-    }
+/// The cell in which a member offers: the only giver of a round has the first one.
+fn offering(meet: &Meet, member: u32) -> u32 {
+    if meet.what == What::Bcast { 0 } else { member }
+}
 
-    fn has_offered(&self, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> bool {
-        let cell = self.offering(member);
-        meeting.have_arrived(self.place(), pulling.offers(), cell..cell + 1) == 1
-    }
+fn has_offered(meet: &Meet, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> bool {
+    let cell = offering(meet, member);
+    meeting.have_arrived(meet.place(), pulling.offers(), cell..cell + 1) == 1
+}
 
-    pub(crate) fn can_decide(&mut self, meeting: &mut dyn Meeting) -> bool {
-        let Phase::Deciding(pulling) = &self.phase else {
-            return false;
-        };
-        if !pulling.offered {
-            return meeting.is_free(self.place(), pulling.offers());
-        }
-        match (pulling.turn, pulling.missing.last()) {
-            (None, _) => self.has_offered(pulling.decider, pulling, meeting),
-            (Some(Turn { way: Way::Pull, .. }), Some(&member)) => self.has_offered(member, pulling, meeting),
-            _ if pulling.said => {
-                let (round, next) = (pulling.outcomes(), pulling.known);
-                meeting.have_arrived(self.place(), round, next..next + 1) == 1
-            }
-            (Some(Turn { way: Way::Stream, .. }), _) if !self.is_through_cells() => self.can_use_cells(meeting),
-            _ => meeting.is_free(self.place(), pulling.outcomes()),
-        }
+pub(crate) fn can_decide(meet: &mut Meet, meeting: &mut dyn Meeting) -> bool {
+    let Phase::Deciding(pulling) = &meet.phase else {
+        return false;
+    };
+    if !pulling.offered {
+        return meeting.is_free(meet.place(), pulling.offers());
     }
+    match (pulling.turn, pulling.missing.last()) {
+        (None, _) => has_offered(meet, pulling.decider, pulling, meeting),
+        (Some(Turn { way: Way::Pull, .. }), Some(&member)) => has_offered(meet, member, pulling, meeting),
+        _ if pulling.said => {
+            let (round, next) = (pulling.outcomes(), pulling.known);
+            meeting.have_arrived(meet.place(), round, next..next + 1) == 1
+        }
+        (Some(Turn { way: Way::Stream, .. }), _) if !meet.is_through_cells() => meet.can_use_cells(meeting),
+        _ => meeting.is_free(meet.place(), pulling.outcomes()),
+    }
+}
 
-    /// Does what can be done without waiting. What the step is then, and true if anything was done.
-    pub(crate) fn decide(
-        &mut self,
-        mut pulling: Pulling,
-        meeting: &mut dyn Meeting,
-    ) -> Result<(Phase, bool), EngineError> {
-        let place = *self.place();
-        let mut any = false;
-        if !pulling.offered && meeting.is_free(&place, pulling.offers()) {
-            self.offer(&pulling, meeting)?;
-            (pulling.offered, any) = (true, true);
-        }
-        if pulling.turn.is_none() && self.has_offered(pulling.decider, &pulling, meeting) {
-            pulling.turn = Some(self.wanted(&pulling, meeting));
-            any = true;
-        }
-        let Some(turn) = pulling.turn.filter(|_| pulling.offered) else {
-            return Ok((Phase::Deciding(pulling), any));
-        };
-        if turn.way == Way::Stream && !turn.timed {
-            meeting.leave(&place, pulling.offers());
-            meeting.leave(&place, pulling.outcomes());
-            return Ok((Phase::Cells, true));
-        }
-        let done = match turn.way {
-            Way::Pull => {
-                any |= self.copy_some(&mut pulling, meeting)?;
-                pulling.missing.is_empty()
-            }
-            Way::Stream => {
-                any |= self.through_cells(meeting)?;
-                self.is_through_cells()
-            }
-        };
-        if done && !pulling.said && meeting.is_free(&place, pulling.outcomes()) {
-            Self::tell(&place, &pulling, meeting)?;
-            (pulling.said, any) = (true, true);
-        }
-        if !pulling.said {
-            return Ok((Phase::Deciding(pulling), any));
-        }
-        let waits = place.me == pulling.decider || (turn.way == Way::Pull && self.what != What::Bcast);
-        if !waits {
-            pulling.known = place.members;
-            pulling.others_failed = pulling.failed;
-        }
-        any |= pulling.hear(meeting, &place);
-        if pulling.known < place.members {
-            return Ok((Phase::Deciding(pulling), any));
-        }
+/// Does what can be done without waiting. What the step is then, and true if anything was done.
+pub(crate) fn decide(
+    meet: &mut Meet,
+    mut pulling: Pulling,
+    meeting: &mut dyn Meeting,
+) -> Result<(Phase, bool), EngineError> {
+    let place = *meet.place();
+    let mut any = false;
+    if !pulling.offered && meeting.is_free(&place, pulling.offers()) {
+        offer(meet, &pulling, meeting)?;
+        (pulling.offered, any) = (true, true);
+    }
+    if pulling.turn.is_none() && has_offered(meet, pulling.decider, &pulling, meeting) {
+        pulling.turn = Some(wanted(meet, &pulling, meeting));
+        any = true;
+    }
+    let Some(turn) = pulling.turn.filter(|_| pulling.offered) else {
+        return Ok((Phase::Deciding(pulling), any));
+    };
+    if turn.way == Way::Stream && !turn.timed {
+        meeting.leave(&place, pulling.offers());
         meeting.leave(&place, pulling.outcomes());
-        self.failed = pulling.others_failed;
-        let phase = match turn.way {
-            // Over.
-            Way::Stream => Phase::Cells,
-            Way::Pull if pulling.others_failed => Phase::Cells,
-            Way::Pull => Phase::Leaving(0),
-        };
-        Ok((phase, true))
+        return Ok((Phase::Cells, true));
     }
-
-    fn offer(&self, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
-        let (place, cell, round) = (*self.place(), self.offering(self.place().me), pulling.offers());
-        let offer = self.given_whole().map(|(memory, bytes)| meeting.offer(memory, bytes));
-        let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
-        let mut to = meeting.give(&place, round, cell, bytes).map_err(meet::no_memory)?;
-        let wanted = pulling.turn.map_or(0, |turn| {
-            u64::from(turn.way == Way::Pull) * COPY + u64::from(turn.timed) * TELL
-        });
-        to.write(0, &self.block.to_ne_bytes());
-        to.write(8, &wanted.to_ne_bytes());
-        if let Some(offer) = offer {
-            to.write(WORDS as isize, &offer);
+    let done = match turn.way {
+        Way::Pull => {
+            any |= copy_some(meet, &mut pulling, meeting)?;
+            pulling.missing.is_empty()
         }
-        meeting.arrive(&place, round, cell..cell + 1);
-        Ok(())
-    }
-
-    /// What a member has offered: bytes of a block, what it wants as decider, and the offer.
-    fn offered(&self, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> (u64, u64, Option<[u8; OFFER]>) {
-        let most = WORDS + OFFER;
-        let (memory, said) = meeting.given(self.place(), pulling.offers(), self.offering(member), most);
-        let word = |at| {
-            let mut bytes = [0; 8];
-            memory.read(at, &mut bytes);
-            u64::from_ne_bytes(bytes)
-        };
-        let offer = (said == most as u64).then(|| {
-            let mut bytes = [0; OFFER];
-            memory.read(WORDS as isize, &mut bytes);
-            bytes
-        });
-        (word(0), word(8), offer)
-    }
-
-    fn wanted(&self, pulling: &Pulling, meeting: &dyn Meeting) -> Turn {
-        let (_, wanted, _) = self.offered(pulling.decider, pulling, meeting);
-        Turn {
-            way: if wanted & COPY != 0 { Way::Pull } else { Way::Stream },
-            timed: wanted & TELL != 0,
+        Way::Stream => {
+            any |= meet.through_cells(meeting)?;
+            meet.is_through_cells()
         }
+    };
+    if done && !pulling.said && meeting.is_free(&place, pulling.outcomes()) {
+        tell(&place, &pulling, meeting)?;
+        (pulling.said, any) = (true, true);
     }
-
-    /// This member has its blocks, or could not copy them.
-    fn tell(place: &Place, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
-        let (round, me) = (pulling.outcomes(), place.me);
-        let mut cell = meeting.give(place, round, me, 1).map_err(meet::no_memory)?;
-        cell.write(0, &[u8::from(pulling.failed)]);
-        meeting.leave(place, pulling.offers());
-        meeting.arrive(place, round, me..me + 1);
-        Ok(())
+    if !pulling.said {
+        return Ok((Phase::Deciding(pulling), any));
     }
+    let waits = place.me == pulling.decider || (turn.way == Way::Pull && meet.what != What::Bcast);
+    if !waits {
+        pulling.known = place.members;
+        pulling.others_failed = pulling.failed;
+    }
+    any |= pulling.hear(meeting, &place);
+    if pulling.known < place.members {
+        return Ok((Phase::Deciding(pulling), any));
+    }
+    meeting.leave(&place, pulling.outcomes());
+    meet.failed = pulling.others_failed;
+    let phase = match turn.way {
+        // Over.
+        Way::Stream => Phase::Cells,
+        Way::Pull if pulling.others_failed => Phase::Cells,
+        Way::Pull => Phase::Leaving(0),
+    };
+    Ok((phase, true))
+}
 
-    /// Copies the next blocks, if they have been offered. True if there were any.
-    fn copy_some(&self, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
-        let mut copied = 0;
-        while let Some(&member) = pulling.missing.last().filter(|_| copied < AT_ONCE) {
-            if !self.has_offered(member, pulling, meeting) {
-                break;
-            }
-            pulling.missing.pop();
-            if !self.copy_from(member, pulling, meeting)? {
-                pulling.failed = true;
-                pulling.missing.clear();
-            }
-            copied += self.block;
+fn offer(meet: &Meet, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    let (place, cell, round) = (*meet.place(), offering(meet, meet.place().me), pulling.offers());
+    let offer = given_whole(meet).map(|(memory, bytes)| meeting.offer(memory, bytes));
+    let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
+    let mut to = meeting.give(&place, round, cell, bytes).map_err(no_memory)?;
+    let wanted = pulling.turn.map_or(0, |turn| {
+        u64::from(turn.way == Way::Pull) * COPY + u64::from(turn.timed) * TELL
+    });
+    to.write(0, &meet.block.to_ne_bytes());
+    to.write(8, &wanted.to_ne_bytes());
+    if let Some(offer) = offer {
+        to.write(WORDS as isize, &offer);
+    }
+    meeting.arrive(&place, round, cell..cell + 1);
+    Ok(())
+}
+
+/// What a member has offered: bytes of a block, what it wants as decider, and the offer.
+fn offered(meet: &Meet, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> (u64, u64, Option<[u8; OFFER]>) {
+    let most = WORDS + OFFER;
+    let (memory, said) = meeting.given(meet.place(), pulling.offers(), offering(meet, member), most);
+    let word = |at| {
+        let mut bytes = [0; 8];
+        memory.read(at, &mut bytes);
+        u64::from_ne_bytes(bytes)
+    };
+    let offer = (said == most as u64).then(|| {
+        let mut bytes = [0; OFFER];
+        memory.read(WORDS as isize, &mut bytes);
+        bytes
+    });
+    (word(0), word(8), offer)
+}
+
+fn wanted(meet: &Meet, pulling: &Pulling, meeting: &dyn Meeting) -> Turn {
+    let (_, wanted, _) = offered(meet, pulling.decider, pulling, meeting);
+    Turn {
+        way: if wanted & COPY != 0 { Way::Pull } else { Way::Stream },
+        timed: wanted & TELL != 0,
+    }
+}
+
+/// This member has its blocks, or could not copy them.
+fn tell(place: &Place, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    let (round, me) = (pulling.outcomes(), place.me);
+    let mut cell = meeting.give(place, round, me, 1).map_err(no_memory)?;
+    cell.write(0, &[u8::from(pulling.failed)]);
+    meeting.leave(place, pulling.offers());
+    meeting.arrive(place, round, me..me + 1);
+    Ok(())
+}
+
+/// Copies the next blocks, if they have been offered. True if there were any.
+fn copy_some(meet: &Meet, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+    let mut copied = 0;
+    while let Some(&member) = pulling.missing.last().filter(|_| copied < AT_ONCE) {
+        if !has_offered(meet, member, pulling, meeting) {
+            break;
         }
-        Ok(copied > 0)
-    }
-
-    /// `Ok(false)`: its block cannot be copied. Members whose blocks differ in length do not go on together: they may not even take as many rounds.
-    fn copy_from(&self, member: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
-        let me = self.place().me;
-        let (length, _, offer) = self.offered(member, pulling, meeting);
-        if length != self.block {
-            return Err(meet::wrong_length(self.rank_of(member), length, self.block));
+        pulling.missing.pop();
+        if !copy_from(meet, member, pulling, meeting)? {
+            pulling.failed = true;
+            pulling.missing.clear();
         }
-        let Some(mut into) = self.taken_whole(member) else {
-            return Ok(false);
-        };
-        let before = if self.what == What::Bcast { 0 } else { u64::from(me) };
-        if member == me {
-            let own = self.given_whole();
-            let copied = own.map(|(memory, _)| into.copy(0, &memory, (before * length) as isize, length as usize));
-            return Ok(copied.is_some());
-        }
-        let peer = self.members.peer(self.rank_of(member));
-        Ok(offer.is_some_and(|offer| meeting.fetch(peer, &offer, before * length, into, length)))
+        copied += meet.block;
     }
+    Ok(copied > 0)
+}
 
-    /// Everything that this member gives, if it lies in one piece and stays there.
-    fn given_whole(&self) -> Option<(ReadMemory, u64)> {
-        if is_in_place(&self.give, &self.take) {
-            return None;
-        }
-        let (buffer, at) = self.give.as_ref()?;
-        let blocks = if self.what == What::Bcast {
-            1
-        } else {
-            self.place().members
-        };
-        let bytes = self.block * u64::from(blocks);
-        Some((buffer.readable(*at, bytes)?, bytes))
+/// `Ok(false)`: its block cannot be copied. Members whose blocks differ in length do not go on together: they may not
+/// even take as many rounds.
+fn copy_from(meet: &Meet, member: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+    let me = meet.place().me;
+    let (length, _, offer) = offered(meet, member, pulling, meeting);
+    if length != meet.block {
+        return Err(wrong_length(meet.rank_of(member), length, meet.block));
     }
+    let Some(mut into) = taken_whole(meet, member) else {
+        return Ok(false);
+    };
+    let before = if meet.what == What::Bcast { 0 } else { u64::from(me) };
+    if member == me {
+        let own = given_whole(meet);
+        let copied = own.map(|(memory, _)| into.copy(0, &memory, (before * length) as isize, length as usize));
+        return Ok(copied.is_some());
+    }
+    let peer = meet.members.peer(meet.rank_of(member));
+    Ok(offer.is_some_and(|offer| meeting.fetch(peer, &offer, before * length, into, length)))
+}
 
-    /// Where the block of a member belongs, if it lies in one piece.
-    fn taken_whole(&self, member: u32) -> Option<WriteMemory> {
-        let (buffer, at) = self.take.as_ref()?;
-        let before = if self.what == What::Bcast { 0 } else { u64::from(member) };
-        buffer.whole(at + before * self.block, self.block)
+/// Everything that this member gives, if it lies in one piece and stays there.
+fn given_whole(meet: &Meet) -> Option<(ReadMemory, u64)> {
+    if is_in_place(&meet.give, &meet.take) {
+        return None;
     }
+    let (buffer, at) = meet.give.as_ref()?;
+    let blocks = if meet.what == What::Bcast {
+        1
+    } else {
+        meet.place().members
+    };
+    let bytes = meet.block * u64::from(blocks);
+    Some((buffer.readable(*at, bytes)?, bytes))
+}
 
-    /// Leaves long rounds that nobody needed, from round `done` of them on. How many are left now.
-    pub(crate) fn leave_rest(&self, meeting: &mut dyn Meeting, done: u64) -> u64 {
-        done + meeting.leave_some(self.place(), self.long_round(done), self.pieces() - done)
-    }
+/// Where the block of a member belongs, if it lies in one piece.
+fn taken_whole(meet: &Meet, member: u32) -> Option<WriteMemory> {
+    let (buffer, at) = meet.take.as_ref()?;
+    let before = if meet.what == What::Bcast { 0 } else { u64::from(member) };
+    buffer.whole(at + before * meet.block, meet.block)
+}
+
+/// Leaves long rounds that nobody needed, from round `done` of them on. How many are left now.
+pub(crate) fn leave_rest(meet: &Meet, meeting: &mut dyn Meeting, done: u64) -> u64 {
+    done + meeting.leave_some(meet.place(), meet.long_round(done), meet.pieces() - done)
 }

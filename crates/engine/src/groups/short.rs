@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blocking operations in shared memory whose blocks fit into short cells or those of words: one round, and neither plan nor binding nor, if the
-//! others come while this process polls, a request. What most collective operations of a node are; all others take [`Meet`].
+//! Blocking operations in shared memory whose blocks fit into short cells or those of words: one round, and neither
+//! plan nor binding nor, if the others come while this process polls, a request. What most collective operations of a
+//! node are; all others take [`Meet`].
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
+use crate::base::binding::{BoundBuffer, Reducer, Sides};
+use crate::base::block::Block;
+use crate::base::core::Core;
 use crate::groups::cut::Cut;
-use crate::groups::meet::{self, Begin, Meet, Sides};
-use crate::plans::binding::{Block, BoundBuffer, Reducer};
-use crate::{Channel, Engine, EngineError, Operation, Request};
+use crate::groups::meet::{self, Begin, Meet};
+use crate::groups::meeting::Groups;
+use crate::{Channel, EngineError, Operation, Request};
 
 /// An operation of contiguous blocks.
 pub struct Short {
@@ -134,19 +138,21 @@ impl Short {
     }
 }
 
-impl Engine {
-    /// Does it, looking for the others as often as `pause` allows, which is called between two looks; what is not over then has a request. `None`:
-    /// it is not one for this way, and nothing was done. On a communicator of a machine's own MPI the other way is that MPI's, and all members must
-    /// go the same: there nothing decides that only this process knows, and those who watch are told here ([`Engine::end_natively`] is the caller's).
+impl Groups {
+    /// Does it, looking for the others as often as `pause` allows, which is called between two looks; what is not over
+    /// then has a request. `None`: it is not one for this way, and nothing was done. On a communicator of a machine's
+    /// own MPI the other way is that MPI's, and all members must go the same: there nothing decides that only this
+    /// process knows, and those who watch are told here (their end is the caller's to tell).
     pub(crate) fn short(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
         (operation, sequence): (Operation, u32),
         short: &Short,
         mut pause: impl FnMut() -> bool,
     ) -> Option<Result<Option<Request>, EngineError>> {
         let native = channel.native != 0;
-        if !native && (self.observes_plans() || !self.state.reasons.is_empty()) {
+        if !native && (core.state.tools.observes_plans() || !core.state.reasons.is_empty()) {
             return None;
         }
         let frame = channel.frame?;
@@ -155,8 +161,8 @@ impl Engine {
             members: channel.members.count(),
             me: channel.rank,
         };
-        let begun = self.state.begun.get_mut(frame as usize)?;
-        let meeting = self.transports[self.meeting?].meeting()?;
+        let meeting = self.meeting(core)?;
+        let begun = self.begun(frame)?;
         let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit(), true);
         if !matches!(cut.lane, Lane::Word | Lane::Short) {
             return None;
@@ -170,14 +176,16 @@ impl Engine {
             number: first[cut.lane as usize],
         };
         meeting.note(&place, step, short.claim());
-        self.begin_natively(channel, operation, sequence);
-        self.state.operation = operation;
-        if !self.state.reasons.is_empty() {
-            if let Some(error) = self.lost_of(&channel.members) {
-                return Some(Err(self.give_up(&place, error)));
+        let tools = &mut core.state.tools;
+        tools.called(operation);
+        tools.plan_begins(channel.context, operation, sequence);
+        tools.begins(operation);
+        if !core.state.reasons.is_empty() {
+            if let Some(error) = core.lost_of(&channel.members) {
+                return Some(Err(self.give_up(core, &place, error)));
             }
         }
-        let meeting = self.transports[self.meeting?].meeting()?;
+        let meeting = self.meeting(core)?;
         let gives = short.gives(&place);
         let mut given = false;
         let (bytes, cell, cells) = short.given(&place);
@@ -201,7 +209,7 @@ impl Engine {
                         Ok(()) => Ok(None),
                         Err(mistake) => {
                             let meet = short.under_way(channel, place, cut, (step, first), given);
-                            Err(self.after_mistake(&meet, mistake))
+                            Err(self.after_mistake(core, &meet, mistake))
                         }
                     });
                 }
@@ -210,7 +218,7 @@ impl Engine {
                 break;
             }
         }
-        let index = self.go_on_meeting(short.under_way(channel, place, cut, (step, first), given));
-        Some(Ok(Some(self.state.requests.name(index))))
+        let index = self.go_on_with(core, short.under_way(channel, place, cut, (step, first), given));
+        Some(Ok(Some(core.state.requests.name(index))))
     }
 }

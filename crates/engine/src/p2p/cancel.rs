@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cancelling (MPI 5.0 section 3.8.4).
 //!
-//! A receive that has not matched and a message that has not left are withdrawn at once. Whether a message that has left has matched
-//! only its receiver knows: it is asked.
+//! A receive that has not matched and a message that has not left are withdrawn at once. Whether a message that has
+//! left has matched only its receiver knows: it is asked.
 //!
 //! ```text
 //!  sender: Cancel(0)  ->  receiver: not matched, set aside: CancelReply(1)  -> cancelled: Cancel(1), it is forgotten
@@ -23,10 +23,14 @@ use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 
+use crate::base::core::Core;
 use crate::base::message::{Content, Message};
 use crate::base::requests::{NONE, SendStage, Task};
 use crate::base::state::{State, Work};
-use crate::{Engine, Request, Sent};
+use crate::p2p::calls::{call_in, unkeep};
+use crate::p2p::queue::{control, queue};
+use crate::p2p::receive::deliver;
+use crate::{Request, Sent};
 
 /// How long an answer is waited for: a receiver that is inside MPI gives it in microseconds, and has to get a core
 /// for that.
@@ -40,319 +44,312 @@ const THROW: u64 = 0;
 const FORGET: u64 = 1;
 const PUT_BACK: u64 = 2;
 
-impl Engine {
-    /// Cancels a receive or send that has not matched yet; it completes as cancelled. Anything else goes on as if nothing had been said.
-    pub fn cancel(&mut self, request: Request) {
-        let Some(index) = self.state.requests.index(request) else {
-            return;
-        };
-        if self.cancel_natively(index) {
-            return;
-        }
-        if self.state.withdraw(index) || self.withdraw_send(index) {
-            self.state.requests.slot_mut(index).completion.cancelled = true;
-            self.state.finish(index);
-        } else if let Some((peer, context)) = self.recallable(index) {
-            self.recall(index, peer, context);
-        } else {
-            self.let_go(request);
-        }
-        self.work();
-    }
-
-    /// Cancels a send that has no request: gives it one, which completes as cancelled or not.
-    pub fn cancel_sent(&mut self, sent: Sent) -> Request {
-        let Sent { peer, context, token } = sent;
-        let index = self.state.requests.insert(Task::Nothing);
-        let request = self.state.requests.name(index);
-        if peer == self.state.me {
-            let thrown = self.throw_own(|content, t| !content.is_local() && t == token);
-            self.state.requests.slot_mut(index).completion.cancelled = thrown;
-            self.state.finish(index);
-        } else if self.state.peers[peer as usize].lost {
-            self.state.finish(index);
-        } else {
-            self.state.requests.slot_mut(index).task = Task::Recall(peer);
-            self.state.requests.left(index, peer, context);
-            self.state.recalls.insert(token, index);
-            self.ask(request, peer, question(token, context, THROW));
-        }
-        self.work();
-        request
-    }
-
-    /// A message of which nothing has left this process stays here.
-    fn withdraw_send(&mut self, index: u32) -> bool {
-        let me = self.state.me;
-        let slot = self.state.requests.slot(index);
-        let token = self.state.requests.token(index);
-        let (peer, stage) = match &slot.task {
-            Task::Send(task) if task.parts.is_none() => (task.peer, task.stage),
-            Task::Nothing if slot.sent_to == me => {
-                return self.throw_own(|content, t| !content.is_local() && t == token);
-            }
-            _ => return false,
-        };
-        match stage {
-            SendStage::Queued => {
-                let Some(queue) = self.state.outgoing.get_mut(&peer) else {
-                    return false;
-                };
-                let before = queue.messages.len();
-                queue.messages.retain(|&i| i != index);
-                queue.messages.len() < before
-            }
-            SendStage::Waiting if peer == me => {
-                self.throw_own(|content, _| matches!(content, Content::Local(i) if *i == index))
-            }
-            SendStage::Waiting | SendStage::Streaming | SendStage::Bulk => false,
-        }
-    }
-
-    /// Throws a message of this process to itself away.
-    fn throw_own(&mut self, which: impl Fn(&Content, u64) -> bool) -> bool {
-        let me = self.state.me;
-        let found = self
-            .state
-            .matcher
-            .search(|_, m| m.peer == me && which(&m.content, m.token));
-        let Some((_, message)) = found.and_then(|waiting| self.state.matcher.remove(waiting)) else {
-            return false;
-        };
-        self.state.unkeep(&message);
-        true
-    }
-
-    /// Whom to ask for the message of this request, and its context.
-    fn recallable(&self, index: u32) -> Option<(Peer, u32)> {
-        let slot = self.state.requests.slot(index);
-        let (peer, context) = match &slot.task {
-            Task::Send(task) if task.stage == SendStage::Waiting && task.parts.is_none() && !task.recalled => {
-                (task.peer, task.header.context)
-            }
-            Task::Nothing if slot.done => (slot.sent_to, slot.sent_in),
-            _ => return None,
-        };
-        (peer != NONE && peer != self.state.me && !self.state.peers[peer as usize].lost).then_some((peer, context))
-    }
-
-    fn recall(&mut self, index: u32, peer: Peer, context: u32) {
-        let token = self.state.requests.token(index);
-        let slot = self.state.requests.slot_mut(index);
-        slot.done = false;
-        match &mut slot.task {
-            Task::Send(task) => task.recalled = true,
-            other => *other = Task::Recall(peer),
-        }
-        self.ask(Request::from_raw(token), peer, question(token, context, THROW));
-    }
-
-    fn ask(&mut self, request: Request, peer: Peer, question: Header) {
-        let is_far = self.state.peers[peer as usize].level == 0;
-        let patience = if is_far { FAR } else { NEAR };
-        self.state.asked.until.push((Instant::now() + patience, request));
-        self.control(peer, question);
-    }
-
-    /// Ends sends that have waited long enough for an answer; true if there were any.
-    #[cold]
-    pub(crate) fn ask_no_longer(&mut self) -> bool {
-        let now = Instant::now();
-        let mut any = false;
-        while let Some(at) = self.state.asked.until.iter().position(|(until, _)| *until <= now) {
-            let (_, request) = self.state.asked.until.swap_remove(at);
-            let Some(index) = self.state.requests.index(request) else {
-                continue;
-            };
-            let slot = self.state.requests.slot_mut(index);
-            match &mut slot.task {
-                Task::Recall(peer) => {
-                    let (peer, context) = (*peer, slot.sent_in);
-                    let recalls = &mut self.state.recalls;
-                    let token = recalls
-                        .iter()
-                        .find(|(_, waiting)| **waiting == index)
-                        .map(|(&token, _)| token);
-                    // A send that had a request from the beginning is named by it.
-                    let token = token.unwrap_or_else(|| request.to_raw());
-                    recalls.remove(&token);
-                    self.state.finish(index);
-                    self.hold(peer, token, context);
-                }
-                Task::Send(task) if task.recalled => {
-                    task.recalled = false;
-                    let (peer, context) = (task.peer, task.header.context);
-                    self.hold(peer, request.to_raw(), context);
-                    self.let_go(request);
-                }
-                _ => continue,
-            }
-            any = true;
-        }
-        any
-    }
-
-    /// The message is to stay, and none leaves for the peer until it has said what it has done with this one.
-    fn hold(&mut self, peer: Peer, token: u64, context: u32) {
-        self.state.asked.late.push((peer, token));
-        self.queue(peer).held += 1;
-        self.control(peer, question(token, context, PUT_BACK));
-    }
-
-    /// A send that is not cancelled ends for the program, which may use the memory.
-    pub(crate) fn let_go(&mut self, request: Request) {
-        let Some(index) = self.state.requests.index(request) else {
-            return;
-        };
-        let me = self.state.me;
-        let Some(task) = self.state.requests.send(index) else {
-            return;
-        };
-        // What the transport sends by itself leaves without the receiver's help.
-        let stays = task.peer == me || task.parts.is_some() || task.stage == SendStage::Bulk || task.recalled;
-        if stays {
-            return;
-        }
-        if task.offered {
-            let route = self.state.peers[task.peer as usize].route;
-            self.transports[route as usize].revoke();
-        }
-        task.buffer.own();
-        task.buffered = true;
-        self.state.requests.slot_mut(index).done = true;
-        self.state.events += 1;
+/// Cancels a receive or send that has not matched yet; it completes as cancelled. Anything else goes on as if nothing
+/// had been said.
+pub(crate) fn cancel(core: &mut Core, request: Request) {
+    let Some(index) = core.state.requests.index(request) else {
+        return;
+    };
+    if core.state.withdraw(index) || withdraw_send(core, index) {
+        core.state.requests.slot_mut(index).completion.cancelled = true;
+        core.state.finish(index);
+    } else if let Some((peer, context)) = recallable(core, index) {
+        recall(core, index, peer, context);
+    } else {
+        let_go(core, request);
     }
 }
 
-impl State {
-    /// A sender wants a message back, or says what becomes of one that was set aside for it.
-    pub(crate) fn asked_back(&mut self, peer: Peer, header: &Header) {
-        let token = header.token;
-        if header.length == THROW {
-            // Not at once: its sender may have changed its mind long ago, which the next frames say.
-            self.work.push_back(Work::SetAside(peer, token));
-            return;
+/// Cancels a send that has no request: gives it one, which completes as cancelled or not.
+pub(crate) fn cancel_sent(core: &mut Core, sent: Sent) -> Request {
+    let Sent { peer, context, token } = sent;
+    let index = core.state.requests.insert(Task::Nothing);
+    let request = core.state.requests.name(index);
+    if peer == core.state.me {
+        let thrown = throw_own(core, |content, t| !content.is_local() && t == token);
+        core.state.requests.slot_mut(index).completion.cancelled = thrown;
+        core.state.finish(index);
+    } else if core.state.peers[peer as usize].lost {
+        core.state.finish(index);
+    } else {
+        core.state.requests.slot_mut(index).task = Task::Recall(peer);
+        core.state.requests.left(index, peer, context);
+        core.state.recalls.insert(token, index);
+        ask(core, request, peer, question(token, context, THROW));
+    }
+    request
+}
+
+/// A message of which nothing has left this process stays here.
+fn withdraw_send(core: &mut Core, index: u32) -> bool {
+    let me = core.state.me;
+    let slot = core.state.requests.slot(index);
+    let token = core.state.requests.token(index);
+    let (peer, stage) = match &slot.task {
+        Task::Send(task) if task.parts.is_none() => (task.peer, task.stage),
+        Task::Nothing if slot.sent_to == me => {
+            return throw_own(core, |content, t| !content.is_local() && t == token);
         }
-        let same = |work: &Work| matches!(work, Work::SetAside(to, name) if (*to, *name) == (peer, token));
-        if let Some(question) = self.work.iter().position(same) {
-            self.work[question] = Work::Control(peer, Header::control(Kind::CancelReply, token, 0, 0));
-            return;
+        _ => return false,
+    };
+    match stage {
+        SendStage::Queued => {
+            let Some(queue) = core.state.outgoing.get_mut(&peer) else {
+                return false;
+            };
+            let before = queue.messages.len();
+            queue.messages.retain(|&i| i != index);
+            queue.messages.len() < before
         }
-        let is_it = |(_, message): &(Envelope, Message)| message.peer == peer && message.token == token;
-        let Some(at) = self.asked.aside.iter().position(is_it) else {
-            return;
+        SendStage::Waiting if peer == me => {
+            throw_own(core, |content, _| matches!(content, Content::Local(i) if *i == index))
+        }
+        SendStage::Waiting | SendStage::Streaming | SendStage::Bulk => false,
+    }
+}
+
+/// Throws a message of this process to itself away.
+fn throw_own(core: &mut Core, which: impl Fn(&Content, u64) -> bool) -> bool {
+    let me = core.state.me;
+    let found = core
+        .state
+        .matcher
+        .search(|_, m| m.peer == me && which(&m.content, m.token));
+    let Some((_, message)) = found.and_then(|waiting| core.state.matcher.remove(waiting)) else {
+        return false;
+    };
+    unkeep(&mut core.state, &message);
+    true
+}
+
+/// Whom to ask for the message of this request, and its context.
+fn recallable(core: &Core, index: u32) -> Option<(Peer, u32)> {
+    let slot = core.state.requests.slot(index);
+    let (peer, context) = match &slot.task {
+        Task::Send(task) if task.stage == SendStage::Waiting && task.parts.is_none() && !task.recalled => {
+            (task.peer, task.header.context)
+        }
+        Task::Nothing if slot.done => (slot.sent_to, slot.sent_in),
+        _ => return None,
+    };
+    (peer != NONE && peer != core.state.me && !core.state.peers[peer as usize].lost).then_some((peer, context))
+}
+
+fn recall(core: &mut Core, index: u32, peer: Peer, context: u32) {
+    let token = core.state.requests.token(index);
+    let slot = core.state.requests.slot_mut(index);
+    slot.done = false;
+    match &mut slot.task {
+        Task::Send(task) => task.recalled = true,
+        other => *other = Task::Recall(peer),
+    }
+    ask(core, Request::from_raw(token), peer, question(token, context, THROW));
+}
+
+fn ask(core: &mut Core, request: Request, peer: Peer, question: Header) {
+    let is_far = core.state.peers[peer as usize].level == 0;
+    let patience = if is_far { FAR } else { NEAR };
+    core.state.asked.until.push((Instant::now() + patience, request));
+    control(core, peer, question);
+}
+
+/// Ends sends that have waited long enough for an answer; true if there were any.
+#[cold]
+pub(crate) fn ask_no_longer(core: &mut Core) -> bool {
+    let now = Instant::now();
+    let mut any = false;
+    while let Some(at) = core.state.asked.until.iter().position(|(until, _)| *until <= now) {
+        let (_, request) = core.state.asked.until.swap_remove(at);
+        let Some(index) = core.state.requests.index(request) else {
+            continue;
         };
-        let (envelope, message) = self.asked.aside.swap_remove(at);
-        if header.length == PUT_BACK {
-            return self.put_back(envelope, message);
-        }
-        self.unkeep(&message);
-        self.settle(peer, message.kept(), 0);
-        self.call_in(peer);
-    }
-
-    /// Takes a message from those that wait, if it is there, and says so.
-    pub(crate) fn set_aside(&mut self, peer: Peer, token: u64) {
-        let found = self.matcher.search(|_, m| m.peer == peer && m.token == token);
-        let name = found.and_then(|waiting| match self.matcher.look(waiting).map(|(_, m)| &m.content) {
-            Some(Content::Announced(name)) => Some(*name),
-            _ => None,
-        });
-        let aside = name.map(|name| self.calls.set_aside(name));
-        // One that has been called in comes, whatever is said of it.
-        let found = found.filter(|_| aside != Some(Aside::Coming));
-        let mut taken = found.and_then(|waiting| self.matcher.remove(waiting));
-        if let (Some((_, message)), Some(Aside::Waits)) = (&mut taken, aside) {
-            // Should it be put back, it is asked for when it matches, which tells its sender that it did.
-            message.content = Content::Offered(Box::default());
-            message.synchronous = false;
-        }
-        let answer = Header::control(Kind::CancelReply, token, 0, u64::from(taken.is_some()));
-        self.asked.aside.extend(taken);
-        self.work.push_back(Work::Control(peer, answer));
-    }
-
-    /// The message arrives again.
-    fn put_back(&mut self, envelope: Envelope, message: Message) {
-        self.events += 1;
-        match self.arrive(message.peer, &envelope) {
-            Ok(Some(index)) => {
-                // One of this process itself is never set aside.
-                let _ = self.deliver(index, &envelope, message);
+        let slot = core.state.requests.slot_mut(index);
+        match &mut slot.task {
+            Task::Recall(peer) => {
+                let (peer, context) = (*peer, slot.sent_in);
+                let recalls = &mut core.state.recalls;
+                let token = recalls
+                    .iter()
+                    .find(|(_, waiting)| **waiting == index)
+                    .map(|(&token, _)| token);
+                // A send that had a request from the beginning is named by it.
+                let token = token.unwrap_or_else(|| request.to_raw());
+                recalls.remove(&token);
+                core.state.finish(index);
+                hold(core, peer, token, context);
             }
-            Ok(None) => {
-                self.matcher.keep(envelope, message);
-            }
-            Err(_) => {
-                self.unkeep(&message);
-                self.lied(message.peer, &envelope);
-            }
-        }
-    }
-
-    /// The answer to a question of ours whether a message was thrown away. The send may have ended meanwhile.
-    pub(crate) fn recalled(&mut self, peer: Peer, header: &Header) {
-        let (token, thrown) = (header.token, header.length != 0);
-        let late = self
-            .asked
-            .late
-            .iter()
-            .position(|(to, late)| (*to, *late) == (peer, token));
-        if let Some(at) = late {
-            // Whatever the answer is: the message was put back, or had matched.
-            self.asked.late.swap_remove(at);
-            if let Some(queue) = self.outgoing.get_mut(&peer) {
-                queue.held = queue.held.saturating_sub(1);
-            }
-            self.work.push_back(Work::Flush(peer));
-            return;
-        }
-        if self.unanswered.expects(peer, header.kind, token) {
-            return;
-        }
-        let recalled = self.recalls.get(&token).copied();
-        let Some(index) = recalled.or_else(|| self.requests.index(Request::from_raw(token))) else {
-            return self.broken(peer, UNASKED);
-        };
-        let request = self.requests.name(index);
-        let slot = self.requests.slot_mut(index);
-        let context = match &mut slot.task {
-            Task::Recall(to) if *to == peer => {
-                self.recalls.remove(&token);
-                slot.sent_in
-            }
-            Task::Send(task) if task.peer == peer && task.recalled => {
+            Task::Send(task) if task.recalled => {
                 task.recalled = false;
-                if thrown && task.stage != SendStage::Waiting {
-                    return self.broken(peer, "it threw a message away for which it had asked");
-                }
-                if !thrown {
-                    self.asked.answered(request);
-                    self.work.push_back(Work::LetGo(request));
-                    return;
-                }
-                task.header.context
+                let (peer, context) = (task.peer, task.header.context);
+                hold(core, peer, request.to_raw(), context);
+                let_go(core, request);
             }
-            _ => return self.broken(peer, UNASKED),
-        };
-        slot.completion.cancelled = thrown;
-        self.asked.answered(request);
-        if thrown {
-            self.work
-                .push_back(Work::Control(peer, question(token, context, FORGET)));
+            _ => continue,
         }
-        self.finish(index);
+        any = true;
     }
+    any
+}
 
-    /// The peer is lost: it answers no question, and says nothing of what was set aside.
-    pub(crate) fn forget_asked(&mut self, peer: Peer) {
-        self.asked.late.retain(|(to, _)| *to != peer);
-        let aside = std::mem::take(&mut self.asked.aside);
-        let (gone, aside): (Vec<_>, Vec<_>) = aside.into_iter().partition(|(_, message)| message.peer == peer);
-        self.asked.aside = aside;
-        for (_, message) in gone {
-            self.unkeep(&message);
+/// The message is to stay, and none leaves for the peer until it has said what it has done with this one.
+fn hold(core: &mut Core, peer: Peer, token: u64, context: u32) {
+    core.state.asked.late.push((peer, token));
+    queue(core, peer).held += 1;
+    control(core, peer, question(token, context, PUT_BACK));
+}
+
+/// A send that is not cancelled ends for the program, which may use the memory.
+pub(crate) fn let_go(core: &mut Core, request: Request) {
+    let Some(index) = core.state.requests.index(request) else {
+        return;
+    };
+    let me = core.state.me;
+    let Some(task) = core.state.requests.send(index) else {
+        return;
+    };
+    // What the transport sends by itself leaves without the receiver's help.
+    let stays = task.peer == me || task.parts.is_some() || task.stage == SendStage::Bulk || task.recalled;
+    if stays {
+        return;
+    }
+    if task.offered {
+        let route = core.state.peers[task.peer as usize].route;
+        core.transports[route as usize].revoke();
+    }
+    task.buffer.own();
+    task.buffered = true;
+    core.state.requests.slot_mut(index).done = true;
+    core.state.events += 1;
+}
+
+/// A sender wants a message back, or says what becomes of one that was set aside for it.
+pub(crate) fn asked_back(state: &mut State, peer: Peer, header: &Header) {
+    let token = header.token;
+    if header.length == THROW {
+        // Not at once: its sender may have changed its mind long ago, which the next frames say.
+        state.work.push_back(Work::SetAside(peer, token));
+        return;
+    }
+    let same = |work: &Work| matches!(work, Work::SetAside(to, name) if (*to, *name) == (peer, token));
+    if let Some(question) = state.work.iter().position(same) {
+        state.work[question] = Work::Control(peer, Header::control(Kind::CancelReply, token, 0, 0));
+        return;
+    }
+    let is_it = |(_, message): &(Envelope, Message)| message.peer == peer && message.token == token;
+    let Some(at) = state.asked.aside.iter().position(is_it) else {
+        return;
+    };
+    let (envelope, message) = state.asked.aside.swap_remove(at);
+    if header.length == PUT_BACK {
+        return put_back(state, envelope, message);
+    }
+    unkeep(state, &message);
+    state.settle(peer, message.kept(), 0);
+    call_in(state, peer);
+}
+
+/// Takes a message from those that wait, if it is there, and says so.
+pub(crate) fn set_aside(state: &mut State, peer: Peer, token: u64) {
+    let found = state.matcher.search(|_, m| m.peer == peer && m.token == token);
+    let name = found.and_then(|waiting| match state.matcher.look(waiting).map(|(_, m)| &m.content) {
+        Some(Content::Announced(name)) => Some(*name),
+        _ => None,
+    });
+    let aside = name.map(|name| state.calls.set_aside(name));
+    // One that has been called in comes, whatever is said of it.
+    let found = found.filter(|_| aside != Some(Aside::Coming));
+    let mut taken = found.and_then(|waiting| state.matcher.remove(waiting));
+    if let (Some((_, message)), Some(Aside::Waits)) = (&mut taken, aside) {
+        // Should it be put back, it is asked for when it matches, which tells its sender that it did.
+        message.content = Content::Offered(Box::default());
+        message.synchronous = false;
+    }
+    let answer = Header::control(Kind::CancelReply, token, 0, u64::from(taken.is_some()));
+    state.asked.aside.extend(taken);
+    state.work.push_back(Work::Control(peer, answer));
+}
+
+/// The message arrives again.
+fn put_back(state: &mut State, envelope: Envelope, message: Message) {
+    state.events += 1;
+    match state.arrive(message.peer, &envelope) {
+        Ok(Some(index)) => {
+            // One of this process itself is never set aside.
+            let _ = deliver(state, index, &envelope, message);
         }
+        Ok(None) => {
+            state.matcher.keep(envelope, message);
+        }
+        Err(_) => {
+            unkeep(state, &message);
+            state.lied(message.peer, &envelope);
+        }
+    }
+}
+
+/// The answer to a question of ours whether a message was thrown away. The send may have ended meanwhile.
+pub(crate) fn recalled(state: &mut State, peer: Peer, header: &Header) {
+    let (token, thrown) = (header.token, header.length != 0);
+    let late = state
+        .asked
+        .late
+        .iter()
+        .position(|(to, late)| (*to, *late) == (peer, token));
+    if let Some(at) = late {
+        // Whatever the answer is: the message was put back, or had matched.
+        state.asked.late.swap_remove(at);
+        if let Some(queue) = state.outgoing.get_mut(&peer) {
+            queue.held = queue.held.saturating_sub(1);
+        }
+        state.work.push_back(Work::Flush(peer));
+        return;
+    }
+    if state.unanswered.expects(peer, header.kind, token) {
+        return;
+    }
+    let recalled = state.recalls.get(&token).copied();
+    let Some(index) = recalled.or_else(|| state.requests.index(Request::from_raw(token))) else {
+        return state.broken(peer, UNASKED);
+    };
+    let request = state.requests.name(index);
+    let slot = state.requests.slot_mut(index);
+    let context = match &mut slot.task {
+        Task::Recall(to) if *to == peer => {
+            state.recalls.remove(&token);
+            slot.sent_in
+        }
+        Task::Send(task) if task.peer == peer && task.recalled => {
+            task.recalled = false;
+            if thrown && task.stage != SendStage::Waiting {
+                return state.broken(peer, "it threw a message away for which it had asked");
+            }
+            if !thrown {
+                state.asked.answered(request);
+                state.work.push_back(Work::LetGo(request));
+                return;
+            }
+            task.header.context
+        }
+        _ => return state.broken(peer, UNASKED),
+    };
+    slot.completion.cancelled = thrown;
+    state.asked.answered(request);
+    if thrown {
+        state
+            .work
+            .push_back(Work::Control(peer, question(token, context, FORGET)));
+    }
+    state.finish(index);
+}
+
+/// The peer is lost: it answers no question, and says nothing of what was set aside.
+pub(crate) fn forget_asked(state: &mut State, peer: Peer) {
+    state.asked.late.retain(|(to, _)| *to != peer);
+    let aside = std::mem::take(&mut state.asked.aside);
+    let (gone, aside): (Vec<_>, Vec<_>) = aside.into_iter().partition(|(_, message)| message.peer == peer);
+    state.asked.aside = aside;
+    for (_, message) in gone {
+        unkeep(state, &message);
     }
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The blocking receive of a message that arrives while its thread polls.
 //!
-//! Nearly all short messages are received so, and for them a request would cost more than everything else. There is one such
-//! receive at most, since its thread keeps the engine while it polls, and it is the youngest of all: a message that arrives is
-//! first offered to the posted receives. As soon as anything but its message happens it becomes an ordinary receive.
+//! Nearly all short messages are received so, and for them a request would cost more than everything else. There is one
+//! such receive at most, since its thread keeps the engine while it polls, and it is the youngest of all: a message
+//! that arrives is first offered to the posted receives. As soon as anything but its message happens it becomes an
+//! ordinary receive.
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Envelope, Pattern};
 use isthmus_transport::Peer;
 
-use crate::base::requests::{NONE, ReceiveStage, ReceiveTask, Task};
-use crate::base::state::State;
-use crate::{Channel, Completion, Engine, EngineError, Members, ReceiveBuffer, Request};
+use crate::base::requests::{NONE, ReceiveTask};
+use crate::{Channel, Completion, EngineError, Members, ReceiveBuffer, Request};
 
 /// How a direct receive has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl Received {
     }
 }
 
-/// A thread that waits for one message looks at all transports once in so many times: a local message costs the same whatever other transports
-/// there are, and what comes by those waits for a microsecond more.
+/// A thread that waits for one message looks at all transports once in so many times: a local message costs the same
+/// whatever other transports there are, and what comes by those waits for a microsecond more.
 const OFTEN: u32 = 8;
 
 /// The receive.
@@ -91,7 +91,13 @@ enum Stage {
         bytes: u64,
     },
     /// It has become the receive with this request.
-    Posted(u32),
+    Posted(Request),
+}
+
+/// What becomes of a direct receive whose memory is needed before all of its message is there.
+pub(crate) struct Ordinary {
+    pub(crate) pattern: Pattern,
+    pub(crate) task: ReceiveTask,
 }
 
 impl Default for Expected {
@@ -112,110 +118,16 @@ impl Default for Expected {
     }
 }
 
-impl State {
+impl Expected {
+    /// Begins; [`Expected::end`] must follow before the engine is unlocked.
     #[inline]
-    fn waits_directly(&self, peer: Peer, envelope: &Envelope) -> bool {
-        let direct = &self.direct;
-        // A message in the name of another one is kept, and found out when the receive that it fits is an ordinary one.
-        let is_for = || match &direct.members {
-            Some(members) => members.names(envelope.source, peer),
-            None => direct.peer == peer,
-        };
-        direct.stage == Stage::Waiting && direct.pattern.fits(envelope) && is_for()
-    }
-
-    /// Gives a message that no posted receive matches to the direct one, if it matches that.
-    #[inline]
-    pub(crate) fn fill_directly(&mut self, peer: Peer, envelope: &Envelope, data: &[u8]) -> bool {
-        if !self.waits_directly(peer, envelope) {
-            return false;
-        }
-        let direct = &mut self.direct;
-        let wanted = data.len().min(direct.room as usize);
-        direct.memory.write(0, &data[..wanted]);
-        direct.stage = Stage::Received {
-            source: envelope.source,
-            tag: envelope.tag,
-            bytes: data.len() as u64,
-        };
-        self.events += 1;
-        true
-    }
-
-    /// Gives a whole message to the receive that it matched, if that is a plain one with room.
-    #[inline]
-    pub(crate) fn fill_plainly(&mut self, index: u32, envelope: &Envelope, data: &[u8]) -> bool {
-        let slot = self.requests.slot_mut(index);
-        let Task::Plain(plain) = &mut slot.task else {
-            return false;
-        };
-        if data.len() as u64 > plain.room || slot.detached {
-            return false;
-        }
-        plain.memory.write(0, data);
-        slot.completion.source = envelope.source;
-        slot.completion.tag = envelope.tag;
-        slot.completion.bytes = data.len() as u64;
-        // Nothing else in it needs to be dropped.
-        plain.memory = WriteMemory::EMPTY;
-        std::mem::forget(std::mem::replace(&mut slot.task, Task::Nothing));
-        slot.done = true;
-        self.events += 1;
-        true
-    }
-
-    /// If this message matches the direct receive, that becomes an ordinary one: its memory is needed before all of the message is there.
-    #[cold]
-    pub(crate) fn post_direct(&mut self, peer: Peer, envelope: &Envelope) {
-        if !self.waits_directly(peer, envelope) {
-            return;
-        }
-        let Expected {
-            pattern,
-            peer: from,
-            room,
-            ..
-        } = self.direct;
-        let members = self.direct.members.take();
-        let memory = std::mem::replace(&mut self.direct.memory, WriteMemory::EMPTY);
-        let buffer = ReceiveBuffer::contiguous(memory, 0, room);
-        let index = self
-            .requests
-            .insert(Task::Receive(ReceiveTask::new(buffer, from, members)));
-        let posted = self.matcher.post(pattern, index);
-        if let Some(task) = self.requests.receive(index) {
-            task.stage = ReceiveStage::Posted(posted);
-        }
-        self.direct.stage = Stage::Posted(index);
-    }
-}
-
-impl Engine {
-    /// Begins to receive directly, if that is possible; [`Engine::end_directly`] must follow before the engine is unlocked.
-    #[inline]
-    pub(crate) fn begin_directly(
-        &mut self,
-        channel: &Channel,
-        from: Option<u32>,
-        tag: Option<i32>,
-        memory: WriteMemory,
-        room: u64,
-    ) -> bool {
-        let state = &mut self.state;
-        let pattern = Pattern {
-            context: channel.context,
-            source: from,
-            tag,
-        };
-        if !state.reasons.is_empty() || state.matcher.find(&pattern).is_some() {
-            return false;
-        }
-        let (peer, members) = match from {
+    pub(crate) fn begin(&mut self, channel: &Channel, pattern: Pattern, memory: WriteMemory, room: u64) {
+        let (peer, members) = match pattern.source {
             Some(rank) => (channel.members.peer(rank), None),
             None => (NONE, Some(channel.members.clone())),
         };
-        state.direct = Expected {
-            turns: state.direct.turns,
+        *self = Self {
+            turns: self.turns,
             stage: Stage::Waiting,
             pattern,
             peer,
@@ -223,37 +135,71 @@ impl Engine {
             memory,
             room,
         };
+    }
+
+    /// Whose transport to look at this time; `None`: at everything, as every so many times ([`OFTEN`]), and always
+    /// where anybody may have sent it.
+    #[inline]
+    pub(crate) fn next_look(&mut self) -> Option<Peer> {
+        self.turns = self.turns.wrapping_add(1);
+        (self.turns % OFTEN != 0).then_some(self.peer)
+    }
+
+    #[inline]
+    fn waits_for(&self, peer: Peer, envelope: &Envelope) -> bool {
+        // A message in the name of another one is kept, and found out when the receive that it fits is an ordinary one.
+        let is_for = || match &self.members {
+            Some(members) => members.names(envelope.source, peer),
+            None => self.peer == peer,
+        };
+        self.stage == Stage::Waiting && self.pattern.fits(envelope) && is_for()
+    }
+
+    /// Takes a message that no posted receive matches, if it matches this one.
+    #[inline]
+    pub(crate) fn fill(&mut self, peer: Peer, envelope: &Envelope, data: &[u8]) -> bool {
+        if !self.waits_for(peer, envelope) {
+            return false;
+        }
+        let wanted = data.len().min(self.room as usize);
+        self.memory.write(0, &data[..wanted]);
+        self.stage = Stage::Received {
+            source: envelope.source,
+            tag: envelope.tag,
+            bytes: data.len() as u64,
+        };
         true
     }
 
-    /// Looks for its message where that comes from, and every so many times (see [`OFTEN`]) for everything else too; always for everything where
-    /// anybody may have sent it. True if anything happened.
-    #[inline]
-    pub(crate) fn progress_directly(&mut self) -> bool {
-        let state = &mut self.state;
-        state.direct.turns = state.direct.turns.wrapping_add(1);
-        let peer = state.peers.get(state.direct.peer as usize);
-        match peer.and_then(|peer| self.transports.get_mut(peer.route as usize)) {
-            Some(transport) if state.direct.turns % OFTEN != 0 => {
-                let any = transport.poll(state);
-                any | self.work()
-            }
-            _ => self.progress(),
+    /// If this message matches, the receive becomes an ordinary one, of which [`Expected::is_posted`] tells.
+    #[cold]
+    pub(crate) fn become_ordinary(&mut self, peer: Peer, envelope: &Envelope) -> Option<Ordinary> {
+        if !self.waits_for(peer, envelope) {
+            return None;
         }
+        let memory = std::mem::replace(&mut self.memory, WriteMemory::EMPTY);
+        let buffer = ReceiveBuffer::contiguous(memory, 0, self.room);
+        Some(Ordinary {
+            pattern: self.pattern,
+            task: ReceiveTask::new(buffer, self.peer, self.members.take()),
+        })
     }
 
-    /// Ends the direct receive.
+    /// It is this request from now on.
+    pub(crate) fn is_posted(&mut self, request: Request) {
+        self.stage = Stage::Posted(request);
+    }
+
     #[inline]
-    pub(crate) fn end_directly(&mut self) -> Direct {
-        let direct = &mut self.state.direct;
-        match std::mem::replace(&mut direct.stage, Stage::Idle) {
+    pub(crate) fn end(&mut self) -> Direct {
+        match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Received { source, tag, bytes } => Direct::Received(Received {
                 source,
                 tag,
                 bytes,
-                room: direct.room,
+                room: self.room,
             }),
-            Stage::Posted(index) => Direct::Posted(self.state.requests.name(index)),
+            Stage::Posted(request) => Direct::Posted(request),
             Stage::Idle | Stage::Waiting => Direct::Nothing,
         }
     }

@@ -1,12 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The machine of point-to-point messages.
 
+pub(crate) mod arrivals;
 pub(crate) mod calls;
 pub(crate) mod cancel;
 pub(crate) mod direct;
 pub(crate) mod itself;
 pub(crate) mod long;
+pub(crate) mod loss;
+pub(crate) mod parts;
 pub(crate) mod placing;
+pub(crate) mod queue;
+pub(crate) mod ranges;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod unanswered;
+
+use isthmus_datatype::raw::WriteMemory;
+
+use crate::base::core::Core;
+use crate::{Channel, Request, Sent};
+
+/// The ways of most short messages.
+impl Core {
+    /// Sends a message that lies in one piece, if nothing stands in its way: what nearly all short messages take.
+    /// False: nothing was done; [`Engine::send`](crate::Engine::send) knows all other cases. Only where all processes
+    /// represent data alike.
+    #[inline]
+    pub fn send_at_once(&mut self, channel: &Channel, to: u32, tag: i32, data: &[u8]) -> bool {
+        send::send_at_once(self, channel, to, tag, data)
+    }
+
+    /// The same for a send that can be cancelled afterwards.
+    #[inline]
+    pub fn isend_at_once(&mut self, channel: &Channel, to: u32, tag: i32, data: &[u8]) -> Option<Sent> {
+        send::isend_at_once(self, channel, to, tag, data)
+    }
+
+    /// Starts a receive of one process into one piece of memory, if no such message waits and nothing else stands in
+    /// the way: what most nonblocking receives are. `None`: nothing was done; [`Engine::irecv`](crate::Engine::irecv)
+    /// knows all other cases. Only where all processes represent data alike.
+    #[inline]
+    pub fn irecv_plainly(
+        &mut self,
+        channel: &Channel,
+        from: u32,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Option<Request> {
+        receive::irecv_plainly(self, channel, from, tag, memory, room)
+    }
+}

@@ -2,54 +2,68 @@
 //! Payloads that a transport reads straight into the memory of their receive.
 
 use isthmus_datatype::raw::WriteMemory;
+use isthmus_protocol::matching::Envelope;
 use isthmus_transport::{Lease, Peer, Placement};
 use isthmus_wire::frame::Header;
 
-use crate::base::requests::ReceiveStage;
+use crate::base::requests::{ReceiveStage, Task};
 use crate::base::state::State;
-use crate::p2p::send::envelope;
+use crate::p2p::direct::Ordinary;
 
-impl State {
-    /// Lends memory of a receive for the payload of one frame.
-    pub(crate) fn lend(&mut self, index: u32, memory: WriteMemory) -> Placement {
-        let lease = Lease::new(memory);
-        let lent = lease.lent();
-        if let Some(task) = self.requests.receive(index) {
-            task.lease = Some(lease);
-        }
-        Placement::Into(lent)
+/// Lends memory of a receive for the payload of one frame.
+pub(crate) fn lend(state: &mut State, index: u32, memory: WriteMemory) -> Placement {
+    let lease = Lease::new(memory);
+    let lent = lease.lent();
+    if let Some(task) = state.requests.receive(index) {
+        task.lease = Some(lease);
     }
+    Placement::Into(lent)
+}
 
-    /// Memory for an eager message that a posted receive can take as it is.
-    pub(crate) fn place_eager(&mut self, peer: Peer, header: &Header) -> Placement {
-        let envelope = envelope(header);
-        if self.matcher.expect(&envelope).is_none() {
-            self.post_direct(peer, &envelope);
-        }
-        let Some((posted, &index)) = self.matcher.expect(&envelope) else {
-            return Placement::Collect;
-        };
-        if !self.requests.is_for(index, peer, envelope.source) {
-            // Whose it is not is told apart when all of it is here.
-            return Placement::Collect;
-        }
-        if !self.representations.is_empty() && self.is_prepared_first(index, (peer, header.common)) {
-            return Placement::Collect;
-        }
-        let fitting = self
-            .requests
-            .receive(index)
-            .filter(|task| task.buffer.length() >= header.length);
-        let Some(memory) = fitting.and_then(|task| task.buffer.memory()) else {
-            return Placement::Collect;
-        };
-        self.matcher.cancel(posted);
-        self.matched(index, &envelope, header.length);
-        if let Some(task) = self.requests.receive(index) {
-            task.peer = peer;
-            task.stage = ReceiveStage::Placing;
-        }
-        self.placing.insert(peer, index);
-        self.lend(index, memory)
+/// Memory for an eager message that a posted receive can take as it is.
+pub(crate) fn place_eager(state: &mut State, peer: Peer, header: &Header) -> Placement {
+    let envelope = Envelope::of(header);
+    if state.matcher.expect(&envelope).is_none() {
+        post_direct(state, peer, &envelope);
     }
+    let Some((posted, &index)) = state.matcher.expect(&envelope) else {
+        return Placement::Collect;
+    };
+    if !state.requests.is_for(index, peer, envelope.source) {
+        // Whose it is not is told apart when all of it is here.
+        return Placement::Collect;
+    }
+    if !state.representations.is_empty() && state.is_prepared_first(index, (peer, header.common)) {
+        return Placement::Collect;
+    }
+    let fitting = state
+        .requests
+        .receive(index)
+        .filter(|task| task.buffer.length() >= header.length);
+    let Some(memory) = fitting.and_then(|task| task.buffer.memory()) else {
+        return Placement::Collect;
+    };
+    state.matcher.cancel(posted);
+    state.matched(index, &envelope, header.length);
+    if let Some(task) = state.requests.receive(index) {
+        task.peer = peer;
+        task.stage = ReceiveStage::Placing;
+    }
+    state.placing.insert(peer, index);
+    lend(state, index, memory)
+}
+
+/// If this message matches the direct receive, that becomes an ordinary one: its memory is needed before all of the
+/// message is there.
+#[cold]
+fn post_direct(state: &mut State, peer: Peer, envelope: &Envelope) {
+    let Some(Ordinary { pattern, task }) = state.direct.become_ordinary(peer, envelope) else {
+        return;
+    };
+    let index = state.requests.insert(Task::Receive(task));
+    let posted = state.matcher.post(pattern, index);
+    if let Some(task) = state.requests.receive(index) {
+        task.stage = ReceiveStage::Posted(posted);
+    }
+    state.direct.is_posted(state.requests.name(index));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that have ended while an answer to them may still be on its way. All other answers that nobody waits for are inventions.
+//! Requests that have ended while an answer to them may still be on its way. All other answers that nobody waits for
+//! are inventions.
 
 use std::time::{Duration, Instant};
 

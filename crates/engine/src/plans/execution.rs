@@ -8,9 +8,10 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW};
 
+use crate::base::binding::Sides;
+use crate::base::binding::{Binding, BoundBuffer, Next, Unit};
+use crate::base::block::Block;
 use crate::base::requests::NONE;
-use crate::groups::meet::Sides;
-use crate::plans::binding::{Binding, Block, BoundBuffer, Next, Unit};
 use crate::plans::scratch::Spare;
 use crate::plans::staged::Staged;
 use crate::{Channel, EngineError, Operation, ReceiveBuffer, SendBuffer};
@@ -108,6 +109,11 @@ impl Execution {
             running: 0,
             aborted: false,
         }
+    }
+
+    /// Number of the operation in the communicator.
+    pub(crate) fn sequence(&self) -> u32 {
+        self.tag as u32 >> 16
     }
 
     /// Begins with a plan; everything of an earlier one must be over.

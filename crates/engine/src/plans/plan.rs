@@ -2,35 +2,140 @@
 //! Executing plans: collective operations.
 
 use isthmus_protocol::matching::Pattern;
-use isthmus_schedule::step::{Action, Plan};
+use isthmus_schedule::step::{Action, Plan, Together};
 use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::waiting::Item;
 
 use crate::base::buffer::transfer;
-use crate::base::requests::{NONE, Task};
-use crate::base::state::CHUNK;
-use crate::p2p::receive::Inbound;
-use crate::p2p::send::{Outbound, chunk};
+use crate::base::core::Core;
+use crate::base::machine::{Machine, Part};
+use crate::base::requests::{NONE, Outcome, Owned, Owner};
+use crate::base::state::{CHUNK, State};
+use crate::base::waits::collective;
+use crate::groups::meeting::Groups;
+use crate::p2p::queue::{Outbound, chunk};
+use crate::p2p::receive::{Inbound, start_receive};
+use crate::p2p::send::{abandon, count, start_send, try_send};
 use crate::plans::execution::Execution;
-use crate::{
-    Binding, Channel, Engine, EngineError, EventKind, Mode, Next, Operation, ReceiveBuffer, Request, SendBuffer,
-};
+use crate::plans::scratch::Spare;
+use crate::vendor::native::Vendor;
+use crate::vendor::native_step;
+use crate::{Binding, Channel, EngineError, Mode, Next, Operation, ReceiveBuffer, Request, SendBuffer};
 
 /// Executions that are kept for the next operation.
 const POOL: usize = 16;
 
-/// What became of a step.
-pub(crate) enum Outcome {
-    Done,
-    /// Runs as this request.
-    Started(u32),
+/// What plans work with: steps are messages, or taken together by one of two machines.
+pub(crate) struct Hands<'a> {
+    pub(crate) core: &'a mut Core,
+    pub(crate) groups: &'a mut Groups,
+    pub(crate) vendor: &'a mut Vendor,
 }
 
-impl Engine {
-    /// Starts this process's part of a collective operation. `sequence`: number of the operation within the communicator, equal
-    /// on all members, below 2^16. Messages travel in the context `channel.context + 1`. `next` is called when the plan has ended and may
-    /// give another plan for the same request. The first error of a step is the error of the request.
-    pub fn start_plan(
+/// A completed step of a plan that only a thread of the user may go on with.
+type Postponed = Part;
+
+/// The machine that executes plans.
+pub(crate) struct Plans {
+    /// Those that run, by the index of their requests.
+    running: Vec<Option<Box<Execution>>>,
+    /// Executions for the next operations.
+    #[expect(clippy::vec_box, reason = "they move between here and those that run, and are large")]
+    pool: Vec<Box<Execution>>,
+    /// Of plans that have ended.
+    spare: Spare,
+    postponed: Vec<Postponed>,
+    /// Pairs of processes that use a link of the wide area at the same time.
+    sharers: u32,
+}
+
+impl Default for Plans {
+    fn default() -> Self {
+        Self {
+            running: Vec::new(),
+            pool: Vec::new(),
+            spare: Spare::default(),
+            postponed: Vec::new(),
+            sharers: 1,
+        }
+    }
+}
+
+impl<'a> Machine<Hands<'a>> for Plans {
+    /// A step that was started has completed; if it was a receive, of so many bytes.
+    fn completed(&mut self, with: &mut Hands<'a>, part: Part) {
+        let Some((Owner::Plans, index)) = with.core.owner(part.of) else {
+            return;
+        };
+        let running = self.running.get_mut(index as usize);
+        let Some(running) = running.filter(|running| running.is_some()) else {
+            return;
+        };
+        if with.core.state.foreign && running.as_ref().is_some_and(|execution| execution.calls_user()) {
+            self.postponed.push(part);
+            with.core.state.events += 1;
+            return;
+        }
+        let Some(mut execution) = running.take() else { return };
+        match self.go_on_with(with, index, &mut execution, part.number, part.bytes) {
+            Outcome::Done => execution.stopped(part.number),
+            Outcome::Started(request) => execution.replaced(part.number, request),
+        }
+        self.run(with, index, execution);
+    }
+
+    /// Goes on with plans that have waited for a thread of the user.
+    #[inline]
+    fn advance(&mut self, with: &mut Hands<'a>) -> bool {
+        let any = !self.postponed.is_empty();
+        while let Some(part) = self.postponed.pop() {
+            self.completed(with, Part { bytes: 0, ..part });
+        }
+        any
+    }
+
+    /// Whether none waits for a thread of the user.
+    fn may_sleep(&mut self, _: &mut Hands<'a>) -> bool {
+        self.postponed.is_empty()
+    }
+
+    fn pending(&self, state: &State, index: u32) -> Option<Item> {
+        let execution = self.running.get(index as usize)?.as_ref()?;
+        let channel = &execution.channel;
+        let name = state.tools.name(execution.operation);
+        let context = channel.context & !1;
+        Some(collective(name, context, execution.sequence(), &channel.members))
+    }
+}
+
+fn own(with: &mut Hands<'_>, request: u32, plan: u32, step: u32) {
+    let slot = with.core.state.requests.slot_mut(request);
+    slot.owner = plan;
+    slot.step = step;
+}
+
+/// A step that all members of the group take, by what they have for that.
+fn take_together(
+    with: &mut Hands<'_>,
+    plan: u32,
+    execution: &Execution,
+    step: &Together,
+) -> Result<Outcome, EngineError> {
+    let (channel, sides) = (&execution.channel, execution.sides(step)?);
+    match native_step::underneath(channel, step.circle) {
+        Some(comm) => with.vendor.take_step(with.core, channel, comm, step, sides),
+        None => with.groups.take_step(with.core, plan, channel, step, sides),
+    }
+}
+
+impl Plans {
+    /// Starts this process's part of a collective operation. `sequence`: number of the operation within the
+    /// communicator, equal on all members, below 2^16. Messages travel in the context `channel.context + 1`. `next` is
+    /// called when the plan has ended and may give another plan for the same request. The first error of a step is the
+    /// error of the request.
+    pub(crate) fn start(
         &mut self,
+        with: &mut Hands<'_>,
         channel: &Channel,
         operation: Operation,
         sequence: u32,
@@ -38,121 +143,108 @@ impl Engine {
         binding: Binding,
         next: Option<Next>,
     ) -> Request {
-        let index = self.state.requests.insert(Task::Nothing);
-        let request = self.state.requests.name(index);
-        let pooled = self.state.pool.pop();
+        let index = with.core.own(Owned::by(Owner::Plans));
+        if self.running.len() <= index as usize {
+            self.running.resize_with(index as usize + 1, || None);
+        }
+        let request = with.core.state.requests.name(index);
+        let pooled = self.pool.pop();
         let mut execution = pooled.unwrap_or_else(|| Box::new(Execution::new(channel.clone(), operation)));
         execution.channel.clone_from(channel);
         execution.operation = operation;
-        self.state.operation = operation;
+        with.core.state.tools.begins(operation);
         execution.tag = (sequence << 16) as i32;
         execution.next = next;
-        self.state.note_plan(EventKind::PlanStarted, &execution);
-        match execution.begin(plan, binding, &mut self.state.spare) {
-            Ok(()) => self.run(index, execution),
+        let sequence = execution.sequence();
+        let tools = &mut with.core.state.tools;
+        tools.plan_begins(channel.context, operation, sequence);
+        match execution.begin(plan, binding, &mut self.spare) {
+            Ok(()) => self.run(with, index, execution),
             Err(error) => {
-                self.state.note_plan(EventKind::PlanEnded, &execution);
-                self.recycle(execution);
-                self.state.fail(index, error);
+                self.ends(with, execution);
+                with.core.state.fail(index, error);
             }
         }
-        self.work();
         request
-    }
-
-    /// A step that was started has completed; if it was a receive, of so many bytes.
-    pub(crate) fn step_done(&mut self, plan: Request, step: u32, bytes: u64) {
-        let Some(index) = self.state.requests.index(plan) else {
-            return;
-        };
-        let slot = self.state.requests.slot_mut(index);
-        if self.state.foreign && matches!(&slot.task, Task::Plan(execution) if execution.calls_user()) {
-            self.state.postponed.push((plan, step));
-            self.state.events += 1;
-            return;
-        }
-        let Task::Plan(mut execution) = std::mem::replace(&mut slot.task, Task::Nothing) else {
-            return;
-        };
-        match self.go_on_with(index, &mut execution, step, bytes) {
-            Outcome::Done => execution.stopped(step),
-            Outcome::Started(request) => execution.replaced(step, request),
-        }
-        self.run(index, execution);
     }
 
     /// Nothing more of the plan is possible.
     #[cold]
-    pub(crate) fn fail_plan(&mut self, index: u32, error: EngineError) {
-        let slot = self.state.requests.slot_mut(index);
-        match std::mem::replace(&mut slot.task, Task::Nothing) {
-            Task::Plan(execution) => {
-                slot.completion.error.get_or_insert(error);
-                self.run(index, execution);
-            }
-            other => slot.task = other,
+    pub(crate) fn fail(&mut self, with: &mut Hands<'_>, request: Request, error: EngineError) {
+        let Some((Owner::Plans, index)) = with.core.owner(request) else {
+            return;
+        };
+        if let Some(execution) = self.take(index) {
+            let completion = &mut with.core.state.requests.slot_mut(index).completion;
+            completion.error.get_or_insert(error);
+            self.run(with, index, execution);
         }
     }
 
+    fn take(&mut self, index: u32) -> Option<Box<Execution>> {
+        self.running.get_mut(index as usize)?.take()
+    }
+
     /// A message that is to be handed on has come: sends it. Every other step is done.
-    fn go_on_with(&mut self, index: u32, execution: &mut Execution, step: u32, bytes: u64) -> Outcome {
-        if self.hopeless_plan(index) || execution.aborted {
+    fn go_on_with(
+        &mut self,
+        with: &mut Hands<'_>,
+        index: u32,
+        execution: &mut Execution,
+        step: u32,
+        bytes: u64,
+    ) -> Outcome {
+        if Self::hopeless_plan(with, index) || execution.aborted {
             return Outcome::Done;
         }
-        match self.hand_on(execution, step, bytes) {
+        match self.hand_on(with, execution, step, bytes) {
             Ok(Outcome::Started(request)) => {
-                self.own(request, index, step);
+                own(with, request, index, step);
                 Outcome::Started(request)
             }
             Ok(Outcome::Done) => Outcome::Done,
             Err(error) => {
-                let completion = &mut self.state.requests.slot_mut(index).completion;
+                let completion = &mut with.core.state.requests.slot_mut(index).completion;
                 completion.error.get_or_insert(error);
                 Outcome::Done
             }
         }
     }
 
-    fn own(&mut self, request: u32, plan: u32, step: u32) {
-        let slot = self.state.requests.slot_mut(request);
-        slot.owner = plan;
-        slot.step = step;
-    }
-
     /// Starts every step that can start; ends the request when the plan is over.
-    fn run(&mut self, index: u32, mut execution: Box<Execution>) {
+    fn run(&mut self, with: &mut Hands<'_>, index: u32, mut execution: Box<Execution>) {
         // A step that has failed must not set off those that waited for it.
-        if self.hopeless_plan(index) && !execution.aborted {
-            self.abort(index, &mut execution);
+        if Self::hopeless_plan(with, index) && !execution.aborted {
+            self.abort(with, index, &mut execution);
         }
-        if let Err(error) = self.run_steps(index, &mut execution) {
-            self.state
+        if let Err(error) = self.run_steps(with, index, &mut execution) {
+            with.core
+                .state
                 .requests
                 .slot_mut(index)
                 .completion
                 .error
                 .get_or_insert(error);
         }
-        if self.hopeless_plan(index) && !execution.aborted {
-            self.abort(index, &mut execution);
+        if Self::hopeless_plan(with, index) && !execution.aborted {
+            self.abort(with, index, &mut execution);
         }
         if !execution.over() {
-            self.state.requests.slot_mut(index).task = Task::Plan(execution);
+            self.running[index as usize] = Some(execution);
             return;
         }
-        self.state.note_plan(EventKind::PlanEnded, &execution);
-        self.recycle(execution);
-        self.state.finish(index);
+        self.ends(with, execution);
+        with.core.state.finish(index);
     }
 
-    fn run_steps(&mut self, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
+    fn run_steps(&mut self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
         loop {
-            self.share_links(execution.sharers);
+            self.share_links(with, execution.sharers);
             while let Some((step, action)) = execution.next_ready()? {
-                match self.run_step(index, execution, step, action)? {
+                match self.run_step(with, index, execution, step, action)? {
                     Outcome::Done => execution.complete(step),
                     Outcome::Started(request) => {
-                        self.own(request, index, step);
+                        own(with, request, index, step);
                         execution.started(step, request);
                     }
                 }
@@ -164,52 +256,57 @@ impl Engine {
             let Some((plan, binding)) = execution.next.take().and_then(|next| next()) else {
                 return Ok(());
             };
-            execution.begin(plan, binding, &mut self.state.spare)?;
+            execution.begin(plan, binding, &mut self.spare)?;
         }
     }
 
     /// Errors that leave the plan nothing to go on with. (A truncated message does not.)
-    fn hopeless_plan(&self, index: u32) -> bool {
-        let error = &self.state.requests.slot(index).completion.error;
+    fn hopeless_plan(with: &Hands<'_>, index: u32) -> bool {
+        let error = &with.core.state.requests.slot(index).completion.error;
         error.as_ref().is_some_and(EngineError::is_fatal)
     }
 
     /// Ends what can be ended of a plan that has failed; the rest completes by itself.
-    fn abort(&mut self, index: u32, execution: &mut Execution) {
+    fn abort(&mut self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
         if execution.channel.node.is_some() {
-            let error = self.state.requests.slot(index).completion.error.clone();
+            let error = with.core.state.requests.slot(index).completion.error.clone();
             if let Some(error) = error {
-                self.leave_node(execution, &error);
+                with.groups.leave_node(with.core, &execution.channel, &error);
             }
         }
         for (step, request) in execution.abort() {
-            if self.abandon(request) {
+            if abandon(with.core, request) {
                 execution.stopped(step);
             }
         }
     }
 
-    /// Tells transports, if it is news, how many use a link of the wide area at the same time. Where several operations are under way the
-    /// last one that went on counts.
-    fn share_links(&mut self, sharers: u32) {
-        if sharers != self.state.sharers {
-            self.state.sharers = sharers;
-            self.transports
+    /// Tells transports, if it is news, how many use a link of the wide area at the same time. Where several operations
+    /// are under way the last one that went on counts.
+    fn share_links(&mut self, with: &mut Hands<'_>, sharers: u32) {
+        if sharers != self.sharers {
+            self.sharers = sharers;
+            with.core
+                .transports
                 .iter_mut()
                 .for_each(|transport| transport.share(sharers));
         }
     }
 
-    fn recycle(&mut self, mut execution: Box<Execution>) {
-        execution.end(&mut self.state.spare);
-        self.share_links(1);
-        if self.state.pool.len() < POOL {
-            self.state.pool.push(execution);
+    fn ends(&mut self, with: &mut Hands<'_>, mut execution: Box<Execution>) {
+        let (channel, sequence) = (&execution.channel, execution.sequence());
+        let tools = &mut with.core.state.tools;
+        tools.plan_ends(channel.context, execution.operation, sequence);
+        execution.end(&mut self.spare);
+        self.share_links(with, 1);
+        if self.pool.len() < POOL {
+            self.pool.push(execution);
         }
     }
 
     fn run_step(
         &mut self,
+        with: &mut Hands<'_>,
         index: u32,
         execution: &mut Execution,
         step: u32,
@@ -218,18 +315,18 @@ impl Engine {
         match action {
             Action::Send { to, data, slot } => {
                 let buffer = execution.sending(&data)?;
-                self.run_send(execution, to, buffer, slot)
+                self.run_send(with, execution, to, buffer, slot)
             }
             Action::Receive { from, data, slot } => {
                 let buffer = execution.receiving(&data)?;
-                let request = self.run_receive(execution, from, buffer, slot)?;
-                Ok(self.outcome(index, request)?.0)
+                let request = self.run_receive(with, execution, from, buffer, slot)?;
+                Ok(self.outcome(with, index, request)?.0)
             }
             Action::Forward { from, to, most, slot } => {
                 let buffer = execution.passing(step, to, slot, most)?;
-                let request = self.run_receive(execution, from, buffer, slot)?;
-                match self.outcome(index, request)? {
-                    (Outcome::Done, bytes) => self.hand_on(execution, step, bytes),
+                let request = self.run_receive(with, execution, from, buffer, slot)?;
+                match self.outcome(with, index, request)? {
+                    (Outcome::Done, bytes) => self.hand_on(with, execution, step, bytes),
                     (started, _) => Ok(started),
                 }
             }
@@ -241,11 +338,16 @@ impl Engine {
                 execution.reduce(&operand, &target, operand_is_left)?;
                 Ok(Outcome::Done)
             }
-            Action::Together(step) => self.run_together(index, execution, &step),
+            Action::Together(step) => take_together(with, index, execution, &step),
             Action::Copy { from, to } => {
                 let (mut from, mut to) = (execution.sending(&from)?, execution.receiving(&to)?);
                 let (given, room) = (from.length(), to.length());
-                transfer(&mut from, &mut to, given.min(room), chunk(&mut self.state.chunk, CHUNK));
+                transfer(
+                    &mut from,
+                    &mut to,
+                    given.min(room),
+                    chunk(&mut with.core.state.chunk, CHUNK),
+                );
                 if given > room {
                     // As if it had been a message of this process to itself.
                     let error = EngineError::Truncate {
@@ -254,7 +356,8 @@ impl Engine {
                         message: given,
                         buffer: room,
                     };
-                    self.state
+                    with.core
+                        .state
                         .requests
                         .slot_mut(index)
                         .completion
@@ -268,6 +371,7 @@ impl Engine {
 
     fn run_send(
         &mut self,
+        with: &mut Hands<'_>,
         execution: &Execution,
         to: u32,
         buffer: SendBuffer,
@@ -282,7 +386,7 @@ impl Engine {
         let peer = channel.members.peer(to);
         let tag = execution.tag | i32::from(slot);
         let header = Header::new(Kind::Eager, channel.context + 1, channel.rank, tag, buffer.length(), 0);
-        self.count(execution.operation, peer, buffer.length());
+        count(with.core, execution.operation, peer, buffer.length());
         let mut outbound = Outbound {
             peer,
             header,
@@ -290,22 +394,28 @@ impl Engine {
             buffer,
             waits: false,
         };
-        if self.try_send(&mut outbound) {
+        if try_send(with.core, &mut outbound) {
             return Ok(Outcome::Done);
         }
-        if self.state.peers[peer as usize].lost {
-            return Err(self.state.lost_error(peer));
+        if with.core.state.peers[peer as usize].lost {
+            return Err(with.core.state.lost_error(peer));
         }
-        let request = self.start_send(outbound);
-        Ok(self.outcome(NONE, request)?.0)
+        let request = start_send(with.core, outbound);
+        Ok(self.outcome(with, NONE, request)?.0)
     }
 
     /// Sends a message of so many bytes that has come to be handed on, if the step does that and has not done it yet.
-    fn hand_on(&mut self, execution: &mut Execution, step: u32, bytes: u64) -> Result<Outcome, EngineError> {
+    fn hand_on(
+        &mut self,
+        with: &mut Hands<'_>,
+        execution: &mut Execution,
+        step: u32,
+        bytes: u64,
+    ) -> Result<Outcome, EngineError> {
         let Some((to, slot, buffer)) = execution.passed(step, bytes) else {
             return Ok(Outcome::Done);
         };
-        let outcome = self.run_send(execution, to, buffer, slot);
+        let outcome = self.run_send(with, execution, to, buffer, slot);
         if !matches!(outcome, Ok(Outcome::Started(_))) {
             // What has left is not needed any more.
             execution.passed(step, 0);
@@ -316,6 +426,7 @@ impl Engine {
     /// Gives the request.
     fn run_receive(
         &mut self,
+        with: &mut Hands<'_>,
         execution: &Execution,
         from: u32,
         buffer: ReceiveBuffer,
@@ -334,24 +445,34 @@ impl Engine {
             tag: Some(tag),
         };
         let peer = channel.members.peer(from);
-        Ok(self.start_receive(Inbound {
-            pattern,
-            peer,
-            members: None,
-            buffer,
-        }))
+        Ok(start_receive(
+            with.core,
+            Inbound {
+                pattern,
+                peer,
+                members: None,
+                buffer,
+            },
+        ))
     }
 
-    /// A request that has completed at once ends the step, if it was a receive with so many bytes; a truncation is noted for the plan.
-    fn outcome(&mut self, plan: u32, request: u32) -> Result<(Outcome, u64), EngineError> {
-        if !self.state.requests.slot(request).done {
+    /// A request that has completed at once ends the step, if it was a receive with so many bytes; a truncation is
+    /// noted for the plan.
+    fn outcome(&mut self, with: &mut Hands<'_>, plan: u32, request: u32) -> Result<(Outcome, u64), EngineError> {
+        if !with.core.state.requests.slot(request).done {
             return Ok((Outcome::Started(request), 0));
         }
-        let completion = self.state.requests.remove(request);
+        let completion = with.core.state.requests.remove(request);
         match completion.error {
             None => Ok((Outcome::Done, completion.bytes)),
             Some(error) if !error.is_fatal() && plan != NONE => {
-                self.state.requests.slot_mut(plan).completion.error.get_or_insert(error);
+                with.core
+                    .state
+                    .requests
+                    .slot_mut(plan)
+                    .completion
+                    .error
+                    .get_or_insert(error);
                 Ok((Outcome::Done, completion.bytes))
             }
             Some(error) => Err(error),

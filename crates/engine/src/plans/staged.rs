@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Buffers of operations that move data among processes that represent them differently.
 //!
-//! The units of such a plan are bytes of the packed stream in the common form, on every member, so that a process can pass on
-//! what it does not know the type of. The plan works on a copy of the buffer in that form: what it reads is converted before,
-//! what it has written is converted when it has ended. That costs the memory of a copy and two passes over the data.
+//! The units of such a plan are bytes of the packed stream in the common form, on every member, so that a process can
+//! pass on what it does not know the type of. The plan works on a copy of the buffer in that form: what it reads is
+//! converted before, what it has written is converted when it has ended. That costs the memory of a copy and two passes
+//! over the data.
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Foreign, Packer, Representation, Unpacker};
 
 use crate::EngineError;
-use crate::plans::binding::{Block, Blocks, BoundBuffer};
+use crate::base::binding::{Blocks, BoundBuffer};
+use crate::base::block::Block;
 
 /// A buffer in another form.
 #[derive(Debug)]
@@ -108,7 +110,8 @@ impl Staged {
         self.written.insert(at, end);
     }
 
-    /// The plan has ended: what it has written goes to the user's memory. The first value that does not fit is the error.
+    /// The plan has ended: what it has written goes to the user's memory. The first value that does not fit is the
+    /// error.
     pub(crate) fn deliver(&self) -> Result<(), EngineError> {
         let mut result = Ok(());
         for &(from, to) in &self.written.0 {

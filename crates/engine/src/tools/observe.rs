@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens inside, for tools: events are queued while somebody has asked for their kind, and taken outside every lock.
+//! What happens inside, for tools: events are queued while somebody has asked for their kind, and taken outside every
+//! lock.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
-
-use crate::base::state::State;
-use crate::plans::execution::Execution;
 
 /// Events that wait at most; later ones are counted and dropped.
 const LONGEST: usize = 1024;
@@ -130,37 +127,6 @@ impl Observer {
 
     pub(crate) fn take(&mut self) -> Observed {
         std::mem::take(&mut self.observed)
-    }
-}
-
-impl State {
-    /// A plan begins or ends.
-    pub(crate) fn note_plan(&mut self, kind: EventKind, execution: &Execution) {
-        if self.tracer.is_none() && !self.observer.wants(kind) {
-            return;
-        }
-        let plan = PlanEvent {
-            operation: self.table.name(execution.operation),
-            context: execution.channel.context,
-            sequence: execution.tag as u32 >> 16,
-        };
-        self.trace_plan(kind == EventKind::PlanStarted, || plan);
-        self.observer.note(kind, || match kind {
-            EventKind::PlanStarted => Event::PlanStarted(plan),
-            _ => Event::PlanEnded(plan),
-        });
-    }
-
-    /// A message begins to wait.
-    pub(crate) fn unexpected(&mut self, peer: Peer, envelope: &Envelope, bytes: u64) {
-        self.unexpected_peak = self.unexpected_peak.max(self.matcher.lengths().1 + 1);
-        self.observer.note(EventKind::Unexpected, || Event::Unexpected {
-            peer,
-            context: envelope.context,
-            source: envelope.source,
-            tag: envelope.tag,
-            bytes,
-        });
     }
 }
 

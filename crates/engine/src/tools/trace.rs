@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of messages, collective operations and waits, for a picture of the whole job. Costs one branch a message while nobody traces.
+//! Records of messages, collective operations and waits, for a picture of the whole job. Costs one branch a message
+//! while nobody traces.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +8,16 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
-use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::trace::{Message, Record, What};
 use rustc_hash::FxHashMap;
 
-use crate::base::state::State;
-use crate::engine::Engine;
 use crate::tools::observe::PlanEvent;
 
 /// Records that wait at most to be taken, about 6 MiB; later ones are counted and dropped.
 const MOST: usize = 1 << 16;
 
 #[derive(Debug)]
-enum Entry {
+pub(super) enum Entry {
     Message(bool, Message),
     Plan(bool, PlanEvent),
     /// The call, the thread, and when the wait was over.
@@ -39,15 +37,15 @@ pub struct Trace(Arc<Mutex<Entries>>);
 /// What is recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
-    trace: Trace,
+    pub(super) trace: Trace,
     /// The MPI function that the calling thread is in.
-    call: Option<fn() -> &'static str>,
+    pub(super) call: Option<fn() -> &'static str>,
     /// Messages so far, per direction, peer and context.
     numbers: FxHashMap<(bool, Peer, u32), u64>,
 }
 
 impl Tracer {
-    fn push(&self, entry: Entry) {
+    pub(super) fn push(&self, entry: Entry) {
         self.push_at(Instant::now(), entry);
     }
 
@@ -60,8 +58,14 @@ impl Tracer {
         }
     }
 
+    /// A wait that began then is over.
+    pub(super) fn waited(&self, began: Instant) {
+        let call = self.call.map_or("", |call| call());
+        self.push_at(began, Entry::Waited(call, thread(), Instant::now()));
+    }
+
     #[cold]
-    fn message(&mut self, sent: bool, peer: Peer, envelope: &Envelope, bytes: u64) {
+    pub(super) fn message(&mut self, sent: bool, peer: Peer, envelope: &Envelope, bytes: u64) {
         let number = self.numbers.entry((sent, peer, envelope.context)).or_default();
         *number += 1;
         let message = Message {
@@ -136,62 +140,6 @@ fn what(at: Instant, entry: Entry) -> What {
                 .try_into()
                 .unwrap_or(u64::MAX),
         },
-    }
-}
-
-impl State {
-    /// A frame has left; the first one of a message is recorded.
-    #[inline]
-    pub(crate) fn trace_sent(&mut self, peer: Peer, header: &Header) {
-        if let Some(tracer) = &mut self.tracer {
-            tracer.message(true, peer, &crate::p2p::send::envelope(header), header.length);
-        }
-    }
-
-    /// The first frame of a message has come.
-    #[inline]
-    pub(crate) fn trace_arrived(&mut self, peer: Peer, header: &Header) {
-        if let Some(tracer) = &mut self.tracer {
-            if matches!(header.kind, Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Announce) {
-                tracer.message(false, peer, &crate::p2p::send::envelope(header), header.length);
-            }
-        }
-    }
-
-    /// A collective operation begins or ends.
-    pub(crate) fn trace_plan(&mut self, begins: bool, plan: impl FnOnce() -> PlanEvent) {
-        if let Some(tracer) = &mut self.tracer {
-            tracer.push(Entry::Plan(begins, plan()));
-        }
-    }
-}
-
-impl Engine {
-    /// From now on messages and collective operations are recorded there.
-    pub fn trace(&mut self) -> Trace {
-        self.state.tracer.get_or_insert_default().trace.clone()
-    }
-
-    /// What waits are called, if the process is traced: the MPI function that the calling thread is in.
-    pub fn name_waits(&mut self, call: fn() -> &'static str) {
-        if let Some(tracer) = &mut self.state.tracer {
-            tracer.call = Some(call);
-        }
-    }
-
-    /// When a wait that begins now began, if that is recorded.
-    #[inline]
-    pub(crate) fn wait_begins(&self) -> Option<Instant> {
-        self.state.tracer.as_ref().map(|_| Instant::now())
-    }
-
-    /// It is over.
-    #[cold]
-    pub(crate) fn wait_ends(&self, began: Instant) {
-        if let Some(tracer) = &self.state.tracer {
-            let call = tracer.call.map_or("", |call| call());
-            tracer.push_at(began, Entry::Waited(call, thread(), Instant::now()));
-        }
     }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Communicators that are, underneath, communicators of a machine's own MPI ([`isthmus_transport::native`]).
 //!
-//! Their messages never meet our matching: that MPI matches them, any source and any tag included, because nobody else can send to such a
-//! communicator. Requests, statuses and errors stay ours. Data that do not lie in one piece go through memory in between.
+//! Their messages never meet our matching: that MPI matches them, any source and any tag included, because nobody else
+//! can send to such a communicator. Requests, statuses and errors stay ours. Data that do not lie in one piece go
+//! through memory in between.
 //!
-//! Collective operations: [`crate::vendor::native_collective`]. Blocking sends and receives block in that MPI where all processes of the job are
-//! that MPI's and all communicators are ([`Engine::mix`]), and nobody waits for this process: elsewhere a process that waits for a message has
-//! to move others meanwhile.
+//! Collective operations: [`crate::vendor::native_collective`]. Blocking sends and receives block in that MPI where all
+//! processes of the job are that MPI's and all communicators are ([`Engine::mix`]), and nobody waits for this process:
+//! elsewhere a process that waits for a message has to move others meanwhile.
 
 use std::sync::Arc;
 
@@ -14,14 +15,16 @@ use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::native::{self, Created, Native, Pattern};
 
 use crate::base::buffer::SendForm;
-use crate::base::requests::Task;
+use crate::base::core::Core;
+use crate::base::machine::Machine;
+use crate::base::requests::{Owned, Owner, Task};
 use crate::p2p::direct::{Direct, Received};
-use crate::p2p::send::Outbound;
+use crate::p2p::queue::Outbound;
+use crate::p2p::send::count;
 use crate::vendor::native_collective::Running;
 use crate::vendor::native_step::NativeStep;
 use crate::{
-    Arrived, Channel, Completion, Engine, EngineError, MatchedMessage, Mode, Operation, ReceiveBuffer, Request,
-    SendBuffer,
+    Arrived, Channel, Completion, EngineError, MatchedMessage, Mode, Operation, ReceiveBuffer, Request, SendBuffer,
 };
 
 /// Marks messages of the other MPI among those that were taken out of the matching.
@@ -36,6 +39,8 @@ impl MatchedMessage {
 /// A request of the other MPI.
 #[derive(Debug)]
 pub(crate) struct NativeTask {
+    /// Ours.
+    index: u32,
     /// Its name there.
     request: u64,
     /// For the text of errors: bytes that fit.
@@ -56,14 +61,14 @@ pub(crate) enum Held {
     Step(NativeStep),
 }
 
-/// What an engine has of the other MPI.
+/// The machine over a machine's own MPI: what an engine has of that.
 #[derive(Default)]
-pub(crate) struct Underneath {
-    pub(crate) native: Option<Box<dyn Native>>,
+pub(crate) struct Vendor {
+    pub(super) native: Option<Box<dyn Native>>,
     /// All processes of the job are that MPI's, and so are all communicators so far.
     alone: bool,
     /// Requests that are not complete.
-    waiting: Vec<u32>,
+    waiting: Vec<NativeTask>,
     /// Of these, sends.
     sends: usize,
     /// Messages that were taken out of the matching.
@@ -102,11 +107,19 @@ impl Drop for NativeComm {
     }
 }
 
-impl Underneath {
-    pub(crate) fn is_flushed(&self) -> bool {
-        self.sends == 0
+impl Machine for Vendor {
+    /// Completes requests of the other MPI.
+    #[inline]
+    fn advance(&mut self, core: &mut Core) -> bool {
+        !self.waiting.is_empty() && self.complete(core)
     }
 
+    fn is_flushed(&self) -> bool {
+        self.sends == 0
+    }
+}
+
+impl Vendor {
     #[inline]
     pub(crate) fn get(&mut self) -> Result<&mut dyn Native, EngineError> {
         match &mut self.native {
@@ -118,37 +131,35 @@ impl Underneath {
     }
 }
 
-impl Engine {
-    /// The same engine on top of a machine's own MPI; `alone`: all processes of the job are.
-    #[must_use]
-    pub fn with_native(mut self, native: Box<dyn Native>, alone: bool) -> Self {
-        self.underneath.native = Some(native);
-        self.underneath.alone = alone;
-        self
+impl Vendor {
+    /// From now on on top of this; `alone`: all processes of the job are.
+    pub(crate) fn attach(&mut self, native: Box<dyn Native>, alone: bool) {
+        self.native = Some(native);
+        self.alone = alone;
     }
 
     /// A communicator that is not the other MPI's is about to be: its messages need progress of ours for good.
-    pub fn mix(&mut self) {
-        self.underneath.alone = false;
+    pub(crate) fn mix(&mut self) {
+        self.alone = false;
     }
 
     /// Whether a blocking send or receive may block in the other MPI.
     #[inline]
-    fn may_block(&self) -> bool {
-        self.underneath.alone && !self.is_waited_for()
+    pub(crate) fn may_block(&self, core: &Core) -> bool {
+        self.alone && !self.is_waited_for(core)
     }
 
     /// Whether there is a machine's own MPI with communicators of its own.
-    pub fn has_native(&self) -> bool {
-        self.underneath.native.is_some()
+    pub(crate) fn is_there(&self) -> bool {
+        self.native.is_some()
     }
 
     /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
-    pub fn create_native(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
-        let freed = self.underneath.freed.clone();
+    pub(crate) fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
+        let freed = self.freed.clone();
         let old = std::mem::take(&mut *freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         let (in_use, old): (Vec<u64>, Vec<u64>) = old.into_iter().partition(|&comm| self.is_used_by_collectives(comm));
-        let native = self.underneath.get()?;
+        let native = self.get()?;
         for comm in old {
             native.release(comm);
         }
@@ -156,13 +167,14 @@ impl Engine {
         later.extend(in_use);
         drop(later);
         let made = native.create(peers, tag).map_err(vendor_error)?;
-        self.underneath.alone &= made.is_some();
+        self.alone &= made.is_some();
         Ok(made.map(|Created { comm: name, near }| NativeComm { name, near, freed }))
     }
 
     /// Sends; the message has left (`None`) or has a request now.
-    pub(crate) fn send_natively(
+    pub(crate) fn send(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
         to: u32,
         outbound: Outbound,
@@ -173,7 +185,7 @@ impl Engine {
         let buffered = mode == Mode::Buffered;
         let buffer = if buffered { buffer.into_owned() } else { buffer };
         let (memory, buffer) = readable(buffer);
-        let sent = self.underneath.get()?.send(
+        let sent = self.get()?.send(
             channel.native,
             &memory,
             header.length,
@@ -184,27 +196,28 @@ impl Engine {
         let Some(request) = sent.map_err(vendor_error)? else {
             return Ok(None);
         };
-        self.underneath.sends += 1;
-        let index = self.wait_natively(request, 0, Held::Send(buffer, memory));
+        self.sends += 1;
+        let index = self.wait_for(core, request, 0, Held::Send(buffer, memory));
         if buffered {
-            self.state.requests.slot_mut(index).done = true;
-            self.state.events += 1;
+            core.state.requests.slot_mut(index).done = true;
+            core.state.events += 1;
         }
         Ok(Some(index))
     }
 
     /// A blocking send out of one piece of memory; what has not left has a request.
     #[inline]
-    pub(crate) fn send_piece_natively(
+    pub(crate) fn send_piece(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
         to: u32,
         tag: i32,
         (memory, length): (ReadMemory, u64),
     ) -> Result<Option<Request>, EngineError> {
-        self.count(Operation::POINT_TO_POINT, channel.members.peer(to), length);
-        let blocks = self.may_block();
-        let native = self.underneath.get()?;
+        count(core, Operation::POINT_TO_POINT, channel.members.peer(to), length);
+        let blocks = self.may_block(core);
+        let native = self.get()?;
         if blocks {
             let sent = native.send_now(channel.native, &memory, length, to, tag);
             return sent.map(|()| None).map_err(vendor_error);
@@ -213,50 +226,52 @@ impl Engine {
         let Some(request) = sent.map_err(vendor_error)? else {
             return Ok(None);
         };
-        self.underneath.sends += 1;
+        self.sends += 1;
         let held = Held::Send(SendBuffer::EMPTY, memory);
-        let index = self.wait_natively(request, 0, held);
-        Ok(Some(self.state.requests.name(index)))
+        let index = self.wait_for(core, request, 0, held);
+        Ok(Some(core.state.requests.name(index)))
     }
 
-    pub(crate) fn isend_natively(&mut self, channel: &Channel, to: u32, outbound: Outbound) -> Request {
-        let index = match self.send_natively(channel, to, outbound) {
+    pub(crate) fn isend(&mut self, core: &mut Core, channel: &Channel, to: u32, outbound: Outbound) -> Request {
+        let index = match self.send(core, channel, to, outbound) {
             Ok(Some(index)) => index,
             sent => {
-                let index = self.state.requests.insert(Task::Nothing);
+                let index = core.state.requests.insert(Task::Nothing);
                 match sent {
-                    Ok(_) => self.state.finish(index),
-                    Err(error) => self.state.fail(index, error),
+                    Ok(_) => core.state.finish(index),
+                    Err(error) => core.state.fail(index, error),
                 }
                 index
             }
         };
-        self.state.requests.name(index)
+        core.state.requests.name(index)
     }
 
     /// Whether collective operations that were started on a communicator are not over.
-    fn is_used_by_collectives(&self, comm: u64) -> bool {
-        let mut waiting = self.underneath.waiting.iter();
-        waiting.any(|&index| match &self.state.requests.slot(index).task {
-            Task::Native(task) => match &task.held {
-                Held::Collective(running) => running.comm == comm,
-                Held::Step(step) => step.comm == comm,
-                Held::Send(..) | Held::Placed | Held::Staged(..) => false,
-            },
-            _ => false,
+    pub(crate) fn is_used_by_collectives(&self, comm: u64) -> bool {
+        let mut waiting = self.waiting.iter();
+        waiting.any(|task| match &task.held {
+            Held::Collective(running) => running.comm == comm,
+            Held::Step(step) => step.comm == comm,
+            Held::Send(..) | Held::Placed | Held::Staged(..) => false,
         })
     }
 
-    pub(crate) fn wait_natively(&mut self, request: u64, room: u64, held: Held) -> u32 {
-        let task = NativeTask { request, room, held };
-        let index = self.state.requests.insert(Task::Native(Box::new(task)));
-        self.underneath.waiting.push(index);
+    pub(crate) fn wait_for(&mut self, core: &mut Core, request: u64, room: u64, held: Held) -> u32 {
+        let index = core.own(Owned::by(Owner::Vendor));
+        self.waiting.push(NativeTask {
+            index,
+            request,
+            room,
+            held,
+        });
         index
     }
 
     /// Starts to receive.
-    pub(crate) fn receive_natively(
+    pub(crate) fn receive(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
         from: Option<u32>,
         tag: Option<i32>,
@@ -264,38 +279,40 @@ impl Engine {
     ) -> u32 {
         let (room, pattern) = (buffer.length(), pattern(channel, from, tag));
         let (memory, held) = writable(buffer);
-        let received = match self.underneath.get() {
+        let received = match self.get() {
             Ok(native) => native.receive(&pattern, &memory, room, 1).map_err(vendor_error),
             Err(error) => Err(error),
         };
         match received {
-            Ok(Err(request)) => self.wait_natively(request, room, held),
+            Ok(Err(request)) => self.wait_for(core, request, room, held),
             Ok(Ok(arrival)) => {
-                let task = NativeTask { request: 0, room, held };
-                let index = self.state.requests.insert(Task::Native(Box::new(task)));
-                self.arrived_natively(index, &arrival);
+                let task = NativeTask {
+                    index: core.own(Owned::by(Owner::Vendor)),
+                    request: 0,
+                    room,
+                    held,
+                };
+                let index = task.index;
+                self.arrived(core, task, &arrival);
                 index
             }
-            Err(error) => {
-                let index = self.state.requests.insert(Task::Nothing);
-                self.state.fail(index, error);
-                index
-            }
+            Err(error) => core.failed(error),
         }
     }
 
     /// Receives into one piece of memory, looking so many times, or until the message is there.
     #[inline]
-    pub(crate) fn receive_natively_soon(
+    pub(crate) fn receive_soon(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
         from: Option<u32>,
         tag: Option<i32>,
         memory: WriteMemory,
         (room, rounds): (u64, u32),
     ) -> Direct {
-        let (pattern, blocks) = (pattern(channel, from, tag), self.may_block());
-        let Some(native) = &mut self.underneath.native else {
+        let (pattern, blocks) = (pattern(channel, from, tag), self.may_block(core));
+        let Some(native) = &mut self.native else {
             return Direct::Nothing;
         };
         let received = if blocks {
@@ -311,19 +328,18 @@ impl Engine {
                 room,
             }),
             Ok(Err(request)) => {
-                let index = self.wait_natively(request, room, Held::Placed);
-                Direct::Posted(self.state.requests.name(index))
+                let index = self.wait_for(core, request, room, Held::Placed);
+                Direct::Posted(core.state.requests.name(index))
             }
             Err(text) => {
-                let index = self.state.requests.insert(Task::Nothing);
-                self.state.fail(index, vendor_error(text));
-                Direct::Posted(self.state.requests.name(index))
+                let index = core.failed(vendor_error(text));
+                Direct::Posted(core.state.requests.name(index))
             }
         }
     }
 
     /// What a message is before it is received.
-    pub(crate) fn probe_natively(
+    pub(crate) fn probe(
         &mut self,
         channel: &Channel,
         from: Option<u32>,
@@ -331,7 +347,7 @@ impl Engine {
         take: bool,
     ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
         let pattern = pattern(channel, from, tag);
-        let Some(found) = self.underneath.get()?.probe(&pattern, take).map_err(vendor_error)? else {
+        let Some(found) = self.get()?.probe(&pattern, take).map_err(vendor_error)? else {
             return Ok(None);
         };
         let arrived = Arrived {
@@ -342,7 +358,7 @@ impl Engine {
         };
         let mut name = MatchedMessage(TAKEN);
         if take {
-            let taken = &mut self.underneath.taken;
+            let taken = &mut self.taken;
             let at = taken.iter().position(Option::is_none).unwrap_or(taken.len());
             if at == taken.len() {
                 taken.push(None);
@@ -354,71 +370,53 @@ impl Engine {
     }
 
     /// Starts to receive a message of the other MPI that was taken out of its matching.
-    pub(crate) fn receive_taken_natively(&mut self, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
+    pub(crate) fn receive_taken(&mut self, core: &mut Core, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
         let at = (message.0 & !TAKEN) as usize;
-        let name = self.underneath.taken.get_mut(at).and_then(Option::take);
+        let name = self.taken.get_mut(at).and_then(Option::take);
         let room = buffer.length();
         let (memory, held) = writable(buffer);
-        let started = match (name, &mut self.underneath.native) {
+        let started = match (name, &mut self.native) {
             (Some(name), Some(native)) => native.receive_taken(name, &memory, room).map_err(vendor_error),
             _ => Err(EngineError::Misuse {
                 what: "this matched message has been received already",
             }),
         };
         let index = match started {
-            Ok(request) => self.wait_natively(request, room, held),
-            Err(error) => {
-                let index = self.state.requests.insert(Task::Nothing);
-                self.state.fail(index, error);
-                index
+            Ok(request) => self.wait_for(core, request, room, held),
+            Err(error) => core.failed(error),
+        };
+        core.state.requests.name(index)
+    }
+
+    /// Asks to cancel a receive; a send goes on.
+    pub(crate) fn cancel(&mut self, index: u32) {
+        let task = self.waiting.iter().find(|task| task.index == index);
+        if let (Some(native), Some(task)) = (&mut self.native, task) {
+            if !matches!(task.held, Held::Send(..)) {
+                native.cancel(task.request);
             }
-        };
-        self.state.requests.name(index)
-    }
-
-    /// Asks to cancel a receive; a send goes on. True: the request is one of the other MPI.
-    pub(crate) fn cancel_natively(&mut self, index: u32) -> bool {
-        let Task::Native(task) = &self.state.requests.slot(index).task else {
-            return false;
-        };
-        if let (Some(native), false) = (&mut self.underneath.native, matches!(task.held, Held::Send(..))) {
-            native.cancel(task.request);
         }
-        true
-    }
-
-    /// Completes requests of the other MPI; true if any has.
-    #[inline]
-    pub(crate) fn progress_natively(&mut self) -> bool {
-        if self.underneath.waiting.is_empty() {
-            return false;
-        }
-        self.complete_natively()
     }
 
     #[inline(never)]
-    fn complete_natively(&mut self) -> bool {
+    fn complete(&mut self, core: &mut Core) -> bool {
         let (mut at, mut any) = (0, false);
-        while let Some(&index) = self.underneath.waiting.get(at) {
-            let Task::Native(task) = &self.state.requests.slot(index).task else {
-                self.underneath.waiting.swap_remove(at);
-                continue;
-            };
-            let tested = match &mut self.underneath.native {
+        while let Some(task) = self.waiting.get(at) {
+            let tested = match &mut self.native {
                 Some(native) => native.test(task.request),
                 None => Ok(None),
             };
+            // In order: receives of one pattern complete in the order in which they were posted.
             match tested {
                 Ok(None) => at += 1,
                 Ok(Some(arrival)) => {
-                    // In order: receives of one pattern complete in the order in which they were posted.
-                    self.underneath.waiting.remove(at);
-                    self.arrived_natively(index, &arrival);
+                    let task = self.waiting.remove(at);
+                    self.arrived(core, task, &arrival);
                     any = true;
                 }
                 Err(text) => {
-                    self.underneath.waiting.remove(at);
-                    self.state.fail(index, vendor_error(text));
+                    let task = self.waiting.remove(at);
+                    core.state.fail(task.index, vendor_error(text));
                     any = true;
                 }
             }
@@ -427,17 +425,13 @@ impl Engine {
     }
 
     /// A request of the other MPI is complete.
-    fn arrived_natively(&mut self, index: u32, arrival: &native::Arrival) {
-        let slot = self.state.requests.slot_mut(index);
-        let Task::Native(task) = std::mem::replace(&mut slot.task, Task::Nothing) else {
-            return;
-        };
+    fn arrived(&mut self, core: &mut Core, task: NativeTask, arrival: &native::Arrival) {
         match task.held {
-            Held::Send(..) => self.underneath.sends -= 1,
-            Held::Collective(running) => self.over_natively(running),
+            Held::Send(..) => self.sends -= 1,
+            Held::Collective(running) => self.over(core, running),
             Held::Step(step) => step.finish(),
             held => {
-                let slot = self.state.requests.slot_mut(index);
+                let slot = core.state.requests.slot_mut(task.index);
                 slot.completion = completion(arrival, task.room);
                 if let Held::Staged(mut buffer, between) = held {
                     let bytes = slot.completion.bytes as usize;
@@ -445,13 +439,13 @@ impl Engine {
                 }
             }
         }
-        self.state.finish(index);
+        core.state.finish(task.index);
     }
 
     /// Whether others may wait for something that this process has begun and not ended outside the other MPI.
     #[inline(always)]
-    pub(crate) fn is_waited_for(&self) -> bool {
-        !self.state.outgoing.is_empty() || self.state.requests.any_of_ours(self.underneath.waiting.len())
+    pub(crate) fn is_waited_for(&self, core: &Core) -> bool {
+        !core.state.outgoing.is_empty() || core.state.requests.any_of_ours(self.waiting.len())
     }
 }
 

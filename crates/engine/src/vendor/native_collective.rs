@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Collective operations of a machine's own MPI ([`crate::vendor::native`]).
 //!
-//! One that blocks does so there, and this process makes no other progress before it returns. So a process on which others may wait (it has
-//! sent or received something that is not over) stays outside until all members have come. One that is started is a request of that MPI, which
-//! moves it whenever it is called. A process starts and enters the operations of a communicator in the order of the program's calls: while it
-//! stays outside of one the program calls no other.
+//! One that blocks does so there, and this process makes no other progress before it returns. So a process on which
+//! others may wait (it has sent or received something that is not over) stays outside until all members have come. One
+//! that is started is a request of that MPI, which moves it whenever it is called. A process starts and enters the
+//! operations of a communicator in the order of the program's calls: while it stays outside of one the program calls no
+//! other.
 
 use std::fmt;
 
@@ -12,10 +13,10 @@ use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_schedule::{self as schedule, Call};
 use isthmus_transport::native::{Collective, General, Kind, Row};
 
-use crate::base::requests::Task;
-use crate::plans::binding::Blocks;
-use crate::vendor::native::{Held, vendor_error};
-use crate::{Binding, BoundBuffer, Channel, Engine, EngineError, Event, EventKind, Operation, PlanEvent, Request};
+use crate::base::binding::Blocks;
+use crate::base::core::Core;
+use crate::vendor::native::{Held, Vendor, vendor_error};
+use crate::{Binding, BoundBuffer, Channel, EngineError, Operation, Request};
 
 /// A collective operation as the other MPI is told it, and what it needs until it is over.
 pub struct NativeOperation {
@@ -75,7 +76,8 @@ fn fits(kind: Kind, call: &Call, members: u32) -> bool {
         Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan => call.blocks.size(0) <= MOST,
         Kind::ReduceScatterBlock => call.blocks.size(0).saturating_mul(members.into()) <= MOST,
         Kind::ReduceScatter | Kind::Allgatherv => call.blocks.offset(members) <= MOST,
-        // Sizes of equal blocks are known to all; how large unequal ones are together nobody knows, and the functions take any.
+        // Sizes of equal blocks are known to all; how large unequal ones are together nobody knows, and the functions
+        // take any.
         _ => true,
     }
 }
@@ -91,8 +93,8 @@ impl NativeOperation {
         if !fits(kind, call, members) || (reduces && reduction.is_none()) {
             return None;
         }
-        // Other MPIs do not survive all of these in place: MPICH copies what overlaps in a reduce_scatter of unequal blocks, and at the root of a
-        // reduce. All members of the others are in place, and so all of them give a copy.
+        // Other MPIs do not survive all of these in place: MPICH copies what overlaps in a reduce_scatter of unequal
+        // blocks, and at the root of a reduce. All members of the others are in place, and so all of them give a copy.
         let copies = call.in_place
             && matches!(
                 kind,
@@ -226,7 +228,8 @@ fn starts(buffer: &BoundBuffer) -> Box<[i64]> {
     }
 }
 
-/// The memory of a buffer and the places of its blocks in it; `None`: some of its data do not lie one behind the other, or blocks too far apart.
+/// The memory of a buffer and the places of its blocks in it; `None`: some of its data do not lie one behind the other,
+/// or blocks too far apart.
 fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadMemory, WriteMemory, Box<[i64]>)> {
     let blocks = match &buffer.blocks {
         Blocks::None => return Some((ReadMemory::EMPTY, WriteMemory::EMPTY, Box::default())),
@@ -261,18 +264,20 @@ fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadM
     ))
 }
 
-impl Engine {
+impl Vendor {
     /// Starts a collective operation of the other MPI.
-    pub fn start_natively(
+    pub(crate) fn start(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
         operation: Operation,
         sequence: u32,
         native: NativeOperation,
     ) -> Request {
-        self.begin_natively(channel, operation, sequence);
+        core.state.tools.called(operation);
+        core.state.tools.plan_begins(channel.context, operation, sequence);
         let native = Box::new(native);
-        let started = match self.underneath.get() {
+        let started = match self.get() {
             Ok(other) => other.start(channel.native, &native.general).map_err(vendor_error),
             Err(error) => Err(error),
         };
@@ -285,77 +290,52 @@ impl Engine {
                     sequence,
                     native,
                 };
-                self.wait_natively(request, 0, Held::Collective(running))
+                self.wait_for(core, request, 0, Held::Collective(running))
             }
             Err(error) => {
-                self.end_natively(channel.context, operation, sequence);
-                let index = self.state.requests.insert(Task::Nothing);
-                self.state.fail(index, error);
-                index
+                core.state.tools.plan_ends(channel.context, operation, sequence);
+                core.failed(error)
             }
         };
-        self.state.requests.name(index)
+        core.state.requests.name(index)
     }
 
     /// One that was started is over.
-    pub(crate) fn over_natively(&mut self, running: Running) {
+    pub(crate) fn over(&mut self, core: &mut Core, running: Running) {
         running.native.finish();
-        self.end_natively(running.context, running.operation, running.sequence);
+        core.state
+            .tools
+            .plan_ends(running.context, running.operation, running.sequence);
     }
 
-    /// Counts an operation of the other MPI, and tells those who watch.
+    /// A blocking collective operation that nobody watches, of a process that nobody waits for; `None`: nothing was
+    /// done.
     #[inline(always)]
-    pub(crate) fn begin_natively(&mut self, channel: &Channel, operation: Operation, sequence: u32) {
-        self.called(operation);
-        if self.observes_plans() {
-            self.tell_of_plan(true, channel.context, operation, sequence);
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn end_natively(&mut self, context: u32, operation: Operation, sequence: u32) {
-        if self.observes_plans() {
-            self.tell_of_plan(false, context, operation, sequence);
-        }
-    }
-
-    #[cold]
-    fn tell_of_plan(&mut self, begins: bool, context: u32, operation: Operation, sequence: u32) {
-        let event = PlanEvent {
-            operation: self.state.table.name(operation),
-            context,
-            sequence,
-        };
-        let observer = &mut self.state.observer;
-        if begins {
-            observer.note(EventKind::PlanStarted, || Event::PlanStarted(event));
-        } else {
-            observer.note(EventKind::PlanEnded, || Event::PlanEnded(event));
-        }
-        self.state.trace_plan(begins, || event);
-    }
-
-    /// A blocking collective operation that nobody watches, of a process that nobody waits for; `None`: nothing was done.
-    #[inline(always)]
-    pub(crate) fn collective_at_once(
+    pub(crate) fn at_once(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
         operation: Operation,
         collective: &Collective<'_>,
     ) -> Option<Result<(), EngineError>> {
-        if self.observes_plans() || self.is_waited_for() {
+        if core.state.tools.observes_plans() || self.is_waited_for(core) {
             return None;
         }
-        self.state.table.called(operation);
-        let native = self.underneath.native.as_mut()?;
+        core.state.tools.called(operation);
+        let native = self.native.as_mut()?;
         Some(native.come_and_do(channel.native, collective).map_err(vendor_error))
     }
 
     /// A blocking collective operation has begun here. `None`: it must not be entered yet ([`Engine::may_enter`]).
     #[inline]
-    pub(crate) fn come_natively(&mut self, comm: u64, operation: &Collective<'_>) -> Option<Result<(), EngineError>> {
-        let waited_for = self.is_waited_for();
-        let native = match self.underneath.get() {
+    pub(crate) fn come(
+        &mut self,
+        core: &mut Core,
+        comm: u64,
+        operation: &Collective<'_>,
+    ) -> Option<Result<(), EngineError>> {
+        let waited_for = self.is_waited_for(core);
+        let native = match self.get() {
             Ok(native) => native,
             Err(error) => return Some(Err(error)),
         };
@@ -366,12 +346,12 @@ impl Engine {
         Some(native.come_and_do(comm, operation).map_err(vendor_error))
     }
 
-    pub(crate) fn may_enter(&self, comm: u64) -> bool {
-        !self.is_waited_for() || self.underneath.native.as_ref().is_none_or(|n| n.have_all_come(comm))
+    pub(crate) fn may_enter(&self, core: &Core, comm: u64) -> bool {
+        !self.is_waited_for(core) || self.native.as_ref().is_none_or(|n| n.have_all_come(comm))
     }
 
     #[inline]
     pub(crate) fn enter(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), EngineError> {
-        self.underneath.get()?.collective(comm, operation).map_err(vendor_error)
+        self.get()?.collective(comm, operation).map_err(vendor_error)
     }
 }

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Steps that processes of a job of a machine's own MPI take together, in operations that span jobs: collective operations of that MPI.
+//! Steps that processes of a job of a machine's own MPI take together, in operations that span jobs: collective
+//! operations of that MPI.
 //!
-//! They are started, not entered, since a process goes on with messages of other steps meanwhile. Its members start them in the same order: each waits
-//! for the one before it, and the two directions have communicators of their own.
+//! They are started, not entered, since a process goes on with messages of other steps meanwhile. Its members start
+//! them in the same order: each waits for the one before it, and the two directions have communicators of their own.
 //!
-//! One that was started cannot be left. If a plan fails while a step is under way here, it ends with that step, or, where another member will never take
-//! that, with the job.
+//! One that was started cannot be left. If a plan fails while a step is under way here, it ends with that step, or,
+//! where another member will never take that, with the job.
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::native::{General, Row};
 
-use crate::groups::meet::{Side, Sides};
-use crate::plans::plan::Outcome;
-use crate::vendor::native::{Held, vendor_error};
+use crate::base::binding::{Side, Sides};
+use crate::base::core::Core;
+use crate::base::requests::Outcome;
+use crate::vendor::native::{Held, Vendor, vendor_error};
 use crate::vendor::native_collective::{MOST, kind};
-use crate::{Binding, BoundBuffer, Channel, Engine, EngineError, StepsBy};
+use crate::{Binding, BoundBuffer, Channel, EngineError, StepsBy};
 
 /// The communicator of the machine's own MPI for the steps of a direction.
 pub(crate) fn underneath(channel: &Channel, circle: Circle) -> Option<u64> {
@@ -32,7 +34,8 @@ pub(crate) fn underneath(channel: &Channel, circle: Circle) -> Option<u64> {
 }
 
 impl Binding {
-    /// Whether a machine's own MPI can take the steps of an operation whose blocks have so many units; all members find it alike.
+    /// Whether a machine's own MPI can take the steps of an operation whose blocks have so many units; all members find
+    /// it alike.
     pub fn is_for_native_steps(&self, reduces: bool, units: u64) -> bool {
         !reduces || (self.computes().is_some() && units <= MOST)
     }
@@ -61,7 +64,8 @@ impl NativeStep {
     }
 }
 
-/// Memory to be read, and the copy that it is, if any: of data that do not lie in one piece, or that overlap those that are written.
+/// Memory to be read, and the copy that it is, if any: of data that do not lie in one piece, or that overlap those that
+/// are written.
 fn readable(
     (buffer, at): &Side,
     length: u64,
@@ -96,16 +100,17 @@ fn writable((buffer, at): &Side, length: u64) -> (WriteMemory, Option<(OwnMemory
     (outcome.memory(), Some((outcome, length as usize)))
 }
 
-impl Engine {
+impl Vendor {
     /// Takes a step with the machine's own MPI.
-    pub(crate) fn take_natively(
+    pub(crate) fn take_step(
         &mut self,
+        core: &mut Core,
         channel: &Channel,
         comm: u64,
         step: &Together,
         sides: Sides,
     ) -> Result<Outcome, EngineError> {
-        if let Some(error) = self.lost_of(&channel.members) {
+        if let Some(error) = core.lost_of(&channel.members) {
             return Err(error);
         }
         let unknown = EngineError::Plan {
@@ -148,7 +153,7 @@ impl Engine {
                 (general.from, between) = (Some(memory), copy);
             }
         }
-        let request = self.underneath.get()?.start(comm, &general).map_err(vendor_error)?;
+        let request = self.get()?.start(comm, &general).map_err(vendor_error)?;
         let held = NativeStep {
             comm,
             _give: sides.give.map(|(buffer, _)| buffer),
@@ -156,6 +161,6 @@ impl Engine {
             _between: between,
             outcome,
         };
-        Ok(Outcome::Started(self.wait_natively(request, 0, Held::Step(held))))
+        Ok(Outcome::Started(self.wait_for(core, request, 0, Held::Step(held))))
     }
 }

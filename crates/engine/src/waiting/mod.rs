@@ -5,3 +5,4 @@ pub(crate) mod bell;
 pub(crate) mod keeper;
 pub(crate) mod patience;
 pub(crate) mod shared;
+pub(crate) mod waits;

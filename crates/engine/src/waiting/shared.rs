@@ -30,10 +30,12 @@ use isthmus_transport::native::Collective;
 use isthmus_transport::{is_readable, wait as sleep_on};
 use isthmus_wire::waiting::Item;
 
-use crate::tools::waits::Watcher;
+use crate::base::core::Core;
+use crate::p2p::receive::begin_directly;
 use crate::waiting::bell::Bell;
 use crate::waiting::keeper::{Keeper, LOOK};
 use crate::waiting::patience::{Experience, Patience};
+use crate::waiting::waits::Watcher;
 use crate::{
     Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
     SendBuffer, Short, Tuning,
@@ -115,7 +117,7 @@ impl DerefMut for Guard<'_> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.inner.sleepers > 0 && self.events != self.inner.engine.state.events {
+        if self.inner.sleepers > 0 && self.events != self.inner.engine.core.state.events {
             self.shared.bell.ring();
         }
     }
@@ -210,7 +212,7 @@ impl Shared {
             }
         }
         Guard {
-            events: inner.engine.state.events,
+            events: inner.engine.core.state.events,
             inner,
             shared: self,
             _after: After(self),
@@ -270,11 +272,14 @@ impl Shared {
         binding: &Binding,
     ) -> Option<Result<(), EngineError>> {
         let mut guard = self.lock();
-        if guard.observes_plans() {
+        let Engine { core, groups, .. } = &mut *guard;
+        if core.state.tools.observes_plans() {
             return None;
         }
-        let pause = self.pause_together(&guard);
-        Some(match guard.together(channel, operation, step, binding, pause) {
+        let pause = self.pause_together(core);
+        core.state.tools.called(operation);
+        core.state.tools.begins(operation);
+        Some(match groups.together(core, channel, step, binding, pause) {
             Ok(None) => Ok(()),
             Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
             Err(error) => Err(error),
@@ -291,8 +296,9 @@ impl Shared {
         short: &Short,
     ) -> Option<Result<(), EngineError>> {
         let mut guard = self.lock();
-        let pause = self.pause_together(&guard);
-        let done = match guard.short(channel, (operation, sequence), short, pause)? {
+        let Engine { core, groups, .. } = &mut *guard;
+        let pause = self.pause_together(core);
+        let done = match groups.short(core, channel, (operation, sequence), short, pause)? {
             Ok(Some(request)) => {
                 let done = self.completion(guard, request).error.map_or(Ok(()), Err);
                 guard = self.lock();
@@ -301,14 +307,14 @@ impl Shared {
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        guard.end_natively(channel.context, operation, sequence);
+        guard.tools().plan_ends(channel.context, operation, sequence);
         Some(done)
     }
 
     /// What to do between two looks for the others, and whether to look again. With spare cores they are about to come; without, they come when
     /// this process gives its core away. It keeps the engine meanwhile, which only matters if others wait for it.
     #[inline]
-    fn pause_together(&self, engine: &Engine) -> impl FnMut() -> bool + use<> {
+    fn pause_together(&self, core: &Core) -> impl FnMut() -> bool + use<> {
         let Policy {
             spare_cores,
             threads,
@@ -316,7 +322,7 @@ impl Shared {
         } = self.policy;
         let mut looks = match (threads, spare_cores) {
             (false, true) => self.tuning.get(Knob::Polls),
-            (false, false) if !guests && engine.is_idle() => self.experience.yields(&self.tuning),
+            (false, false) if !guests && core.is_idle() => self.experience.yields(&self.tuning),
             _ => 1,
         };
         move || {
@@ -351,7 +357,7 @@ impl Shared {
             return Direct::Nothing;
         }
         let mut guard = self.lock();
-        if !guard.begin_directly(channel, from, tag, memory, room) {
+        if !begin_directly(&mut guard.core, channel, from, tag, memory, room) {
             return Direct::Nothing;
         }
         let mut rounds = if self.policy.spare_cores {
@@ -363,7 +369,7 @@ impl Shared {
         while rounds > 0 && !guard.progress_directly() {
             rounds -= 1;
         }
-        guard.end_directly()
+        guard.core.state.direct.end()
     }
 
     /// A blocking send out of one piece of memory on a communicator of a machine's own MPI ([`Channel::native`]).
@@ -376,7 +382,8 @@ impl Shared {
         data: (ReadMemory, u64),
     ) -> Result<(), EngineError> {
         let mut guard = self.lock();
-        let sent = guard.send_piece_natively(channel, to, tag, data)?;
+        let Engine { core, vendor, .. } = &mut *guard;
+        let sent = vendor.send_piece(core, channel, to, tag, data)?;
         self.sent(guard, sent)
     }
 
@@ -391,8 +398,9 @@ impl Shared {
         room: u64,
     ) -> Direct {
         let rounds = if self.policy.spare_cores { NATIVE_ROUNDS } else { 1 };
-        self.lock()
-            .receive_natively_soon(channel, from, tag, memory, (room, rounds))
+        let mut guard = self.lock();
+        let Engine { core, vendor, .. } = &mut *guard;
+        vendor.receive_soon(core, channel, from, tag, memory, (room, rounds))
     }
 
     /// [`Shared::collective`] where nothing stands in its way; `None`: nothing was done. What most calls on such a communicator take, so it does
@@ -408,10 +416,9 @@ impl Shared {
             return None;
         }
         // Without guests, and with threads that take turns, nobody sleeps meanwhile.
-        self.inner
-            .lock()
-            .engine
-            .collective_at_once(channel, operation, collective)
+        let mut inner = self.inner.lock();
+        let Engine { core, vendor, .. } = &mut inner.engine;
+        vendor.at_once(core, channel, operation, collective)
     }
 
     /// A blocking collective operation of a machine's own MPI on a communicator of it ([`Channel::native`]). Others may wait for
@@ -426,14 +433,17 @@ impl Shared {
     ) -> Result<(), EngineError> {
         let mut guard = self.lock();
         let comm = channel.native;
-        guard.begin_natively(channel, operation, sequence);
-        if let Some(done) = guard.come_natively(comm, collective) {
-            guard.end_natively(channel.context, operation, sequence);
+        let Engine { core, vendor, .. } = &mut *guard;
+        core.state.tools.called(operation);
+        core.state.tools.plan_begins(channel.context, operation, sequence);
+        if let Some(done) = vendor.come(core, comm, collective) {
+            core.state.tools.plan_ends(channel.context, operation, sequence);
             return done;
         }
         self.wait_on(guard, |engine| {
-            let done = engine.may_enter(comm).then(|| engine.enter(comm, collective))?;
-            engine.end_natively(channel.context, operation, sequence);
+            let Engine { core, vendor, .. } = engine;
+            let done = vendor.may_enter(core, comm).then(|| vendor.enter(comm, collective))?;
+            core.state.tools.plan_ends(channel.context, operation, sequence);
             Some(done)
         })
     }
@@ -460,14 +470,14 @@ impl Shared {
         loop {
             if let Some(found) = check(&mut guard) {
                 if let Some(began) = began {
-                    guard.wait_ends(began);
+                    guard.core.state.tools.wait_ends(began);
                 }
                 return found;
             }
             if self.poll(&mut guard) {
                 patience = Patience::default();
             } else {
-                began = began.or_else(|| guard.wait_begins());
+                began = began.or_else(|| guard.core.state.tools.wait_begins());
                 guard = self.pause(guard, &mut patience);
             }
         }
@@ -517,7 +527,7 @@ impl Shared {
             return self.lock();
         }
         guard.inner.sleepers += 1;
-        let nap = guard.inner.engine.state.asked.next().unwrap_or(NAP).min(NAP);
+        let nap = guard.inner.engine.core.state.asked.next().unwrap_or(NAP).min(NAP);
         drop(guard);
         let since = Instant::now();
         match &descriptors {
@@ -595,9 +605,9 @@ impl Shared {
 
     /// Progress by a thread of the library.
     pub(crate) fn advance(&self, inner: &mut Inner) {
-        let events = inner.engine.state.events;
+        let events = inner.engine.core.state.events;
         inner.engine.progress_without_callbacks();
-        if inner.sleepers > 0 && events != inner.engine.state.events {
+        if inner.sleepers > 0 && events != inner.engine.core.state.events {
             self.bell.ring();
         }
     }
@@ -607,7 +617,7 @@ impl Inner {
     /// The transports' descriptors after that of a bell.
     pub(crate) fn descriptors_with(&self, bell: &Bell) -> io::Result<Vec<OwnedFd>> {
         let mut all = vec![bell.descriptor()?.try_clone_to_owned()?];
-        for transport in &self.engine.transports {
+        for transport in &self.engine.core.transports {
             if let Some(descriptor) = transport.descriptor() {
                 all.push(descriptor.try_clone_to_owned()?);
             }

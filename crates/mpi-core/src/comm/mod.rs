@@ -237,14 +237,14 @@ impl Comm {
     /// Whether all members share memory.
     fn shares_memory(&self, world: &World) -> bool {
         let members = self.group.members().iter().copied();
-        self.inter.is_none() && self.size() > 1 && world.engine().lock().shares_memory_with(members)
+        self.inter.is_none() && self.size() > 1 && world.engine().lock().frames().are_shared_with(members)
     }
 
     /// A frame that the first member takes for all, if there is one; collective.
     fn agree_on_frame(&self, world: &World) -> Result<Option<u32>> {
         let mut engine = world.engine().lock();
         world.frames().give_back(&mut engine);
-        let mine = (self.rank() == 0).then(|| engine.take_frame(self.size())).flatten();
+        let mine = (self.rank() == 0).then(|| engine.frames().take(self.size())).flatten();
         drop(engine);
         let word = internal::broadcast(world, self, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
         let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
@@ -254,7 +254,7 @@ impl Comm {
     /// The members, if they share memory, meet in this frame of it.
     pub(crate) fn meet_in_frame(&mut self, world: &World, frame: u32) {
         if self.shares_memory(world) {
-            world.engine().lock().open_frame(frame);
+            world.engine().lock().frames().open(frame);
             self.channel.frame = Some(frame);
         }
     }

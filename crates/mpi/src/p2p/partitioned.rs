@@ -49,14 +49,20 @@ fn psend_init(
             request::insert_partitioned(each.comm, starter, Partitioned::to_nobody(number)),
         );
     };
-    let outlet = process::world()?
-        .engine()
-        .lock()
-        .psend_init(message.comm.channel(), message.to, message.tag);
+    let outlet =
+        process::world()?
+            .engine()
+            .lock()
+            .partitioned()
+            .psend_init(message.comm.channel(), message.to, message.tag);
     let data = message.data;
     let starter = move || {
         let mut engine = process::world()?.engine().lock();
-        Ok(Operation::Send(engine.psend_start(outlet, data.clone(), number)))
+        Ok(Operation::Send(engine.partitioned().psend_start(
+            outlet,
+            data.clone(),
+            number,
+        )))
     };
     let role = Partitioned::sending(number, outlet);
     request.set(
@@ -100,10 +106,15 @@ fn precv_init(
     let inlet = process::world()?
         .engine()
         .lock()
+        .partitioned()
         .precv_init(comm.channel(), source, tag);
     let starter = move || {
         let mut engine = process::world()?.engine().lock();
-        Ok(Operation::Receive(engine.precv_start(inlet, room.clone(), number)))
+        Ok(Operation::Receive(engine.partitioned().precv_start(
+            inlet,
+            room.clone(),
+            number,
+        )))
     };
     let role = Partitioned::receiving(number, inlet);
     request.set(
@@ -150,7 +161,10 @@ fn ready(handle: h::Request, partitions: impl Iterator<Item = c_int> + Clone) ->
         let partition = role.partition(partition)?;
         if let Operation::Send(request) = operation {
             let mut engine = process::world()?.engine().lock();
-            engine.pready(request, partition).map_err(|error| Error::from(&error))?;
+            engine
+                .partitioned()
+                .pready(request, partition)
+                .map_err(|error| Error::from(&error))?;
         }
     }
     Ok(())
@@ -206,10 +220,10 @@ extern "C" fn isthmus_MPI_Parrived(request: h::Request, partition: c_int, arrive
             return arrived.set("flag", flag(true));
         };
         let mut engine = process::world()?.engine().lock();
-        let mut there = engine.parrived(receive, partition);
+        let mut there = engine.partitioned().parrived(receive, partition);
         if !there {
             engine.progress();
-            there = engine.parrived(receive, partition);
+            there = engine.partitioned().parrived(receive, partition);
         }
         drop(engine);
         if !there {

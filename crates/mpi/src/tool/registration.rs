@@ -93,7 +93,7 @@ pub(crate) fn is_observing() -> bool {
 
 /// MPI_Init: the engine is there.
 pub(crate) fn begin(engine: &Shared) {
-    engine.lock().observe(&wanted_kinds());
+    engine.lock().tools().observe(&wanted_kinds());
 }
 
 /// MPI_T_finalize: registrations are gone.
@@ -137,7 +137,7 @@ fn wanted_kinds() -> Vec<EventKind> {
 fn refresh() {
     OBSERVING.store(!wanted().is_empty(), Ordering::Relaxed);
     if let Ok(world) = crate::process::world() {
-        world.engine().lock().observe(&wanted_kinds());
+        world.engine().lock().tools().observe(&wanted_kinds());
     }
 }
 
@@ -164,7 +164,7 @@ type Dropped = Vec<(usize, u64)>;
 /// Everything that has happened; `None`: nothing, or a call that holds the engine is under way in this thread.
 fn take() -> Option<(Vec<Instance>, Dropped)> {
     let observed = match crate::process::world() {
-        Ok(world) => world.engine().try_lock()?.observed(),
+        Ok(world) => world.engine().try_lock()?.tools().observed(),
         Err(_) => Observed::default(),
     };
     let (errors, more) = std::mem::take(&mut *lock(&ERRORS));

@@ -331,7 +331,7 @@ fn gauges() -> Gauges {
 
 fn counters() -> Counters {
     process::world()
-        .map(|w| w.engine().lock().counters())
+        .map(|w| w.engine().lock().tools().counters())
         .unwrap_or_default()
 }
 

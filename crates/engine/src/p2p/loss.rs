@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use isthmus_transport::Peer;
 
+use crate::EngineError;
+use crate::base::core::Core;
 use crate::base::requests::{NONE, Task};
 use crate::base::state::{State, Work};
-use crate::{Engine, EngineError, Event, EventKind};
+use crate::p2p::cancel::forget_asked;
 
-impl Engine {
+impl Core {
     /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
     pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
         let known = self.state.peers[peer as usize];
@@ -40,13 +42,13 @@ impl State {
         ));
     }
 
-    /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the source:
-    /// they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
+    /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the
+    /// source: they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
     fn lose(&mut self, peer: Peer, reason: Arc<str>) {
         self.peers[peer as usize].lost = true;
         self.peers[peer as usize].queued = false;
         self.reasons.entry(peer).or_insert(reason);
-        self.observer.note(EventKind::PeerLost, || Event::PeerLost { peer });
+        self.tools.lost(peer);
         self.outgoing.remove(&peer);
         self.placing.remove(&peer);
         self.calls.lose(peer);
@@ -54,7 +56,9 @@ impl State {
         let requests = &self.requests;
         self.recalls
             .retain(|_, index| !matches!(requests.slot(*index).task, Task::Recall(to) if to == peer));
-        self.forget_asked(peer);
+        forget_asked(self, peer);
+        // Machines end what is theirs.
+        self.work.push_back(Work::Gone(peer));
         for index in self.requests.indices() {
             let doomed = match &self.requests.slot(index).task {
                 Task::Send(task) => task.peer == peer,
@@ -64,10 +68,7 @@ impl State {
                     task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
                 }
                 Task::Plain(task) => task.peer == peer,
-                Task::Meet(meet) => meet.members.contains(peer),
-                Task::Nothing | Task::Plan(_) | Task::Native(_) | Task::User | Task::Outlet(_) | Task::Inlet(_) => {
-                    false
-                }
+                Task::Nothing | Task::User | Task::Of(_) => false,
                 Task::Recall(to) => {
                     if *to == peer {
                         self.finish(index);
@@ -78,7 +79,6 @@ impl State {
             if doomed {
                 let error = self.lost_error(peer);
                 self.withdraw(index);
-                self.meets.retain(|&meet| meet != index);
                 self.fail(index, error);
             }
         }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations of the library that are more than a plan: they send, receive and do other things in an order that shows itself
-//! only on the way. Progress drives them, on whatever thread it is made.
+//! Operations of the library that are more than a plan: they send, receive and do other things in an order that shows
+//! itself only on the way. Progress drives them, on whatever thread it is made.
 
 use crate::{Completion, Engine, Request};
 
 /// A state machine that uses the engine.
 pub trait Activity: Send {
-    /// Goes on as far as it can without waiting; gives its completion when it is over. Called in every round of progress.
+    /// Goes on as far as it can without waiting; gives its completion when it is over. Called in every round of
+    /// progress.
     fn advance(&mut self, engine: &mut Engine) -> Option<Completion>;
 
     /// Whether it calls functions of the program, which only threads of the program do.
@@ -37,12 +38,12 @@ impl Engine {
 
     /// Lets all of them go on; true if anything happened.
     pub(crate) fn advance_activities(&mut self) -> bool {
-        let before = self.state.events;
+        let before = self.core.state.events;
         // Those that are started meanwhile come behind the others.
         let all = std::mem::take(&mut self.activities);
         let mut left = Vec::with_capacity(all.len());
         for mut running in all {
-            let waits = self.state.foreign && running.activity.calls_user();
+            let waits = self.core.state.foreign && running.activity.calls_user();
             match running.activity.advance_unless(waits, self) {
                 Some(completion) => self.complete_user(running.request, completion),
                 None => left.push(running),
@@ -50,7 +51,7 @@ impl Engine {
         }
         left.append(&mut self.activities);
         self.activities = left;
-        before != self.state.events
+        before != self.core.state.events
     }
 }
 

@@ -4,19 +4,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_datatype::{Datatype, Packer, Representation, TypeError, Unpacker};
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::{Datatype, Packer, Representation, Unpacker};
 use isthmus_schedule::step::{Buffer, Plan, Slice, Together};
 
 use isthmus_transport::native::{Element, Operator};
 
 use crate::EngineError;
+use crate::base::block::{self, Block};
 use crate::base::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
-use crate::groups::meet::Sides;
 
-/// Applies a reduction operation to whole elements as they lie in memory. Arguments: operand, target, number of elements,
-/// operand is left. Both slices hold all bytes of the elements' data and no others before or behind: they begin at the first byte of
-/// data (true lower bound) of the first element or, if the extent is negative, of the last; elements are an extent apart.
+/// Applies a reduction operation to whole elements as they lie in memory. Arguments: operand, target, number of
+/// elements, operand is left. Both slices hold all bytes of the elements' data and no others before or behind: they
+/// begin at the first byte of data (true lower bound) of the first element or, if the extent is negative, of the last;
+/// elements are an extent apart.
 pub type Reducer = Arc<dyn Fn(&[u8], &mut [u8], u64, bool) + Send + Sync>;
 
 /// Called when a plan has ended: another one for the same request, or the end.
@@ -83,7 +84,8 @@ impl Binding {
         }
     }
 
-    /// The reducer never calls code of the user (predefined operations), so a transport's thread may run it while the user computes.
+    /// The reducer never calls code of the user (predefined operations), so a transport's thread may run it while the
+    /// user computes.
     pub fn on_any_thread(mut self) -> Self {
         self.calls_user = false;
         self
@@ -100,8 +102,8 @@ impl Binding {
         self.computes
     }
 
-    /// Among processes that represent data differently (with `Some`): bytes of a plan are bytes of this form, elements are
-    /// converted by whoever receives them. Blocks must be [described](Block::described) then.
+    /// Among processes that represent data differently (with `Some`): bytes of a plan are bytes of this form, elements
+    /// are converted by whoever receives them. Blocks must be [described](Block::described) then.
     pub fn in_form(mut self, form: Option<Representation>) -> Self {
         self.form = form;
         self
@@ -147,8 +149,8 @@ impl Binding {
         })
     }
 
-    /// Whether elements of reductions lie one behind the other without gaps, and the library alone computes with them: then packed data and
-    /// memory are the same.
+    /// Whether elements of reductions lie one behind the other without gaps, and the library alone computes with them:
+    /// then packed data and memory are the same.
     pub fn is_dense(&self) -> bool {
         match &self.unit {
             Unit::Byte => true,
@@ -163,146 +165,6 @@ impl Binding {
     pub fn nothing() -> Self {
         Self::bytes(BoundBuffer::none(), BoundBuffer::none())
     }
-}
-
-/// A piece of a buffer: elements of one datatype.
-#[derive(Clone, Debug)]
-pub struct Block {
-    pub(crate) read: ReadMemory,
-    /// `None`: only for reading.
-    pub(crate) write: Option<WriteMemory>,
-    /// `None`: contiguous from the origin.
-    pub(crate) datatype: Option<(Datatype, u64)>,
-    pub(crate) length: u64,
-    /// Set where data may have to be converted.
-    pub(crate) described: Option<Box<Described>>,
-}
-
-/// The elements of a block, whose memory is seen from their origin.
-#[derive(Clone, Debug)]
-pub(crate) struct Described {
-    pub(crate) read: ReadMemory,
-    pub(crate) write: Option<WriteMemory>,
-    pub(crate) datatype: Datatype,
-    pub(crate) count: u64,
-}
-
-impl Block {
-    /// Bytes one behind the other.
-    pub(crate) fn plain(read: ReadMemory, write: Option<WriteMemory>, length: u64) -> Self {
-        Self {
-            read,
-            write,
-            datatype: None,
-            length,
-            described: None,
-        }
-    }
-
-    /// Elements that are only read.
-    pub fn reading(memory: ReadMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
-        Self::new(memory, None, datatype, count)
-    }
-
-    /// Elements that are read and written.
-    pub fn writing(memory: WriteMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
-        Self::new(memory.reading(), Some(memory), datatype, count)
-    }
-
-    /// Elements in memory of the library's own, which lives as long as the block.
-    pub fn own(memory: &OwnMemory, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
-        Self::writing(memory.memory(), datatype, count)
-    }
-
-    fn new(read: ReadMemory, write: Option<WriteMemory>, datatype: &Datatype, count: u64) -> Result<Self, TypeError> {
-        if let Some((offset, length)) = datatype.contiguous(count) {
-            let (read, write) = (read.shifted(offset), write.map(|w| w.shifted(offset)));
-            return Ok(Self::plain(read, write, length));
-        }
-        // Proves that packers can be made later.
-        let length = Packer::new(datatype, count, read.clone())?.size();
-        Ok(Self {
-            read,
-            write,
-            datatype: Some((datatype.clone(), count)),
-            length,
-            described: None,
-        })
-    }
-
-    /// Says which elements these are (those the block was made of), so that they can be converted.
-    pub fn described(mut self, datatype: &Datatype, count: u64) -> Self {
-        let offset = match &self.datatype {
-            None => datatype.contiguous(count).map_or(0, |(offset, _)| offset),
-            Some(_) => 0,
-        };
-        self.described = Some(Box::new(Described {
-            read: self.read.shifted(-offset),
-            write: self.write.as_ref().map(|w| w.shifted(-offset)),
-            datatype: datatype.clone(),
-            count,
-        }));
-        self
-    }
-
-    /// Bytes of the packed stream.
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
-    pub(crate) fn read(&self, at: u64, out: &mut [u8]) {
-        match &self.datatype {
-            None => out.copy_from_slice(self.read.slice(at as isize, out.len())),
-            Some((datatype, count)) => {
-                if let Ok(mut packer) = Packer::new(datatype, *count, self.read.clone()) {
-                    packer.seek(at);
-                    packer.pack(out);
-                }
-            }
-        }
-    }
-
-    pub(crate) fn write(&self, at: u64, data: &[u8]) {
-        let Some(mut memory) = self.write.clone() else { return };
-        match &self.datatype {
-            None => memory.write(at as isize, data),
-            Some((datatype, count)) => {
-                if let Ok(mut unpacker) = Unpacker::new(datatype, *count, memory) {
-                    unpacker.seek(at);
-                    unpacker.unpack(data);
-                }
-            }
-        }
-    }
-}
-
-/// Calls `each` for the parts of the blocks that make up the bytes `at .. at + length` of their stream:
-/// block, first byte within it, range of the request.
-fn parts(blocks: &[(u64, Block)], at: u64, length: usize, mut each: impl FnMut(&Block, u64, std::ops::Range<usize>)) {
-    let end = at + length as u64;
-    let first = blocks.partition_point(|(start, block)| start + block.length <= at);
-    for (start, block) in &blocks[first..] {
-        if *start >= end {
-            break;
-        }
-        let from = at.max(*start);
-        let to = end.min(start + block.length);
-        if from < to {
-            each(block, from - start, (from - at) as usize..(to - at) as usize);
-        }
-    }
-}
-
-pub(crate) fn read(blocks: &[(u64, Block)], at: u64, out: &mut [u8]) {
-    parts(blocks, at, out.len(), |block, inside, range| {
-        block.read(inside, &mut out[range])
-    });
-}
-
-pub(crate) fn write(blocks: &[(u64, Block)], at: u64, data: &[u8]) {
-    parts(blocks, at, data.len(), |block, inside, range| {
-        block.write(inside, &data[range])
-    });
 }
 
 /// Blocks one behind the other: their packed streams make up the stream of the buffer.
@@ -361,7 +223,7 @@ impl BoundBuffer {
         match &self.blocks {
             Blocks::None => {}
             Blocks::One(block) => block.read(at, out),
-            Blocks::Many(blocks) => read(blocks, at, out),
+            Blocks::Many(blocks) => block::read(blocks, at, out),
         }
     }
 
@@ -370,7 +232,7 @@ impl BoundBuffer {
         match &self.blocks {
             Blocks::None => {}
             Blocks::One(block) => block.write(at, data),
-            Blocks::Many(blocks) => write(blocks, at, data),
+            Blocks::Many(blocks) => block::write(blocks, at, data),
         }
     }
 
@@ -485,7 +347,8 @@ impl BoundBuffer {
         }
     }
 
-    /// The memory of whole elements of the only block: `first .. first + count`, from the lowest byte of data to behind the highest.
+    /// The memory of whole elements of the only block: `first .. first + count`, from the lowest byte of data to behind
+    /// the highest.
     pub(crate) fn elements(
         &self,
         datatype: &Datatype,
@@ -513,4 +376,18 @@ impl BoundBuffer {
             length,
         ))
     }
+}
+
+/// A buffer from some byte on.
+pub(crate) type Side = (BoundBuffer, u64);
+
+/// The buffers of a step, as far as this member has them.
+pub(crate) struct Sides {
+    pub(crate) give: Option<Side>,
+    pub(crate) take: Option<Side>,
+    /// Bytes of an element.
+    pub(crate) unit: u64,
+    pub(crate) reducer: Option<Reducer>,
+    /// What it computes, if a machine's own MPI can.
+    pub(crate) computes: Option<(Element, Operator)>,
 }

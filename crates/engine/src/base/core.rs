@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What machines work with: the transports, and everything of the engine that is no machine's own.
+
+use std::sync::Arc;
+
+use isthmus_transport::{Peer, Rates, Transport, Tuning as Traffic};
+
+use isthmus_wire::frame::Header;
+
+use crate::base::machine::Machine;
+use crate::base::requests::{Owned, Owner, Task};
+use crate::base::state::State;
+use crate::tools::Tools;
+use crate::{Completion, EngineError, Gauges, Members, Operation, Request, Tuning};
+
+/// Transports, requests, matching: what all machines stand on.
+pub struct Core {
+    pub(crate) transports: Vec<Box<dyn Transport>>,
+    pub(crate) state: State,
+}
+
+impl Core {
+    // ---- requests -------------------------------------------------------------------------------------------------
+
+    /// The completion of a request, if it has completed; the request stays. Does not make progress.
+    /// A request that does not exist (released) has none.
+    #[inline]
+    pub fn test(&self, request: Request) -> Option<&Completion> {
+        let slot = self.state.requests.slot(self.state.requests.index(request)?);
+        slot.done.then_some(&slot.completion)
+    }
+
+    /// If the request has completed, its completion; the request is gone then.
+    #[inline]
+    pub fn take(&mut self, request: Request) -> Option<Completion> {
+        let index = self.state.requests.index(request)?;
+        let slot = self.state.requests.slot_mut(index);
+        if !slot.done {
+            return None;
+        }
+        if !matches!(slot.task, Task::Nothing) {
+            // Buffered mode: complete for the program, not for us.
+            slot.detached = true;
+            return Some(Completion::default());
+        }
+        Some(self.state.requests.remove(index))
+    }
+
+    /// As [`Core::take`] if the request has completed without an error and was not cancelled: source, tag and bytes.
+    #[inline]
+    pub fn take_success(&mut self, request: Request) -> Option<(u32, i32, u64)> {
+        let index = self.state.requests.index(request)?;
+        let slot = self.state.requests.slot(index);
+        let Completion {
+            source,
+            tag,
+            bytes,
+            cancelled: false,
+            error: None,
+        } = slot.completion
+        else {
+            return None;
+        };
+        if !slot.done || !matches!(slot.task, Task::Nothing) {
+            return None;
+        }
+        self.state.requests.discard(index);
+        Some((source, tag, bytes))
+    }
+
+    /// Forgets the request; what it began goes on (MPI_Request_free).
+    pub fn release(&mut self, request: Request) {
+        let Some(index) = self.state.requests.index(request) else {
+            return;
+        };
+        let slot = self.state.requests.slot_mut(index);
+        slot.detached = true;
+        let gone = match &slot.task {
+            Task::Nothing => slot.done,
+            task => !task.moves(),
+        };
+        if gone {
+            self.state.requests.remove(index);
+        }
+    }
+
+    /// A request that somebody else completes ([`Core::complete_user`]): generalized requests.
+    pub fn user_request(&mut self) -> Request {
+        let index = self.state.requests.insert(Task::User);
+        self.state.requests.name(index)
+    }
+
+    /// Completes a request made by [`Core::user_request`].
+    pub fn complete_user(&mut self, request: Request, completion: Completion) {
+        let Some(index) = self.state.requests.index(request) else {
+            return;
+        };
+        if matches!(self.state.requests.slot(index).task, Task::User) {
+            self.state.requests.slot_mut(index).completion = completion;
+            self.state.finish(index);
+        }
+    }
+
+    /// A request of a machine.
+    pub(crate) fn own(&mut self, owned: Owned) -> u32 {
+        self.state.requests.insert(Task::Of(owned))
+    }
+
+    /// The machine that has the request, and its index.
+    #[inline]
+    pub(crate) fn owner(&self, request: Request) -> Option<(Owner, u32)> {
+        let index = self.state.requests.index(request)?;
+        Some((self.state.requests.slot(index).task.owner()?, index))
+    }
+
+    /// A request that has failed at once.
+    #[cold]
+    pub(crate) fn failed(&mut self, error: EngineError) -> u32 {
+        let index = self.state.requests.insert(Task::Nothing);
+        self.state.fail(index, error);
+        index
+    }
+
+    // ---- tools ----------------------------------------------------------------------------------------------------
+
+    /// What tools are told.
+    pub fn tools(&mut self) -> &mut Tools {
+        &mut self.state.tools
+    }
+
+    /// Lengths of the queues.
+    pub fn gauges(&self) -> Gauges {
+        let (posted, unexpected) = self.state.matcher.lengths();
+        Gauges {
+            posted: posted as u64,
+            unexpected: unexpected as u64,
+            unexpected_peak: self.state.unexpected_peak as u64,
+            sends: self.state.requests.sends as u64,
+            operation: self.state.tools.last(),
+        }
+    }
+
+    /// The operation with this name, for [`Engine::start_plan`](crate::Engine::start_plan) and [`Core::called`].
+    pub fn operation(&mut self, name: &'static str) -> Operation {
+        self.state.tools.operation(name)
+    }
+
+    /// Counts a call of an operation by the user.
+    #[inline]
+    pub fn called(&mut self, operation: Operation) {
+        self.state.tools.called(operation);
+    }
+
+    /// What may be changed while the engine runs.
+    pub(crate) fn tuning(&self) -> Arc<Tuning> {
+        self.state.tuning.clone()
+    }
+
+    // ---- transports -----------------------------------------------------------------------------------------------
+
+    /// Messages with these contexts, on transports that treat some otherwise than others.
+    pub fn tune_traffic(&mut self, contexts: &[u32], tuning: Traffic) {
+        for transport in &mut self.transports {
+            transport.tune(contexts, tuning);
+        }
+    }
+
+    /// What the links to peers carry, for transports that pace what they send.
+    pub fn know_rates(&mut self, rates: &Rates) {
+        for transport in &mut self.transports {
+            transport.know(rates);
+        }
+    }
+
+    /// Changes whenever a request completes or a message arrives that nobody waits for: what others may wait for.
+    #[inline]
+    pub fn events(&self) -> u64 {
+        self.state.events
+    }
+
+    /// Nothing has been begun that is not over.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.outgoing.is_empty() && self.state.requests.is_empty()
+    }
+
+    /// Is there anything that progress might complete? Arrivals that nobody waits for are no reason to look for them.
+    /// Looks through all requests.
+    pub(crate) fn is_pending(&self) -> bool {
+        let requests = &self.state.requests;
+        let moves = |index: u32| requests.slot(index).task.moves();
+        !self.state.outgoing.is_empty() || requests.indices().any(moves)
+    }
+
+    /// Whether all transports say yes; all are asked.
+    pub(crate) fn each_transport(&mut self, mut ask: impl FnMut(&mut dyn Transport, &mut State) -> bool) -> bool {
+        let mut all = true;
+        for transport in &mut self.transports {
+            all &= ask(&mut **transport, &mut self.state);
+        }
+        all
+    }
+
+    // ---- machines that have registered themselves -----------------------------------------------------------------
+
+    /// Asks a machine, if it is there.
+    pub(crate) fn with_machine<T>(
+        &mut self,
+        number: u8,
+        ask: impl FnOnce(&mut dyn Machine, &mut Self) -> T,
+    ) -> Option<T> {
+        let mut machine = self.state.machines.take(number)?;
+        let answer = ask(&mut *machine, self);
+        self.state.machines.put(number, machine);
+        Some(answer)
+    }
+
+    /// Whether one of them says yes; all are asked.
+    #[inline]
+    pub(crate) fn each_machine(&mut self, mut ask: impl FnMut(&mut dyn Machine, &mut Self) -> bool) -> bool {
+        let mut any = false;
+        for number in self.state.machines.numbers() {
+            any |= self.with_machine(number, &mut ask).unwrap_or(false);
+        }
+        any
+    }
+
+    /// A request of the machine with this number, which [completes](State::complete) it.
+    pub fn machine_request(&mut self, number: u8) -> Request {
+        let index = self.own(Owned::by(Owner::Registered(number)));
+        self.state.requests.name(index)
+    }
+
+    /// A frame without data of a machine, which leaves with the next progress.
+    pub fn send_frame(&mut self, peer: Peer, header: Header) {
+        self.state.reply(peer, header);
+    }
+
+    /// Why nothing that waits for all of these members can go well.
+    #[cold]
+    pub(crate) fn lost_of(&self, members: &Members) -> Option<EngineError> {
+        if self.state.reasons.is_empty() {
+            return None;
+        }
+        let mut peers = (0..members.count()).map(|rank| members.peer(rank));
+        let lost = peers.find(|&peer| peer != self.state.me && self.state.peers[peer as usize].lost)?;
+        Some(self.state.lost_error(lost))
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How members that do not call the same are told so.
+
+use isthmus_schedule::Operation as What;
+use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE};
+
+use crate::EngineError;
+use crate::groups::meet::Meet;
+
+/// Bytes of a block in the note of an operation that takes no step together: what has the same name and takes one
+/// does not go together with it.
+pub(super) const NO_STEP: u64 = (1 << 33) - 1;
+
+/// In words, as a member of a step sees it.
+pub(crate) fn in_words_of(found: &Disagreement, meet: &Meet) -> EngineError {
+    let (me, now) = (meet.place().me, meet.step);
+    in_words(found, Some(meet.claim()), me, now, |member| meet.rank_of(member))
+}
+
+/// In words, as this member sees it in this step.
+pub(super) fn in_words(
+    found: &Disagreement,
+    claim: Option<Claim>,
+    me: u32,
+    now: u64,
+    rank_of: impl Fn(u32) -> u32,
+) -> EngineError {
+    let me = rank_of(me);
+    let told = |claim: &Claim| {
+        let name = What::ALL
+            .get(usize::from(claim.what))
+            .map_or("another operation", |what| what.name());
+        match claim {
+            Claim { block: 0 | NO_STEP, .. } => name.to_owned(),
+            Claim { block, root, .. } => {
+                let root = rank_of(*root);
+                format!("{name} of {block} bytes (root {root})")
+            }
+        }
+    };
+    let (what, lengths) = match found {
+        Disagreement::Other {
+            member,
+            step,
+            claims: [mine, theirs],
+        } => {
+            let tense = if *step == now { "is" } else { "was" };
+            let other = rank_of(*member);
+            let what = format!(
+                "rank {me} {tense} in {}, rank {other} was in {}",
+                told(mine),
+                told(theirs)
+            );
+            (what, theirs.what == mine.what && theirs.root == mine.root)
+        }
+        // Whoever is heard of first ends the job, so what the user can do about it is in the errors of all.
+        Disagreement::GaveUp {
+            member,
+            no_memory: true,
+        } => {
+            let reason = format!(
+                "rank {} has given up: there is no memory for what the processes of this node share (one of them says where){ENLARGE}; no further \
+                 collective operation is possible on this communicator",
+                rank_of(*member)
+            );
+            return EngineError::Memory { reason: reason.into() };
+        }
+        Disagreement::GaveUp { member, .. } => {
+            let mine = claim.as_ref().map_or_else(|| "an operation".to_owned(), told);
+            let other = rank_of(*member);
+            (
+                format!("rank {me} is in {mine}, rank {other} has given up (its own error says why)"),
+                false,
+            )
+        }
+    };
+    EngineError::Disagreement {
+        what: what.into(),
+        lengths,
+    }
+}

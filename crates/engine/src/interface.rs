@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What others call: messages and operations, and which machine does them.
+
+use isthmus_schedule::Operation as What;
+use isthmus_schedule::step::Plan;
+use isthmus_transport::Peer;
+
+use crate::base::core::Core;
+use crate::base::requests::Owner;
+use crate::engine::plans;
+use crate::groups::meeting::Groups;
+use crate::p2p::queue::Outbound;
+use crate::p2p::{cancel, receive, send};
+use crate::partitioned;
+use crate::plans::plan::Hands;
+use crate::{
+    Arrived, Binding, Channel, Engine, EngineError, MatchedMessage, Mode, NativeComm, NativeOperation, Next, Operation,
+    ReceiveBuffer, Request, SendBuffer, Sent,
+};
+
+/// Messages: those of a channel that is a machine's own MPI underneath are that MPI's.
+impl Engine {
+    /// Sends if that is possible at once: `Ok(None)` means that the message has left or is kept, and the buffer may be
+    /// reused.
+    /// `Ok(Some(request))`: it takes longer; wait for the request. Saves the request for most short messages.
+    #[inline]
+    pub fn send(
+        &mut self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        mode: Mode,
+        buffer: SendBuffer,
+    ) -> Result<Option<Request>, EngineError> {
+        let mut outbound = Outbound::new(channel, to, tag, mode, buffer);
+        // A buffered one is complete at once.
+        outbound.waits = mode != Mode::Buffered;
+        if channel.native != 0 {
+            let sent = self.vendor.send(&mut self.core, channel, to, outbound)?;
+            return Ok(sent.map(|index| self.core.state.requests.name(index)));
+        }
+        let sent = send::send(&mut self.core, outbound)?;
+        if sent.is_some() {
+            self.work();
+        }
+        Ok(sent)
+    }
+
+    /// Starts a send. Failures are found in the completion.
+    pub fn isend(&mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Request {
+        let outbound = Outbound::new(channel, to, tag, mode, buffer);
+        if channel.native != 0 {
+            return self.vendor.isend(&mut self.core, channel, to, outbound);
+        }
+        let request = send::isend(&mut self.core, outbound);
+        self.work();
+        request
+    }
+
+    /// Starts a receive; `None` as source or tag: any.
+    #[inline]
+    pub fn irecv(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Request {
+        if channel.native != 0 {
+            let index = self.vendor.receive(&mut self.core, channel, from, tag, buffer);
+            return self.core.state.requests.name(index);
+        }
+        let request = receive::irecv(&mut self.core, channel, from, tag, buffer);
+        self.work();
+        request
+    }
+
+    /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before
+    /// (`Shared::wait` does). Fails when nobody is left who could send it.
+    pub fn iprobe(
+        &mut self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+    ) -> Result<Option<Arrived>, EngineError> {
+        if channel.native != 0 {
+            let found = self.vendor.probe(channel, from, tag, false)?;
+            return Ok(found.map(|(_, arrived)| arrived));
+        }
+        receive::iprobe(&mut self.core, channel, from, tag)
+    }
+
+    /// As [`Engine::iprobe`], and takes the message off the queue: only [`Engine::imrecv`] can receive it then.
+    pub fn improbe(
+        &mut self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+    ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
+        if channel.native != 0 {
+            return self.vendor.probe(channel, from, tag, true);
+        }
+        receive::improbe(&mut self.core, channel, from, tag)
+    }
+
+    /// Starts to receive a message that was taken off the queue.
+    /// A message that does not exist (received already) gives a request that has failed.
+    pub fn imrecv(&mut self, message: MatchedMessage, buffer: ReceiveBuffer) -> Request {
+        if message.is_native() {
+            return self.vendor.receive_taken(&mut self.core, message, buffer);
+        }
+        let request = receive::imrecv(&mut self.core, message, buffer);
+        self.work();
+        request
+    }
+
+    /// Cancels a receive or send that has not matched yet; it completes as cancelled. Anything else goes on as if
+    /// nothing had been said.
+    pub fn cancel(&mut self, request: Request) {
+        match self.core.owner(request) {
+            Some((Owner::Vendor, index)) => self.vendor.cancel(index),
+            _ => cancel::cancel(&mut self.core, request),
+        }
+        self.work();
+    }
+
+    /// Cancels a send that has no request: gives it one, which completes as cancelled or not.
+    pub fn cancel_sent(&mut self, sent: Sent) -> Request {
+        let request = cancel::cancel_sent(&mut self.core, sent);
+        self.work();
+        request
+    }
+
+    /// Forgets the request; what it began goes on (MPI_Request_free).
+    pub fn release(&mut self, request: Request) {
+        if let Some((Owner::Partitioned, index)) = self.core.owner(request) {
+            self.partitioned.released(index);
+        }
+        self.core.release(request);
+    }
+
+    /// Partitioned messages.
+    pub fn partitioned(&mut self) -> Partitions<'_> {
+        Partitions(self)
+    }
+}
+
+/// Operations of groups.
+impl Engine {
+    /// Starts this process's part of a collective operation. `sequence`: number of the operation within the
+    /// communicator, equal on all members, below 2^16. Messages travel in the context `channel.context + 1`. `next` is
+    /// called when the plan has ended and may give another plan for the same request. The first error of a step is the
+    /// error of the request.
+    pub fn start_plan(
+        &mut self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        plan: Box<dyn Plan>,
+        binding: Binding,
+        next: Option<Next>,
+    ) -> Request {
+        let (plans, mut hands) = plans!(self);
+        let request = plans.start(&mut hands, channel, operation, sequence, plan, binding, next);
+        self.work();
+        request
+    }
+
+    /// Starts a collective operation of a machine's own MPI.
+    pub fn start_natively(
+        &mut self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        native: NativeOperation,
+    ) -> Request {
+        self.vendor.start(&mut self.core, channel, operation, sequence, native)
+    }
+
+    /// Whether there is a machine's own MPI with communicators of its own.
+    pub fn has_native(&self) -> bool {
+        self.vendor.is_there()
+    }
+
+    /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
+    pub fn create_native(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
+        self.vendor.create(peers, tag)
+    }
+
+    /// A communicator that is not the other MPI's is about to be: its messages need progress of ours for good.
+    pub fn mix(&mut self) {
+        self.vendor.mix();
+    }
+
+    /// How many operations of the group this process has begun where its members meet.
+    pub fn turns_taken(&self, channel: &Channel) -> u64 {
+        self.groups.turns_taken(channel)
+    }
+
+    /// An operation of the group takes its turn that needs no step together.
+    pub fn take_turn(&mut self, channel: &Channel, what: What) {
+        self.groups.take_turn(&mut self.core, channel, what, None);
+    }
+
+    /// The same for one that is waited for as this request.
+    pub fn take_turn_with(&mut self, channel: &Channel, what: What, request: Request) {
+        self.groups.take_turn(&mut self.core, channel, what, Some(request));
+    }
+
+    /// Memory of groups.
+    pub fn frames(&mut self) -> Frames<'_> {
+        Frames {
+            core: &mut self.core,
+            groups: &mut self.groups,
+        }
+    }
+}
+
+/// Memory in which groups meet ([`Engine::frames`]).
+pub struct Frames<'a> {
+    core: &'a mut Core,
+    groups: &'a mut Groups,
+}
+
+impl Frames<'_> {
+    /// Whether this process and these others share memory in which groups meet.
+    pub fn are_shared_with(self, peers: impl IntoIterator<Item = Peer>) -> bool {
+        let meeting = self.groups.meeting(self.core);
+        meeting.is_some_and(|meeting| peers.into_iter().all(|peer| meeting.is_near(peer)))
+    }
+
+    /// Whether steps together go on in a frame.
+    pub fn is_in_use(&self, frame: u32) -> bool {
+        self.groups.uses(self.core, frame)
+    }
+
+    /// Memory for a group of so many processes of this node, if there is some left. One of them takes it and tells the
+    /// others, and all of them [open](Frames::open) it.
+    pub fn take(self, members: u32) -> Option<u32> {
+        self.groups.meeting(self.core)?.take_frame(members)
+    }
+
+    /// From now on a new group uses the memory.
+    pub fn open(self, frame: u32) {
+        self.groups.open(self.core, frame);
+    }
+
+    /// The group's memory is used by this process no longer.
+    pub fn give_back(self, frame: u32) {
+        if let Some(meeting) = self.groups.meeting(self.core) {
+            meeting.give_back_frame(frame);
+        }
+    }
+}
+
+/// Partitioned messages ([`Engine::partitioned`]).
+pub struct Partitions<'a>(&'a mut Engine);
+
+impl Partitions<'_> {
+    /// MPI_Psend_init. The result names no operation; give it to [`Partitions::psend_start`] and in the end to
+    /// [`Engine::release`].
+    pub fn psend_init(self, channel: &Channel, to: u32, tag: i32) -> Request {
+        let Engine { core, partitioned, .. } = &mut *self.0;
+        let request = partitioned.psend_init(core, channel, to, tag);
+        self.0.work();
+        request
+    }
+
+    /// MPI_Precv_init. The result names no operation; give it to [`Partitions::precv_start`] and in the end to
+    /// [`Engine::release`].
+    pub fn precv_init(self, channel: &Channel, from: u32, tag: i32) -> Request {
+        let Engine { core, partitioned, .. } = &mut *self.0;
+        let request = partitioned.precv_init(core, channel, from, tag);
+        self.0.work();
+        request
+    }
+
+    /// MPI_Start of a partitioned send of `partitions` equal parts.
+    pub fn psend_start(self, outlet: Request, buffer: SendBuffer, partitions: u32) -> Request {
+        let Engine { core, partitioned, .. } = &mut *self.0;
+        let request = partitioned.psend_start(core, outlet, buffer, partitions);
+        self.0.work();
+        request
+    }
+
+    /// MPI_Start of a partitioned receive of `partitions` equal parts.
+    pub fn precv_start(self, inlet: Request, buffer: ReceiveBuffer, partitions: u32) -> Request {
+        let Engine { core, partitioned, .. } = &mut *self.0;
+        let request = partitioned.precv_start(core, inlet, buffer, partitions);
+        self.0.work();
+        request
+    }
+
+    /// MPI_Pready: the partition of a send that was started may leave. Fails if it was marked before or is none.
+    pub fn pready(self, request: Request, partition: u32) -> Result<(), EngineError> {
+        partitioned::pready(&mut self.0.core, request, partition)?;
+        self.0.work();
+        Ok(())
+    }
+
+    /// MPI_Parrived: whether a partition of a receive that was started has arrived. A request that has ended: yes.
+    pub fn parrived(&self, request: Request, partition: u32) -> bool {
+        partitioned::parrived(&self.0.core, request, partition)
+    }
+}

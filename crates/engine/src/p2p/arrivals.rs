@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What arriving frames do: those of point-to-point messages here, others at the machines that take them.
+
+use isthmus_protocol::calling::Calls;
+use isthmus_protocol::matching::Envelope;
+use isthmus_transport::{Peer, Placement, Sink};
+use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
+
+use crate::Request;
+use crate::base::message::Content;
+use crate::base::requests::{AnnouncedStage, SendStage, SendTask};
+use crate::base::state::{State, Work};
+use crate::p2p::calls::{announced, called_data};
+use crate::p2p::cancel::{asked_back, recalled};
+use crate::p2p::long::{arrived, data, streaming};
+use crate::p2p::placing::{lend, place_eager};
+
+fn eager(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
+    let envelope = Envelope::of(header);
+    let Ok(receive) = state.arrive(peer, &envelope) else {
+        return state.lied(peer, &envelope);
+    };
+    match receive {
+        Some(index) => {
+            state.settle(peer, header.length, acknowledgement(header));
+            if state.requests.fill_plainly(index, &envelope, payload) {
+                state.events += 1;
+                return;
+            }
+            state.fill(index, &envelope, (peer, header.common), payload);
+        }
+        None if state.direct.fill(peer, &envelope, payload) => {
+            state.events += 1;
+            state.settle(peer, header.length, acknowledgement(header))
+        }
+        None => state.keep(peer, header, Content::keep(payload)),
+    }
+}
+
+fn offered(state: &mut State, peer: Peer, header: &Header, handle: &[u8]) {
+    let envelope = Envelope::of(header);
+    let Ok(receive) = state.arrive(peer, &envelope) else {
+        return state.lied(peer, &envelope);
+    };
+    match receive {
+        Some(index) => {
+            state.settle(peer, 0, 0);
+            let message = (header.length, header.common);
+            state.answer(index, peer, &envelope, message, header.token, handle.into());
+        }
+        None => state.keep(peer, header, Content::Offered(handle.into())),
+    }
+}
+
+/// Our send that a control frame of the peer names. One that was abandoned in the meantime is none; that is no mistake
+/// of the peer.
+fn waiting_send(state: &mut State, peer: Peer, header: &Header) -> Option<u32> {
+    if state.unanswered.expects(peer, header.kind, header.token) {
+        return None;
+    }
+    let index = state.requests.index(Request::from_raw(header.token));
+    let waits = |task: &mut SendTask| task.peer == peer && task.stage == SendStage::Waiting;
+    let right = index.filter(|&index| state.requests.send(index).is_some_and(waits));
+    if right.is_none() {
+        state.broken(peer, "an answer to a message that did not wait for one");
+    }
+    right
+}
+
+fn cleared(state: &mut State, peer: Peer, header: &Header) {
+    let Some(index) = waiting_send(state, peer, header) else {
+        return;
+    };
+    let Some(task) = state.requests.send(index) else { return };
+    if header.length > task.header.length {
+        return state.broken(peer, "clear to send for more than was offered");
+    }
+    let early = header.flags & ROOM != 0;
+    let right = match task.announced {
+        AnnouncedStage::Never => !early,
+        AnnouncedStage::Announced => !early || header.length == task.header.length && header.length > 0,
+        AnnouncedStage::Called => false,
+    };
+    if !right {
+        return state.broken(
+            peer,
+            "clear to send for a message that was not announced, or was called in before",
+        );
+    }
+    if early {
+        task.announced = AnnouncedStage::Called;
+    }
+    task.receiver = header.auxiliary();
+    task.wanted = header.length;
+    task.bulk = header.flags & BULK != 0;
+    if header.length == 0 && task.parts.is_none() {
+        state.finish(index)
+    } else {
+        state.work.push_back(Work::Data(index))
+    }
+}
+
+fn acknowledged(state: &mut State, peer: Peer, header: &Header) {
+    if let Some(index) = waiting_send(state, peer, header) {
+        state.finish(index);
+    }
+}
+
+/// The sender's request to be named in an acknowledgement; 0: none is wanted.
+#[inline]
+fn acknowledgement(header: &Header) -> u64 {
+    if header.kind == Kind::EagerSync {
+        header.token
+    } else {
+        0
+    }
+}
+
+/// A frame of a protocol is for the machine that has registered itself for that.
+#[cold]
+fn to_machine(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
+    let number = header.flags;
+    let Some(mut machine) = state.machines.take(number) else {
+        return state.broken(peer, "a frame of a protocol that this process does not know");
+    };
+    machine.frame(state, peer, header, payload);
+    state.machines.put(number, machine);
+}
+
+impl Sink for State {
+    fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
+        if self.peers[peer as usize].broken {
+            return;
+        }
+        self.tools.arrived(peer, header);
+        match header.kind {
+            Kind::Eager | Kind::EagerSync => eager(self, peer, header, payload),
+            Kind::Rts => offered(self, peer, header, payload),
+            Kind::Announce => announced(self, peer, header),
+            Kind::Cts => cleared(self, peer, header),
+            Kind::Data if Calls::names(header.token) => called_data(self, peer, header, payload),
+            Kind::Data => data(self, peer, header, payload),
+            Kind::Ack | Kind::Pulled => acknowledged(self, peer, header),
+            Kind::Cancel => asked_back(self, peer, header),
+            Kind::CancelReply => recalled(self, peer, header),
+            Kind::Protocol => to_machine(self, peer, header, payload),
+            Kind::Assist => self.broken(peer, "a request to copy a message that this connection cannot copy"),
+            Kind::Padding => self.broken(peer, "padding on a connection that has none"),
+            Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
+            Kind::Credit => {
+                if !self.peers[peer as usize].account.credited(header.length) {
+                    return self.broken(peer, "it gave more credit back than it had been lent");
+                }
+                if self.peers[peer as usize].queued {
+                    self.work.push_back(Work::Flush(peer));
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, peer: Peer, header: &Header) -> Placement {
+        if self.peers[peer as usize].broken {
+            return Placement::Collect;
+        }
+        match header.kind {
+            Kind::Eager | Kind::EagerSync => place_eager(self, peer, header),
+            Kind::Data => {
+                let Some(index) = streaming(self, peer, header) else {
+                    return Placement::Collect;
+                };
+                let memory = self.requests.receive(index).and_then(|task| task.buffer.memory());
+                let at = header.auxiliary() as isize;
+                memory.map_or(Placement::Collect, |memory| lend(self, index, memory.shifted(at)))
+            }
+            _ => Placement::Collect,
+        }
+    }
+
+    fn placed(&mut self, peer: Peer, header: &Header) {
+        if self.peers[peer as usize].broken {
+            return;
+        }
+        if header.kind == Kind::Data {
+            match streaming(self, peer, header) {
+                Some(index) => arrived(self, index, header.auxiliary(), header.length),
+                None => self.broken(peer, "data that nobody asked for"),
+            }
+        } else if let Some(index) = self.placing.remove(&peer) {
+            self.tools.arrived(peer, header);
+            self.settle(peer, header.length, acknowledgement(header));
+            self.finish(index);
+        }
+    }
+
+    fn received(&mut self, peer: Peer, token: u64) {
+        let Some(index) = self.requests.index(Request::from_raw(token)) else {
+            return;
+        };
+        if self.requests.receive(index).is_some_and(|task| task.peer == peer) {
+            self.finish(index);
+        }
+    }
+
+    fn sent(&mut self, peer: Peer, token: u64) {
+        let Some(index) = self.requests.index(Request::from_raw(token)) else {
+            return;
+        };
+        if self
+            .requests
+            .send(index)
+            .is_some_and(|task| task.peer == peer && task.stage == SendStage::Bulk)
+        {
+            self.finish(index);
+        }
+    }
+
+    fn writable(&mut self, peer: Peer) {
+        if self.peers[peer as usize].queued {
+            self.work.push_back(Work::Flush(peer));
+        }
+    }
+
+    fn lost(&mut self, peer: Peer, reason: &str) {
+        self.work.push_back(Work::Lost(peer, reason.into()));
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What waits to be sent to a peer.
+
+use isthmus_transport::{Peer, SendError};
+use isthmus_wire::frame::{Header, Kind};
+
+use crate::base::core::Core;
+use crate::base::state::Outgoing;
+use crate::{Channel, Mode, SendBuffer};
+
+/// Who sends what to whom: the arguments of a send.
+pub(crate) struct Outbound {
+    pub(crate) peer: Peer,
+    /// Complete but for kind and token.
+    pub(crate) header: Header,
+    pub(crate) mode: Mode,
+    pub(crate) buffer: SendBuffer,
+    /// A thread waits until the message has left.
+    pub(crate) waits: bool,
+}
+
+impl Outbound {
+    #[inline]
+    pub(crate) fn new(channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Self {
+        let mut header = Header::new(Kind::Eager, channel.context, channel.rank, tag, buffer.length(), 0);
+        header.common = buffer.common;
+        Self {
+            peer: channel.members.peer(to),
+            header,
+            mode,
+            buffer,
+            waits: false,
+        }
+    }
+}
+
+/// A frame was taken: the peer is blocked no longer than something waits for it.
+pub(crate) fn unblocked(core: &mut Core, peer: Peer) {
+    core.state.peers[peer as usize].queued = core.state.outgoing.contains_key(&peer);
+}
+
+pub(crate) fn queue(core: &mut Core, peer: Peer) -> &mut Outgoing {
+    core.state.peers[peer as usize].queued = true;
+    core.state.outgoing.entry(peer).or_default()
+}
+
+/// Sends a frame without data.
+pub(crate) fn control(core: &mut Core, peer: Peer, header: Header) {
+    let state = core.state.peers[peer as usize];
+    if state.lost {
+        return;
+    }
+    let waiting = core.state.outgoing.get(&peer).is_some_and(|o| !o.controls.is_empty());
+    if waiting {
+        queue(core, peer).controls.push_back(header);
+        return;
+    }
+    match core.transports[state.route as usize].send(peer, &header, &[]) {
+        Ok(()) => {}
+        Err(SendError::WouldBlock) => queue(core, peer).controls.push_back(header),
+        Err(SendError::Lost(reason)) => core.lose(peer, reason.into()),
+    }
+}
+
+/// Data of this message leave in turn with those of others to the peer.
+pub(crate) fn stream(core: &mut Core, peer: Peer, index: u32) {
+    queue(core, peer).streams.push_back(index);
+}
+
+/// Memory to work with, `length` bytes.
+pub(crate) fn chunk(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if memory.len() < length {
+        memory.resize(length, 0);
+    }
+    &mut memory[..length]
+}
