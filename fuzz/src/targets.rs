@@ -2,7 +2,7 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
-use crate::{memory, service};
+use crate::{hello, memory, service};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
@@ -19,7 +19,6 @@ use isthmus_wire::grid::{
     VERSION,
 };
 use isthmus_wire::guard::{self, Answer, Orders};
-use isthmus_wire::hello::{GREETING_BYTES, Greeting, KNOCK_BYTES, Knock};
 use isthmus_wire::links::Table;
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::segment::{self, SEGMENT_BYTES, Segment};
@@ -91,13 +90,18 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "hello",
-        run: hello,
-        corpus: hellos,
+        run: hello::hello,
+        corpus: hello::hellos,
     },
     Target {
         name: "handshake",
         run: isthmus_net::fuzz_hello,
-        corpus: hellos,
+        corpus: hello::hellos,
+    },
+    Target {
+        name: "credential",
+        run: isthmus_net::fuzz_credential,
+        corpus: hello::credentials,
     },
     Target {
         name: "records",
@@ -648,16 +652,6 @@ fn from_agent_bodies() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The first bytes on a connection between processes.
-fn hello(bytes: &[u8]) {
-    if let Some(knock) = bytes.first_chunk::<KNOCK_BYTES>().and_then(Knock::decode) {
-        assert_eq!(Knock::decode(&knock.encode()), Some(knock));
-    }
-    if let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>().and_then(Greeting::decode) {
-        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
-    }
-}
-
 fn gateway(bytes: &[u8]) {
     if let Ok(message) = ToGateway::decode(bytes) {
         assert_eq!(ToGateway::decode(&message.encode()), Ok(message));
@@ -691,26 +685,6 @@ fn trunks() -> Vec<Vec<u8>> {
     ]
     .to_vec();
     vec![[asked.unwrap_or_default(), data].concat()]
-}
-
-fn hellos() -> Vec<Vec<u8>> {
-    let knock = Knock {
-        from: 1,
-        to: 2,
-        nonce: [3; 32],
-        proof: [4; 32],
-    };
-    vec![
-        knock.encode().to_vec(),
-        Greeting {
-            from: 1,
-            to: 2,
-            verdict: 1,
-            purpose: isthmus_wire::hello::Purpose::Resume,
-        }
-        .encode()
-        .to_vec(),
-    ]
 }
 
 /// What a peer that passed the handshake says on a connection between sites; the first byte says how it comes in pieces.

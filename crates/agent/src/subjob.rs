@@ -537,7 +537,6 @@ fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
         start.environment.iter().map(|(n, v)| (n.clone(), v.into())).collect();
     let reach = match start.reach {
         Reach::Node => "node",
-        Reach::Site => "site",
         Reach::Wide => "wide",
         Reach::Gateway => "gateway",
     };

@@ -357,14 +357,10 @@ impl Offer {
             _ => Listener::bind(ports()?),
         };
         let listener = listener.map_err(|e| BootError::System(e.to_string()))?;
-        let key = if reach == "site" {
-            None
-        } else {
-            Some(KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?)
-        };
+        let key = KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?;
         Ok(Self {
             listener: Some(listener),
-            key,
+            key: Some(key),
         })
     }
 }

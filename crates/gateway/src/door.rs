@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use isthmus_net::{Answered, Ends, Listener};
+use isthmus_net::{Answered, Ends, Listener, Prover};
 use isthmus_wire::gateway::{NO_WAY, READY, area_number, is_stream, wished_thread};
-use isthmus_wire::hello::{KNOCK_BYTES, REPLY_BYTES};
+use isthmus_wire::hello::{KNOCK_BYTES, Knock, REPLY_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
@@ -80,13 +80,34 @@ fn let_in(gateway: &Rc<Gateway>, stream: TcpStream) -> AbortHandle {
 async fn shake(gateway: &Gateway, mut stream: TcpStream) -> Option<(TcpStream, Answered, u8)> {
     let mut knock = [0; KNOCK_BYTES];
     stream.read_exact(&mut knock).await.ok()?;
-    let (answered, answer) = Answered::to_anybody(&gateway.prover, &knock)?;
+    let prover = prover(gateway, &knock).await?;
+    let (answered, answer) = Answered::to_anybody(&prover, &knock)?;
     dial::tune(&stream);
     stream.write_all(&answer).await.ok()?;
     let mut reply = [0; REPLY_BYTES];
     stream.read_exact(&mut reply).await.ok()?;
-    let wish = answered.wish(&gateway.prover, &reply)?;
+    let wish = answered.wish(&prover, &reply)?;
     Some((stream, answered, wish))
+}
+
+/// Whose secret a knock must prove: that of the gateway that it claims to come from, of which we may hear a little
+/// later, or that of this area.
+async fn prover(gateway: &Gateway, knock: &[u8; KNOCK_BYTES]) -> Option<Prover> {
+    let knock = Knock::decode(knock)?;
+    if knock.to != area_number(gateway.area) {
+        return Some(gateway.prover.clone());
+    }
+    let area = knock.from & !area_number(0);
+    if knock.from != area_number(area) {
+        return None;
+    }
+    loop {
+        let met = gateway.met.notified();
+        if let Some(neighbour) = gateway.neighbour(area) {
+            return Some(neighbour.prover().clone());
+        }
+        met.await;
+    }
 }
 
 async fn welcome(gateway: &Rc<Gateway>, stream: TcpStream, answered: Answered, wish: u8) {

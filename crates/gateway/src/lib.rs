@@ -10,7 +10,7 @@
 //! Everything here runs on one thread, and, where that is saturated, on further ones that carry beside it (`threads`).
 //!
 //! What passes is encrypted from process to process; a gateway holds no key that could read it or act for a rank. Connections of
-//! gateways prove that both ends know a secret of the job that was made for them alone.
+//! two gateways prove that both ends know a secret that was made for these two alone.
 #![forbid(unsafe_code)]
 
 mod carrier;
@@ -34,7 +34,7 @@ use isthmus_net::{Listener, PortRange, Prover};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::gateway::{Area, FromGateway, Open, ToGateway};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use neighbour::Neighbour;
 use places::Places;
@@ -46,8 +46,11 @@ pub(crate) struct Gateway {
     number: u8,
     area: u32,
     streams: u8,
+    /// Of connections with processes of this area.
     prover: Prover,
     neighbours: RefCell<BTreeMap<u32, Rc<Neighbour>>>,
+    /// There is another neighbour.
+    met: Notify,
     places: Places,
     /// To the coordinator. Bounded by what it gives credit for.
     control: mpsc::UnboundedSender<FromGateway>,
@@ -132,6 +135,7 @@ fn begin(open: Open, control: mpsc::UnboundedSender<FromGateway>) -> Result<Rc<G
         streams: open.streams.max(1),
         prover: Prover::new(&open.secret, &open.job),
         neighbours: RefCell::default(),
+        met: Notify::new(),
         places: Places::default(),
         control,
         threads: Threads::new(open.threads),
@@ -176,11 +180,12 @@ impl Gateway {
             return;
         }
         self.threads.meet(&area);
-        let neighbour = Rc::new(Neighbour::new(self.area, area, Arc::default()));
+        let neighbour = Rc::new(Neighbour::new(self, area, Arc::default()));
         if let Some(old) = self.neighbours.borrow_mut().insert(number, neighbour.clone()) {
             old.leave();
         }
         neighbour.begin(self);
+        self.met.notify_waiters();
     }
 
     fn neighbour(&self, area: u32) -> Option<Rc<Neighbour>> {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isthmus_net::{Carrying, Ends, Trunkline};
+use isthmus_net::{Carrying, Ends, Prover, Trunkline};
 use isthmus_wire::gateway::{
     self, Area, Carried, FromGateway, Settled, WISH_BULK, WISH_STREAM, Ways, area_number, thread_wish,
 };
@@ -35,24 +35,27 @@ const PATIENCE: Duration = Duration::from_secs(8);
 pub(crate) struct Neighbour {
     own_area: u32,
     area: Area,
+    /// Of connections with its gateway.
+    prover: Prover,
     carriers: RefCell<Vec<Rc<Carrier>>>,
     relay: RefCell<Option<Rc<Carrier>>>,
     settled: RefCell<Settled>,
     changed: Notify,
     traffic: Arc<Traffic>,
-    /// It has begun anew; we are the old one.
+    /// It has begun anew and we are the old one, or it has lied.
     left: Cell<bool>,
     leaving: Notify,
 }
 
 impl Neighbour {
-    pub(crate) fn new(own_area: u32, area: Area, traffic: Arc<Traffic>) -> Self {
+    pub(crate) fn new(gateway: &Gateway, area: Area, traffic: Arc<Traffic>) -> Self {
         let settled = Settled {
             area: area.area,
             ..Settled::default()
         };
         Self {
-            own_area,
+            own_area: gateway.area,
+            prover: gateway.prover.with_secret(&area.secret),
             area,
             carriers: RefCell::default(),
             relay: RefCell::default(),
@@ -226,12 +229,32 @@ impl Neighbour {
         }
     }
 
+    /// Connections with its gateway.
+    pub(crate) fn prover(&self) -> &Prover {
+        &self.prover
+    }
+
+    /// Its gateway asked for what it may not have: nothing is carried to it or from it any more, until it begins anew.
+    pub(crate) fn distrust(&self, gateway: &Gateway, from: u32) {
+        let (area, own) = (self.area.area, self.own_area);
+        self.leave();
+        self.note(gateway, |s| {
+            (s.carrier, s.inward) = (gateway::Carrier::None, false);
+            s.outward.clear();
+            s.why = format!(
+                "the gateway of local area {area} asked that of area {own} for a connection in the name of rank {from}, which is not in its \
+                 area; it was given up. It has a bug, or somebody has changed it"
+            );
+        });
+    }
+
     /// The gateway there is gone.
     pub(crate) fn leave(&self) {
         self.left.set(true);
         self.leaving.notify_one();
         let carriers = self.carriers.take().into_iter().chain(self.relay.take());
         carriers.for_each(|c| c.close());
+        self.changed.notify_waiters();
     }
 
     async fn keep_connected(self: &Rc<Self>, gateway: &Rc<Gateway>) {
@@ -285,11 +308,11 @@ impl Neighbour {
             from: area_number(gateway.area),
             to: area_number(self.area.area),
         };
-        let gateway = gateway.clone();
+        let (prover, wish) = (self.prover.clone(), thread_wish(gateway.number));
         let prove = move |mut stream: TcpStream| {
-            let gateway = gateway.clone();
+            let prover = prover.clone();
             async move {
-                dial::shake(&mut stream, &gateway.prover, ends, thread_wish(gateway.number)).await?;
+                dial::shake(&mut stream, &prover, ends, wish).await?;
                 Ok(stream)
             }
         };
@@ -298,7 +321,7 @@ impl Neighbour {
 
     /// The other gateway has dialled us and is proven.
     pub(crate) fn came(self: &Rc<Self>, gateway: &Rc<Gateway>, stream: TcpStream) {
-        if self.area.ways != Ways::Relay {
+        if self.area.ways != Ways::Relay && !self.left.get() {
             self.note(gateway, |s| s.inward = true);
             self.adopt(gateway, stream, false);
         }
@@ -444,12 +467,13 @@ impl Neighbour {
             loop {
                 let changed = self.changed.notified();
                 match self.best(wish) {
-                    Some(carrier) => return carrier,
+                    _ if self.left.get() => return None,
+                    Some(carrier) => return Some(carrier),
                     None => changed.await,
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, found).await.ok()
+        tokio::time::timeout(PATIENCE, found).await.ok().flatten()
     }
 
     /// Changes what is known and tells it.

@@ -134,8 +134,13 @@ async fn reach(
     wish: u8,
 ) -> Result<TcpStream, String> {
     gateway.places.wait().await;
-    let right = gateway.places.area(to) == Some(gateway.area) && gateway.places.area(from) == Some(carrier.area);
-    if !right {
+    let of_theirs = gateway.places.area(from);
+    if of_theirs.is_some_and(|area| area != carrier.area) {
+        if let Some(neighbour) = gateway.neighbour(carrier.area) {
+            neighbour.distrust(gateway, from);
+        }
+    }
+    if gateway.places.area(to) != Some(gateway.area) || of_theirs != Some(carrier.area) {
         return Err(format!("rank {to} is not in the local area of this gateway"));
     }
     let addresses = gateway.places.addresses(to);

@@ -335,7 +335,7 @@ impl Gateway {
 
     fn meet_on_thread(self: &Rc<Self>, area: Area, traffic: Arc<Traffic>, dial: bool) {
         let number = area.area;
-        let neighbour = Rc::new(Neighbour::new(self.area, area, traffic));
+        let neighbour = Rc::new(Neighbour::new(self, area, traffic));
         if let Some(old) = self.neighbours.borrow_mut().insert(number, neighbour.clone()) {
             old.leave();
         }
@@ -354,6 +354,7 @@ fn serve(seed: Seed, mut queue: mpsc::UnboundedReceiver<Work>, usage: &Usage) ->
             streams: 1,
             prover: seed.prover,
             neighbours: RefCell::default(),
+            met: tokio::sync::Notify::new(),
             places: crate::places::Places::default(),
             control: seed.control,
             threads: Threads::new(1),

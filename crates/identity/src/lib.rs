@@ -22,8 +22,10 @@ mod authority;
 #[cfg(test)]
 mod handshake_tests;
 mod pinned;
+mod proof;
 mod tls;
 
 pub use authority::{Authority, IdentityError, KeyPair, MAX_REQUEST, MAX_VALIDITY, SKEW, rank_name};
 pub use pinned::{Fingerprint, Pinned, pinned_client};
+pub use proof::{Signature, derived};
 pub use tls::Identity;

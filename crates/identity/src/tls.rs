@@ -12,6 +12,7 @@ use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::authority::{IdentityError, KeyPair, rank_name};
+use crate::proof::{Prover, Signature};
 
 /// A process that can prove its rank, and check that of others.
 #[derive(Clone)]
@@ -20,6 +21,7 @@ pub struct Identity {
     rank: u32,
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
+    prover: Arc<Prover>,
 }
 
 impl std::fmt::Debug for Identity {
@@ -46,12 +48,41 @@ impl Identity {
         roots.add(CertificateDer::from(authority.to_vec())).map_err(unusable)?;
         check_rank(&certificate, job, rank)?;
         let (roots, provider) = (Arc::new(roots), Arc::new(suites()));
+        let prover = Prover::new(certificate.clone(), key, roots.clone())?;
         Ok(Self {
             job: job.to_owned(),
             rank,
             client: client(&provider, &roots, &certificate, key)?.into(),
             server: server(&provider, &roots, &certificate, key)?.into(),
+            prover: prover.into(),
         })
+    }
+
+    /// The certificate of this process (DER), for whoever is to check its signatures.
+    pub fn certificate(&self) -> &[u8] {
+        self.prover.certificate()
+    }
+
+    /// Signs a message: ECDSA on P-256 with SHA-256, both numbers with their full length. The first bytes of a message
+    /// say what it is for, so that no signature can be taken for one of another protocol.
+    pub fn sign(&self, message: &[u8]) -> Result<Signature, IdentityError> {
+        self.prover.sign(message)
+    }
+
+    /// Checks that a certificate (DER) is of this job, that it is this rank's, and that its key has signed this
+    /// message.
+    pub fn verify(
+        &self,
+        certificate: &[u8],
+        rank: u32,
+        message: &[u8],
+        signature: &Signature,
+    ) -> Result<(), IdentityError> {
+        let certificate = CertificateDer::from(certificate);
+        check_rank(&certificate, &self.job, rank)?;
+        self.prover
+            .verify(&certificate, message, signature)
+            .map_err(|e| IdentityError::Certificate(format!("rank {rank} has not proven who it is: {e}")))
     }
 
     /// Rank in MPI_COMM_WORLD that this identity proves.

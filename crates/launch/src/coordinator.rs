@@ -163,13 +163,7 @@ fn prepare(
 }
 
 fn reach(job: &Job) -> Reach {
-    if job.spans_wide_area() {
-        Reach::Wide
-    } else if job.spans_nodes() {
-        Reach::Site
-    } else {
-        Reach::Node
-    }
+    if job.spans_nodes() { Reach::Wide } else { Reach::Node }
 }
 
 /// What is known of a subjob beside its state.

@@ -4,6 +4,7 @@
 mod wishes;
 
 use crate::Options;
+use isthmus_identity::derived;
 use isthmus_job::Job;
 use isthmus_wire::control::Trunk;
 use isthmus_wire::gateway::{Area, Carried, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
@@ -98,6 +99,7 @@ pub(crate) struct Crossings {
     gateways: Vec<Gateway>,
     /// Local area of each subjob.
     areas: Vec<u32>,
+    /// Of which those of areas and of pairs of gateways are made.
     secret: [u8; 32],
     settled: BTreeMap<(u32, u32), Settled>,
     /// When it was certain enough what works between two.
@@ -138,7 +140,7 @@ impl Crossings {
                 open: Open {
                     job: name.to_owned(),
                     area: number,
-                    secret,
+                    secret: derived(&secret, &number.to_le_bytes()),
                     ports,
                     streams: count("ISTHMUS_TRUNK_STREAMS").unwrap_or(STREAMS),
                     // `auto` is no number.
@@ -337,8 +339,15 @@ impl Crossings {
                 Ways::Any
             },
             port,
+            secret: self.secret_of_pair(number(one), number(other)),
             addresses,
         }
+    }
+
+    /// What the gateways of two areas, and nobody else, know.
+    fn secret_of_pair(&self, one: u32, other: u32) -> [u8; 32] {
+        let pair = [one.min(other).to_le_bytes(), one.max(other).to_le_bytes()];
+        derived(&self.secret, pair.as_flattened())
     }
 
     /// Where the processes of these sites are; told to all gateways.
@@ -446,7 +455,7 @@ impl Crossings {
         Paths {
             port,
             addresses,
-            secret: self.secret,
+            secret: own.open.secret,
             ways: areas.iter().map(|other| way(*other)).collect(),
         }
     }

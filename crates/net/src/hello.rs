@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plain handshake: both sides prove that they know the job's secret. Bytes: `isthmus_wire::hello`.
+//! The plain handshake: both sides prove that they know the job's secret, and which rank they are.
+//! Bytes: `isthmus_wire::hello`.
 
+use isthmus_identity::{Identity, IdentityError};
 use isthmus_transport::Peer;
 use isthmus_wire::hello::{
-    ANSWER, ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK, KNOCK_BYTES, Knock, REPLY, REPLY_BYTES, USE,
+    ANSWER, ANSWER_BYTES, Credential, GREETING_BYTES, Greeting, KNOCK, KNOCK_BYTES, Knock, REPLY, REPLY_BYTES, USE,
 };
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -31,6 +33,11 @@ impl Prover {
             key: hmac::Key::new(hmac::HMAC_SHA256, secret),
             job: job.to_owned(),
         }
+    }
+
+    /// For the same job, with another secret.
+    pub fn with_secret(&self, secret: &[u8; 32]) -> Self {
+        Self::new(secret, &self.job)
     }
 
     fn message(&self, label: &[u8; 8], ends: Ends, dialler: &Nonce, acceptor: &Nonce) -> Vec<u8> {
@@ -85,25 +92,39 @@ impl Knocked {
         Some((Self { ends, nonce }, knock.encode()))
     }
 
+    /// What both have said, when this is a good answer; `None` of a wrong one.
+    pub fn heard(&self, prover: &Prover, answer: &[u8; ANSWER_BYTES]) -> Option<Answered> {
+        let acceptor: Nonce = answer[..32].try_into().ok()?;
+        let good = prover.check(ANSWER, self.ends, &self.nonce, &acceptor, &answer[32..]);
+        good.then_some(Answered {
+            ends: self.ends,
+            dialler: self.nonce,
+            acceptor,
+        })
+    }
+
     /// The reply to a good answer; `None` to a wrong one.
     pub fn reply(&self, prover: &Prover, answer: &[u8; ANSWER_BYTES], verdict: u8) -> Option<[u8; REPLY_BYTES]> {
-        let acceptor: Nonce = answer[..32].try_into().ok()?;
-        if !prover.check(ANSWER, self.ends, &self.nonce, &acceptor, &answer[32..]) {
-            return None;
-        }
-        let mut out = [verdict; REPLY_BYTES];
-        out[..32].copy_from_slice(&prover.prove(REPLY, self.ends, &self.nonce, &acceptor));
-        Some(out)
+        Some(self.heard(prover, answer)?.reply(prover, verdict))
     }
 }
 
-/// The acceptor between its answer and the reply.
-#[derive(Debug)]
+/// Both ends between the answer and the reply.
+#[derive(Clone, Debug)]
 pub struct Answered {
     /// Who dials whom.
     pub ends: Ends,
     dialler: Nonce,
     acceptor: Nonce,
+}
+
+/// One end of a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// It gives its credential with the reply.
+    Dialler,
+    /// It gives its credential with the answer.
+    Acceptor,
 }
 
 impl Answered {
@@ -136,6 +157,13 @@ impl Answered {
         ))
     }
 
+    /// What the dialler says last.
+    pub(crate) fn reply(&self, prover: &Prover, verdict: u8) -> [u8; REPLY_BYTES] {
+        let mut out = [verdict; REPLY_BYTES];
+        out[..32].copy_from_slice(&prover.prove(REPLY, self.ends, &self.dialler, &self.acceptor));
+        out
+    }
+
     /// The verdict in a good reply; `None` of a wrong one.
     pub(crate) fn verdict(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
         self.wish(prover, reply).filter(|verdict| *verdict <= USE)
@@ -145,6 +173,43 @@ impl Answered {
     pub fn wish(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
         let good = prover.check(REPLY, self.ends, &self.dialler, &self.acceptor, &reply[..32]);
         good.then_some(reply[32])
+    }
+
+    fn signed(&self, prover: &Prover, side: Side) -> Vec<u8> {
+        let label = match side {
+            Side::Dialler => REPLY,
+            Side::Acceptor => ANSWER,
+        };
+        prover.message(label, self.ends, &self.dialler, &self.acceptor)
+    }
+
+    /// Proves that this process is the rank that it says it is.
+    pub(crate) fn credential(&self, prover: &Prover, side: Side, own: &Identity) -> Result<Vec<u8>, IdentityError> {
+        let signature = own.sign(&self.signed(prover, side))?;
+        let credential = Credential {
+            certificate: own.certificate(),
+            signature: &signature,
+        };
+        let too_long = || IdentityError::Certificate("it is longer than any that is needed".into());
+        credential.encode().ok_or_else(too_long)
+    }
+
+    /// Checks that the other end, which is this side, is the rank that it says it is.
+    pub(crate) fn check(
+        &self,
+        prover: &Prover,
+        side: Side,
+        own: &Identity,
+        credential: &[u8],
+    ) -> Result<(), IdentityError> {
+        let peer = match side {
+            Side::Dialler => self.ends.from,
+            Side::Acceptor => self.ends.to,
+        };
+        let nonsense = || IdentityError::Certificate(format!("what rank {peer} showed is none"));
+        let credential = Credential::decode(credential).ok_or_else(nonsense)?;
+        let message = self.signed(prover, side);
+        own.verify(credential.certificate, peer, &message, credential.signature)
     }
 }
 
@@ -170,11 +235,50 @@ pub fn fuzz_hello(bytes: &[u8]) {
         };
         assert!(answered.verdict(&prover, reply).is_none());
     }
+    if let Some(credential) = Credential::decode(bytes) {
+        assert_eq!(credential.encode().as_deref(), Some(bytes));
+    }
     if let Some(Ok(greeting)) = bytes.get(..GREETING_BYTES).map(<&[u8; GREETING_BYTES]>::try_from) {
         if let Some(decoded) = Greeting::decode(greeting) {
             assert_eq!(&decoded.encode(), greeting);
         }
     }
+}
+
+/// Body of a fuzz target: a credential in which bytes were changed proves no other rank, and none at all on another
+/// connection.
+pub fn fuzz_credential(bytes: &[u8]) {
+    use isthmus_identity::{Authority, KeyPair};
+    static MEMBERS: std::sync::OnceLock<Option<[Identity; 2]>> = std::sync::OnceLock::new();
+    let member = |authority: &Authority, rank| {
+        let key = KeyPair::generate().ok()?;
+        let valid = std::time::Duration::from_secs(400 * 86_400);
+        let certificate = authority.sign(&key.signing_request().ok()?, rank, valid).ok()?;
+        Identity::new(authority.job(), rank, &key, &certificate, authority.certificate()).ok()
+    };
+    let members = MEMBERS.get_or_init(|| {
+        let authority = Authority::new("fuzz").ok()?;
+        Some([member(&authority, 1)?, member(&authority, 2)?])
+    });
+    let Some([one, other]) = members else { return };
+    let prover = Prover::new(&[7; 32], "fuzz");
+    let handshake = |from, acceptor| Answered {
+        ends: Ends { from, to: 2 },
+        dialler: [3; 32],
+        acceptor,
+    };
+    let said = handshake(1, [4; 32]);
+    let Ok(mut credential) = said.credential(&prover, Side::Dialler, one) else {
+        return;
+    };
+    for (byte, change) in credential.iter_mut().zip(bytes) {
+        *byte ^= change;
+    }
+    let check = |answered: Answered| answered.check(&prover, Side::Dialler, other, &credential);
+    assert!(check(handshake(3, [4; 32])).is_err(), "another rank");
+    assert!(check(handshake(1, [5; 32])).is_err(), "another connection");
+    let unchanged = bytes.iter().all(|change| *change == 0);
+    assert!(check(said).is_ok() || !unchanged, "its own");
 }
 
 fn random() -> Option<Nonce> {
@@ -225,6 +329,17 @@ mod tests {
         let mut reply = knocked.reply(&prover, &answer, USE).unwrap();
         reply[0] ^= 1;
         assert_eq!(answered.verdict(&prover, &reply), None);
+    }
+
+    #[test]
+    fn every_byte_of_a_credential_counts() {
+        fuzz_credential(&[]);
+        let length = 2 + 450 + 64;
+        for at in (0..length).step_by(7).chain(length - 70..length) {
+            let mut change = vec![0; at + 1];
+            change[at] = 0x10;
+            fuzz_credential(&change);
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ mod writing;
 
 pub use addresses::{local_addresses, own_addresses, pinned_addresses};
 pub use carrying::{Carrying, Looked, Trunkline};
-pub use hello::{Answered, Ends, Knocked, Prover, fuzz_hello};
+pub use hello::{Answered, Ends, Knocked, Prover, fuzz_credential, fuzz_hello};
 pub use inbound::fuzz_plain;
 pub use link::{ArrivalHook, Measurements, Prober, Traffic};
 pub use listener::{Listener, PortRange};

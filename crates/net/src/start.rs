@@ -37,9 +37,9 @@ pub struct Config {
     pub places: Arc<PlaceTable>,
     /// How each rank is reached. Both ends must agree: a connection of the other kind is refused.
     pub reach: Arc<dyn Fn(Peer) -> Reach + Send + Sync>,
-    /// Secret of the job, proven on plain connections.
+    /// Secret of the job, proven on plain connections before anything is signed.
     pub secret: [u8; 32],
-    /// Certificate and key; needed when any peer is reached by [`Reach::Tls`].
+    /// Certificate and key; needed when any peer is reached by this room.
     pub identity: Option<Identity>,
     /// Bound before the agent was told its port.
     pub listener: Listener,
@@ -86,7 +86,7 @@ pub enum NetError {
     Listen(String),
     /// A system call failed; the text names it.
     System(String),
-    /// Peers at other sites, but no certificate.
+    /// Peers on other nodes, but no certificate.
     NoIdentity,
 }
 
@@ -95,7 +95,7 @@ impl std::fmt::Display for NetError {
         match self {
             Self::Listen(why) => write!(f, "failed to listen for connections of other ranks: {why}"),
             Self::System(why) => write!(f, "failed to set up connections to other ranks: {why}"),
-            Self::NoIdentity => f.write_str("this process got no certificate although ranks of its job are at other sites; the agent that started it is at fault"),
+            Self::NoIdentity => f.write_str("this process got no certificate although ranks of its job are on other nodes; the agent that started it is at fault"),
         }
     }
 }
@@ -107,7 +107,7 @@ pub fn start(config: Config) -> Result<Transports, NetError> {
     let ranks = 0..config.places.places.len() as Peer;
     let any = |way: Reach| ranks.clone().any(|r| (config.reach)(r) == way);
     let (tcp, tls) = (any(Reach::Tcp), any(Reach::Tls));
-    if tls && config.identity.is_none() {
+    if (tcp || tls) && config.identity.is_none() {
         return Err(NetError::NoIdentity);
     }
     let system = |what: &'static str| move |e: rustix::io::Errno| NetError::System(format!("{what}: {e}"));

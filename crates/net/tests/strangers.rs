@@ -14,6 +14,7 @@ use isthmus_identity::Authority;
 use isthmus_net::{Config, HANDSHAKE_TIME, Listener, MAX_HANDSHAKES, Reach, start};
 use isthmus_transport::SendError;
 use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::hello::MAGIC;
 
 /// A job of two with the port of rank 0.
 fn job_with_port(way: Reach, authority: &Authority) -> (Vec<Process>, u16) {
@@ -73,7 +74,7 @@ fn the_silent_and_the_noisy_are_closed_without_a_word() {
             );
         }
         let mut forged = [7u8; 80];
-        forged[..8].copy_from_slice(b"ISTHMUS\x01");
+        forged[..8].copy_from_slice(&MAGIC);
         forged[8..16].copy_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0]);
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.write_all(&forged).unwrap();
@@ -89,7 +90,7 @@ fn a_thousand_at_once_disturb_no_one() {
     for way in [Reach::Tcp, Reach::Tls] {
         let (mut all, port) = job_with_port(way, &authority);
         let half_hello = &[0x16, 3, 1, 2, 0, 1, 0][..];
-        let cases: [&[u8]; 4] = [b"", b"garbage", half_hello, b"ISTHMUS\x01half"];
+        let cases: [&[u8]; 4] = [b"", b"garbage", half_hello, b"ISTHMUS\x02half"];
         let mut crowd = Vec::new();
         for i in 0..1000 {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -218,7 +219,7 @@ fn what_was_overheard_is_of_no_use() {
 fn those_who_dawdle_are_closed_in_time() {
     let authority = Authority::new(JOB).unwrap();
     let (mut all, port) = job_with_port(Reach::Tls, &authority);
-    let beginnings: [&[u8]; 2] = [b"ISTHMUS\x01", &[0x16, 3, 1, 2, 0, 1, 0]];
+    let beginnings: [&[u8]; 2] = [b"ISTHMUS\x02", &[0x16, 3, 1, 2, 0, 1, 0]];
     let dawdle = |bytes: &'static [u8]| {
         std::thread::spawn(move || {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -259,6 +260,48 @@ fn a_rank_reached_otherwise_is_refused() {
     until(&mut plain, "refusal", |s| !s[0].sink.lost.is_empty());
     ping(&mut all);
     close(all);
+}
+
+/// Three ranks of a site; where rank 2 should be a process waits that has the certificate of rank 1.
+fn with_a_liar(authority: &Authority) -> Vec<Process> {
+    let listeners: Vec<Listener> = (0..3).map(|_| Listener::bind(None).unwrap()).collect();
+    let ports: Vec<u16> = listeners.iter().map(Listener::port).collect();
+    let table = Arc::new(places(&ports, &["127.0.0.1"]));
+    let each = |(rank, listener)| {
+        let mut config = config(rank as u32, &table, Reach::Tcp, authority, listener);
+        config.dial_time = Duration::from_secs(1);
+        if rank == 2 {
+            config.identity = Some(identity(authority, 1));
+        }
+        Process::of(start(config).unwrap())
+    };
+    listeners.into_iter().enumerate().map(each).collect()
+}
+
+#[test]
+fn a_member_is_not_taken_for_another_rank() {
+    let authority = Authority::new(JOB).unwrap();
+    // It dials: both the one that decides and the other one refuse it.
+    let mut all = with_a_liar(&authority);
+    for to in [0, 1] {
+        let header = Header::new(Kind::Eager, 0, 2, 0, 4, 0);
+        all[2].transport.send(to, &header, b"evil").unwrap();
+    }
+    until(&mut all, "refusals", |all| all[2].sink.lost.len() == 2);
+    for honest in &all[..2] {
+        assert!(honest.sink.frames.is_empty() && honest.sink.lost.is_empty());
+    }
+    ping(&mut all);
+    // It is dialled: nothing of a message is said to it.
+    let mut all = with_a_liar(&authority);
+    for from in [0, 1] {
+        all[from].send(2, b"secret", 0);
+        until(&mut all, "refusal", |all| !all[from].sink.lost.is_empty());
+        let (peer, reason) = all[from].sink.lost[0].clone();
+        assert!(peer == 2 && reason.contains("it is not that of rank 2"), "{reason}");
+    }
+    assert!(all[2].sink.frames.is_empty());
+    ping(&mut all);
 }
 
 #[test]

@@ -12,7 +12,7 @@
 //! | coordinator to gateway | kind | fields |
 //! |---|---|---|
 //! | `Open` | 1 | job text, area u32, secret 32, first port u16, last port u16, streams u8, threads u8, \[address text\] |
-//! | `Areas` | 2 | \[area u32, epoch u32, ways u8, port u16, \[address text\]\] |
+//! | `Areas` | 2 | \[area u32, epoch u32, ways u8, port u16, secret 32, \[address text\]\] |
 //! | `Places` | 3 | \[area u32\] (of each rank), places |
 //! | `Relay` | 4 | area u32, epoch u32, bytes |
 //! | `Credit` | 5 | area u32, epoch u32, bytes u32 |
@@ -27,8 +27,8 @@
 //! | `Failed` | 69 | reason text |
 //! | `Carried` | 70 | area u32, sent u64, received u64, streams u32, connections u32, round trip u64 (ns) |
 //!
-//! **On a trunk**, after the plain handshake of [`crate::hello`] with the numbers of the two areas ([`area_number`]) as ranks and
-//! [`thread_wish`] as the last byte of the reply:
+//! **On a trunk**, after the plain handshake of [`crate::hello`] with the numbers of the two areas ([`area_number`]) as
+//! ranks, a secret that only these two gateways know, and [`thread_wish`] as the last byte of the reply:
 //! ```text
 //!   0      1             5            8
 //!   +------+-------------+------------+----------
@@ -48,9 +48,9 @@
 //! | `Pong` | 9 | number u64 |
 //! | `Want` | 10 | thread u8: the other end shall connect this thread |
 //!
-//! **A process and the gateway of its area**: the plain handshake with the ranks of the two processes and a secret of its own; the
-//! last byte of the reply is the wish. The gateway answers with one byte, [`READY`] or [`NO_WAY`]; after [`READY`] to
-//! [`WISH_STREAM`] or [`WISH_BULK`] the connection is one with the other process.
+//! **A process and the gateway of its area**: the plain handshake with the ranks of the two processes and a secret of
+//! the area; the last byte of the reply is the wish. The gateway answers with one byte, [`READY`] or [`NO_WAY`]; after
+//! [`READY`] to [`WISH_STREAM`] or [`WISH_BULK`] the connection is one with the other process.
 
 mod wish;
 
@@ -85,7 +85,7 @@ pub struct Open {
     pub job: String,
     /// Number of the local area.
     pub area: u32,
-    /// Proven on every connection of gateways.
+    /// Proven on every connection between this gateway and a process of its area; nobody else knows it.
     pub secret: [u8; 32],
     /// Ports to listen on, first to last; 0 to 0: any.
     pub ports: (u16, u16),
@@ -104,7 +104,7 @@ impl std::fmt::Debug for Open {
 }
 
 /// Where a gateway is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Area {
     /// Number of its local area.
     pub area: u32,
@@ -114,8 +114,16 @@ pub struct Area {
     pub ways: Ways,
     /// Port; 0: it has none.
     pub port: u16,
+    /// Proven on every connection of the two gateways; nobody else knows it.
+    pub secret: [u8; 32],
     /// Addresses, most promising first, as text without port.
     pub addresses: Vec<String>,
+}
+
+impl std::fmt::Debug for Area {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Area").field("area", &self.area).finish_non_exhaustive()
+    }
 }
 
 /// What the user allows between two areas.
@@ -417,6 +425,9 @@ impl Relay {
 impl Area {
     fn write(&self, w: &mut Writer) {
         w.u32(self.area).u32(self.epoch).u8(self.ways as u8).u16(self.port);
+        self.secret.iter().for_each(|b| {
+            w.u8(*b);
+        });
         write_texts(w, &self.addresses);
     }
 
@@ -431,6 +442,7 @@ impl Area {
                 other => return Err(invalid("ways", other.into())),
             },
             port: r.u16("port")?,
+            secret: r.fixed("secret")?,
             addresses: read_texts(r)?,
         })
     }
@@ -462,7 +474,7 @@ pub struct Paths {
     pub port: u16,
     /// Addresses of that gateway.
     pub addresses: Vec<String>,
-    /// Secret for connections with gateways.
+    /// Secret for connections with the gateway of its area.
     pub secret: [u8; 32],
     /// By number of the other area; those beyond the end are unknown.
     pub ways: Vec<Way>,
@@ -521,76 +533,4 @@ fn invalid(field: &'static str, value: u64) -> DecodeError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_survive_the_wire_and_cut_ones_are_refused() {
-        let relay = Relay {
-            area: 3,
-            epoch: 9,
-            bytes: vec![1, 2, 3],
-        };
-        let area = Area {
-            area: 1,
-            epoch: 2,
-            ways: Ways::Relay,
-            port: 5,
-            addresses: vec!["::1".into()],
-        };
-        let open = Open {
-            job: "j".into(),
-            area: 1,
-            secret: [3; 32],
-            ports: (1, 2),
-            streams: 4,
-            threads: 2,
-            addresses: vec![],
-        };
-        let (area_number, epoch, bytes) = (1, 2, 3);
-        for message in [
-            ToGateway::Open(open),
-            ToGateway::Areas(vec![area]),
-            ToGateway::Places(vec![0, 1], PlaceTable::default()),
-            ToGateway::Relay(relay.clone()),
-            ToGateway::Credit {
-                area: area_number,
-                epoch,
-                bytes,
-            },
-        ] {
-            let body = message.encode();
-            assert_eq!(ToGateway::decode(&body).as_ref(), Ok(&message));
-            (0..body.len()).for_each(|n| assert!(ToGateway::decode(&body[..n]).is_err()));
-        }
-        let settled = Settled {
-            area: 2,
-            outward: "1.2.3.4:5".into(),
-            inward: true,
-            carrier: Carrier::Relay,
-            round_trip: 7,
-            rate: 8,
-            why: "x".into(),
-        };
-        for message in [
-            FromGateway::Settled(settled),
-            FromGateway::Relay(relay),
-            FromGateway::Failed("x".into()),
-            FromGateway::Carried(Carried {
-                area: 1,
-                sent: 2,
-                ..Carried::default()
-            }),
-        ] {
-            let body = message.encode();
-            assert_eq!(FromGateway::decode(&body).as_ref(), Ok(&message));
-            (0..body.len()).for_each(|n| assert!(FromGateway::decode(&body[..n]).is_err()));
-        }
-        let long = Relay {
-            area: 0,
-            epoch: 0,
-            bytes: vec![0; MAX_RELAY + 1],
-        };
-        assert!(FromGateway::decode(&FromGateway::Relay(long).encode()).is_err());
-    }
-}
+mod tests;

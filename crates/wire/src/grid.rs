@@ -166,9 +166,7 @@ pub enum Input {
 pub enum Reach {
     /// One node, or those that the machine's own MPI joins: nothing listens.
     Node = 0,
-    /// One local network: processes listen.
-    Site = 1,
-    /// Several sites: processes listen and need certificates.
+    /// Several nodes: processes listen and need certificates.
     Wide = 2,
     /// Through the gateway on its own node only: it listens for that alone.
     Gateway = 3,
@@ -877,7 +875,6 @@ fn read_input(r: &mut Reader<'_>) -> Result<Input, DecodeError> {
 fn read_reach(r: &mut Reader<'_>) -> Result<Reach, DecodeError> {
     match r.u8("reach")? {
         0 => Ok(Reach::Node),
-        1 => Ok(Reach::Site),
         2 => Ok(Reach::Wide),
         3 => Ok(Reach::Gateway),
         other => Err(DecodeError::Invalid {

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How two MPI processes begin and end a TCP connection; in between there are frames ([`crate::frame`]).
 //!
-//! Inside a site both prove that they know the job's secret, which itself is never sent:
+//! Inside a site both prove that they know the job's secret, which itself is never sent, and then which rank they are:
 //! ```text
 //!  dialler                                             acceptor
 //!    knock: magic 8 | from 4 | to 4 | nonce 32 | proof 32  --->      silent until the proof is right
-//!                             <---  answer: nonce 32 | proof 32
-//!    reply: proof 32 | verdict 1  --->
+//!                             <---  answer: nonce 32 | proof 32 | credential
+//!    reply: proof 32 | verdict 1 | credential  --->
 //!                             <---  verdict 1                        only when the acceptor decides
+//!    credential: length 2 | certificate (DER) | signature 64
 //! ```
 //! A proof is HMAC-SHA256 with the job's secret over: label 8, length of the job's name 4, name, from 4, to 4,
 //! dialler's nonce 32, acceptor's nonce 32 (zero in the knock). Labels: [`KNOCK`], [`ANSWER`], [`REPLY`].
+//! A signature is ECDSA on P-256 with SHA-256 over the same bytes as the proof in front of it, with the key of the
+//! certificate, which names the rank: every member knows the secret, but only one has that key. Handshakes with
+//! gateways have no credentials, since what gateways carry is proven inside; their secrets are known only to those that
+//! may speak with each other.
 //!
 //! Between sites a TLS 1.3 handshake with certificates on both sides comes first (its first byte is 22,
 //! [`MAGIC`] begins with another); inside it:
@@ -27,13 +32,19 @@
 //! A connection ends with a frame header of which only the first byte is not 0: [`FAREWELL`]. An end without it is a loss.
 
 /// First bytes of a plain connection and of the greeting inside TLS. The last byte is the version.
-pub const MAGIC: [u8; 8] = *b"ISTHMUS\x01";
+pub const MAGIC: [u8; 8] = *b"ISTHMUS\x02";
 /// Bytes of a knock.
 pub const KNOCK_BYTES: usize = 80;
 /// Bytes of an answer.
 pub const ANSWER_BYTES: usize = 64;
 /// Bytes of a reply.
 pub const REPLY_BYTES: usize = 33;
+/// Longest certificate in a [`Credential`]. That of a rank has about 450 bytes.
+pub const MAX_CERTIFICATE: usize = 1024;
+/// Bytes of the signature in a [`Credential`].
+pub const SIGNATURE_BYTES: usize = 64;
+/// Longest encoded [`Credential`].
+pub const MAX_CREDENTIAL: usize = 2 + MAX_CERTIFICATE + SIGNATURE_BYTES;
 /// Bytes of a greeting.
 pub const GREETING_BYTES: usize = 17;
 /// Label of the proof in a knock.
@@ -128,6 +139,46 @@ impl Knock {
     }
 }
 
+/// Proof of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credential<'a> {
+    /// The certificate of the rank (DER).
+    pub certificate: &'a [u8],
+    /// See the module.
+    pub signature: &'a [u8; SIGNATURE_BYTES],
+}
+
+impl<'a> Credential<'a> {
+    /// Encodes into the layout of the module; `None` when the certificate is too long.
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        if self.certificate.len() > MAX_CERTIFICATE {
+            return None;
+        }
+        let length = u16::try_from(self.certificate.len()).ok()?.to_le_bytes();
+        Some([&length[..], self.certificate, self.signature].concat())
+    }
+
+    /// How many bytes it takes, as far as these first ones say; `None` when they belong to none.
+    pub fn length(bytes: &[u8]) -> Option<usize> {
+        let Some(length) = bytes.first_chunk::<2>() else {
+            return Some(2);
+        };
+        let length = usize::from(u16::from_le_bytes(*length));
+        (1..=MAX_CERTIFICATE)
+            .contains(&length)
+            .then_some(2 + length + SIGNATURE_BYTES)
+    }
+
+    /// Decodes; `None` when these bytes are not exactly one.
+    pub fn decode(bytes: &'a [u8]) -> Option<Self> {
+        if bytes.len() < 2 || Self::length(bytes)? != bytes.len() {
+            return None;
+        }
+        let (certificate, signature) = bytes[2..].split_last_chunk::<SIGNATURE_BYTES>()?;
+        Some(Self { certificate, signature })
+    }
+}
+
 /// First message inside TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
@@ -191,6 +242,19 @@ mod tests {
             proof: [9; 32],
         };
         assert_eq!(Knock::decode(&knock.encode()), Some(knock));
+        let credential = Credential {
+            certificate: &[5; 450],
+            signature: &[6; SIGNATURE_BYTES],
+        };
+        let bytes = credential.encode().unwrap();
+        assert_eq!(Credential::decode(&bytes), Some(credential));
+        for cut in 0..bytes.len() {
+            assert_eq!(Credential::decode(&bytes[..cut]), None);
+            let length = if cut < 2 { 2 } else { bytes.len() };
+            assert_eq!(Credential::length(&bytes[..cut]), Some(length));
+        }
+        assert_eq!(Credential::length(&[0, 0]), None);
+        assert_eq!(Credential::length(&[1, 4]), None, "more than the longest");
         let greeting = Greeting {
             from: 1,
             to: 2,
@@ -201,7 +265,7 @@ mod tests {
         let mut bytes = greeting.encode();
         bytes[16] = 12;
         assert_eq!(Greeting::decode(&bytes), None);
-        bytes[7] = 2;
+        bytes[7] = 1;
         assert_eq!(Greeting::decode(&bytes), None, "another version");
     }
 }

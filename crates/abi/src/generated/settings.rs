@@ -127,9 +127,9 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "ISTHMUS_REACH",
-        unit: "node, site, gateway or wide",
+        unit: "node, gateway or wide",
         default: "wide",
-        reason: "set by the agent: on one node nothing listens, at one site nothing needs a certificate",
+        reason: "set by the agent: on one node nothing listens and nothing needs a certificate",
         scope: "internal",
         help: "how far messages go",
     },

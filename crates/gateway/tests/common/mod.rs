@@ -15,7 +15,10 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 pub(crate) const JOB: &str = "test-job";
+/// Of the processes of an area and its gateway.
 pub(crate) const SECRET: [u8; 32] = [7; 32];
+/// Of two gateways.
+pub(crate) const PAIR: [u8; 32] = [8; 32];
 
 /// Long enough for a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -85,6 +88,7 @@ impl Gate {
             epoch: 1,
             ways: Ways::Any,
             port,
+            secret: PAIR,
             addresses: vec!["127.0.0.1".into()],
         };
         self.say(&ToGateway::Areas(vec![area])).await;

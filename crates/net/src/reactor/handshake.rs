@@ -8,10 +8,11 @@ use isthmus_identity::Identity;
 use isthmus_transport::Peer;
 use isthmus_wire::gateway::READY;
 use isthmus_wire::hello::{
-    ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, Purpose, REPLY_BYTES, USE, YOU_DECIDE,
+    ANSWER_BYTES, Credential, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, MAX_CREDENTIAL, Purpose, REPLY_BYTES, USE,
+    YOU_DECIDE,
 };
 
-use crate::hello::{Answered, Ends, Knocked, Prover};
+use crate::hello::{Answered, Ends, Knocked, Prover, Side};
 use crate::secure::{Scratch, Secure};
 use crate::socket::{self, Interest};
 use crate::start::Reach;
@@ -84,11 +85,15 @@ enum Stage {
     // Accepted.
     First(OwnedFd, Part<KNOCK_BYTES>),
     Reply(OwnedFd, Answered, Part<REPLY_BYTES>),
+    /// The reply was good.
+    Claim(OwnedFd, Answered, Claim),
     /// From a gateway: somebody asks to be dialled.
     Call(OwnedFd, Answered, Part<REPLY_BYTES>),
     // Dialled.
     Connecting(OwnedFd, Reach),
     Answer(OwnedFd, Knocked, Part<ANSWER_BYTES>),
+    /// The answer was good.
+    AnswerClaim(OwnedFd, Answered, Claim),
     Verdict(OwnedFd),
     // Dialled, at our gateway.
     GateAnswer(OwnedFd, Knocked, Part<ANSWER_BYTES>),
@@ -123,6 +128,56 @@ impl<const N: usize> Part<N> {
         }
         Ok(self.have == N)
     }
+}
+
+/// A credential that comes in pieces.
+struct Claim {
+    bytes: Box<[u8; MAX_CREDENTIAL]>,
+    have: usize,
+    /// In the good reply in front of it.
+    verdict: u8,
+}
+
+impl Claim {
+    fn new(verdict: u8) -> Self {
+        Self {
+            bytes: Box::new([0; MAX_CREDENTIAL]),
+            have: 0,
+            verdict,
+        }
+    }
+
+    /// As [`Part::read`].
+    fn read(&mut self, socket: &OwnedFd) -> Result<bool, Failure> {
+        loop {
+            let length = Credential::length(&self.bytes[..self.have]).ok_or(Failure::Stranger)?;
+            if self.have == length {
+                return Ok(true);
+            }
+            match socket::receive(socket, &mut self.bytes[self.have..length]) {
+                Ok(Some(0)) => return Err(Failure::Closed),
+                Ok(Some(n)) => self.have += n,
+                Ok(None) => return Ok(false),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// Whether the other end, which is this side, is the rank that it says it is.
+    fn check(&self, cx: &Context<'_>, answered: &Answered, side: Side) -> Result<(), Outcome> {
+        let identity = cx.identity.ok_or(Outcome::Failed(Failure::NoCertificate))?;
+        answered
+            .check(cx.prover, side, identity, &self.bytes[..self.have])
+            .map_err(|e| Outcome::Failed(e.into()))
+    }
+}
+
+/// Proves at our side that we are the rank that we say we are.
+fn credential(cx: &Context<'_>, answered: &Answered, side: Side) -> Result<Vec<u8>, Outcome> {
+    let identity = cx.identity.ok_or(Outcome::Failed(Failure::NoCertificate))?;
+    answered
+        .credential(cx.prover, side, identity)
+        .map_err(|e| Outcome::Failed(e.into()))
 }
 
 /// Outcome or the next stage.
@@ -167,6 +222,8 @@ impl Handshake {
         match &self.stage {
             Stage::First(s, _)
             | Stage::Reply(s, ..)
+            | Stage::Claim(s, ..)
+            | Stage::AnswerClaim(s, ..)
             | Stage::Call(s, ..)
             | Stage::GateAnswer(s, ..)
             | Stage::GateVerdict(s)
@@ -197,8 +254,10 @@ impl Handshake {
             let next = match stage {
                 Stage::First(socket, part) => first(cx, socket, part),
                 Stage::Reply(socket, answered, part) => reply(cx, socket, answered, part),
+                Stage::Claim(socket, answered, claim) => self::claim(cx, socket, answered, claim),
+                Stage::AnswerClaim(socket, answered, claim) => self.answer_claim(cx, socket, answered, claim),
                 Stage::Connecting(socket, way) => self.connecting(cx, socket, way),
-                Stage::Answer(socket, knocked, part) => self.answer(cx, socket, knocked, part),
+                Stage::Answer(socket, knocked, part) => Self::answer(cx, socket, knocked, part),
                 Stage::Verdict(socket) => self.verdict(cx, socket),
                 Stage::GateAnswer(socket, knocked, part) => self.gate_answer(cx, socket, knocked, part),
                 Stage::GateVerdict(socket) => self.gate_verdict(cx, socket),
@@ -237,18 +296,28 @@ impl Handshake {
         Ok(Stage::Answer(socket, knocked, Part::new()))
     }
 
-    fn answer(&self, cx: &Context<'_>, socket: OwnedFd, knocked: Knocked, mut part: Part<ANSWER_BYTES>) -> Next {
-        let Some((peer, _)) = self.dialled else {
-            return fail(Failure::Stranger);
-        };
+    fn answer(cx: &Context<'_>, socket: OwnedFd, knocked: Knocked, mut part: Part<ANSWER_BYTES>) -> Next {
         if !part.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::Answer(socket, knocked, part));
         }
-        let deciding = cx.me < peer;
-        let Some(reply) = knocked.reply(cx.prover, &part.bytes, if deciding { USE } else { YOU_DECIDE }) else {
+        let Some(answered) = knocked.heard(cx.prover, &part.bytes) else {
             return fail(Failure::Stranger);
         };
-        say(&socket, &reply)?;
+        Ok(Stage::AnswerClaim(socket, answered, Claim::new(YOU_DECIDE)))
+    }
+
+    fn answer_claim(&self, cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut claim: Claim) -> Next {
+        if !claim.read(&socket).map_err(Outcome::Failed)? {
+            return Ok(Stage::AnswerClaim(socket, answered, claim));
+        }
+        claim.check(cx, &answered, Side::Acceptor)?;
+        let peer = answered.ends.to;
+        let deciding = cx.me < peer;
+        let reply = answered.reply(cx.prover, if deciding { USE } else { YOU_DECIDE });
+        say(
+            &socket,
+            &[&reply[..], &credential(cx, &answered, Side::Dialler)?].concat(),
+        )?;
         if deciding {
             Err(Outcome::Proven(peer, Proven::Plain(socket)))
         } else {
@@ -378,7 +447,8 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
         return fail(Failure::Stranger);
     }
     socket::tune(&socket);
-    say(&socket, &bytes)?;
+    let credential = credential(cx, &answered, Side::Acceptor)?;
+    say(&socket, &[&bytes[..], &credential].concat())?;
     Ok(Stage::Reply(socket, answered, Part::new()))
 }
 
@@ -424,8 +494,16 @@ fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<R
     let Some(verdict) = answered.verdict(cx.prover, &part.bytes) else {
         return fail(Failure::Stranger);
     };
+    Ok(Stage::Claim(socket, answered, Claim::new(verdict)))
+}
+
+fn claim(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut claim: Claim) -> Next {
+    if !claim.read(&socket).map_err(Outcome::Failed)? {
+        return Ok(Stage::Claim(socket, answered, claim));
+    }
+    claim.check(cx, &answered, Side::Dialler)?;
     let peer = answered.ends.from;
-    if settle(cx, peer, verdict, Purpose::First)? {
+    if settle(cx, peer, claim.verdict, Purpose::First)? {
         say(&socket, &[USE])?;
     }
     Err(Outcome::Proven(peer, Proven::Plain(socket)))
