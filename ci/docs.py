@@ -7,7 +7,7 @@ A comment in the line above a block changes that:
 
     <!-- file: NAME -->         the block is written into NAME
     <!-- status: N -->          the commands end with N
-    <!-- nightly -->            run only when ISTHMUS_DOCS=all
+    <!-- nightly -->            run only when ISTHMUS_TEST_DOCS=all
     <!-- not run: REASON -->    never run; the reason is printed
 
 usage: docs.py run PAGE...      inside the testbed of ci/docs.toml
@@ -76,9 +76,9 @@ class Page:
 
     def __init__(self, path):
         self.path, self.failed, self.ran = path, 0, 0
-        self.directory = tempfile.mkdtemp(prefix="page-", dir=os.environ["ISTHMUS_DOCS_WORK"])
+        self.directory = tempfile.mkdtemp(prefix="page-", dir=os.environ["ISTHMUS_TEST_DOCS_WORK"])
         self.shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE, cwd=self.directory, start_new_session=True,
-                                      env={**os.environ, "ISTHMUS_SOURCE": TOP, "LC_ALL": "C.UTF-8"})
+                                      env={**os.environ, "ISTHMUS_TEST_SOURCE": TOP, "LC_ALL": "C.UTF-8"})
 
     def run(self, number, command, expected, status):
         self.ran += 1
@@ -117,7 +117,7 @@ class Page:
 
 
 def run(pages):
-    everything = os.environ.get("ISTHMUS_DOCS") == "all"
+    everything = os.environ.get("ISTHMUS_TEST_DOCS") == "all"
     passed = failed = 0
     ssh_configuration()
     for path in pages:

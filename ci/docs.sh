@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The book: its links lead somewhere, its messages are those of the sources, it can be made into HTML, and every command in it does
-# what the page says, on a testbed with a home and two sites. ISTHMUS_DOCS=all runs the longer commands too.
+# what the page says, on a testbed with a home and two sites. ISTHMUS_TEST_DOCS=all runs the longer commands too.
 # usage: sh ci/docs.sh [PAGE...]
 pages=$*
 . "$(dirname "$0")/../scripts/common.sh"
@@ -25,6 +25,6 @@ if ! isthmus-testbed run --topology ci/docs.toml -- ssh lab1 true >"$work/log" 2
     exit 1
 fi
 # shellcheck disable=SC2046,SC2086 # lists of files
-ISTHMUS_DOCS_WORK=$work isthmus-testbed run --topology ci/docs.toml -- \
+ISTHMUS_TEST_DOCS_WORK=$work isthmus-testbed run --topology ci/docs.toml -- \
     python3 ci/docs.py run ${pages:-$(find docs -name '*.md' -not -path '*/reference/*' | sort)} || status=1
 exit $status

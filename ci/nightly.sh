@@ -23,11 +23,11 @@ while [ $# -gt 0 ]; do
         rm -rf "$work"
         ;;
     # Ten thousand jobs with a rank whose frames are changed at random.
-    changed) ISTHMUS_CHANGED=10000 cargo test -q -p isthmus-engine --test changed || bad=1 ;;
+    changed) ISTHMUS_TEST_CHANGED=10000 cargo test -q -p isthmus-engine --test changed || bad=1 ;;
     # Solvers and libraries that people use, with their own checks.
     codes) sh conformance/codes/run.sh || bad=1 ;;
     # The commands of the book that take longer.
-    docs) ISTHMUS_DOCS=all sh ci/docs.sh || bad=1 ;;
+    docs) ISTHMUS_TEST_DOCS=all sh ci/docs.sh || bad=1 ;;
     # Undefined behaviour and data races, by interpretation. 77: there is no Miri here.
     miri)
         status=0

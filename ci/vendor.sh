@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The programs of tests/c and examples, in worlds on top of machines' own MPIs: each with the most processes up to 4 that it takes, half
 # of them on one MPI and half on another, or all on one. `sh bench/peers.sh` installs some; worlds that cannot be are named.
-# usage: sh ci/vendor.sh [FILE...]; ISTHMUS_VENDOR_PAIRS='mpich:openmpi' chooses worlds
+# usage: sh ci/vendor.sh [FILE...]; ISTHMUS_TEST_VENDOR_PAIRS='mpich:openmpi' chooses worlds
 files=$*
 . "$(dirname "$0")/../scripts/common.sh"
 [ -x "$build/bin/isthmus" ] || sh scripts/build.sh || exit 1
@@ -52,7 +52,7 @@ of_our_messages() {
 }
 
 worlds=
-for world in ${ISTHMUS_VENDOR_PAIRS:-mpich:openmpi mpich:mpich openmpi:openmpi mpich-5.0.2-abi:openmpi-5.0.11 mpich-5.0.2:mpich-5.0.2-abi}; do
+for world in ${ISTHMUS_TEST_VENDOR_PAIRS:-mpich:openmpi mpich:mpich openmpi:openmpi mpich-5.0.2-abi:openmpi-5.0.11 mpich-5.0.2:mpich-5.0.2-abi}; do
     if [ -n "$(command_of "${world%:*}")" ] && [ -n "$(command_of "${world#*:}")" ]; then
         worlds="$worlds $world"
     else

@@ -4,7 +4,7 @@
 
 top=$(cd "$here/../.." && pwd)
 work=${CONFORMANCE_WORK:-$top/target}/$program
-bin=${ISTHMUS_BIN:-$top/build/bin}
+bin=${ISTHMUS_TEST_BIN:-$top/build/bin}
 
 say() { echo "$program: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -24,7 +24,7 @@ install_missing() {
     apt-get install -y -q $missing >&2 || { apt-get update -q >&2 && apt-get install -y -q $missing >&2; } || die "cannot install$missing"
 }
 need_mpicc() {
-    command -v "$1" >/dev/null 2>&1 || die "$1 is not there; build first (sh scripts/demo.sh) or name the directory in ISTHMUS_BIN"
+    command -v "$1" >/dev/null 2>&1 || die "$1 is not there; build first (sh scripts/demo.sh) or name the directory in ISTHMUS_TEST_BIN"
 }
 
 # --- Debian's source packages -------------------------------------------------------------------------------

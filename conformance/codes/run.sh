@@ -40,8 +40,8 @@ need_mpicc "$bin/mpicc"
 # The codes call `mpirun` or `mpiexec`; both are the launcher that spreads ranks over two sites.
 mkdir -p "$work/bin"
 for name in mpirun mpiexec; do ln -sf "$here/../spread" "$work/bin/$name"; done
-ISTHMUS_BIN=$bin PATH=$work/bin:$bin:$PATH
-export ISTHMUS_BIN PATH
+ISTHMUS_TEST_BIN=$bin PATH=$work/bin:$bin:$PATH
+export ISTHMUS_TEST_BIN PATH
 [ -n "$wide" ] || export SPREAD_SITES="a=home b=home"
 
 # sources CODE PACKAGE: Debian's source package, unpacked into $work/CODE unless it is there and newer than our mpicc.

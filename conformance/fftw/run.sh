@@ -47,7 +47,7 @@ for ranks in 1 2 3 4; do
     perl -w "$build/tests/check.pl" --verbose --random --maxsize=10000 -c=$checks --mpi "\$1 -n \$ranks $build/mpi/mpi-bench"
 done
 CHECK
-export ISTHMUS_BIN="$bin"
+export ISTHMUS_TEST_BIN="$bin"
 if [ -n "$wide" ]; then
     set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate "$rate" -- sh "$work/check.sh" "$here/../spread"
 else

@@ -94,10 +94,10 @@ while :; do
 done
 wait $job
 S
-    set -- sh "$PWD/cut.sh" "$cuts" "${ISTHMUS_TESTBED_BIN:-$bin/isthmus-testbed}" "$@"
+    set -- sh "$PWD/cut.sh" "$cuts" "${ISTHMUS_TEST_BED:-$bin/isthmus-testbed}" "$@"
 fi
 if [ -n "$wide" ]; then
-    set -- "${ISTHMUS_TESTBED_BIN:-$bin/isthmus-testbed}" run --sites 2x1 --rtt "$rtt" --rate "$rate" --stats -- "$@"
+    set -- "${ISTHMUS_TEST_BED:-$bin/isthmus-testbed}" run --sites 2x1 --rtt "$rtt" --rate "$rate" --stats -- "$@"
 fi
 say "running: $*"
 status=0

@@ -52,7 +52,7 @@ every=$((steps < 5 ? 1 : steps / 5))
 sed "s/^thermo[ \t].*/thermo $every/; s/^run[ \t].*/run $steps/" "$work/source/bench/in.rhodo" >"$run/in.rhodo"
 sed "s/^thermo[ \t].*/thermo 50/" "$work/source/examples/melt/in.melt" >"$run/in.melt"
 cd "$run"
-export ISTHMUS_BIN="$bin"
+export ISTHMUS_TEST_BIN="$bin"
 failed=0
 for case in melt rhodo; do
     timeout "${LAMMPS_TIMEOUT:-1800}" "$build/lmp" -in "in.$case" -log "log.$case.1" >"out.$case.1" 2>&1 </dev/null ||

@@ -42,7 +42,7 @@ if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
     } >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; die "the build failed; all of it: $work/build.log"; }
     cp "$bin/../include/mpi.h" "$work/mpi.h"
 fi
-export ISTHMUS_BIN="$bin" SPREAD_SITES="a=home b=home"
+export ISTHMUS_TEST_BIN="$bin" SPREAD_SITES="a=home b=home"
 LD_LIBRARY_PATH=$(cd "$bin/../lib" && pwd)
 export LD_LIBRARY_PATH
 # Whole modules by name, single tests by pattern.

@@ -34,7 +34,7 @@ install_missing
 need_mpicc "$bin/mpicc"
 mkdir -p "$work"
 results=$work/results$sites.tsv
-export ISTHMUS_BIN="$bin"
+export ISTHMUS_TEST_BIN="$bin"
 set -- --mpicc "$bin/mpicc" --mpifort "$mpifort" --dirs "$dirs" --timeout "$limit" --out "$results" ${baseline:+--only-passing "$baseline"} "$@"
 if [ -n "$sites" ]; then
     "$MPICH_SUITE" --mpiexec "$bin/mpiexec" --build-only "$@" >&2 || true

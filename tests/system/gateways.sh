@@ -27,7 +27,7 @@ messages=$1 spread=$2
 shift 2
 # Nothing is there that an earlier job has said.
 : >out
-ISTHMUS_PATH=gateway ISTHMUS_GATEWAY_THREADS=2 ISTHMUS_AWAY=90 ISTHMUS_LOST_AFTER=120 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >out 2>err </dev/null &
+ISTHMUS_PATH=gateway ISTHMUS_GATEWAY_THREADS=2 ISTHMUS_AWAY=90 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >out 2>err </dev/null &
 job=$!
 until grep -q begun out; do
     kill -0 $job 2>/dev/null || exit 1

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Inputs of every kind reach three sites over links that are cut twice, verified and at most 1.1 times their size; a second job sends nothing;
 # outputs come back, also when the service of a site, its connection or its agent is killed after staging; nothing but the cache is left.
-# ISTHMUS_STAGE_MIB: size of the large input; ISTHMUS_STAGE_RATE: of the links.
+# ISTHMUS_TEST_STAGE_MIB: size of the large input; ISTHMUS_TEST_STAGE_RATE: of the links.
 . "$(dirname "$0")/common.sh"
 need_testbed
-mib=${ISTHMUS_STAGE_MIB:-96}
-rate=${ISTHMUS_STAGE_RATE:-100mbit}
+mib=${ISTHMUS_TEST_STAGE_MIB:-96}
+rate=${ISTHMUS_TEST_STAGE_RATE:-100mbit}
 
 mkdir -p tree/deep
 echo one >tree/one

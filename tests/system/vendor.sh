@@ -32,7 +32,7 @@ grep -q 'cannot be run' out || { cat out; fail "no reason given"; }
 # Subjobs on top of them: a few programs, half of the processes on each, or all on one; then the ends of jobs.
 for pair in mpich:openmpi mpich:mpich; do
     command -v "mpicc.${pair%:*}" >/dev/null 2>&1 && command -v "mpicc.${pair#*:}" >/dev/null 2>&1 || continue
-    ISTHMUS_VENDOR_PAIRS=$pair timeout -k 5 150 sh "$top/ci/vendor.sh" tests/c/p2p.c tests/c/collectives.c tests/c/communicators.c tests/c/nodes.c >out 2>&1 ||
+    ISTHMUS_TEST_VENDOR_PAIRS=$pair timeout -k 5 150 sh "$top/ci/vendor.sh" tests/c/p2p.c tests/c/collectives.c tests/c/communicators.c tests/c/nodes.c >out 2>&1 ||
         { cat out; fail "programs on $pair"; }
     tail -1 out
 done

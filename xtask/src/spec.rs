@@ -36,8 +36,17 @@ pub(crate) struct ErrorClass {
     pub(crate) text: String,
 }
 
-/// One setting: name, unit, default, reason, scope, help.
-pub(crate) type Setting = [String; 6];
+/// One setting.
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) unit: String,
+    /// The type and its bounds.
+    pub(crate) kind: String,
+    pub(crate) default: String,
+    pub(crate) reason: String,
+    pub(crate) scope: String,
+    pub(crate) help: String,
+}
 
 /// All tables.
 pub(crate) struct Spec {
@@ -59,7 +68,7 @@ impl Spec {
             .map(Constant::from_row)
             .collect();
         let errors = error_classes(&constants)?;
-        let settings = rows::<6>("spec/settings.tsv")?;
+        let settings = settings()?;
         Ok(Self {
             functions,
             constants,
@@ -148,6 +157,25 @@ impl Constant {
             note,
         }
     }
+}
+
+fn settings() -> Result<Vec<Setting>> {
+    let mut all: Vec<Setting> = Vec::new();
+    for [name, unit, kind, default, reason, scope, help] in rows::<7>("spec/settings.tsv")? {
+        if all.iter().any(|known| known.name == name) {
+            return Err(format!("spec/settings.tsv: {name} has two rows"));
+        }
+        all.push(Setting {
+            name,
+            unit,
+            kind,
+            default,
+            reason,
+            scope,
+            help,
+        });
+    }
+    Ok(all)
 }
 
 fn error_classes(constants: &[Constant]) -> Result<Vec<ErrorClass>> {

@@ -6,7 +6,7 @@
 //! * [`handles`]: one transparent type per kind of handle, and the predefined handles.
 //! * [`callbacks`]: types of functions that C code passes in. A parameter of such a type may also be one of
 //!   the predefined small constants, so take it as `usize` and compare before converting.
-//! * [`Status`], [`ERROR_CLASSES`], [`FUNCTIONS`], [`SETTINGS`].
+//! * [`Status`], [`ERROR_CLASSES`], [`FUNCTIONS`].
 //!
 //! The files in `src/generated/` come from the tables in `spec/` (`cargo xtask codegen`).
 
@@ -25,7 +25,7 @@ mod status;
 mod tables;
 
 pub use status::Status;
-pub use tables::{ERROR_CLASSES, ErrorClass, FUNCTIONS, Function, SETTINGS, Setting, error_class};
+pub use tables::{ERROR_CLASSES, ErrorClass, FUNCTIONS, Function, error_class};
 
 /// `MPI_Aint`: a signed integer as wide as a pointer.
 pub type Aint = isize;

@@ -7,13 +7,9 @@ mod errors;
 #[path = "generated/functions.rs"]
 #[rustfmt::skip]
 mod functions;
-#[path = "generated/settings.rs"]
-#[rustfmt::skip]
-mod settings;
 
 pub use errors::ERROR_CLASSES;
 pub use functions::FUNCTIONS;
-pub use settings::SETTINGS;
 
 /// An error class of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,23 +33,6 @@ pub struct Function {
     pub since: &'static str,
     /// Whether this library implements it; otherwise it raises MPI_ERR_UNSUPPORTED_OPERATION.
     pub implemented: bool,
-}
-
-/// A setting: an environment variable and its other spellings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// `ISTHMUS_…`
-    pub name: &'static str,
-    /// Unit of the value, or its type.
-    pub unit: &'static str,
-    /// Value when it is not set.
-    pub default: &'static str,
-    /// Why that is the default.
-    pub reason: &'static str,
-    /// Who reads it.
-    pub scope: &'static str,
-    /// One line for people.
-    pub help: &'static str,
 }
 
 /// The row of an error class.

@@ -130,10 +130,10 @@ fn start(rank: u32, orders: &Orders) -> io::Result<Child> {
     }
     command
         .envs(orders.environment.iter().map(|(name, value)| (name, text(value))))
-        .env("ISTHMUS_RENDEZVOUS", text(&orders.rendezvous))
-        .env("ISTHMUS_TOKEN", hex(&orders.token))
-        .env("ISTHMUS_INDEX", orders.index.to_string())
-        .env("ISTHMUS_VENDOR_RANK", rank.to_string())
+        .env(isthmus_settings::RENDEZVOUS.name, text(&orders.rendezvous))
+        .env(isthmus_settings::TOKEN.name, hex(&orders.token))
+        .env(isthmus_settings::INDEX.name, orders.index.to_string())
+        .env(isthmus_settings::VENDOR_RANK.name, rank.to_string())
         .process_group(0)
         .stdin(if orders.input { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())

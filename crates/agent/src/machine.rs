@@ -24,10 +24,10 @@ pub(crate) fn clock() -> u64 {
 /// This machine as the only node of a subjob whose processes have these variables.
 pub(crate) fn part(processes: u32, environment: &[(String, String)]) -> Part {
     let AgentHello { host, processors, .. } = hello();
-    let pinned = environment.iter().rev().find(|(name, _)| name == "ISTHMUS_ADDRESS");
+    let pinned = isthmus_settings::ADDRESS.read(isthmus_settings::among(environment));
     Part {
         host,
-        addresses: isthmus_net::own_addresses(pinned.map_or("", |(_, value)| value)),
+        addresses: isthmus_net::own_addresses(&pinned.join(",")),
         processors,
         processes,
     }
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn a_pinned_address_is_the_only_one_that_others_are_told() {
         let last = isthmus_net::local_addresses().pop().unwrap();
-        let environment = [("ISTHMUS_ADDRESS".to_owned(), last.clone())];
+        let environment = [(isthmus_settings::ADDRESS.name.to_owned(), last.clone())];
         assert_eq!(super::part(2, &environment).addresses, [last]);
         assert_eq!(super::part(2, &[]).addresses, isthmus_net::local_addresses());
     }

@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 /// Variable with the secret of a submission, in hexadecimal digits, where a scheduler carries it privately.
-pub(crate) const SECRET: &str = "ISTHMUS_NODE_SECRET";
+pub(crate) const SECRET: &str = isthmus_settings::NODE_SECRET.name;
 /// File with it in the directory of the submission.
 pub(crate) const SECRET_FILE: &str = "secret";
 /// How long one attempt to connect may take.
@@ -87,9 +87,9 @@ fn parse(arguments: &[String]) -> Option<Place> {
 }
 
 fn secret(spool: &Path) -> io::Result<[u8; 32]> {
-    let text = match std::env::var(SECRET) {
-        Ok(text) => text,
-        Err(_) => {
+    let text = match isthmus_settings::NODE_SECRET.read(std::env::var_os) {
+        Some(text) => text,
+        None => {
             let path = spool.join(SECRET_FILE);
             std::fs::read_to_string(&path).map_err(|e| {
                 let path = path.display();

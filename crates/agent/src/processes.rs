@@ -202,14 +202,17 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
     } = with;
     let token = isthmus_stage::guarded::random::<16>()?;
     let mut own = vec![
-        ("ISTHMUS_RENDEZVOUS", rendezvous.to_string_lossy().into_owned()),
-        ("ISTHMUS_TOKEN", hex(&token)),
-        ("ISTHMUS_INDEX", index.to_string()),
+        (
+            isthmus_settings::RENDEZVOUS.name,
+            rendezvous.to_string_lossy().into_owned(),
+        ),
+        (isthmus_settings::TOKEN.name, hex(&token)),
+        (isthmus_settings::INDEX.name, index.to_string()),
     ];
     own.extend(with.seats.variables(index));
     if let Some(set) = with.processors.as_ref().and_then(|sets| sets.get(index as usize)) {
         let numbers: Vec<String> = set.iter().map(u32::to_string).collect();
-        own.push((fork::PROCESSORS, numbers.join(",")));
+        own.push((isthmus_settings::PROCESSORS.name, numbers.join(",")));
     }
     let (from, queue) = match input {
         Source::Nowhere => (StandardInput::Empty, None),

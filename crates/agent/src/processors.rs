@@ -4,6 +4,7 @@
 //! Only those that the agent itself may use count: what a scheduler, a container or taskset has taken away is no place for a process.
 
 use crate::program::Refusal;
+use isthmus_settings::among;
 use isthmus_topology::processors::{self, Part, Processor, Rule};
 use isthmus_wire::grid::Start;
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -14,21 +15,10 @@ const NODES: &str = "/sys/devices/system/node";
 
 /// What a subjob's processes are bound to, by index; `None`: to nothing.
 pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
-    let variable = |name: &str| {
-        start
-            .environment
-            .iter()
-            .rev()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v.as_str())
-    };
     let count = start.count as usize;
-    let by = variable("ISTHMUS_MAP_BY")
-        .map(|v| part("ISTHMUS_MAP_BY", v))
-        .transpose()?;
-    let by = by.flatten();
-    let to = match variable("ISTHMUS_BIND_TO") {
-        Some(value) => part("ISTHMUS_BIND_TO", value)?,
+    let by = isthmus_settings::MAP_BY.read(among(&start.environment)).and_then(part);
+    let to = match isthmus_settings::BIND_TO.read(among(&start.environment)) {
+        Some(value) => part(value),
         // Who says where processes go wants them to stay there.
         None if by.is_some() => by,
         None => return Ok(own_cores(count)),
@@ -68,15 +58,10 @@ fn own_cores(count: usize) -> Option<Vec<Vec<u32>>> {
     confined.then(|| processors::bind(&machine, count, rule).ok()).flatten()
 }
 
-fn part(name: &str, value: &str) -> Result<Option<Part>, Refusal> {
-    match value {
-        "none" => Ok(None),
-        "slot" => Ok(Some(Part::Core)),
-        value => Part::named(value).map(Some).ok_or_else(|| {
-            let known = Part::ALL.map(Part::name).join(", ");
-            Refusal::new(format!("{name} is '{value}'"), format!("it can be {known} or none"))
-        }),
-    }
+/// `None`: nothing.
+fn part(word: &str) -> Option<Part> {
+    // Open MPI's and MPICH's word for the order of slots.
+    Part::named(if word == "slot" { "core" } else { word })
 }
 
 /// What there is and may be used, in the order of numbers.
@@ -133,8 +118,9 @@ mod tests {
 
     #[test]
     fn names_are_checked() {
-        assert_eq!(part("x", "none").ok(), Some(None));
-        assert_eq!(part("x", "numa").ok(), Some(Some(Part::Numa)));
-        assert!(part("x", "cores").is_err());
+        let words = isthmus_settings::BIND_TO.words;
+        let nothing: Vec<&&str> = words.iter().filter(|word| part(word).is_none()).collect();
+        assert_eq!(nothing, [&"none"]);
+        assert_eq!((part("numa"), part("slot")), (Some(Part::Numa), Some(Part::Core)));
     }
 }

@@ -30,16 +30,16 @@ const ABORTING: Duration = Duration::from_millis(300);
 
 /// Variables that are the launcher's own business.
 const HIDDEN: [&str; 10] = [
-    isthmus_sched::fork::PROCESSORS,
-    "ISTHMUS_VENDOR",
-    "ISTHMUS_VENDOR_RANK",
-    "ISTHMUS_RENDEZVOUS",
-    "ISTHMUS_TOKEN",
-    "ISTHMUS_INDEX",
-    "ISTHMUS_SSH",
-    crate::node::SECRET,
-    "ISTHMUS_NODE",
-    "ISTHMUS_SPOOL",
+    isthmus_settings::PROCESSORS.name,
+    isthmus_settings::VENDOR.name,
+    isthmus_settings::VENDOR_RANK.name,
+    isthmus_settings::RENDEZVOUS.name,
+    isthmus_settings::TOKEN.name,
+    isthmus_settings::INDEX.name,
+    isthmus_settings::SSH.name,
+    isthmus_settings::NODE_SECRET.name,
+    isthmus_settings::NODE.name,
+    isthmus_settings::SPOOL.name,
 ];
 
 /// A started subjob.
@@ -486,7 +486,7 @@ fn later(after: Duration, event: Event, events: &mpsc::Sender<Event>) {
 
 /// Where the user wants shared memory.
 fn place_of_memory(start: &Start) -> Option<PathBuf> {
-    variable(start, "ISTHMUS_SHM_DIRECTORY").map(PathBuf::from)
+    isthmus_settings::SHM_DIRECTORY.read(|name| variable(start, name))
 }
 
 fn check_count(count: u32) -> Result<(), Refusal> {
@@ -524,7 +524,7 @@ fn variable(start: &Start, name: &str) -> Option<OsString> {
 
 /// Whether the user means processes that know nothing of each other.
 fn means_alone(start: &Start) -> bool {
-    variable(start, "ISTHMUS_ALONE").is_some_and(|v| !matches!(v.as_encoded_bytes(), b"" | b"0" | b"no"))
+    isthmus_settings::ALONE.read(|name| variable(start, name))
 }
 
 fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
@@ -540,7 +540,7 @@ fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
         Reach::Wide => "wide",
         Reach::Gateway => "gateway",
     };
-    environment.push(("ISTHMUS_REACH".to_owned(), reach.into()));
+    environment.push((isthmus_settings::REACH.name.to_owned(), reach.into()));
     let mut library_path = variable(start, "LD_LIBRARY_PATH").unwrap_or_default();
     if !start.library.is_empty() {
         let mut path = OsString::from(&start.library);

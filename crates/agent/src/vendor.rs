@@ -111,7 +111,10 @@ impl Underneath {
         let tools = Tools::prepare(&start.vendor, path, &template.trampoline, cache)?;
         let mut environment = habits(start.of > start.count);
         environment.append(&mut template.environment);
-        environment.push(("ISTHMUS_VENDOR".to_owned(), tools.adaptor.clone().into_os_string()));
+        environment.push((
+            isthmus_settings::VENDOR.name.to_owned(),
+            tools.adaptor.clone().into_os_string(),
+        ));
         template.environment = environment;
         let orders = orders(start, &template, rendezvous, tokens);
         // They differ in numbers of fixed length only.
@@ -172,10 +175,13 @@ impl Underneath {
             arguments.extend(launching::placement(&self.tools.mpiexec, hosts));
         }
         // All families know these words.
-        for (option, name) in [("-bind-to", "ISTHMUS_BIND_TO"), ("-map-by", "ISTHMUS_MAP_BY")] {
-            let value = template.environment.iter().rev().find(|(n, _)| n == name);
-            if let Some((_, value)) = value {
-                arguments.extend([option.to_owned(), value.to_string_lossy().into_owned()]);
+        let last = |name: &str| template.environment.iter().rev().find(|(n, _)| n == name);
+        for (option, word) in [
+            ("-bind-to", isthmus_settings::BIND_TO),
+            ("-map-by", isthmus_settings::MAP_BY),
+        ] {
+            if let Some(value) = word.read(|name| last(name).map(|(_, value)| value.clone())) {
+                arguments.extend([option, value].map(str::to_owned));
             }
         }
         let guard = [template.trampoline.to_string_lossy().into_owned(), GUARD.to_owned()];
@@ -197,7 +203,10 @@ fn orders(start: &Start, template: &Template, rendezvous: &Path, tokens: Vec<[u8
     let bytes = |text: &OsStr| text.as_bytes().to_vec();
     let environment = template.environment.iter();
     let environment: Vec<_> = environment.map(|(name, value)| (name.clone(), bytes(value))).collect();
-    let hidden = template.hidden.iter().filter(|name| *name != "ISTHMUS_VENDOR");
+    let hidden = template
+        .hidden
+        .iter()
+        .filter(|name| *name != isthmus_settings::VENDOR.name);
     let hidden: Vec<_> = hidden.cloned().collect();
     let orders = |(index, token)| Orders {
         token,

@@ -334,7 +334,7 @@ impl Peer {
                 let text = job_file(hosts, &program, arguments);
                 fs::write(&file, text).map_err(Error::system(format!("write {}", file.display())))?;
                 if let Some(pins) = &self.pins {
-                    command.env("ISTHMUS_LINKS_FILE", pins);
+                    command.env(isthmus_settings::LINKS_FILE.name, pins);
                 }
                 command.arg("run").arg(file);
                 return Ok(command);

@@ -16,6 +16,8 @@
 //!
 //! A batch script has `SLURM_NTASKS` and `SLURM_PROCID` too and is alone: only a step is a parallel start.
 
+use std::ffi::OsString;
+
 use crate::BootError;
 use crate::rendezvous::Invitation;
 
@@ -72,11 +74,12 @@ impl Others {
 fn others(variable: &dyn Fn(&str) -> Option<String>) -> Option<Others> {
     let said = |name: &str| variable(name).is_some();
     let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok());
-    if variable("ISTHMUS_ALONE").is_some_and(|v| !matches!(&*v, "0" | "no")) {
+    let own = |name: &'static str| variable(name).map(OsString::from);
+    if isthmus_settings::ALONE.read(own) {
         return None;
     }
     // What a process of a job of ours starts is alone; its launcher's variables are ours.
-    if said("ISTHMUS_REACH") {
+    if said(isthmus_settings::REACH.name) {
         return None;
     }
     let in_step = said("SLURM_STEP_ID") || said("SLURM_STEPID");

@@ -25,11 +25,12 @@ pub struct Invitation {
 impl Invitation {
     /// Reads the environment. `Ok(None)`: nobody started us, this is a world of one.
     pub fn from_environment() -> Result<Option<Self>, BootError> {
-        let Some(path) = variable("ISTHMUS_RENDEZVOUS")? else {
+        let Some(path) = variable(isthmus_settings::RENDEZVOUS)? else {
             return Ok(None);
         };
-        let token = variable("ISTHMUS_TOKEN")?.and_then(|t| parse_token(&t));
-        let index = variable("ISTHMUS_INDEX")?.and_then(|t| t.parse().ok());
+        let token = variable(isthmus_settings::TOKEN)?.and_then(|t| parse_token(&t));
+        let index = isthmus_settings::INDEX.read(std::env::var_os);
+        let index = index.and_then(|index| index.try_into().ok());
         let (Some(token), Some(index)) = (token, index) else {
             return Err(BootError::Environment(
                 "ISTHMUS_RENDEZVOUS is set but ISTHMUS_TOKEN or ISTHMUS_INDEX is missing or malformed; \
@@ -41,12 +42,14 @@ impl Invitation {
     }
 }
 
-fn variable(name: &'static str) -> Result<Option<String>, BootError> {
-    match std::env::var(name) {
-        Ok(text) => Ok(Some(text)),
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => Err(BootError::Environment(format!("{name} is not text"))),
-    }
+fn variable(setting: isthmus_settings::Text) -> Result<Option<String>, BootError> {
+    let name = setting.name;
+    let Some(value) = std::env::var_os(name) else {
+        return Ok(None);
+    };
+    let text = value.into_string();
+    text.map(Some)
+        .map_err(|_| BootError::Environment(format!("{name} is not text")))
 }
 
 fn parse_token(text: &str) -> Option<[u8; 16]> {

@@ -345,16 +345,16 @@ impl Running {
 impl Offer {
     /// The agent says in `ISTHMUS_REACH` how far messages will go; when they stay on the node nothing listens.
     fn new() -> Result<Self, BootError> {
-        let reach = std::env::var("ISTHMUS_REACH").unwrap_or_default();
-        if reach == "node" {
+        let reach = isthmus_settings::REACH.read(std::env::var_os);
+        if reach == Some("node") {
             return Ok(Self {
                 listener: None,
                 key: None,
             });
         }
-        let listener = match reach.as_str() {
-            "gateway" => Listener::bind_here(),
-            _ => Listener::bind(ports()?),
+        let listener = match reach {
+            Some("gateway") => Listener::bind_here(),
+            _ => Listener::bind(ports()),
         };
         let listener = listener.map_err(|e| BootError::System(e.to_string()))?;
         let key = KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?;
@@ -366,14 +366,11 @@ impl Offer {
 }
 
 /// Ports that the user allows us to listen on.
-fn ports() -> Result<Option<PortRange>, BootError> {
-    let Ok(text) = std::env::var("ISTHMUS_PORTS") else {
-        return Ok(None);
-    };
-    PortRange::parse(&text).map(Some).ok_or_else(|| {
-        BootError::Environment(format!(
-            "ISTHMUS_PORTS is '{text}', not a range of ports such as 5000-5100"
-        ))
+fn ports() -> Option<PortRange> {
+    let ports = isthmus_settings::PORTS.read(std::env::var_os)?;
+    Some(PortRange {
+        first: *ports.start(),
+        last: *ports.end(),
     })
 }
 
@@ -462,7 +459,7 @@ fn config(
         paths: world.paths.clone(),
         area: Arc::new(move |peer| areas.clusters_of(peer)[0]),
         dial_time: dial_time(places),
-        away_time: away_time()?,
+        away_time: isthmus_settings::AWAY.read(std::env::var_os),
     })
 }
 
@@ -473,19 +470,6 @@ fn dial_time(places: &PlaceTable) -> Duration {
     let crowd = |node: &Node| node.processes / node.processors.max(1);
     let crowd = places.nodes.iter().map(crowd).max().unwrap_or_default();
     Config::DIAL_TIME * (1 + crowd / CROWD)
-}
-
-/// How long a process at another site may stay away.
-fn away_time() -> Result<Duration, BootError> {
-    let Ok(text) = std::env::var("ISTHMUS_AWAY") else {
-        return Ok(Config::AWAY_TIME);
-    };
-    let seconds = text.parse::<f64>().ok().filter(|s| (1.0..=1e6).contains(s));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
-        BootError::Environment(format!(
-            "ISTHMUS_AWAY is `{text}`; it must be a number of seconds from 1 to 1000000"
-        ))
-    })
 }
 
 fn route(transports: &Transports, way: Way) -> u8 {
@@ -531,7 +515,7 @@ fn say(text: &str) {
 
 /// `ISTHMUS_STATS=1` without a launcher that would print them.
 fn print_counters(counters: &Counters) {
-    if std::env::var("ISTHMUS_STATS").is_ok_and(|v| v == "1") {
+    if isthmus_settings::STATS.read(std::env::var_os) {
         for (operation, calls) in &counters.calls {
             say(&format!("{operation}: {calls} calls"));
         }

@@ -28,7 +28,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Begins, if the job is traced (`ISTHMUS_TRACE`).
     pub(crate) fn start(world: &Arc<World>, voice: Voice, prober: Option<Prober>) -> Result<Option<Self>, BootError> {
-        if !std::env::var("ISTHMUS_TRACE").is_ok_and(|v| v == "1") {
+        if !isthmus_settings::TRACE.read(std::env::var_os) {
             return Ok(None);
         }
         let trace = world.engine().lock().tools().trace();

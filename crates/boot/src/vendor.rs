@@ -13,15 +13,16 @@ use crate::routes::node_peers;
 /// Opens and begins the MPI whose adaptor the agent has named, if it has; gives the rank of this process in its job, too. `single`: only this
 /// thread will use it.
 pub(crate) fn begin(single: bool) -> Result<Option<(Vendor, u32)>, BootError> {
-    let Some(adaptor) = std::env::var_os("ISTHMUS_VENDOR").filter(|path| !path.is_empty()) else {
+    let Some(adaptor) = isthmus_settings::VENDOR.read(std::env::var_os) else {
         return Ok(None);
     };
-    let mut vendor = Vendor::open(Path::new(&adaptor)).map_err(failed)?;
+    let mut vendor = Vendor::open(&adaptor).map_err(failed)?;
     let (rank, _) = vendor.begin(single).map_err(failed)?;
-    let told = std::env::var("ISTHMUS_VENDOR_RANK").unwrap_or_default();
-    if told != rank.to_string() {
+    let told = isthmus_settings::VENDOR_RANK.read(std::env::var_os);
+    if told != Some(u64::from(rank)) {
+        let told = told.map_or("nothing".to_owned(), |told| told.to_string());
         return Err(BootError::System(format!(
-            "the machine's own MPI says that this is its rank {rank}, but its mpiexec has said '{told}'; was the program started by \
+            "the machine's own MPI says that this is its rank {rank}, but its mpiexec has said {told}; was the program started by \
              the mpiexec of another MPI than that whose mpicc was found, or by srun without what this MPI finds its processes by (srun --mpi=list; \
              --env SLURM_MPI_TYPE=...)?"
         )));
@@ -73,7 +74,7 @@ pub(crate) fn underneath(
 
 /// `ISTHMUS_VENDOR_COMMS=0`: the machine's own MPI moves frames, and everything is done by them.
 pub(crate) fn is_on() -> bool {
-    !std::env::var("ISTHMUS_VENDOR_COMMS").is_ok_and(|value| value == "0")
+    isthmus_settings::VENDOR_COMMS.read(std::env::var_os)
 }
 
 /// Ranks in MPI_COMM_WORLD of the processes of a process's vendor job, in the order of their ranks there.

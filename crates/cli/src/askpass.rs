@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus-askpass QUESTION`: asks at the terminal for an ssh client, when the launcher says that it is its turn.
 
-use isthmus_launch::asking::{SITE, SOCKET};
 use isthmus_launch::plain;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -53,10 +52,14 @@ impl Drop for Quiet<'_> {
 }
 
 fn ask(question: &str) -> io::Result<Vec<u8>> {
-    let variable = |name| std::env::var(name).map_err(io::Error::other);
-    let mut launcher = UnixStream::connect(variable(SOCKET)?)?;
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let socket = isthmus_settings::ASKPASS.read(std::env::var_os).ok_or_else(missing)?;
+    let site = isthmus_settings::ASKPASS_SITE
+        .read(std::env::var_os)
+        .ok_or_else(missing)?;
+    let mut launcher = UnixStream::connect(socket)?;
     let one_line = question.replace(['\n', '\0'], " ");
-    launcher.write_all(format!("{}\0{one_line}\n", variable(SITE)?).as_bytes())?;
+    launcher.write_all(format!("{site}\0{one_line}\n").as_bytes())?;
     let mut go = [0; 3];
     launcher.read_exact(&mut go)?;
     // Another reader of the terminal may be quicker: nobody waits for a line that is gone.
@@ -65,7 +68,7 @@ fn ask(question: &str) -> io::Result<Vec<u8>> {
         .write(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
         .open("/dev/tty")?;
-    let shown = shown(&variable(SITE)?, question);
+    let shown = shown(&site, question);
     // Whether to trust a host is no secret.
     let secret = !question.contains("(yes/no");
     let quiet = if secret { Some(Quiet::begin(&terminal)?) } else { None };

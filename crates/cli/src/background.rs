@@ -8,11 +8,11 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 /// Tells the second command that it is the one in the background.
-pub(crate) const VARIABLE: &str = "ISTHMUS_BACKGROUND";
+pub(crate) const VARIABLE: &str = isthmus_settings::BACKGROUND.name;
 
 /// Whether this is the command in the background.
 pub(crate) fn is() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    isthmus_settings::BACKGROUND.read(std::env::var_os)
 }
 
 /// The command in the background leaves the terminal behind; the earlier the better.

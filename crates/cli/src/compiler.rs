@@ -69,11 +69,11 @@ impl Language {
     /// Who names the compiler, the first that is set: we, then MPICH, Open MPI and Intel MPI.
     fn variables(self) -> &'static [&'static str] {
         match self {
-            Self::C => &["ISTHMUS_CC", "MPICH_CC", "OMPI_CC", "I_MPI_CC"],
-            Self::Cxx => &["ISTHMUS_CXX", "MPICH_CXX", "OMPI_CXX", "I_MPI_CXX"],
+            Self::C => &[isthmus_settings::CC.name, "MPICH_CC", "OMPI_CC", "I_MPI_CC"],
+            Self::Cxx => &[isthmus_settings::CXX.name, "MPICH_CXX", "OMPI_CXX", "I_MPI_CXX"],
             // The last ones are older names.
             Self::Fortran => &[
-                "ISTHMUS_FC",
+                isthmus_settings::FC.name,
                 "MPICH_FC",
                 "OMPI_FC",
                 "I_MPI_FC",
@@ -88,9 +88,9 @@ impl Language {
     /// The compiler that nobody has named.
     fn usual(self) -> &'static str {
         match self {
-            Self::C => "cc",
-            Self::Cxx => "c++",
-            Self::Fortran => "gfortran",
+            Self::C => isthmus_settings::CC.default,
+            Self::Cxx => isthmus_settings::CXX.default,
+            Self::Fortran => isthmus_settings::FC.default,
         }
     }
 

@@ -44,6 +44,16 @@ pub(crate) fn note(note: &JobError) {
     crate::complain(&format!("isthmus: {} {}", paint.mild("note:"), note.render(paint)));
 }
 
+/// Tells the user about something that they wrote and that is not used.
+pub(crate) fn warn(warning: &JobError) {
+    let paint = paint();
+    crate::complain(&format!(
+        "isthmus: {} {}",
+        paint.mild("warning:"),
+        warning.render(paint)
+    ));
+}
+
 /// Colours on terminals only, and never when NO_COLOR says so.
 fn paint() -> Paint {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());

@@ -3,8 +3,9 @@
 
 use crate::json;
 use clap::Args;
-use isthmus_abi::{FUNCTIONS, Function, SETTINGS};
+use isthmus_abi::{FUNCTIONS, Function};
 use isthmus_sched::Verified;
+use isthmus_settings::SETTINGS;
 use isthmus_wire::grid::Scheduler;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -7,12 +7,8 @@ use isthmus_job::quantity::{show_rate, show_time};
 use isthmus_job::{Job, JobError, links};
 use isthmus_launch::{LinkOptions, LinkReport};
 use serde_json::json;
+use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Seconds for which a measurement counts.
-const EXPIRY: u64 = 24 * 3600;
-/// Longest that may be asked for: ten years.
-const LONGEST_EXPIRY: u64 = 10 * 366 * 24 * 3600;
 
 /// Show what earlier jobs have measured of the links between sites
 #[derive(Args, Debug)]
@@ -27,8 +23,7 @@ pub(crate) struct Links {
 
 /// `isthmus links`.
 pub(crate) fn links(arguments: &Links) -> ExitCode {
-    let outcome = options().and_then(|options| show(arguments, &options));
-    match outcome {
+    match show(arguments, &options()) {
         Ok(text) => {
             crate::print(&text);
             ExitCode::SUCCESS
@@ -144,40 +139,25 @@ pub(crate) fn report(links: &[LinkReport]) -> String {
 }
 
 /// The settings about links.
-pub(crate) fn options() -> Result<LinkOptions, JobError> {
-    let expiry = match std::env::var("ISTHMUS_LINKS_EXPIRY") {
-        Err(_) => EXPIRY,
-        Ok(text) => text.parse().ok().filter(|s| *s <= LONGEST_EXPIRY).ok_or_else(|| {
-            let error = JobError::new(format!("ISTHMUS_LINKS_EXPIRY is '{text}'"));
-            error.hint(format!(
-                "give a number of seconds from 0 to {LONGEST_EXPIRY}; 0: nothing is remembered"
-            ))
-        })?,
-    };
-    let measure = match std::env::var("ISTHMUS_LINKS_MEASURE").as_deref() {
-        Err(_) | Ok("1" | "") => true,
-        Ok("0") => false,
-        Ok(text) => {
-            let error = JobError::new(format!("ISTHMUS_LINKS_MEASURE is '{text}'"));
-            return Err(error.hint("give 1, or 0 to measure nothing when a job begins"));
-        }
-    };
-    Ok(LinkOptions {
+pub(crate) fn options() -> LinkOptions {
+    let expiry = isthmus_settings::LINKS_EXPIRY.read(std::env::var_os).as_secs();
+    LinkOptions {
         cache: isthmus_launch::cache_file().filter(|_| expiry > 0),
         expiry,
-        measure,
-    })
+        measure: isthmus_settings::LINKS_MEASURE.read(std::env::var_os),
+    }
 }
 
 /// The job with what a file of pins says: `given`, or the one that ISTHMUS_LINKS_FILE names. What the job says itself is above it.
 pub(crate) fn pinned(job: Job, given: Option<&str>) -> Result<Job, JobError> {
-    let named = std::env::var("ISTHMUS_LINKS_FILE").ok().filter(|f| !f.is_empty());
-    let Some(file) = given.map(str::to_owned).or(named) else {
+    let named = isthmus_settings::LINKS_FILE.read(std::env::var_os);
+    let Some(file) = given.map(PathBuf::from).or(named) else {
         return Ok(job);
     };
+    let name = file.display().to_string();
     let text = std::fs::read_to_string(&file)
-        .map_err(|error| JobError::new(format!("cannot read file of links '{file}': {error}")))?;
-    let pins = job.links().clone().over(links::parse(&text, &file)?);
+        .map_err(|error| JobError::new(format!("cannot read file of links '{name}': {error}")))?;
+    let pins = job.links().clone().over(links::parse(&text, &name)?);
     Ok(job.with_links(pins))
 }
 

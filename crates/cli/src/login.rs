@@ -124,7 +124,7 @@ fn obtain(arguments: &Login) -> Result<(), JobErrors> {
     let command = arguments
         .command
         .clone()
-        .or_else(|| std::env::var("ISTHMUS_LOGIN").ok())
+        .or_else(|| isthmus_settings::LOGIN.read(std::env::var_os))
         .filter(|c| !c.trim().is_empty());
     if arguments.ca_key.is_none() && command.is_none() {
         let error = JobError::new("nobody is named who signs certificates");

@@ -108,10 +108,8 @@ pub(crate) fn sites_or_all(catalogue: &Catalogue, named: &[String]) -> Vec<Strin
 
 /// The command of the ssh client.
 pub(crate) fn ssh_command(ssh: Option<&str>) -> String {
-    let named = ssh.map(str::to_owned).or_else(|| std::env::var("ISTHMUS_SSH").ok());
-    let command = named
-        .filter(|s| !s.trim().is_empty())
-        .unwrap_or_else(|| "ssh".to_owned());
+    let named = ssh.filter(|s| !s.trim().is_empty()).map(str::to_owned);
+    let command = named.unwrap_or_else(|| isthmus_settings::SSH.read(std::env::var_os));
     // What `isthmus login` has got, where there is no agent that has it.
     let pair = crate::login::identity().map(|p| p.display().to_string());
     match pair.filter(|p| !p.contains(char::is_whitespace)) {

@@ -3,7 +3,7 @@
 
 use crate::allocated;
 use crate::background;
-use crate::diagnostic::{note, refuse};
+use crate::diagnostic::{note, refuse, warn};
 use crate::discover::{self, Place};
 use crate::job::{self, Source};
 use crate::plan;
@@ -19,28 +19,23 @@ use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec, network};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, Options, Outcome, Session};
 use isthmus_schedule::Overrides;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Exit status for what the user wrote wrong.
 pub(crate) const STATUS_USAGE: u8 = 2;
-/// Seconds without anything happening before a start is given up.
-const START_TIMEOUT: u64 = 300;
 /// Variables of this launcher that processes do not get.
 const INTERNAL: [&str; 6] = [
-    "ISTHMUS_RENDEZVOUS",
-    "ISTHMUS_TOKEN",
-    "ISTHMUS_INDEX",
-    "ISTHMUS_SSH",
-    "ISTHMUS_TRACE",
+    isthmus_settings::RENDEZVOUS.name,
+    isthmus_settings::TOKEN.name,
+    isthmus_settings::INDEX.name,
+    isthmus_settings::SSH.name,
+    isthmus_settings::TRACE.name,
     background::VARIABLE,
 ];
-/// Seconds that a site may be silent before it counts as lost: a wireless network that comes back, a laptop that is carried to another room, a router
-/// that restarts. The site itself ends what it runs after one and a half times as long.
-const AWAY: u64 = 300;
-/// Seconds that outputs wait at a site for a launcher that is gone.
-const LEASE: u64 = 3600;
 
 /// Run a program on one or several sites as one MPI job
 #[derive(Args, Debug)]
@@ -343,9 +338,12 @@ fn binding(arguments: &Run) -> Result<Vec<(String, String)>, JobError> {
     let (to, by) = (arguments.bind_to.as_deref(), arguments.map_by.as_deref());
     network::check_binding(to, by)?;
     let given = [
-        ("ISTHMUS_BIND_TO", to),
-        ("ISTHMUS_MAP_BY", by),
-        ("ISTHMUS_REPORT_BINDINGS", arguments.report_bindings.then_some("1")),
+        (isthmus_settings::BIND_TO.name, to),
+        (isthmus_settings::MAP_BY.name, by),
+        (
+            isthmus_settings::REPORT_BINDINGS.name,
+            arguments.report_bindings.then_some("1"),
+        ),
     ];
     let given = given
         .into_iter()
@@ -396,8 +394,22 @@ fn variable(text: &str) -> Result<(String, String), JobError> {
     }
 }
 
+/// Tells, once for the whole job, of variables for Isthmus that mean nothing: of this environment, and of what the job sets for its processes.
+fn complain_of_settings(job: &Job) {
+    let own = |(name, value): &(String, String)| (name.into(), value.into());
+    let of_job = job
+        .subjobs()
+        .iter()
+        .flat_map(|subjob| subjob.environment.iter().map(own));
+    let all: BTreeSet<(OsString, OsString)> = std::env::vars_os().chain(of_job).collect();
+    for text in isthmus_settings::complaints(all) {
+        warn(&JobError::new(text));
+    }
+}
+
 /// Runs a job. `plain`: without what is known of its sites.
 fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
+    complain_of_settings(&job);
     let staging = job
         .with_staging()
         .and_then(|job| Ok((job, plain.with_staging()?.subjobs().to_vec())));
@@ -408,7 +420,6 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
     let prepared = options(launch).and_then(|options| {
         crate::login::outlived(&job, options.limit);
         streams::check(launch.output_dir.as_deref(), &options, &job)?;
-        isthmus_launch::check_gateways(&job, &options)?;
         let job = crate::links::pinned(job, launch.links.as_deref())?;
         Ok((Options { described, ..options }, job))
     });
@@ -430,7 +441,7 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         terminal.hang_up();
         background::say_ready(options.session.as_ref().map_or("", Session::name));
     }
-    let statistics = std::env::var("ISTHMUS_STATS").is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "no"));
+    let statistics = isthmus_settings::STATS.read(std::env::var_os);
     let failing = (job.spans_wide_area() && wants_doctor()).then(|| job.clone());
     let outcome = isthmus_launch::run(job, options, terminal);
     if statistics && !outcome.statistics.is_empty() {
@@ -471,10 +482,8 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
 /// Whether the doctor is called after a start that failed: where somebody reads it, or the user says so.
 fn wants_doctor() -> bool {
     use std::io::IsTerminal;
-    match std::env::var("ISTHMUS_DOCTOR") {
-        Ok(value) => !matches!(value.as_str(), "" | "0" | "no"),
-        Err(_) => std::io::stderr().is_terminal() && !background::is(),
-    }
+    let said = isthmus_settings::DOCTOR.read(std::env::var_os);
+    said.unwrap_or_else(|| std::io::stderr().is_terminal() && !background::is())
 }
 
 /// For what starts no processes.
@@ -519,35 +528,21 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         ssh: reach::ssh_command(launch.ssh.as_deref()),
         terminal: std::fs::File::open("/dev/tty").is_ok(),
         stage: !launch.no_stage,
-        patience: seconds("ISTHMUS_START_TIMEOUT", START_TIMEOUT, 1_000_000)?,
+        patience: isthmus_settings::START_TIMEOUT.read(std::env::var_os),
         environment: settings(launch.trace.is_some()),
         directory,
         input: streams::input(launch.stdin.as_deref())?,
         output: streams::output(launch.output_dir.as_deref(), launch.outfile_pattern.as_deref())?,
         limit: launch.time.as_deref().map(limit).transpose()?,
         hang: launch.hang.as_deref().map(limit).transpose()?,
-        silence: seconds("ISTHMUS_AWAY", AWAY, 1_000_000)?,
-        lease: seconds("ISTHMUS_LEASE", LEASE, 2_592_000)?,
+        silence: isthmus_settings::AWAY.read(std::env::var_os),
+        lease: isthmus_settings::LEASE.read(std::env::var_os),
         session: None,
         trace: launch.trace.as_ref().map(PathBuf::from),
-        links: crate::links::options()?,
+        links: crate::links::options(),
         catalogue: reach::catalogue().unwrap_or_default(),
         described: Vec::new(),
     })
-}
-
-/// A setting of the environment in seconds.
-fn seconds(variable: &str, default: u64, most: u64) -> Result<Duration, JobError> {
-    let Ok(text) = std::env::var(variable) else {
-        return Ok(Duration::from_secs(default));
-    };
-    match text.parse::<f64>() {
-        Ok(seconds) if (1.0..=most as f64).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => {
-            Err(JobError::new(format!("{variable} is '{text}'"))
-                .hint(format!("give a number of seconds from 1 to {most}")))
-        }
-    }
 }
 
 fn limit(text: &str) -> Result<Duration, JobError> {
@@ -557,14 +552,14 @@ fn limit(text: &str) -> Result<Duration, JobError> {
 /// The user's settings, for all processes at all sites.
 fn settings(traced: bool) -> Vec<(String, String)> {
     let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
-    all.filter(|(name, _)| name.starts_with("ISTHMUS_") && !INTERNAL.contains(&name.as_str()))
-        .chain(traced.then(|| ("ISTHMUS_TRACE".to_owned(), "1".to_owned())))
+    all.filter(|(name, _)| name.starts_with(isthmus_settings::PREFIX) && !INTERNAL.contains(&name.as_str()))
+        .chain(traced.then(|| (isthmus_settings::TRACE.name.to_owned(), "1".to_owned())))
         .collect()
 }
 
 /// The user's word about the choice of collective algorithms, as the processes will read it.
 pub(crate) fn overrides() -> Result<Overrides, JobError> {
-    let text = std::env::var("ISTHMUS_COLL").unwrap_or_default();
+    let text = isthmus_settings::COLL.read(std::env::var_os).unwrap_or_default();
     Overrides::parse(&text).map_err(|error| {
         JobError::new(format!("the environment variable ISTHMUS_COLL is '{text}': {error}"))
             .hint("rules are OPERATION[@LEVEL][:SIZES]=NAME[,seg=SIZE][,lanes=N], separated by ;")
@@ -581,7 +576,7 @@ pub(crate) fn library(binary: &Path) -> Option<PathBuf> {
         here.to_owned(),
         here.join("lib"),
     ];
-    let named = std::env::var_os("ISTHMUS_LIBRARY_DIRECTORY").map(PathBuf::from);
+    let named = isthmus_settings::LIBRARY_DIRECTORY.read(std::env::var_os);
     let found = named
         .into_iter()
         .chain(places)

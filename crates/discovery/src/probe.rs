@@ -46,13 +46,11 @@ pub(crate) fn listen() -> Result<Answer, String> {
 
 /// In the range of ports that the site has for us, if it has one.
 fn bind() -> io::Result<TcpListener> {
-    let range = std::env::var("ISTHMUS_PORTS").unwrap_or_default();
-    let number = |t: &str| t.trim().parse::<u16>().ok();
-    let range = range.split_once('-').and_then(|(a, b)| Some((number(a)?, number(b)?)));
-    let Some((first, last)) = range else {
+    let Some(mut ports) = isthmus_settings::PORTS.read(std::env::var_os) else {
         return TcpListener::bind(("0.0.0.0", 0));
     };
-    let bound = (first..=last).find_map(|port| TcpListener::bind(("0.0.0.0", port)).ok());
+    let (first, last) = (*ports.start(), *ports.end());
+    let bound = ports.find_map(|port| TcpListener::bind(("0.0.0.0", port)).ok());
     bound.ok_or_else(|| io::Error::other(format!("no port from {first} to {last} is free")))
 }
 

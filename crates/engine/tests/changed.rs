@@ -2,7 +2,7 @@
 //! A rank of the job whose frames are changed at random, in ways that every check of a header stands: whatever it says, nobody crashes, what the
 //! others send each other arrives unchanged, and nobody waits for it once it is lost.
 //!
-//! `ISTHMUS_CHANGED=N`: so many tries; 200 otherwise.
+//! `ISTHMUS_TEST_CHANGED=N`: so many tries; 200 otherwise.
 
 mod common;
 
@@ -253,7 +253,7 @@ fn attempt(seed: u64) {
 
 #[test]
 fn a_rank_whose_frames_are_changed_at_random_hurts_nobody_else() {
-    let tries = std::env::var("ISTHMUS_CHANGED").ok().and_then(|n| n.parse().ok());
+    let tries = std::env::var("ISTHMUS_TEST_CHANGED").ok().and_then(|n| n.parse().ok());
     for seed in 1..=tries.unwrap_or(200) {
         attempt(seed);
     }

@@ -117,7 +117,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(std::env::var("ISTHMUS_IO_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)))]
+    #![proptest_config(ProptestConfig::with_cases(std::env::var("ISTHMUS_TEST_IO_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)))]
 
     #[test]
     fn files_are_exact_or_errors_are(

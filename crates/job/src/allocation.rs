@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a subjob may ask of a scheduler: names, limits, and the checks that no scheduler's command line is left to.
 
-use crate::error::{JobError, nearest};
+use crate::error::JobError;
+use isthmus_settings::nearest;
 use isthmus_wire::grid::{Allocation, Scheduler};
 
 /// Word for "no scheduler: children of the agent".

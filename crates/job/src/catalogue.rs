@@ -41,7 +41,7 @@ const TOP_KEYS: [&str; 4] = ["level", "link", "process", "site"];
 /// Most bytes of all set-up commands of a site.
 const MAX_SETUP: usize = 16 << 10;
 /// The variable that tells processes where to listen.
-pub const PORTS: &str = "ISTHMUS_PORTS";
+pub const PORTS: &str = isthmus_settings::PORTS.name;
 
 /// All sites of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -476,7 +476,7 @@ pub fn setting(text: &str) -> Result<(&'static str, Value), JobError> {
         .into_iter()
         .find(|k| *k == name && !matches!(*k, "found" | "environment"));
     let key = key.ok_or_else(|| {
-        let near = crate::error::nearest(name, &KEYS);
+        let near = isthmus_settings::nearest(name, &KEYS);
         let hint = near.map_or_else(
             || format!("keys are {}", KEYS.join(", ")),
             |near| format!("did you mean '{near}'?"),

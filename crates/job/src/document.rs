@@ -6,7 +6,7 @@
 use crate::allocation::{self, FORK};
 use crate::attributes::{self, Content, Datum, Fate, Request, Shape};
 use crate::catalogue::Catalogue;
-use crate::error::{JobError, JobErrors, nearest};
+use crate::error::{JobError, JobErrors};
 use crate::model::{Contact, Job, Program, Subjob, check_count};
 use crate::network;
 use crate::rsl;
@@ -14,6 +14,7 @@ use crate::rsl::syntax::{Operator, Spec};
 use crate::sites;
 use crate::terms;
 use crate::transfer::{Input, Pattern, Transfers};
+use isthmus_settings::nearest;
 use isthmus_wire::grid::{Allocation, Scheduler};
 use std::ops::Range;
 use toml_edit::{ImDocument, Item, TableLike, Value};

@@ -274,35 +274,6 @@ impl std::fmt::Display for JobErrors {
 
 impl std::error::Error for JobErrors {}
 
-/// The known word that is nearest to an unknown one, if one is near enough to be what was meant.
-pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let word: String = word.chars().take(40).collect();
-    let length = word.chars().count();
-    let limit = if length < 4 { 1 } else { (length / 3).max(2) };
-    known
-        .iter()
-        .map(|k| (distance(&word, k), *k))
-        .filter(|(d, _)| *d <= limit)
-        .min()
-        .map(|(_, k)| k)
-}
-
-/// Edits (insert, delete, replace) between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,11 +296,5 @@ mod tests {
         assert_eq!((at.line, at.column, at.length), (1, 1, 1));
         let at = Location::of("f", "", 5..6);
         assert_eq!((at.line, at.column), (1, 1));
-    }
-
-    #[test]
-    fn near_words_are_found() {
-        assert_eq!(nearest("cuont", &["count", "site"]), Some("count"));
-        assert_eq!(nearest("zebra", &["count", "site"]), None);
     }
 }

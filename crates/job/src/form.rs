@@ -11,10 +11,11 @@ mod slurm;
 mod toml;
 
 use crate::catalogue::Catalogue;
-use crate::error::{JobError, JobErrors, nearest};
+use crate::error::{JobError, JobErrors};
 use crate::hostfile::Host;
 use crate::model::{Job, Subjob};
 use crate::{document, rsl as language};
+use isthmus_settings::nearest;
 
 /// A form of description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

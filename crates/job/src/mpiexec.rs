@@ -105,7 +105,10 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
     }
     let (to, by) = (general.bind_to.take(), general.map_by.take());
     network::check_binding(to.as_deref(), by.as_deref())?;
-    for (name, value) in [("ISTHMUS_BIND_TO", to), ("ISTHMUS_MAP_BY", by)] {
+    for (name, value) in [
+        (isthmus_settings::BIND_TO.name, to),
+        (isthmus_settings::MAP_BY.name, by),
+    ] {
         general.environment.extend(value.map(|value| (name.to_owned(), value)));
     }
     let mut described = match general.request.take() {
@@ -295,7 +298,7 @@ impl Section {
             "map-by" => general.map_by = Some(value("part")?.to_owned()),
             "report-bindings" => general
                 .environment
-                .push(("ISTHMUS_REPORT_BINDINGS".to_owned(), "1".to_owned())),
+                .push((isthmus_settings::REPORT_BINDINGS.name.to_owned(), "1".to_owned())),
             "lan" => general.lan = Some(value("name")?.to_owned()),
             "label" => general.label = true,
             other => general.launcher(other, word, &mut value)?,

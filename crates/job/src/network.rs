@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a user may pin of a site: of its network `path`, `ports`, `address`, of its processors `bind_to` and `map_by`. They travel as variables
-//! of its processes, where a user can set them too.
+//! What a user may pin of a site: of its network `path`, `ports`, `address`, of its processors `bind_to` and `map_by`.
+//! They travel as variables of its processes, where a user can set them too.
 
-use crate::error::{JobError, nearest};
+use crate::error::JobError;
+use isthmus_settings::nearest;
 use isthmus_topology::processors::Part;
 
 /// Keys and the variables that they stand for.
 pub const KEYS: [(&str, &str); 5] = [
-    ("path", "ISTHMUS_PATH"),
-    ("ports", "ISTHMUS_PORTS"),
-    ("address", "ISTHMUS_ADDRESS"),
-    ("bind_to", "ISTHMUS_BIND_TO"),
-    ("map_by", "ISTHMUS_MAP_BY"),
+    ("path", isthmus_settings::PATH.name),
+    ("ports", isthmus_settings::PORTS.name),
+    ("address", isthmus_settings::ADDRESS.name),
+    ("bind_to", isthmus_settings::BIND_TO.name),
+    ("map_by", isthmus_settings::MAP_BY.name),
 ];
 
 /// The variable for the key `files` of a job.
-pub(crate) const FILE_SCOPE: &str = "ISTHMUS_FILE_SCOPE";
+pub(crate) const FILE_SCOPE: &str = isthmus_settings::FILE_SCOPE.name;
 
 /// The variable for a key, when the value makes sense; `None` for other keys.
 pub fn variable(site: &str, key: &str, value: &str) -> Result<Option<(String, String)>, JobError> {
@@ -24,10 +25,12 @@ pub fn variable(site: &str, key: &str, value: &str) -> Result<Option<(String, St
     };
     let wrong = |what: &str, hint: &str| JobError::new(format!("site '{site}': {key} = '{value}' {what}")).hint(hint);
     match key {
-        "path" if !["auto", "direct", "gateway", "ssh"].contains(&value) => {
+        "path" if !isthmus_settings::PATH.words.contains(&value) => {
             Err(wrong("is no path", "auto, direct, gateway or ssh"))
         }
-        "ports" if !is_range(value) => Err(wrong("is no range of ports", "for example 5000-5100")),
+        "ports" if isthmus_settings::PORTS.read(|_| Some(value.into())).is_none() => {
+            Err(wrong("is no range of ports", "for example 5000-5100"))
+        }
         "address" if value.trim().is_empty() => {
             Err(wrong("is empty", "addresses or names of interfaces, separated by ,"))
         }
@@ -76,12 +79,6 @@ pub fn check_binding(to: Option<&str>, by: Option<&str>) -> Result<(), JobError>
         .hint("leave one of the two away: without binding the system moves processes as it likes")),
         _ => Ok(()),
     }
-}
-
-fn is_range(text: &str) -> bool {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (first.trim().parse::<u16>(), last.trim().parse::<u16>());
-    matches!((first, last), (Ok(first), Ok(last)) if first > 0 && first <= last)
 }
 
 /// Variables, and what is left of the options.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests as users write them. Beside every file in `rsl/good` stands what it says: its canonical form, the notes, the
-//! job as a job file; beside every file in `rsl/bad` all that is wrong with it. `ISTHMUS_UPDATE=1` writes these anew.
+//! job as a job file; beside every file in `rsl/bad` all that is wrong with it. `ISTHMUS_TEST_UPDATE=1` writes these anew.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use isthmus_job::form::Form;
@@ -28,7 +28,7 @@ fn samples(kind: &str) -> Vec<PathBuf> {
 /// Compares with what stands beside the sample.
 fn expect(sample: &Path, got: &str) {
     let beside = sample.with_extension("txt");
-    if std::env::var_os("ISTHMUS_UPDATE").is_some() {
+    if std::env::var_os("ISTHMUS_TEST_UPDATE").is_some() {
         fs::write(&beside, got).unwrap();
     }
     let wanted = fs::read_to_string(&beside).unwrap_or_default();

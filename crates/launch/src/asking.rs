@@ -23,9 +23,9 @@ use tokio::sync::{mpsc, oneshot};
 /// Name under which the `isthmus` binary asks for an ssh client.
 pub const ASKPASS: &str = "isthmus-askpass";
 /// Variable with the socket of the launcher.
-pub const SOCKET: &str = "ISTHMUS_ASKPASS";
+pub const SOCKET: &str = isthmus_settings::ASKPASS.name;
 /// Variable with the name of the site that is signed on to.
-pub const SITE: &str = "ISTHMUS_ASKPASS_SITE";
+pub const SITE: &str = isthmus_settings::ASKPASS_SITE.name;
 /// Longest question, bytes.
 const LONGEST: u64 = 16 << 10;
 /// How long a helper may take to say what it asks.

@@ -60,7 +60,7 @@ pub use sharing::Access;
 pub use statistics::Statistics;
 
 pub use doctor::{Examination, SiteReport, is_our_version};
-pub use paths::{PathReport, Policy, check_gateways};
+pub use paths::{PathReport, Policy};
 
 pub(crate) use paths::Crossings;
 

@@ -11,16 +11,12 @@ use isthmus_wire::gateway::{Area, Carried, Carrier, FromGateway, Open, Paths, Re
 use isthmus_wire::place::PlaceTable;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use wishes::{addresses, counted, policy, range, setting};
-
-pub use wishes::check_gateways;
+use wishes::{addresses, policy, setting};
 
 /// Longest wait for ways to be found out, once all gateways are there; then processes try everything.
 const SETTLING: Duration = Duration::from_secs(3);
 /// Longest wait for a gateway to be there.
 const APPEARING: Duration = Duration::from_secs(3);
-/// Connections of a trunk that one side makes, unless the user says otherwise.
-const STREAMS: u8 = 1;
 
 /// Pairs of processes of two local areas from which on they connect through the gateways, unless the user says otherwise: each pair would have a
 /// connection of its own, and each process a port; what that costs firewalls, their tables and the kernels is more than what a gateway costs.
@@ -128,10 +124,11 @@ impl Crossings {
         for (number, (lan, subjobs)) in (0u32..).zip(&local) {
             subjobs.iter().for_each(|&s| areas[s] = number);
             let subjob = &job.subjobs()[subjobs[0]];
-            let ports = setting(subjob, options, "ISTHMUS_PORTS")
-                .and_then(range)
-                .unwrap_or((0, 0));
-            let count = |name| setting(subjob, options, name).and_then(|text| counted(name, text).ok());
+            let from = |name: &'static str| setting(subjob, options, name);
+            let ports = isthmus_settings::PORTS.read(from);
+            let ports = ports.map_or((0, 0), |range| (*range.start(), *range.end()));
+            // The table has no larger number.
+            let few = |number: u64| u8::try_from(number).unwrap_or(u8::MAX);
             gateways.push(Gateway {
                 name: (*lan).to_owned(),
                 site: subjobs[0],
@@ -142,9 +139,9 @@ impl Crossings {
                     area: number,
                     secret: derived(&secret, &number.to_le_bytes()),
                     ports,
-                    streams: count("ISTHMUS_TRUNK_STREAMS").unwrap_or(STREAMS),
-                    // `auto` is no number.
-                    threads: count("ISTHMUS_GATEWAY_THREADS").unwrap_or(0),
+                    streams: few(isthmus_settings::TRUNK_STREAMS.read(from)),
+                    // 0: as many as are found to be needed.
+                    threads: isthmus_settings::GATEWAY_THREADS.read(from).map_or(0, few),
                     addresses: addresses(subjob, options),
                 },
                 listening: None,
@@ -548,7 +545,7 @@ mod tests {
                 area: 0,
                 secret: [0; 32],
                 ports: (0, 0),
-                streams: STREAMS,
+                streams: 1,
                 threads: 0,
                 addresses: Vec::new(),
             },

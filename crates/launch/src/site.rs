@@ -221,7 +221,11 @@ impl Site {
             ("GLOBUS_LAN_ID".to_owned(), self.subjob.lan.clone()),
         ];
         environment.extend(options.environment.iter().cloned());
-        environment.extend(files.iter().map(|path| ("ISTHMUS_FILES".to_owned(), path.clone())));
+        environment.extend(
+            files
+                .iter()
+                .map(|path| (isthmus_settings::FILES.name.to_owned(), path.clone())),
+        );
         environment.extend(scratch.map(|path| (scratch::VARIABLE.to_owned(), path)));
         environment.extend(subjob.environment.iter().cloned());
         Start {

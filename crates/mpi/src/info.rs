@@ -103,8 +103,26 @@ extern "C" fn isthmus_MPI_Info_set(info: h::Info, key: Text, value: Text) -> c_i
         if info == h::MPI_INFO_ENV {
             fail!(abi::MPI_ERR_INFO, "MPI_INFO_ENV cannot be changed");
         }
-        with(info, |i| i.set(&key, &value))
+        with(info, |i| i.set(&key, &value))?;
+        look_at(&key);
+        Ok(())
     })
+}
+
+/// Most keys that somebody is told of.
+const MOST_TOLD: usize = 20;
+
+/// Tells once of a key that begins as ours do and has no meaning; one process speaks for the job.
+fn look_at(key: &str) {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let Some(text) = isthmus_settings::unknown_hint(key) else {
+        return;
+    };
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.len() < MOST_TOLD && !told.contains(&text) && crate::process::speaks() {
+        crate::process::say(&format!("isthmus: warning: {text}"));
+        told.push(text);
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -228,7 +228,7 @@ fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
 
 fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     install_panic_hook();
-    crate::settings::begin()?;
+    crate::settings::begin();
     // SAFETY: below MPI_THREAD_MULTIPLE the program has promised that its threads call MPI in turns (MPI 5.0 section 11.6); the
     // library's own threads use an engine that is made for several.
     let promise = (!threads).then(|| unsafe { OneAtATime::promised() });
@@ -385,6 +385,11 @@ pub(crate) fn environment_info() -> Info {
     info
 }
 
+/// Whether this process speaks for the job: the first one, or one that has no others yet.
+pub(crate) fn speaks() -> bool {
+    world().map_or(true, |world| world.rank() == 0)
+}
+
 /// A line for the person who started a program without a launcher, or when there is nobody else to tell.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
@@ -408,7 +413,7 @@ fn install_panic_hook() {
 fn forget_token() {
     // SAFETY: called once, inside MPI_Init, which the standard lets only one thread call; programs that change the
     // environment in other threads meanwhile race with their own getenv as well.
-    unsafe { std::env::remove_var("ISTHMUS_TOKEN") };
+    unsafe { std::env::remove_var(isthmus_settings::TOKEN.name) };
     // SAFETY: as above.
-    unsafe { std::env::remove_var("ISTHMUS_RENDEZVOUS") };
+    unsafe { std::env::remove_var(isthmus_settings::RENDEZVOUS.name) };
 }

@@ -12,14 +12,11 @@ use isthmus_schedule::Overrides;
 
 /// Numbers of the engine that have a setting.
 const KNOBS: [(&str, Knob); 4] = [
-    ("ISTHMUS_EAGER", Knob::Eager),
-    ("ISTHMUS_POLLS", Knob::Polls),
-    ("ISTHMUS_SPIN", Knob::Spin),
-    ("ISTHMUS_YIELDS", Knob::Yields),
+    (isthmus_settings::EAGER.name, Knob::Eager),
+    (isthmus_settings::POLLS.name, Knob::Polls),
+    (isthmus_settings::SPIN.name, Knob::Spin),
+    (isthmus_settings::YIELDS.name, Knob::Yields),
 ];
-
-static CHECK: &str = "ISTHMUS_CHECK";
-const COLL: &str = "ISTHMUS_COLL";
 
 /// What a setting acts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +29,7 @@ pub(crate) enum Number {
 
 /// The number behind a setting that may be changed at any time.
 pub(crate) fn number(name: &str) -> Option<Number> {
-    if name == CHECK {
+    if name == isthmus_settings::CHECK.name {
         return Some(Number::Check);
     }
     KNOBS
@@ -46,47 +43,38 @@ struct Values {
     tuning: Tuning,
     /// As the tool wrote it; any number but 0 means on.
     check: AtomicU64,
-    /// What was wrong with the environment.
-    error: Option<String>,
 }
 
 fn values() -> &'static Values {
     static VALUES: OnceLock<Values> = OnceLock::new();
     VALUES.get_or_init(|| {
         let tuning = Tuning::default();
-        let mut error = None;
         for (name, knob) in KNOBS {
-            match from_environment(name) {
-                Ok(Some(value)) => tuning.set(knob, value),
-                Ok(None) => {}
-                Err(text) => error = Some(text),
-            }
+            let value = isthmus_settings::find(name).and_then(|setting| setting.number(std::env::var_os));
+            value.into_iter().for_each(|value| tuning.set(knob, value));
         }
-        let check = AtomicU64::new(from_environment(CHECK).ok().flatten().unwrap_or(1));
-        Values { tuning, check, error }
-    })
-}
-
-fn from_environment(name: &str) -> std::result::Result<Option<u64>, String> {
-    let Some(text) = std::env::var_os(name) else {
-        return Ok(None);
-    };
-    let number = text.to_str().and_then(|t| t.trim().parse().ok());
-    number.map(Some).ok_or_else(|| {
-        format!(
-            "the environment variable {name} is \"{}\", expected a number; isthmus info --settings says which",
-            text.to_string_lossy()
-        )
+        let check = isthmus_settings::CHECK.read(std::env::var_os);
+        Values {
+            tuning,
+            check: AtomicU64::new(u64::from(check)),
+        }
     })
 }
 
 /// MPI_Init: the settings begin to act.
-pub(crate) fn begin() -> Result<()> {
-    let values = values();
-    crate::check::switch(values.check.load(Ordering::Relaxed) != 0);
-    match &values.error {
-        Some(text) => fail!(abi::MPI_ERR_ARG, "{text}"),
-        None => Ok(()),
+pub(crate) fn begin() {
+    let set = |name: &str| std::env::var_os(name).is_some();
+    // The launcher has complained for the processes of its job and for what they start.
+    if !set(isthmus_settings::RENDEZVOUS.name) && !set(isthmus_settings::REACH.name) {
+        complain();
+    }
+    crate::check::switch(values().check.load(Ordering::Relaxed) != 0);
+}
+
+/// Tells of variables that mean nothing.
+fn complain() {
+    for text in isthmus_settings::complaints(std::env::vars_os()) {
+        crate::process::say(&format!("isthmus: warning: {text}"));
     }
 }
 
@@ -99,12 +87,14 @@ pub(crate) fn tune(engine: &Shared) {
 
 /// The user's word about the choice of collective algorithms.
 pub(crate) fn overrides() -> Result<Overrides> {
-    let text = std::env::var(COLL).unwrap_or_default();
+    let setting = isthmus_settings::COLL;
+    let text = setting.read(std::env::var_os).unwrap_or_default();
     match Overrides::parse(&text) {
         Ok(overrides) => Ok(overrides),
         Err(error) => fail!(
             abi::MPI_ERR_ARG,
-            "the environment variable {COLL} is \"{text}\": {error}"
+            "the environment variable {} is \"{text}\": {error}",
+            setting.name
         ),
     }
 }
@@ -139,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_setting_that_is_tunable_acts_on_something() {
-        let tunable = isthmus_abi::SETTINGS.iter().filter(|s| s.scope == "tunable");
+        let tunable = isthmus_settings::SETTINGS.iter().filter(|s| s.scope == "tunable");
         for setting in tunable.clone() {
             assert!(number(setting.name).is_some(), "{}", setting.name);
         }

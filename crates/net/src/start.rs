@@ -57,7 +57,7 @@ impl Config {
     /// Default of [`Config::dial_time`]: long enough for lost packets of the first handshake to be sent three times.
     pub const DIAL_TIME: Duration = Duration::from_secs(10);
     /// Default of [`Config::away_time`]: routers restart and routes change in less.
-    pub const AWAY_TIME: Duration = Duration::from_secs(300);
+    pub const AWAY_TIME: Duration = isthmus_settings::AWAY.usual();
 }
 
 impl std::fmt::Debug for Config {

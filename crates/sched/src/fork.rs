@@ -17,11 +17,6 @@ use tokio::process::{Child, Command};
 /// First argument that makes the `isthmus` binary call [`trampoline`].
 pub const TRAMPOLINE: &str = "@exec";
 
-/// Variable with the numbers of the processors that a process is bound to, separated by commas.
-pub const PROCESSORS: &str = "ISTHMUS_PROCESSORS";
-/// Variable that makes every process say what it is bound to.
-const REPORT: &str = "ISTHMUS_REPORT_BINDINGS";
-
 /// Exit status of a process whose program does not exist.
 pub const STATUS_NOT_FOUND: u8 = 127;
 /// Exit status of a process whose program cannot be executed.
@@ -106,7 +101,11 @@ pub fn trampoline(arguments: impl Iterator<Item = OsString>) -> (String, u8) {
         return (text, STATUS_NOT_EXECUTABLE);
     }
     let mut command = std::process::Command::new(&program);
-    let error = command.arg0(name).args(arguments).env_remove(PROCESSORS).exec();
+    let error = command
+        .arg0(name)
+        .args(arguments)
+        .env_remove(isthmus_settings::PROCESSORS.name)
+        .exec();
     let status = if error.kind() == io::ErrorKind::NotFound {
         STATUS_NOT_FOUND
     } else {
@@ -122,21 +121,22 @@ pub fn trampoline(arguments: impl Iterator<Item = OsString>) -> (String, u8) {
     )
 }
 
-/// Binds this process as [`PROCESSORS`] says, and tells what it is bound to if that is wanted.
+/// Binds this process as `ISTHMUS_PROCESSORS` says, and tells what it is bound to if that is wanted.
 fn bind() -> Result<(), String> {
-    if let Ok(list) = std::env::var(PROCESSORS) {
+    let list = isthmus_settings::PROCESSORS.read(std::env::var_os);
+    if !list.is_empty() {
         let mut set = CpuSet::new();
-        let numbers = list.split(',').filter_map(|n| n.parse::<usize>().ok());
+        let numbers = list.iter().filter_map(|n| n.parse::<usize>().ok());
         numbers.filter(|&n| n < CpuSet::MAX_CPU).for_each(|n| set.set(n));
         sched_setaffinity(None, &set)
-            .map_err(|error| format!("cannot bind the process to processors {list}: {error}"))?;
+            .map_err(|error| format!("cannot bind the process to processors {}: {error}", list.join(",")))?;
     }
-    if std::env::var(REPORT).is_ok_and(|v| v == "1") {
+    if isthmus_settings::REPORT_BINDINGS.read(std::env::var_os) {
         let set =
             sched_getaffinity(None).map_err(|error| format!("cannot ask what the process is bound to: {error}"))?;
         let numbers = (0..CpuSet::MAX_CPU).filter(|&n| set.is_set(n)).map(|n| n.to_string());
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let index = std::env::var("ISTHMUS_INDEX").unwrap_or_default();
+        let index = isthmus_settings::INDEX.read(std::env::var_os).unwrap_or_default();
         let list = numbers.collect::<Vec<_>>().join(",");
         // Who does not read it does not want it.
         let _ = writeln!(io::stderr(), "isthmus: process {index} on {host}: processors {list}");

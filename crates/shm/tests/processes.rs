@@ -11,7 +11,7 @@ use isthmus_transport::{Peer, Placement, SendError, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
 
 /// Set for the processes that a test starts: directory, slot, processes.
-const PLACE: &str = "ISTHMUS_SHM_TEST_PLACE";
+const PLACE: &str = "ISTHMUS_TEST_SHM_PLACE";
 const MESSAGES: usize = 2000;
 const LONG: usize = 300_000;
 

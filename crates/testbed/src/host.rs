@@ -128,7 +128,7 @@ impl Host {
             command.env_remove(name);
         }
         command.env("HOME", self.home());
-        command.env("ISTHMUS_TESTBED", &self.state);
+        command.env(isthmus_settings::TESTBED.name, &self.state);
     }
 }
 

@@ -108,14 +108,12 @@ pub(crate) fn read(state: &Path) -> Result<Description, Error> {
 /// Where testbeds of this user live: `/tmp/isthmus-testbed-UID`, or what ISTHMUS_TESTBED_ROOT says.
 #[must_use]
 pub fn default_root() -> PathBuf {
-    if let Some(root) = std::env::var_os("ISTHMUS_TESTBED_ROOT") {
-        return PathBuf::from(root);
+    if let Some(root) = isthmus_settings::TESTBED_ROOT.read(std::env::var_os) {
+        return root;
     }
     // In a user namespace of our own making everybody is root: the name must not change with it.
-    let user = std::env::var("ISTHMUS_TESTBED_USER")
-        .ok()
-        .filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
-    let user = user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
+    let user = isthmus_settings::TESTBED_USER.read(std::env::var_os);
+    let user = user.unwrap_or_else(|| u64::from(rustix::process::getuid().as_raw()));
     PathBuf::from(format!("/tmp/isthmus-testbed-{user}"))
 }
 

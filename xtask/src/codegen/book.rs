@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::Command;
 
-use crate::spec::{Spec, rows};
+use crate::spec::{Setting, Spec, rows};
 use crate::tree::{self, Result};
 
 /// First line of a generated page; a comment in Markdown.
@@ -42,30 +42,41 @@ const READERS: [(&str, &str, &str); 7] = [
 pub(crate) fn settings(spec: &Spec) -> Result<String> {
     let mut page = format!(
         "{HEAD}# Settings\n\nA setting is an environment variable. The launcher passes on all that begin with `ISTHMUS_` to the processes \
-         at all sites. `isthmus info --settings` prints this list with the values in force.\n"
+         at all sites. `isthmus info --settings` prints this list.\n\nA flag is 1, yes, true or on, or 0, no, false or off. \
+         An empty variable counts as none. A name that is no setting and a value that cannot be used are told once, and the \
+         default holds.\n"
     );
     let scopes = READERS.map(|(scope, ..)| scope);
-    if let Some([name, .., scope, _]) = spec
-        .settings
-        .iter()
-        .find(|s| s[4] != "internal" && !scopes.contains(&s[4].as_str()))
-    {
+    let unread = |s: &&Setting| s.scope != "internal" && !scopes.contains(&s.scope.as_str());
+    if let Some(Setting { name, scope, .. }) = spec.settings.iter().find(unread) {
         return Err(format!("spec/settings.tsv: {name}: the book has no reader '{scope}'"));
     }
     for (scope, title, sentence) in READERS {
         let _ = writeln!(page, "\n## {title}\n\n{sentence}\n");
-        for [name, unit, default, reason, _, help] in spec.settings.iter().filter(|s| s[4] == scope) {
+        for setting in spec.settings.iter().filter(|s| s.scope == scope) {
             let _ = writeln!(
                 page,
-                "### {name}\n\n{}.\n\n- Unit: {}\n- Default: {}\n- Reason for the default: {}\n",
-                text(help),
-                text(unit),
-                text(default),
-                text(reason)
+                "### {}\n\n{}.\n\n- Unit: {}{}\n- Default: {}\n- Reason for the default: {}\n",
+                setting.name,
+                text(&setting.help),
+                text(&setting.unit),
+                bounds(&setting.kind),
+                text(&setting.default),
+                text(&setting.reason)
             );
         }
     }
     Ok(tidied(page))
+}
+
+/// What a number may be, after its unit.
+fn bounds(kind: &str) -> String {
+    let range = kind.split(' ').find_map(|part| part.split_once(".."));
+    match range {
+        Some((least, "")) => format!(", {least} or more"),
+        Some((least, most)) => format!(", from {least} to {most}"),
+        None => String::new(),
+    }
 }
 
 /// `docs/reference/functions.md`.

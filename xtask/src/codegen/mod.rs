@@ -10,6 +10,7 @@ mod header;
 mod manual;
 mod profiler;
 mod rust;
+mod settings;
 
 use std::path::Path;
 
@@ -93,7 +94,8 @@ fn generate() -> Result<Vec<Generated>> {
         ("crates/abi/src/generated/callbacks.rs", rust::callbacks(&spec)?),
         ("crates/abi/src/generated/errors.rs", rust::errors(&spec)),
         ("crates/abi/src/generated/functions.rs", rust::functions(&spec, &bodies)),
-        ("crates/abi/src/generated/settings.rs", rust::settings(&spec)),
+        ("crates/settings/src/generated/table.rs", settings::table(&spec)?),
+        ("crates/settings/src/generated/hints.rs", settings::hints()?),
     ];
     all.extend(fortran::generate(&spec)?);
     Ok(all)

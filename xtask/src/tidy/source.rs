@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rust sources with comments and literals blanked out, so that rules see code and nothing else.
 
+use std::ops::Range;
+
 use crate::tree::{self, Result};
 
 /// One Rust file.
@@ -9,19 +11,38 @@ pub(super) struct Source {
     pub(super) path: String,
     /// As it is.
     pub(super) text: String,
-    /// The same length in lines; comments, strings and characters are spaces, and so is what follows the first
-    /// `#[cfg(test)]`: tests stand at the bottom.
+    /// The same length in bytes; comments, strings and characters are spaces, and so are modules of tests.
     pub(super) code: String,
+    /// Where modules of tests stand, in bytes.
+    tests: Vec<Range<usize>>,
 }
 
 impl Source {
     /// A file with this text.
     pub(super) fn of(path: &str, text: &str) -> Self {
+        let blank = blank(text);
+        let tests = test_modules(&blank);
+        let code = tests.iter().fold(blank, |code, range| without(&code, range));
         Self {
             path: path.to_owned(),
             text: text.to_owned(),
-            code: without_tests(&blank(text)),
+            code,
+            tests,
         }
+    }
+
+    /// Contents of string literals outside modules of tests.
+    pub(super) fn strings(&self) -> Vec<&str> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while let Some(c) = self.text[at..].chars().next() {
+            let length = literal_length(&self.text[at..], self.text[..at].chars().next_back());
+            let literal = &self.text[at..at + length];
+            if literal.starts_with(['"', 'r']) && !self.tests.iter().any(|range| range.contains(&at)) {
+                found.push(literal.trim_start_matches('r').trim_matches('#').trim_matches('"'));
+            }
+            at += if length == 0 { c.len_utf8() } else { length };
+        }
+        found
     }
 
     /// Directory name of the crate: `schedule` for `crates/schedule/src/…`; `xtask` and `fuzz` for themselves.
@@ -58,23 +79,38 @@ pub(super) fn load() -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Blanks everything from the first `#[cfg(test)]` that is followed by a module with a body.
-fn without_tests(code: &str) -> String {
-    let start = code.match_indices("#[cfg(test)]").map(|(at, _)| at).find(|at| {
-        let after = &code[at + "#[cfg(test)]".len()..];
-        after
-            .find(['{', ';'])
-            .is_some_and(|end| after[end..].starts_with('{') && after[..end].contains("mod "))
-    });
-    start.map_or_else(
-        || code.to_owned(),
-        |at| {
-            code[..at]
-                .chars()
-                .chain(code[at..].chars().map(|c| if c == '\n' { c } else { ' ' }))
-                .collect()
-        },
-    )
+/// Modules with a body behind `#[cfg(test)]`, from that to the closing brace.
+fn test_modules(code: &str) -> Vec<Range<usize>> {
+    const MARK: &str = "#[cfg(test)]";
+    let module = |(at, _): (usize, &str)| {
+        let after = &code[at + MARK.len()..];
+        let open = after.find(['{', ';'])?;
+        let is_module = after[open..].starts_with('{') && after[..open].contains("mod ");
+        is_module.then(|| at..at + MARK.len() + open + block(&after[open..]))
+    };
+    code.match_indices(MARK).filter_map(module).collect()
+}
+
+/// Bytes of the block in braces that the code begins with.
+fn block(code: &str) -> usize {
+    let mut depth = 0_i32;
+    for (at, c) in code.char_indices() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        if depth == 0 {
+            return at + 1;
+        }
+    }
+    code.len()
+}
+
+/// The code with this part as spaces.
+fn without(code: &str, part: &Range<usize>) -> String {
+    [&code[..part.start], &spaces(&code[part.clone()]), &code[part.end..]].concat()
+}
+
+/// As many bytes, and the same lines.
+fn spaces(text: &str) -> String {
+    text.bytes().map(|b| if b == b'\n' { '\n' } else { ' ' }).collect()
 }
 
 /// Replaces comments, strings and character literals by spaces; line breaks stay.
@@ -87,7 +123,7 @@ fn blank(text: &str) -> String {
             out.push(c);
             rest = &rest[c.len_utf8()..];
         } else {
-            out.extend(rest[..length].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+            out.push_str(&spaces(&rest[..length]));
             rest = &rest[length..];
         }
     }
@@ -185,10 +221,26 @@ mod tests {
 
     #[test]
     fn tests_at_the_bottom_are_blanked_and_test_imports_are_not() {
-        assert_eq!(without_tests("a\n#[cfg(test)]\nmod tests { b }\n").trim_end(), "a");
+        let code = |text: &str| Source::of("a.rs", text).code;
+        assert_eq!(code("a\n#[cfg(test)]\nmod tests { b }\n").trim_end(), "a");
+        assert_eq!(code("#[cfg(test)]\nmod tests;\na"), "#[cfg(test)]\nmod tests;\na");
+    }
+
+    #[test]
+    fn what_follows_a_module_of_tests_is_code() {
+        let code = Source::of("a.rs", "a\n#[cfg(test)]\nmod tests { fn f() { \"}\" } }\nfn late() {}").code;
+        assert_eq!(code.split_whitespace().collect::<Vec<_>>(), ["a", "fn", "late()", "{}"]);
+    }
+
+    #[test]
+    fn places_in_code_are_places_in_the_text() {
+        let text = "let é = \"größer\"; // ö\nlate";
+        let source = Source::of("a.rs", text);
+        assert_eq!(source.code.find("late"), text.find("late"));
+        assert_eq!(source.strings(), ["größer"]);
         assert_eq!(
-            without_tests("#[cfg(test)]\nmod tests;\na"),
-            "#[cfg(test)]\nmod tests;\na"
+            Source::of("a.rs", "#[cfg(test)]\nmod t { \"x\" }\nr#\"y\"#").strings(),
+            ["y"]
         );
     }
 }

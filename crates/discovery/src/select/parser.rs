@@ -4,7 +4,7 @@
 use super::lexer::{Token, tokens};
 use super::{FIELDS, Kind, MAX_DEPTH, MAX_LENGTH, Node, Operator, Value};
 use isthmus_job::JobError;
-use isthmus_job::error::nearest;
+use isthmus_settings::nearest;
 use std::ops::Range;
 
 type Failed = (JobError, Range<usize>);

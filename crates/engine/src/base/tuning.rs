@@ -33,9 +33,9 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             eager: AtomicU64::new(u64::MAX),
-            polls: AtomicU64::new(2000),
-            spin: AtomicU64::new(200),
-            yields: AtomicU64::new(30),
+            polls: AtomicU64::new(isthmus_settings::POLLS.default),
+            spin: AtomicU64::new(isthmus_settings::SPIN.default),
+            yields: AtomicU64::new(isthmus_settings::YIELDS.default),
         }
     }
 }

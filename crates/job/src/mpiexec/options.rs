@@ -2,7 +2,8 @@
 //! The options' names, and what is said of those that have no effect here.
 
 use super::spellings;
-use crate::error::{JobError, nearest};
+use crate::error::JobError;
+use isthmus_settings::nearest;
 
 /// Name and spellings of every option.
 const OPTIONS: [(&str, &[&str]); 35] = [

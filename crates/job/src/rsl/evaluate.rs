@@ -7,7 +7,7 @@
 use super::syntax::{Compound, Kind, Relation, Span, Spec, Value};
 use super::{Report, shown};
 use crate::attributes::{Content, Datum, canonical};
-use crate::error::nearest;
+use isthmus_settings::nearest;
 
 /// Most values, and bytes of texts, that a request may grow to.
 const MAX_SIZE: usize = 4 << 20;

@@ -6,11 +6,12 @@ use super::{Report, shown};
 use crate::allocation;
 use crate::attributes::{self, ATTRIBUTES, Attribute, Content, Datum, Fate, Request, Setting, canonical, find};
 use crate::contact;
-use crate::error::{JobError, nearest};
+use crate::error::JobError;
 use crate::form::Described;
 use crate::model::{Job, MAX_PROCESSES_PER_MACHINE, MAX_SUBJOBS, Program, Subjob, check_count, check_name};
 use crate::sites;
 use crate::transfer::Place;
+use isthmus_settings::nearest;
 use isthmus_wire::grid::Allocation;
 
 /// Names the place of a subjob in the job.

@@ -8,7 +8,6 @@ use isthmus_abi::Offset;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
-use isthmus_core::fail;
 use isthmus_io::{File, Scope};
 
 use super::{DEFAULT, FILES, Object, Shown, find, locked};
@@ -16,26 +15,18 @@ use crate::c::{Out, Text, flag};
 use crate::call::call_on;
 use crate::{comm, group, info, process};
 
-/// One file for the job, or one for each site.
-const FILE_SCOPE: &str = "ISTHMUS_FILE_SCOPE";
-
 /// What the job says of names without a site.
-fn scope() -> Result<Scope> {
-    match std::env::var_os(FILE_SCOPE) {
-        None => Ok(Scope::Job),
-        Some(text) if text.is_empty() || text == "shared" => Ok(Scope::Job),
-        Some(text) if text == "local" => Ok(Scope::Site),
-        Some(text) => fail!(
-            abi::MPI_ERR_ARG,
-            "the environment variable {FILE_SCOPE} is {text:?}, expected shared or local"
-        ),
+fn scope() -> Scope {
+    match isthmus_settings::FILE_SCOPE.read(std::env::var_os) {
+        Some("local") => Scope::Site,
+        _ => Scope::Job,
     }
 }
 
 fn open(handle: h::Comm, name: Text, amode: c_int, hints: h::Info) -> Result<h::File> {
     let comm = comm::intra(handle)?;
     let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;
-    let (file, service) = File::open(process::world()?, comm, name, amode, &info::find(hints)?, scope()?)?;
+    let (file, service) = File::open(process::world()?, comm, name, amode, &info::find(hints)?, scope())?;
     let handler = locked(&DEFAULT).clone();
     Ok(h::File(FILES.insert(Object {
         file,

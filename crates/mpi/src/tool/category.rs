@@ -58,6 +58,13 @@ fn levels() -> impl Iterator<Item = Category> {
     })
 }
 
+/// Settings of how a blocked call waits.
+const WAITING: [&str; 3] = [
+    isthmus_settings::POLLS.name,
+    isthmus_settings::SPIN.name,
+    isthmus_settings::YIELDS.name,
+];
+
 fn build() -> Vec<Category> {
     let mut all = vec![
         category("isthmus", "everything"),
@@ -72,7 +79,7 @@ fn build() -> Vec<Category> {
             ..category("isthmus_settings", "what the environment and tools set")
         },
         Category {
-            controls: controls(|n| n == "ISTHMUS_EAGER"),
+            controls: controls(|n| n == isthmus_settings::EAGER.name),
             variables: variables(|v| matches!(v, Variable::Queue(_))),
             events: events(&["isthmus_unexpected_message"]),
             ..category("isthmus_queues", "messages and receives that wait for each other")
@@ -85,7 +92,7 @@ fn build() -> Vec<Category> {
             )
         },
         Category {
-            controls: controls(|n| matches!(n, "ISTHMUS_POLLS" | "ISTHMUS_SPIN" | "ISTHMUS_YIELDS")),
+            controls: controls(|n| WAITING.contains(&n)),
             variables: variables(|v| matches!(v, Variable::SleepTime | Variable::Sleeps)),
             ..category("isthmus_waiting", "how a blocked call waits")
         },
@@ -97,7 +104,7 @@ fn build() -> Vec<Category> {
             ..category("isthmus_operations", "what the program calls")
         },
         Category {
-            controls: controls(|n| n == "ISTHMUS_CHECK"),
+            controls: controls(|n| n == isthmus_settings::CHECK.name),
             variables: variables(|v| v == Variable::Phase),
             events: events(&["isthmus_peer_lost", "isthmus_error_raised"]),
             ..category("isthmus_health", "errors, lost processes and checks")

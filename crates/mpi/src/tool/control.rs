@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_abi::{SETTINGS, Setting};
+use isthmus_settings::{SETTINGS, Setting};
 
 use super::enumeration::Enumeration;
 use super::{Code, Value, get, name, nth, set, text, tool};
@@ -87,7 +87,7 @@ impl Variable {
         }
         let value = match self.number {
             Some(number) => settings::read(number),
-            None => self.constant().parse().unwrap_or(0),
+            None => self.setting.number(std::env::var_os).unwrap_or(0),
         };
         if self.setting.unit == "flag" {
             Value::Int(value as c_int).give(buffer)

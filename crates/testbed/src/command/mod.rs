@@ -241,8 +241,8 @@ fn client(which: &Which) -> Result<Client, Error> {
     if let Some(name) = &which.name {
         return Client::open(&default_root().join(name));
     }
-    if let Some(state) = std::env::var_os("ISTHMUS_TESTBED") {
-        return Client::open(&PathBuf::from(state));
+    if let Some(state) = isthmus_settings::TESTBED.read(std::env::var_os) {
+        return Client::open(&state);
     }
     let mut names = running(&default_root());
     match (names.pop(), names.is_empty()) {

@@ -8,7 +8,7 @@ use std::process::Command;
 use isthmus_testbed::Error;
 
 /// Set for the second run: whose testbeds these are.
-const USER: &str = "ISTHMUS_TESTBED_USER";
+const USER: &str = isthmus_settings::TESTBED_USER.name;
 
 /// Returns when this process may build a testbed; otherwise replaces it by one that may.
 pub(crate) fn ensure() -> Result<(), Error> {
