@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isthmus_core::error::Result;
 use isthmus_wire::file::{What, encode_runs};
 
-use crate::collective::{read_here, write_here};
+use crate::access;
 use crate::file::File;
 use crate::memory::{Source, Target};
 use crate::service::Asked;
@@ -87,4 +87,26 @@ fn payload(view: &View, at: u64, length: u64) -> (u64, Vec<u8>) {
     let mut runs = Vec::new();
     view.runs(at, length, &mut |place, length| runs.push((place, length)));
     (runs.len() as u64, encode_runs(&runs))
+}
+
+/// Independent access to what this process reaches.
+pub(crate) fn write_here(file: &File, view: &View, at: u64, source: &mut Source) -> Result<()> {
+    let disk = file.disk()?;
+    let _atom = file.atom(true)?;
+    match access::write(&*disk, view, at, source).error {
+        None => Ok(()),
+        Some(error) => Err(file.failed("write", &error)),
+    }
+}
+
+/// The same for reading; gives the bytes in the representation of this process.
+pub(crate) fn read_here(file: &File, view: &View, at: u64, target: &mut Target) -> Result<u64> {
+    let disk = file.disk()?;
+    let _atom = file.atom(false)?;
+    let moved = access::read(&*disk, view, at, target, file.hints().sieve);
+    drop(_atom);
+    match moved.error {
+        None => target.finish(moved.bytes),
+        Some(error) => Err(file.failed("read", &error)),
+    }
 }

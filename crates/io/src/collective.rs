@@ -12,11 +12,10 @@ use std::sync::Arc;
 
 use isthmus_core::error::Result;
 
-use crate::access;
 use crate::disk::{read_all, write_all};
+use crate::domains::{Access, Domains};
 use crate::file::File;
 use crate::group::{Members, word};
-use crate::hints::Choice;
 use crate::memory::{Source, Target};
 use crate::task::{Message, Port};
 use crate::view::View;
@@ -33,134 +32,6 @@ const OUTCOME: i32 = 4;
 type Coming = (u32, usize, Message);
 /// By sender and round: runs and bytes of a message.
 type Lengths = Vec<(u32, Vec<(u64, u64)>)>;
-
-/// An access as all others know it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Access {
-    /// First byte of the file.
-    start: u64,
-    /// Byte behind the last one.
-    end: u64,
-    /// 0: as it pays, 1: always, 2: never in two phases.
-    choice: u64,
-    buffer: u64,
-    aggregators: u64,
-    stripe: u64,
-}
-
-impl Access {
-    fn of(file: &File, view: &View, at: u64, length: u64, writes: bool) -> Self {
-        let hints = file.hints();
-        let last = length.checked_sub(1).and_then(|last| view.place(at + last));
-        let (start, end) = match (view.place(at), last) {
-            (Some(start), Some(last)) => (start, last + 1),
-            _ => (0, 0),
-        };
-        Self {
-            start,
-            end,
-            choice: match hints.collective[usize::from(writes)] {
-                Choice::Automatic => 0,
-                Choice::Enable => 1,
-                Choice::Disable => 2,
-            },
-            buffer: hints.buffer,
-            aggregators: u64::from(hints.aggregators),
-            stripe: hints.stripe,
-        }
-    }
-
-    fn encode(self) -> Vec<u8> {
-        let words = [
-            self.start,
-            self.end,
-            self.choice,
-            self.buffer,
-            self.aggregators,
-            self.stripe,
-        ];
-        words.into_iter().flat_map(u64::to_le_bytes).collect()
-    }
-
-    fn decode(bytes: &[u8]) -> Self {
-        let at = |i: usize| word(bytes.get(8 * i..).unwrap_or_default());
-        Self {
-            start: at(0),
-            end: at(1),
-            choice: at(2),
-            buffer: at(3),
-            aggregators: at(4),
-            stripe: at(5),
-        }
-    }
-}
-
-/// Who cares for which part of the file.
-struct Domains {
-    accesses: Vec<Access>,
-    aggregators: Vec<u32>,
-    start: u64,
-    /// Bytes of each domain but the last.
-    length: u64,
-    end: u64,
-    window: u64,
-}
-
-impl Domains {
-    /// `None`: everybody for himself.
-    fn new(file: &File, accesses: Vec<Access>) -> Option<Self> {
-        // Hints must be the same everywhere; where they are not, those of rank 0 count.
-        let hints = *accesses.first()?;
-        let some = || accesses.iter().filter(|access| access.start < access.end);
-        let (start, end) = (some().map(|a| a.start).min()?, some().map(|a| a.end).max()?);
-        let interleaved = some().zip(some().skip(1)).any(|(a, b)| b.start < a.end);
-        let wanted = match hints.choice {
-            0 => interleaved,
-            choice => choice == 1,
-        };
-        if !file.has_far() && (!wanted || file.is_atomic()) {
-            return None;
-        }
-        let aggregators = file.aggregators(hints.aggregators as u32);
-        let stripe = hints.stripe.max(1);
-        let start = start - start % stripe;
-        let length = (end - start)
-            .div_ceil(aggregators.len() as u64)
-            .next_multiple_of(stripe);
-        Some(Self {
-            accesses,
-            aggregators,
-            start,
-            length,
-            end,
-            window: hints.buffer.max(1),
-        })
-    }
-
-    fn rounds(&self) -> u64 {
-        self.length.min(self.end - self.start).div_ceil(self.window)
-    }
-
-    /// What an aggregator cares for in a round.
-    fn window(&self, aggregator: usize, round: u64) -> (u64, u64) {
-        let start = self.start + aggregator as u64 * self.length;
-        let end = (start + self.length).min(self.end);
-        let low = (start + round * self.window).min(end);
-        (low, (low + self.window).min(end))
-    }
-
-    /// All that an aggregator cares for.
-    fn whole(&self, aggregator: usize) -> (u64, u64) {
-        let start = (self.start + aggregator as u64 * self.length).min(self.end);
-        (start, (start + self.length).min(self.end))
-    }
-
-    /// Whether a process takes part in a window.
-    fn takes_part(&self, rank: u32, (low, high): (u64, u64)) -> bool {
-        let access = self.accesses[rank as usize];
-        access.start < high && low < access.end && low < high
-    }
-}
 
 /// A process's part in a collective operation.
 pub(crate) struct Part {
@@ -475,26 +346,4 @@ fn read_lists(file: &File, lists: &[Vec<(u64, u64)>]) -> Result<Vec<Vec<u8>>> {
         data
     };
     Ok(lists.iter().map(own).collect())
-}
-
-/// Independent access to what this process reaches.
-pub(crate) fn write_here(file: &File, view: &View, at: u64, source: &mut Source) -> Result<()> {
-    let disk = file.disk()?;
-    let _atom = file.atom(true)?;
-    match access::write(&*disk, view, at, source).error {
-        None => Ok(()),
-        Some(error) => Err(file.failed("write", &error)),
-    }
-}
-
-/// The same for reading; gives the bytes in the representation of this process.
-pub(crate) fn read_here(file: &File, view: &View, at: u64, target: &mut Target) -> Result<u64> {
-    let disk = file.disk()?;
-    let _atom = file.atom(false)?;
-    let moved = access::read(&*disk, view, at, target, file.hints().sieve);
-    drop(_atom);
-    match moved.error {
-        None => target.finish(moved.bytes),
-        Some(error) => Err(file.failed("read", &error)),
-    }
 }

@@ -9,6 +9,7 @@ mod access;
 mod alone;
 mod collective;
 mod disk;
+mod domains;
 mod error;
 mod file;
 mod group;

@@ -10,7 +10,8 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_engine::Request;
 
-use crate::collective::{Part, read_here, write_here};
+use crate::alone::{read_here, write_here};
+use crate::collective::Part;
 use crate::file::File;
 use crate::group::Members;
 use crate::memory::{Source, Target};

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What collective accesses come to: who cares for which part of the file, in which round.
+
+use crate::file::File;
+use crate::group::word;
+use crate::hints::Choice;
+use crate::view::View;
+
+/// An access as all others know it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Access {
+    /// First byte of the file.
+    start: u64,
+    /// Byte behind the last one.
+    end: u64,
+    /// 0: as it pays, 1: always, 2: never in two phases.
+    choice: u64,
+    buffer: u64,
+    aggregators: u64,
+    stripe: u64,
+}
+
+impl Access {
+    pub(crate) fn of(file: &File, view: &View, at: u64, length: u64, writes: bool) -> Self {
+        let hints = file.hints();
+        let last = length.checked_sub(1).and_then(|last| view.place(at + last));
+        let (start, end) = match (view.place(at), last) {
+            (Some(start), Some(last)) => (start, last + 1),
+            _ => (0, 0),
+        };
+        Self {
+            start,
+            end,
+            choice: match hints.collective[usize::from(writes)] {
+                Choice::Automatic => 0,
+                Choice::Enable => 1,
+                Choice::Disable => 2,
+            },
+            buffer: hints.buffer,
+            aggregators: u64::from(hints.aggregators),
+            stripe: hints.stripe,
+        }
+    }
+
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let words = [
+            self.start,
+            self.end,
+            self.choice,
+            self.buffer,
+            self.aggregators,
+            self.stripe,
+        ];
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        let at = |i: usize| word(bytes.get(8 * i..).unwrap_or_default());
+        Self {
+            start: at(0),
+            end: at(1),
+            choice: at(2),
+            buffer: at(3),
+            aggregators: at(4),
+            stripe: at(5),
+        }
+    }
+}
+
+/// Who cares for which part of the file.
+pub(crate) struct Domains {
+    accesses: Vec<Access>,
+    pub(crate) aggregators: Vec<u32>,
+    start: u64,
+    /// Bytes of each domain but the last.
+    length: u64,
+    end: u64,
+    pub(crate) window: u64,
+}
+
+impl Domains {
+    /// `None`: everybody for himself.
+    pub(crate) fn new(file: &File, accesses: Vec<Access>) -> Option<Self> {
+        // Hints must be the same everywhere; where they are not, those of rank 0 count.
+        let hints = *accesses.first()?;
+        let some = || accesses.iter().filter(|access| access.start < access.end);
+        let (start, end) = (some().map(|a| a.start).min()?, some().map(|a| a.end).max()?);
+        let interleaved = some().zip(some().skip(1)).any(|(a, b)| b.start < a.end);
+        let wanted = match hints.choice {
+            0 => interleaved,
+            choice => choice == 1,
+        };
+        if !file.has_far() && (!wanted || file.is_atomic()) {
+            return None;
+        }
+        let aggregators = file.aggregators(hints.aggregators as u32);
+        let stripe = hints.stripe.max(1);
+        let start = start - start % stripe;
+        let length = (end - start)
+            .div_ceil(aggregators.len() as u64)
+            .next_multiple_of(stripe);
+        Some(Self {
+            accesses,
+            aggregators,
+            start,
+            length,
+            end,
+            window: hints.buffer.max(1),
+        })
+    }
+
+    pub(crate) fn rounds(&self) -> u64 {
+        self.length.min(self.end - self.start).div_ceil(self.window)
+    }
+
+    /// What an aggregator cares for in a round.
+    pub(crate) fn window(&self, aggregator: usize, round: u64) -> (u64, u64) {
+        let start = self.start + aggregator as u64 * self.length;
+        let end = (start + self.length).min(self.end);
+        let low = (start + round * self.window).min(end);
+        (low, (low + self.window).min(end))
+    }
+
+    /// All that an aggregator cares for.
+    pub(crate) fn whole(&self, aggregator: usize) -> (u64, u64) {
+        let start = (self.start + aggregator as u64 * self.length).min(self.end);
+        (start, (start + self.length).min(self.end))
+    }
+
+    /// Whether a process takes part in a window.
+    pub(crate) fn takes_part(&self, rank: u32, (low, high): (u64, u64)) -> bool {
+        let access = self.accesses[rank as usize];
+        access.start < high && low < access.end && low < high
+    }
+}
