@@ -328,7 +328,7 @@ fn frames() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Messages about files: a question, an answer, runs.
+/// Messages about files: a question, an answer, runs, a body.
 fn file(bytes: &[u8]) {
     if let Ok(question) = Question::decode(bytes) {
         assert_eq!(Question::decode(&question.encode()), Ok(question));
@@ -345,6 +345,11 @@ fn file(bytes: &[u8]) {
         let mut again = file::encode_runs(&runs);
         again.extend(rest);
         assert_eq!(again, bytes);
+    }
+    if let Ok((runs, data)) = file::decode_body(bytes, 1 << 20) {
+        let mut again = file::encode_body(&runs);
+        again.extend(data);
+        assert_eq!((again.len(), &again[..]), (file::body_bytes(&runs), bytes));
     }
 }
 
@@ -367,7 +372,9 @@ fn file_messages() -> Vec<Vec<u8>> {
         data: vec![1, 2, 3, 4],
     };
     let mut all: Vec<_> = whats.map(|what| question(what).encode().to_vec()).into();
-    all.extend([answer.encode(), file::encode_runs(&[(8, 4), (16, 4)])]);
+    let mut body = file::encode_body(&[(8, 4), (16, 4)]);
+    body.extend([7; 8]);
+    all.extend([answer.encode(), file::encode_runs(&[(8, 4), (16, 4)]), body]);
     all
 }
 

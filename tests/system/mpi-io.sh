@@ -5,7 +5,7 @@
 # are old or new.
 . "$(dirname "$0")/common.sh"
 need_testbed
-for program in files file_forms; do
+for program in files file_forms file_views; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
 cat >where.c <<'C'
@@ -136,6 +136,7 @@ export TMPDIR=/tmp
 job="isthmus run --site home:2 --site b1:2"
 $job ./files
 $job ./file_forms
+isthmus run --site home:2 --site b1:3 ./file_views
 # Names: without a site, of a site, below ~, of no site of the job.
 $job ./where /tmp/at-home isthmus://b1/tmp/at-b1 isthmus://b1/~/below isthmus://home/tmp/named isthmus://nowhere/tmp/x isthmus:///tmp/x >told
 test "$(od -An -tu4 /tmp/at-home | tr -s ' ')" = " 0 1 2 3"

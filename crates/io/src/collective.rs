@@ -5,33 +5,44 @@
 //! ```text
 //!  file      |---- domain of aggregator 0 ----|---- domain of aggregator 1 ----|    boundaries at multiples of the stripe
 //!             window 0 | window 1 | ...         window 0 | window 1 | ...           one window of each domain in a round
+//!
+//!  process --+
+//!  process --+--> gatherer of their site == wide area ==> aggregator <--+-- process
+//!  process --+                                                          +-- process      the same way back for reading
 //! ```
-//! Who exchanges messages in a round follows from where everybody's access begins and ends, which all know.
+//! At a site without the aggregator one process gathers what the others there have for it: between two sites goes one stream, in which what lies
+//! side by side in the file is one run. Who exchanges messages in a round follows from where everybody's access begins and ends,
+//! which all know. What a process has for itself goes in no message.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
+use isthmus_wire::file::{body_bytes, encode_body};
 
-use crate::disk::{read_all, write_all};
-use crate::domains::{Access, Domains};
+use crate::disk::write_all;
+use crate::domains::{Access, Domains, Hop};
 use crate::file::File;
 use crate::group::{Members, word};
-use crate::memory::{Source, Target};
+use crate::memory::Source;
+use crate::pieces::Pieces;
 use crate::task::{Message, Port};
 use crate::view::View;
-use isthmus_wire::file::{decode_runs, encode_runs};
 
 /// Phases of an operation, by which its messages are told apart.
 const ACCESSES: i32 = 0;
 const SIZES: i32 = 1;
-const BODIES: i32 = 2;
-const REPLIES: i32 = 3;
-const OUTCOME: i32 = 4;
-
-/// A message that an aggregator expects: from whom, with how many runs.
-type Coming = (u32, usize, Message);
-/// By sender and round: runs and bytes of a message.
-type Lengths = Vec<(u32, Vec<(u64, u64)>)>;
+/// Sizes of what a gatherer has gathered.
+const GATHERED_SIZES: i32 = 2;
+/// To gatherers.
+pub(crate) const PARTS: i32 = 3;
+/// To aggregators.
+pub(crate) const BODIES: i32 = 4;
+/// From aggregators.
+pub(crate) const REPLIES: i32 = 5;
+/// From gatherers.
+pub(crate) const SHARES: i32 = 6;
+pub(crate) const OUTCOME: i32 = 7;
 
 /// A process's part in a collective operation.
 pub(crate) struct Part {
@@ -42,308 +53,384 @@ pub(crate) struct Part {
     pub(crate) at: u64,
 }
 
-impl Part {
-    /// The range of the access's stream that lies in a window of the file, and its runs.
-    fn runs_in(&self, (low, high): (u64, u64), length: u64) -> (u64, Vec<(u64, u64)>) {
-        let clamp = |place| self.view.before(place).clamp(self.at, self.at + length) - self.at;
-        let (from, to) = (clamp(low), clamp(high));
-        let mut runs = Vec::new();
-        self.view.runs(self.at + from, to - from, &mut |place, length| {
-            runs.push((place, length))
-        });
-        (from, runs)
+/// A part of an access that lies in a window.
+#[derive(Debug, Default)]
+pub(crate) struct Slice {
+    /// Runs of the file.
+    pub(crate) runs: Vec<(u64, u64)>,
+    /// Byte of the access's stream where each run begins.
+    pub(crate) streams: Vec<u64>,
+}
+
+impl Slice {
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.1).sum()
     }
 
-    fn domains(&self, all: &[Vec<u8>]) -> Option<Domains> {
-        Domains::new(&self.file, all.iter().map(|bytes| Access::decode(bytes)).collect())
+    /// Where it begins in the stream, if it is one piece of that.
+    pub(crate) fn start(&self) -> Option<u64> {
+        let first = *self.streams.first()?;
+        let last = self.streams.last()? + self.runs.last()?.1;
+        (last - first == self.bytes()).then_some(first)
+    }
+}
+
+/// By sender: bytes of its message in each round.
+type Sizes = Vec<(u32, Vec<u64>)>;
+
+/// Sizes of the messages that come to a process.
+#[derive(Default)]
+pub(crate) struct Rooms {
+    /// As who gathers for an aggregator, by the number of that.
+    gathered: Vec<(usize, Sizes)>,
+    /// As the aggregator.
+    own: Sizes,
+}
+
+/// Messages that will come in a round.
+#[derive(Default)]
+pub(crate) struct Coming {
+    /// As who gathers for an aggregator: its number, messages by sender.
+    pub(crate) gathered: Vec<(usize, Vec<(u32, Message)>)>,
+    /// As an aggregator; `None`: it has nothing to do.
+    pub(crate) own: Option<Vec<(u32, Message)>>,
+}
+
+/// Bodies by sender.
+pub(crate) type Bodies = (Vec<u32>, Vec<Vec<u8>>);
+
+/// Messages of the last rounds, so many that a link does not wait for an aggregator.
+pub(crate) struct UnderWay {
+    rounds: VecDeque<Vec<Message>>,
+    most: usize,
+}
+
+impl UnderWay {
+    pub(crate) fn new(domains: &Domains) -> Self {
+        Self {
+            rounds: VecDeque::new(),
+            most: domains.depth.saturating_sub(1) as usize,
+        }
+    }
+
+    /// Takes the messages of a round, and waits for those of an earlier one.
+    pub(crate) async fn sent(&mut self, messages: Vec<Message>) -> Result<()> {
+        self.rounds.push_back(messages);
+        while self.rounds.len() > self.most {
+            for message in self.rounds.pop_front().unwrap_or_default() {
+                message.sent().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for all of them.
+    pub(crate) async fn end(self) -> Result<()> {
+        for message in self.rounds.into_iter().flatten() {
+            message.sent().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    /// What of the access lies in a window of the file.
+    pub(crate) fn slice(&self, (low, high): (u64, u64), length: u64) -> Slice {
+        let mut slice = Slice::default();
+        let orderly = self.view.is_orderly(self.at, length);
+        let (from, to) = match orderly {
+            true => {
+                let clamp = |place| self.view.before(place).clamp(self.at, self.at + length) - self.at;
+                (clamp(low), clamp(high))
+            }
+            false => (0, length),
+        };
+        let mut stream = from;
+        self.view.runs(self.at + from, to - from, &mut |place, length| {
+            let (first, end) = (place.max(low), (place + length).min(high));
+            if first < end {
+                slice.runs.push((first, end - first));
+                slice.streams.push(stream + (first - place));
+            }
+            stream += length;
+        });
+        slice
+    }
+
+    /// What an aggregator is told of an access: where it lies, and the data.
+    fn body(&self, window: (u64, u64), source: &mut Source) -> Vec<u8> {
+        let slice = self.slice(window, source.length());
+        let mut body = encode_body(&slice.runs);
+        let mut at = body.len();
+        body.resize(at + slice.bytes() as usize, 0);
+        if let Some(from) = slice.start() {
+            source.read(from, &mut body[at..]);
+            return body;
+        }
+        for (run, stream) in slice.runs.iter().zip(&slice.streams) {
+            source.read(*stream, &mut body[at..][..run.1 as usize]);
+            at += run.1 as usize;
+        }
+        body
+    }
+
+    /// Who cares for what, after all have told what they access; `None`: everybody for himself.
+    pub(crate) async fn domains(&self, port: &Port, length: u64, writes: bool) -> Result<Option<Domains>> {
+        let mine = Access::of(&self.file, &self.view, self.at, length, writes);
+        let all = self.members.gather(port, ACCESSES, &mine.encode()).await?;
+        Ok(Domains::new(
+            &self.file,
+            all.iter().map(|bytes| Access::decode(bytes)).collect(),
+        ))
     }
 
     /// Writes; gives the bytes of the stream.
     pub(crate) async fn write(self, port: Port, mut source: Source) -> Result<u64> {
         let length = source.length();
-        let mine = Access::of(&self.file, &self.view, self.at, length, true);
-        let all = self.members.gather(&port, ACCESSES, &mine.encode()).await?;
-        let Some(domains) = self.domains(&all) else {
+        let Some(domains) = self.domains(&port, length, true).await? else {
             return self.file.write_alone(&port, self.view.clone(), self.at, source).await;
         };
-        let (mut sent, lengths) = self.announce(&port, &domains, length, true).await?;
-        let mut next = self.expect(&port, &domains, &lengths, 0);
-        let (mut outcome, mut before) = (Ok(()), Vec::new());
-        for round in 0..domains.rounds() {
-            for (index, &aggregator) in domains.aggregators.iter().enumerate() {
-                let window = domains.window(index, round);
-                if domains.takes_part(self.members.me, window) {
-                    let (from, runs) = self.runs_in(window, length);
-                    let mut body = encode_runs(&runs);
-                    let (start, bytes) = (body.len(), runs.iter().map(|run| run.1).sum::<u64>());
-                    body.resize(start + bytes as usize, 0);
-                    source.read(from, &mut body[start..]);
-                    sent.push(self.send(&port, aggregator, BODIES, &body));
-                }
-            }
-            let now = std::mem::replace(&mut next, self.expect(&port, &domains, &lengths, round + 1));
-            if !now.is_empty() {
-                let written = self.collect_and_write(&port, &domains, now).await?;
-                outcome = outcome.and(written);
-            }
-            // The messages of two rounds are under way, so that a link does not wait for an aggregator.
-            for message in std::mem::replace(&mut before, std::mem::take(&mut sent)) {
-                message.sent().await?;
-            }
-        }
-        for message in before {
-            message.sent().await?;
-        }
-        self.members.agree(&port, OUTCOME, outcome).await?;
+        let done = self.write_rounds(&port, &domains, &mut source).await;
+        done.map_err(|error| self.lost("write", error))??;
         Ok(length)
     }
 
+    /// Outer error: of communication; inner one: of the disk, the same for all.
+    async fn write_rounds(&self, port: &Port, domains: &Domains, source: &mut Source) -> Result<Result<()>> {
+        let (mut sent, rooms) = self.announce(port, domains, source.length(), true).await?;
+        let mut expected: VecDeque<Coming> = VecDeque::new();
+        let (mut outcome, mut under_way) = (Ok(()), UnderWay::new(domains));
+        for round in 0..domains.rounds() {
+            let kept = self.send_bodies(port, domains, round, source, &mut sent);
+            // Who cares for a part of the file expects messages of later rounds while it uses the disk.
+            for ahead in round + expected.len() as u64..(round + domains.depth).min(domains.rounds()) {
+                expected.push_back(self.expect(port, domains, &rooms, ahead));
+            }
+            let now = expected.pop_front().unwrap_or_default();
+            let mut own = self.pass_on(port, domains, now.gathered, kept, &mut sent).await?;
+            if let Some(coming) = now.own {
+                own.extend(self.collect(coming).await?.1);
+                outcome = outcome.and(self.write_bodies(port, domains, own).await);
+            }
+            under_way.sent(std::mem::take(&mut sent)).await?;
+        }
+        under_way.end().await?;
+        self.members.outcome(port, OUTCOME, outcome).await
+    }
+
+    /// Own data of a round, to where they go first; gives those that stay here, by the number of the aggregator.
+    fn send_bodies(
+        &self,
+        port: &Port,
+        domains: &Domains,
+        round: u64,
+        source: &mut Source,
+        sent: &mut Vec<Message>,
+    ) -> Vec<(usize, Vec<u8>)> {
+        let me = self.members.me;
+        let mut kept = Vec::new();
+        for index in 0..domains.aggregators.len() {
+            let window = domains.window(index, round);
+            if !domains.takes_part(me, window) {
+                continue;
+            }
+            let body = self.body(window, source);
+            match domains.towards(me, index) {
+                Hop::Gatherer(next) | Hop::Aggregator(next) if next == me => kept.push((index, body)),
+                Hop::Gatherer(next) => sent.push(self.send(port, next, PARTS, &body)),
+                Hop::Aggregator(next) => sent.push(self.send(port, next, BODIES, &body)),
+            }
+        }
+        kept
+    }
+
+    /// As who gathers: a round's data as one message for each aggregator. Gives what this process has for itself as an aggregator.
+    async fn pass_on(
+        &self,
+        port: &Port,
+        domains: &Domains,
+        gathered: Vec<(usize, Vec<(u32, Message)>)>,
+        mut kept: Vec<(usize, Vec<u8>)>,
+        sent: &mut Vec<Message>,
+    ) -> Result<Vec<Vec<u8>>> {
+        for (index, coming) in gathered {
+            let own = kept.iter().position(|(aggregator, _)| *aggregator == index);
+            let mut bodies: Vec<_> = own.map(|at| kept.swap_remove(at).1).into_iter().collect();
+            bodies.extend(self.collect(coming).await?.1);
+            let aggregator = domains.aggregators[index];
+            if let [one] = &bodies[..] {
+                sent.push(self.send(port, aggregator, BODIES, one));
+                continue;
+            }
+            let most = domains.window;
+            let pieces = Pieces::new(&bodies, most).map_err(|error| self.file.garbled(&error))?;
+            sent.push(self.send(port, aggregator, BODIES, &pieces.body()));
+        }
+        Ok(kept.into_iter().map(|(_, body)| body).collect())
+    }
+
     /// A message of this operation, counted.
-    fn send(&self, port: &Port, to: u32, phase: i32, bytes: &[u8]) -> Message {
+    pub(crate) fn send(&self, port: &Port, to: u32, phase: i32, bytes: &[u8]) -> Message {
         self.file.count(to, bytes.len());
         port.send(to, self.members.tag + phase, bytes)
     }
 
-    /// Tells every aggregator how long the messages of all rounds will be, and hears it as one: by sender and round, runs and bytes. So
-    /// each can expect a round's messages while it is busy with the round before.
-    async fn announce(
+    /// The error of a process that is lost, or cannot be reached, while all access the file.
+    pub(crate) fn lost(&self, doing: &str, error: Error) -> Error {
+        let file = &self.file;
+        let left = match doing {
+            "write" => "; of what this call writes each block is old or new",
+            _ => "",
+        };
+        Error::new(
+            error.class,
+            format!(
+                "rank {} cannot {doing} {:?}, which is at site {}, together with the other processes: {error}{left}",
+                self.members.me, file.path, file.site
+            ),
+        )
+    }
+
+    /// Tells how long the bodies of all rounds will be to where they go first, and hears it: so each can expect a round's messages while it
+    /// is busy with the round before. `data`: bodies have them.
+    pub(crate) async fn announce(
         &self,
         port: &Port,
         domains: &Domains,
         length: u64,
         data: bool,
-    ) -> Result<(Vec<Message>, Lengths)> {
-        let me = self.members.me;
-        let mut sent = Vec::new();
-        for (index, &aggregator) in domains.aggregators.iter().enumerate() {
+    ) -> Result<(Vec<Message>, Rooms)> {
+        let (me, mut sent, mut kept, mut rooms) = (self.members.me, Vec::new(), Vec::new(), Rooms::default());
+        for index in 0..domains.aggregators.len() {
             if !domains.takes_part(me, domains.whole(index)) {
                 continue;
             }
-            let mut lengths = Vec::new();
-            for round in 0..domains.rounds() {
-                let (_, runs) = self.runs_in(domains.window(index, round), length);
-                let bytes = if data { runs.iter().map(|run| run.1).sum() } else { 0 };
-                lengths.push((runs.len() as u64, 16 * runs.len() as u64 + bytes));
+            let sizes: Vec<u64> = (0..domains.rounds())
+                .map(|round| self.slice(domains.window(index, round), length))
+                .map(|slice| size(&slice, data))
+                .collect();
+            match domains.towards(me, index) {
+                Hop::Gatherer(next) | Hop::Aggregator(next) if next == me => kept.push((index, sizes)),
+                Hop::Gatherer(next) => sent.push(self.send(port, next, SIZES, &encode_sizes(&sizes))),
+                Hop::Aggregator(next) => sent.push(self.send(port, next, GATHERED_SIZES, &encode_sizes(&sizes))),
             }
-            sent.push(self.send(port, aggregator, SIZES, &encode_runs(&lengths)));
         }
-        let Some(index) = domains.aggregators.iter().position(|aggregator| *aggregator == me) else {
-            return Ok((sent, Vec::new()));
-        };
-        let room = 16 * domains.rounds() as usize;
-        let coming: Vec<_> = (0..self.members.size)
-            .filter(|rank| domains.takes_part(*rank, domains.whole(index)))
-            .map(|rank| (rank, port.receive(Some(rank), self.members.tag + SIZES, room)))
+        for index in (0..domains.aggregators.len()).filter(|index| domains.gathers(me, *index)) {
+            let parts = domains.gathered(me, domains.whole(index));
+            let heard = self.hear_sizes(port, domains, SIZES, parts).await?;
+            let own = kept
+                .iter()
+                .find(|(aggregator, _)| *aggregator == index)
+                .map(|kept| &kept.1);
+            let all = heard.iter().map(|(_, sizes)| sizes).chain(own);
+            let sums = all.fold(vec![0; domains.rounds() as usize], |mut sums, sizes| {
+                sums.iter_mut().zip(sizes).for_each(|(sum, size)| *sum += size);
+                sums
+            });
+            if heard.len() + usize::from(own.is_some()) > 0 {
+                let sizes = encode_sizes(&sums);
+                sent.push(self.send(port, domains.aggregators[index], GATHERED_SIZES, &sizes));
+            }
+            rooms.gathered.push((index, heard));
+        }
+        if let Some(index) = domains.aggregators.iter().position(|aggregator| *aggregator == me) {
+            let senders = domains.senders(index, domains.whole(index));
+            rooms.own = self.hear_sizes(port, domains, GATHERED_SIZES, senders).await?;
+        }
+        Ok((sent, rooms))
+    }
+
+    async fn hear_sizes(&self, port: &Port, domains: &Domains, phase: i32, senders: Vec<u32>) -> Result<Sizes> {
+        let room = 8 * domains.rounds() as usize;
+        let coming: Vec<_> = senders
+            .into_iter()
+            .map(|rank| (rank, port.receive(Some(rank), self.members.tag + phase, room)))
             .collect();
+        // Runs of one byte each, with their data, from every process are the most that there can be.
+        let most = domains
+            .window
+            .saturating_mul(17)
+            .saturating_add(8)
+            .saturating_mul(self.members.size.into());
         let mut all = Vec::new();
         for (rank, message) in coming {
             let bytes = message.received().await?.bytes;
-            let lengths: Vec<_> = bytes
-                .chunks_exact(16)
-                .map(|pair| (word(pair), word(&pair[8..])))
-                .collect();
-            // Runs of one byte each, with their data, are the most that there can be.
-            let most = domains.window.saturating_mul(17);
-            if let Some((_, bytes)) = lengths.iter().find(|(_, bytes)| *bytes > most) {
+            let sizes: Vec<_> = bytes.chunks_exact(8).map(word).collect();
+            if let Some(bytes) = sizes.iter().find(|size| **size > most) {
                 return Err(self.file.garbled(&format_args!("{bytes} bytes for one window")));
             }
-            all.push((rank, lengths));
-        }
-        Ok((sent, all))
-    }
-
-    /// As an aggregator: a round's messages, which may come from now on.
-    fn expect(&self, port: &Port, domains: &Domains, lengths: &Lengths, round: u64) -> Vec<Coming> {
-        let me = domains.aggregators.iter().position(|a| *a == self.members.me);
-        let Some(window) = me
-            .filter(|_| round < domains.rounds())
-            .map(|index| domains.window(index, round))
-        else {
-            return Vec::new();
-        };
-        let taking_part = lengths.iter().filter(|(rank, _)| domains.takes_part(*rank, window));
-        let expected = taking_part.map(|(rank, lengths)| {
-            let (runs, bytes) = lengths.get(round as usize).copied().unwrap_or_default();
-            let message = port.receive(Some(*rank), self.members.tag + BODIES, bytes as usize);
-            (*rank, runs as usize, message)
-        });
-        expected.collect()
-    }
-
-    /// The bodies that were expected, by rank.
-    async fn collect(&self, coming: Vec<Coming>) -> Result<Vec<(u32, usize, Vec<u8>)>> {
-        let mut all = Vec::new();
-        for (rank, runs, message) in coming {
-            all.push((rank, runs, message.received().await?.bytes));
+            all.push((rank, sizes));
         }
         Ok(all)
     }
 
-    /// The second phase of a write: what is one piece becomes one call. Outer error: of communication; inner one: of the disk.
-    async fn collect_and_write(&self, port: &Port, domains: &Domains, coming: Vec<Coming>) -> Result<Result<()>> {
-        let bodies = self.collect(coming).await?;
-        let most = domains.window;
-        let file = self.file.clone();
-        let work = move || {
-            let mut pieces = Vec::new();
-            for (_, runs, body) in &bodies {
-                let (runs, _, mut data) = decode_runs(body, *runs, most).map_err(|error| file.garbled(&error))?;
-                for (place, length) in runs {
-                    let Some((piece, rest)) = data.split_at_checked(length as usize) else {
-                        return Err(file.garbled(&"data are missing"));
-                    };
-                    pieces.push((place, piece));
-                    data = rest;
-                }
-            }
-            // Of data for the same place those of the highest rank stay: they are written last.
-            pieces.sort_by_key(|(place, _)| *place);
-            write_pieces(&file, &pieces)
-        };
-        Ok(port.disk(work).await)
-    }
-
-    /// Reads; gives the bytes of the stream.
-    pub(crate) async fn read(self, port: Port, mut target: Target) -> Result<u64> {
-        let length = target.length();
-        let mine = Access::of(&self.file, &self.view, self.at, length, false);
-        let all = self.members.gather(&port, ACCESSES, &mine.encode()).await?;
-        let Some(domains) = self.domains(&all) else {
-            return self.file.read_alone(&port, self.view.clone(), self.at, target).await;
-        };
-        let (mut sent, lengths) = self.announce(&port, &domains, length, false).await?;
-        let (mut outcome, mut got, mut before) = (Ok(()), 0, Vec::new());
-        let mut next = self.expect(&port, &domains, &lengths, 0);
-        let mut coming = self.want(&port, &domains, length, 0, &mut sent);
-        for round in 0..domains.rounds() {
-            // What is wanted in the next round is known to aggregators before this one is over.
-            let later = self.want(&port, &domains, length, round + 1, &mut sent);
-            let now = std::mem::replace(&mut next, self.expect(&port, &domains, &lengths, round + 1));
-            if !now.is_empty() {
-                let (replies, read) = self.read_and_send(&port, &domains, now).await?;
-                outcome = outcome.and(read);
-                sent.extend(replies);
-            }
-            for (from, message) in std::mem::replace(&mut coming, later) {
-                let data = message.received().await?.bytes;
-                target.write(from, &data);
-                got += data.len() as u64;
-            }
-            for message in std::mem::replace(&mut before, std::mem::take(&mut sent)) {
-                message.sent().await?;
-            }
+    /// A round's messages, which may come from now on.
+    pub(crate) fn expect(&self, port: &Port, domains: &Domains, rooms: &Rooms, round: u64) -> Coming {
+        let me = self.members.me;
+        if round >= domains.rounds() {
+            return Coming::default();
         }
-        for message in before {
-            message.sent().await?;
-        }
-        self.members.agree(&port, OUTCOME, outcome).await?;
-        target.finish(got)
-    }
-
-    /// Asks the aggregators for what this process reads in a round; gives where it belongs, and the messages in which it comes.
-    fn want(
-        &self,
-        port: &Port,
-        domains: &Domains,
-        length: u64,
-        round: u64,
-        sent: &mut Vec<Message>,
-    ) -> Vec<(u64, Message)> {
-        let mut coming = Vec::new();
-        for (index, &aggregator) in domains.aggregators.iter().enumerate() {
-            let window = domains.window(index, round);
-            if round < domains.rounds() && domains.takes_part(self.members.me, window) {
-                let (from, runs) = self.runs_in(window, length);
-                let bytes = runs.iter().map(|run| run.1).sum::<u64>();
-                let reply = port.receive(Some(aggregator), self.members.tag + REPLIES, bytes as usize);
-                coming.push((from, reply));
-                sent.push(self.send(port, aggregator, BODIES, &encode_runs(&runs)));
-            }
-        }
-        coming
-    }
-
-    /// The second phase of a read. Data that are not there because the file ends are left out, which makes a message shorter.
-    async fn read_and_send(
-        &self,
-        port: &Port,
-        domains: &Domains,
-        coming: Vec<Coming>,
-    ) -> Result<(Vec<Message>, Result<()>)> {
-        let bodies = self.collect(coming).await?;
-        let most = domains.window;
-        let file = self.file.clone();
-        let ranks: Vec<u32> = bodies.iter().map(|body| body.0).collect();
-        let work = move || {
-            let mut lists = Vec::new();
-            for (_, runs, body) in &bodies {
-                let (runs, ..) = decode_runs(body, *runs, most).map_err(|error| file.garbled(&error))?;
-                lists.push(runs);
-            }
-            read_lists(&file, &lists)
+        let receive = |phase, rooms: &Sizes, senders: Vec<u32>| -> Vec<_> {
+            let room = |rank| rooms.iter().find(|(sender, _)| *sender == rank).map(|known| &known.1);
+            let sized = senders.into_iter().map(|rank| (rank, room(rank)));
+            let one = |(rank, sizes): (u32, Option<&Vec<u64>>)| {
+                let size = sizes.and_then(|sizes| sizes.get(round as usize)).copied();
+                let room = size.unwrap_or_default() as usize;
+                (rank, port.receive(Some(rank), self.members.tag + phase, room))
+            };
+            sized.map(one).collect()
         };
-        let (replies, outcome) = match port.disk(work).await {
-            Ok(replies) => (replies, Ok(())),
-            Err(error) => (vec![Vec::new(); ranks.len()], Err(error)),
-        };
-        let send = |(rank, data): (&u32, Vec<u8>)| self.send(port, *rank, REPLIES, &data);
-        Ok((ranks.iter().zip(replies).map(send).collect(), outcome))
-    }
-}
-
-/// Writes pieces in order of their places.
-fn write_pieces(file: &File, pieces: &[(u64, &[u8])]) -> Result<()> {
-    let (disk, _atom) = (file.disk()?, file.atom(true)?);
-    let mut buffer = Vec::new();
-    let mut rest = pieces;
-    while let Some((first, _)) = rest.first() {
-        let mut end = *first;
-        let joined = rest.iter().take_while(|(place, piece)| {
-            let joins = *place <= end;
-            end = end.max(place + piece.len() as u64);
-            joins
+        let gathered = rooms.gathered.iter().filter_map(|(index, rooms)| {
+            let window = domains.window(*index, round);
+            let senders = domains.gathered(me, window);
+            let active = !senders.is_empty() || domains.takes_part(me, window);
+            active.then(|| (*index, receive(PARTS, rooms, senders)))
         });
-        let count = joined.count();
-        let (group, others) = rest.split_at(count);
-        let end = group.iter().map(|(place, piece)| place + piece.len() as u64).max();
-        let length = (end.unwrap_or(*first) - first) as usize;
-        let moved = if let [(place, piece)] = group {
-            write_all(&*disk, piece, *place)
-        } else {
-            buffer.resize(length, 0);
-            for (place, piece) in group {
-                buffer[(place - first) as usize..][..piece.len()].copy_from_slice(piece);
-            }
-            write_all(&*disk, &buffer, *first)
-        };
-        if let Some(error) = moved.error {
-            return Err(file.failed("write", &error));
+        let own = domains.aggregators.iter().position(|aggregator| *aggregator == me);
+        let own = own.and_then(|index| {
+            let window = domains.window(index, round);
+            let senders = domains.senders(index, window);
+            let active = !senders.is_empty() || domains.takes_part(me, window);
+            active.then(|| receive(BODIES, &rooms.own, senders))
+        });
+        Coming {
+            gathered: gathered.collect(),
+            own,
         }
-        rest = others;
     }
-    Ok(())
+
+    /// Messages that were expected, by sender.
+    pub(crate) async fn collect(&self, coming: Vec<(u32, Message)>) -> Result<Bodies> {
+        let mut all = (Vec::new(), Vec::new());
+        for (rank, message) in coming {
+            all.0.push(rank);
+            all.1.push(message.received().await?.bytes);
+        }
+        Ok(all)
+    }
+
+    /// The second phase of a write: what is one piece becomes one call.
+    async fn write_bodies(&self, port: &Port, domains: &Domains, bodies: Vec<Vec<u8>>) -> Result<()> {
+        let (most, file) = (domains.window, self.file.clone());
+        let work = move || {
+            let pieces = Pieces::new(&bodies, most).map_err(|error| file.garbled(&error))?;
+            let (disk, _atom) = (file.disk()?, file.atom(true)?);
+            pieces.each(|place, data| match write_all(&*disk, data, place).error {
+                Some(error) => Err(file.failed("write", &error)),
+                None => Ok(()),
+            })
+        };
+        port.disk(work).await
+    }
 }
 
-/// Reads what all of the lists want in one go, and gives each its own.
-fn read_lists(file: &File, lists: &[Vec<(u64, u64)>]) -> Result<Vec<Vec<u8>>> {
-    let all = || lists.iter().flatten().filter(|run| run.1 > 0);
-    let (Some(low), Some(high)) = (all().map(|run| run.0).min(), all().map(|run| run.0 + run.1).max()) else {
-        return Ok(vec![Vec::new(); lists.len()]);
-    };
-    let (disk, _atom) = (file.disk()?, file.atom(false)?);
-    let mut buffer = vec![0; (high - low) as usize];
-    let moved = read_all(&*disk, &mut buffer, low);
-    if let Some(error) = moved.error {
-        return Err(file.failed("read", &error));
-    }
-    let own = |runs: &Vec<(u64, u64)>| {
-        let mut data = Vec::new();
-        for (place, length) in runs {
-            let from = (place - low).min(moved.bytes);
-            let to = (place + length - low).min(moved.bytes);
-            data.extend_from_slice(&buffer[from as usize..to as usize]);
-        }
-        data
-    };
-    Ok(lists.iter().map(own).collect())
+/// Bytes of a body.
+fn size(slice: &Slice, data: bool) -> u64 {
+    let all = body_bytes(&slice.runs) as u64;
+    if data { all } else { all - slice.bytes() }
+}
+
+fn encode_sizes(sizes: &[u64]) -> Vec<u8> {
+    sizes.iter().flat_map(|size| size.to_le_bytes()).collect()
 }

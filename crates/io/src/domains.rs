@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What collective accesses come to: who cares for which part of the file, in which round.
+//! What collective accesses come to: who cares for which part of the file, in which round, and through whom data go there.
+
+use std::sync::Arc;
 
 use crate::file::File;
-use crate::group::word;
+use crate::group::{Sites, word};
 use crate::hints::Choice;
 use crate::view::View;
+
+/// How much shorter rounds are where data cross a wide-area link.
+const FINER: u64 = 4;
 
 /// An access as all others know it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,11 +28,7 @@ pub(crate) struct Access {
 impl Access {
     pub(crate) fn of(file: &File, view: &View, at: u64, length: u64, writes: bool) -> Self {
         let hints = file.hints();
-        let last = length.checked_sub(1).and_then(|last| view.place(at + last));
-        let (start, end) = match (view.place(at), last) {
-            (Some(start), Some(last)) => (start, last + 1),
-            _ => (0, 0),
-        };
+        let (start, end) = view.span(at, length).unwrap_or((0, 0));
         Self {
             start,
             end,
@@ -67,15 +68,27 @@ impl Access {
     }
 }
 
+/// Where data go next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hop {
+    /// To who gathers them inside this site, so that one stream goes from a site to another.
+    Gatherer(u32),
+    /// To who uses the disk.
+    Aggregator(u32),
+}
+
 /// Who cares for which part of the file.
 pub(crate) struct Domains {
     accesses: Vec<Access>,
     pub(crate) aggregators: Vec<u32>,
+    sites: Arc<Sites>,
     start: u64,
     /// Bytes of each domain but the last.
     length: u64,
     end: u64,
     pub(crate) window: u64,
+    /// Rounds whose messages are under way at the same time.
+    pub(crate) depth: u64,
 }
 
 impl Domains {
@@ -99,13 +112,20 @@ impl Domains {
         let length = (end - start)
             .div_ceil(aggregators.len() as u64)
             .next_multiple_of(stripe);
+        // Over a wide-area link short rounds begin and end sooner, and as many bytes are under way.
+        let (window, depth) = match file.has_far() {
+            true => ((hints.buffer / FINER).max(1), 2 * FINER),
+            false => (hints.buffer.max(1), 2),
+        };
         Some(Self {
             accesses,
             aggregators,
+            sites: file.sites.clone(),
             start,
             length,
             end,
-            window: hints.buffer.max(1),
+            window,
+            depth,
         })
     }
 
@@ -131,5 +151,46 @@ impl Domains {
     pub(crate) fn takes_part(&self, rank: u32, (low, high): (u64, u64)) -> bool {
         let access = self.accesses[rank as usize];
         access.start < high && low < access.end && low < high
+    }
+
+    /// The process that gathers what those of a site have for an aggregator; `None`: the aggregator is at that site.
+    fn gatherer(&self, site: usize, index: usize) -> Option<u32> {
+        let ranks = &self.sites.all()[site];
+        let elsewhere = self.sites.of(self.aggregators[index]) != site;
+        elsewhere.then(|| ranks[index % ranks.len()])
+    }
+
+    /// To whom a process sends what it has for an aggregator.
+    pub(crate) fn towards(&self, rank: u32, index: usize) -> Hop {
+        match self.gatherer(self.sites.of(rank), index) {
+            None => Hop::Aggregator(self.aggregators[index]),
+            Some(gatherer) => Hop::Gatherer(gatherer),
+        }
+    }
+
+    /// Whether a process gathers for an aggregator.
+    pub(crate) fn gathers(&self, rank: u32, index: usize) -> bool {
+        self.gatherer(self.sites.of(rank), index) == Some(rank)
+    }
+
+    /// Whose data a gatherer hears in a window: those of its site but itself.
+    pub(crate) fn gathered(&self, gatherer: u32, window: (u64, u64)) -> Vec<u32> {
+        let ranks = &self.sites.all()[self.sites.of(gatherer)];
+        let others = ranks.iter().copied().filter(|rank| *rank != gatherer);
+        others.filter(|rank| self.takes_part(*rank, window)).collect()
+    }
+
+    /// Who sends to an aggregator in a window: those of its site but itself, and for each other site one.
+    pub(crate) fn senders(&self, index: usize, window: (u64, u64)) -> Vec<u32> {
+        let aggregator = self.aggregators[index];
+        let mut senders = Vec::new();
+        for (site, ranks) in self.sites.all().iter().enumerate() {
+            let mut active = ranks.iter().copied().filter(|rank| self.takes_part(*rank, window));
+            match self.gatherer(site, index) {
+                None => senders.extend(active.filter(|rank| *rank != aggregator)),
+                Some(gatherer) => senders.extend(active.next().map(|_| gatherer)),
+            }
+        }
+        senders
     }
 }

@@ -26,24 +26,37 @@ pub(crate) struct Members {
 
 /// The processes of each site, by rank; sites in order of their first process. Nobody is left out.
 #[derive(Debug)]
-pub(crate) struct Sites(Vec<Vec<u32>>);
+pub(crate) struct Sites {
+    ranks: Vec<Vec<u32>>,
+    /// By rank: the number of its site.
+    of: Vec<usize>,
+}
 
 impl Sites {
     /// From the name of each process's site.
     pub(crate) fn new<T: PartialEq>(names: impl Iterator<Item = T>) -> Self {
-        let mut sites: Vec<(T, Vec<u32>)> = Vec::new();
+        let mut known: Vec<T> = Vec::new();
+        let (mut ranks, mut of): (Vec<Vec<u32>>, _) = (Vec::new(), Vec::new());
         for (rank, name) in (0..).zip(names) {
-            match sites.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, ranks)) => ranks.push(rank),
-                None => sites.push((name, vec![rank])),
+            let site = known.iter().position(|other| *other == name).unwrap_or(known.len());
+            if site == known.len() {
+                known.push(name);
+                ranks.push(Vec::new());
             }
+            ranks[site].push(rank);
+            of.push(site);
         }
-        Self(sites.into_iter().map(|(_, ranks)| ranks).collect())
+        Self { ranks, of }
     }
 
     /// Number of the site of a process.
     pub(crate) fn of(&self, rank: u32) -> usize {
-        self.0.iter().position(|ranks| ranks.contains(&rank)).unwrap_or(0)
+        self.of.get(rank as usize).copied().unwrap_or(0)
+    }
+
+    /// The processes of each site.
+    pub(crate) fn all(&self) -> &[Vec<u32>] {
+        &self.ranks
     }
 }
 
@@ -55,7 +68,7 @@ impl Members {
     /// from each site to each other one, and nobody waits for a round trip between them.
     pub(crate) async fn gather(&self, port: &Port, phase: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let tag = self.tag + phase;
-        match self.sites.0.len() {
+        match self.sites.ranks.len() {
             0 | 1 => self.gather_near(port, tag, mine).await,
             _ => self.gather_wide(port, tag, mine).await,
         }
@@ -84,7 +97,7 @@ impl Members {
     /// Through the first process of each site.
     async fn gather_wide(&self, port: &Port, tag: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (length, own) = (mine.len(), self.sites.of(self.me));
-        let ranks = &self.sites.0[own];
+        let ranks = &self.sites.ranks[own];
         let leader = ranks[0];
         if self.me != leader {
             let all = port.receive(Some(leader), tag, length * self.size as usize);
@@ -95,7 +108,7 @@ impl Members {
         }
         let mut all = vec![vec![0; length]; self.size as usize];
         all[self.me as usize].copy_from_slice(mine);
-        let elsewhere = self.sites.0.iter().enumerate().filter(|(site, _)| *site != own);
+        let elsewhere = self.sites.ranks.iter().enumerate().filter(|(site, _)| *site != own);
         let coming: Vec<_> = elsewhere
             .map(|(_, ranks)| (ranks, port.receive(Some(ranks[0]), tag, length * ranks.len())))
             .collect();
@@ -141,10 +154,15 @@ impl Members {
 
     /// The same outcome for all: the first error, if there is one. Takes two phases.
     pub(crate) async fn agree(&self, port: &Port, phase: i32, mine: Result<()>) -> Result<()> {
+        self.outcome(port, phase, mine).await?
+    }
+
+    /// As [`Members::agree`]; the outer error is that the processes could not tell each other.
+    pub(crate) async fn outcome(&self, port: &Port, phase: i32, mine: Result<()>) -> Result<Result<()>> {
         let class = mine.as_ref().err().map_or(0, |error| error.class as u64);
         let classes = self.words(port, phase, class).await?;
         let Some(first) = classes.iter().position(|class| *class != 0) else {
-            return Ok(());
+            return Ok(Ok(()));
         };
         let mut text = [0; TEXT];
         if let Err(error) = &mine {
@@ -155,10 +173,10 @@ impl Members {
         }
         let texts = self.gather(port, phase + 1, &text).await?;
         if first == self.me as usize {
-            return mine;
+            return Ok(mine);
         }
         let text = String::from_utf8_lossy(&texts[first]);
-        Err(Error::new(classes[first] as i32, text.trim_end_matches('\0')))
+        Ok(Err(Error::new(classes[first] as i32, text.trim_end_matches('\0'))))
     }
 
     /// The word of all, if they say the same.
@@ -192,7 +210,7 @@ mod tests {
     #[test]
     fn sites_have_their_processes_in_order() {
         let sites = Sites::new(["a", "b", "a", "c", "b"].into_iter());
-        assert_eq!(sites.0, [vec![0, 2], vec![1, 4], vec![3]]);
+        assert_eq!(sites.all(), [vec![0, 2], vec![1, 4], vec![3]]);
         assert_eq!((sites.of(2), sites.of(4), sites.of(3)), (0, 1, 2));
     }
 }

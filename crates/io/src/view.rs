@@ -21,6 +21,8 @@ pub struct View {
     filetype: Datatype,
     /// If the stream has no holes: where its first byte lies.
     dense: Option<u64>,
+    /// How much of the stream goes through the file from the beginning to the end, and has no byte twice.
+    orderly: u64,
 }
 
 impl Default for View {
@@ -31,6 +33,7 @@ impl Default for View {
             etype: byte.clone(),
             filetype: byte,
             dense: Some(0),
+            orderly: u64::MAX,
         }
     }
 }
@@ -57,12 +60,39 @@ impl View {
             Some((offset, length)) if length > 0 => displacement.checked_add_signed(offset as i64),
             _ => None,
         };
+        // What is read may overlap; tiles may lie between each other, or upon each other where a program uses the first one only, as HDF5 does.
+        let apart = dense.is_some() || filetype.true_extent() <= filetype.extent();
+        let orderly = match dense.is_some() || writes || check_order(&filetype, true).is_ok() {
+            true if apart => u64::MAX,
+            true => filetype.size(),
+            false => 0,
+        };
         Ok(Self {
             displacement,
             etype,
             filetype,
             dense,
+            orderly,
         })
+    }
+
+    /// Whether a part of the stream goes through the file from the beginning to the end, and has no byte twice.
+    pub(crate) fn is_orderly(&self, at: u64, length: u64) -> bool {
+        at.saturating_add(length) <= self.orderly
+    }
+
+    /// The first byte of the file, and the one behind the last, of a part of the stream.
+    pub(crate) fn span(&self, at: u64, length: u64) -> Option<(u64, u64)> {
+        let last = length.checked_sub(1)?.checked_add(at)?;
+        if self.is_orderly(at, length) {
+            return Some((self.place(at)?, self.place(last)?.checked_add(1)?));
+        }
+        let mut span: Option<(u64, u64)> = None;
+        self.runs(at, length, &mut |place, length| {
+            let (low, high) = span.unwrap_or((place, place));
+            span = Some((low.min(place), high.max(place.saturating_add(length))));
+        });
+        span
     }
 
     /// Byte of the file where the view begins.
@@ -183,10 +213,9 @@ fn check_order(filetype: &Datatype, writes: bool) -> Result<()> {
         end = end.max(offset + length as i64);
     });
     let extent = filetype.extent();
-    let overlapping = writes && extent < filetype.true_extent() && extent < filetype.size() as i64;
     match wrong {
         Some(what) => fail!(abi::MPI_ERR_IO, argument("filetype"), "has {what}"),
-        None if extent <= 0 || overlapping => fail!(
+        None if extent <= 0 => fail!(
             abi::MPI_ERR_IO,
             argument("filetype"),
             "has the extent {extent}, so that one would lie upon the next in the file"
@@ -219,6 +248,24 @@ mod tests {
         }
         assert_eq!(view.before(0), 0);
         assert_eq!(view.before(13), 4, "in a hole");
+    }
+
+    #[test]
+    fn views_that_are_not_orderly_know_their_span() {
+        let byte = Datatype::of(Basic::Byte);
+        let twice = Datatype::hindexed(&[10, 1], &[0, 2], &byte).unwrap();
+        let view = View::new(5, byte.clone(), twice, false).unwrap();
+        assert_eq!((view.is_orderly(0, 11), view.span(0, 11)), (false, Some((5, 15))));
+        let between = Datatype::resized(&Datatype::hindexed(&[1, 1], &[0, 10], &byte).unwrap(), 0, 4).unwrap();
+        let view = View::new(0, byte.clone(), between, true).unwrap();
+        assert_eq!((view.is_orderly(0, 3), view.span(1, 2)), (false, Some((4, 11))));
+        let upon = Datatype::resized(&Datatype::hindexed(&[4, 4], &[0, 8], &byte).unwrap(), 0, 4).unwrap();
+        let view = View::new(1, byte, upon, true).unwrap();
+        assert_eq!((view.is_orderly(0, 8), view.span(2, 6)), (true, Some((3, 13))));
+        assert_eq!(
+            (strided().is_orderly(3, 2), strided().span(3, 2)),
+            (true, Some((5, 15)))
+        );
     }
 
     #[test]

@@ -7,8 +7,11 @@
 //!  payload    | runs: (byte of the file, length) of 8 bytes each | data of a write |
 //!  answer     0       4           8       16
 //!             | class | text (n)  | bytes | text (n bytes) | data of a read |
+//!  body       0        8                                     | 8 + 16 n
+//!             | runs n | runs, of 16 bytes each              | data of all runs, if it is a write |
 //! ```
-//! The payload travels in a message of its own, right behind the question.
+//! The payload travels in a message of its own, right behind the question. A body is what a process tells an aggregator in a round of a
+//! collective access.
 
 use crate::codec::{DecodeError, Reader};
 
@@ -141,6 +144,43 @@ pub fn decode_runs(payload: &[u8], number: usize, most: u64) -> Result<(Runs, u6
     Ok((runs, total, rest))
 }
 
+/// The beginning of a body, with these runs; the data are appended to it.
+pub fn encode_body(runs: &[(u64, u64)]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(body_bytes(runs));
+    out.extend((runs.len() as u64).to_le_bytes());
+    for &(at, length) in runs {
+        out.extend(at.to_le_bytes());
+        out.extend(length.to_le_bytes());
+    }
+    out
+}
+
+/// Bytes of a body with the data of these runs.
+pub fn body_bytes(runs: &[(u64, u64)]) -> usize {
+    8 + runs.iter().map(|run| 16 + run.1 as usize).sum::<usize>()
+}
+
+/// The runs of a body, which have no more than `most` bytes together, and what follows.
+pub fn decode_request(body: &[u8], most: u64) -> Result<(Runs, &[u8]), DecodeError> {
+    let number = Reader::new(body).u64("number of runs")?;
+    let number = usize::try_from(number).unwrap_or(usize::MAX);
+    let (runs, _, rest) = decode_runs(&body[8..], number, most)?;
+    Ok((runs, rest))
+}
+
+/// The runs of a body, which have no more than `most` bytes together, and their data.
+pub fn decode_body(body: &[u8], most: u64) -> Result<(Runs, &[u8]), DecodeError> {
+    let (runs, data) = decode_request(body, most)?;
+    let total = runs.iter().map(|run| run.1).sum::<u64>();
+    if total == data.len() as u64 {
+        return Ok((runs, data));
+    }
+    Err(DecodeError::Invalid {
+        field: "bytes of data",
+        value: data.len() as u64,
+    })
+}
+
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
@@ -217,6 +257,10 @@ mod tests {
         let mut payload = encode_runs(&runs);
         payload.extend([1, 2, 3, 4]);
         assert_eq!(decode_runs(&payload, 2, 4), Ok((runs.to_vec(), 4, &[1, 2, 3, 4][..])));
+        let mut body = encode_body(&runs);
+        body.extend([1, 2, 3, 4]);
+        assert_eq!(body.len(), body_bytes(&runs));
+        assert_eq!(decode_body(&body, 4), Ok((runs.to_vec(), &[1, 2, 3, 4][..])));
     }
 
     #[test]
@@ -231,5 +275,11 @@ mod tests {
         assert!(decode_runs(&encode_runs(&[(u64::MAX, 2)]), 1, 100).is_err());
         assert!(decode_runs(&encode_runs(&[(0, 60), (0, 60)]), 2, 100).is_err());
         assert!(decode_runs(&[0; 16], 2, 100).is_err());
+        assert!(decode_body(&[0; 7], 100).is_err());
+        assert!(decode_body(&[0xff; 24], 100).is_err());
+        let mut body = encode_body(&[(0, 4)]);
+        assert!(decode_body(&body, 100).is_err(), "data are missing");
+        body.extend([0; 5]);
+        assert!(decode_body(&body, 100).is_err(), "too many data");
     }
 }
