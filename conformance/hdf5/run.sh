@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# HDF5's parallel tests, built with our mpicc from Debian's source package.
+#
+#   sh conformance/hdf5/run.sh [--sites] [--limit SECONDS] [TEST...]
+#
+# Builds the library and testpar below target/hdf5 and runs the programs of list.txt. --sites: each over two testbed sites without a common
+# directory. Failures that are expected stand with their reasons in expected.tsv. All others: exit status 1.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+program=hdf5
+. "$here/../common.sh"
+. "$here/../listed.sh"
+listed_options "$@"
+need gcc gcc
+need make make
+need dpkg-source dpkg-dev
+install_missing
+need_mpicc "$bin/mpicc"
+mkdir -p "$work"
+tests=$(awk '!/^#/ && NF { print $1 }' "$here/list.txt")
+if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
+    [ -d "$work/source" ] || debian_source hdf5
+    rm -rf "$work/build"
+    mkdir -p "$work/build"
+    say "building with $bin/mpicc"
+    {
+        # What is not about MPI is left out. Test programs are linked against the static library, so they run where they stand.
+        cd "$work/build" &&
+            "$work/source/configure" CC="$bin/mpicc" CFLAGS="-O1 -w" --enable-parallel --disable-shared --disable-hl --disable-fortran \
+                --disable-cxx --without-szlib --without-zlib --enable-tests &&
+            make -j2 -C src && make -j2 -C test libh5test.la && make -j2 -C testpar $tests && cd "$work"
+    } >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; die "the build failed; all of it: $work/build.log"; }
+    cp "$bin/../include/mpi.h" "$work/mpi.h"
+fi
+listed_inside
+export HDF5_PARAPREFIX=/tmp SPREAD_OPTIONS="--env HDF5_PARAPREFIX=/tmp"
+listed_good() { [ "$2" = 0 ] && ! grep -qE 'FAILED|Parallel ERROR|failed at line' "$1"; }
+listed_run "$work/build/testpar"

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs the programs of a list, on this machine or spread over two testbed sites that have no directory in common, and judges them by a table of
+# expected failures. Sourced by drivers of foreign programs behind common.sh.
+#
+# list.txt      NAME RANKS [ARGUMENT...]; FILE in an argument stands for a name below /tmp, which each host has for itself
+# expected.tsv  NAME, where (node, sites or both), reason: this one may fail
+
+# listed_usage WORD...: takes the options that all drivers share; sets `sites`, `only` and `limit`.
+sites= only= limit=120
+listed_options() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --sites) sites=1 ;;
+        --limit) limit=$2; shift ;;
+        -*) usage ;;
+        *) only="$only $1" ;;
+        esac
+        shift
+    done
+}
+
+# Runs itself again inside a testbed, once.
+listed_inside() {
+    [ -n "$sites" ] && [ -z "${LISTED_INSIDE:-}" ] || return 0
+    export LISTED_INSIDE=1
+    exec "$bin/isthmus-testbed" run --sites 2x1 --rtt "${LISTED_RTT:-2ms}" --rate 1gbit --private-tmp -- \
+        sh "$0" --sites --limit "$limit" $only
+}
+
+# listed_wanted NAME
+listed_wanted() {
+    [ -n "$only" ] || return 0
+    case " $only " in *" $1 "*) return 0 ;; *) return 1 ;; esac
+}
+
+# listed_run DIRECTORY: all of list.txt, with the programs of a directory. listed_good LOG STATUS judges one.
+listed_run() {
+    directory=$1 passed=0 failed=0 expected=0
+    if [ -n "$sites" ]; then place=sites launch="$here/../spread"; else place=node launch="$bin/mpiexec"; fi
+    export ISTHMUS_BIN="$bin"
+    mkdir -p "$work/$place"
+    while read -r name ranks arguments <&3; do
+        case $name in '' | '#'*) continue ;; esac
+        listed_wanted "$name" || continue
+        log=$work/$place/$name.log
+        data=/tmp/isthmus-$program.$$
+        rm -rf "$data"*
+        words=$(echo "$arguments" | sed "s|FILE|$data|g")
+        status=0
+        # shellcheck disable=SC2086 # arguments are words
+        (cd "$directory" && timeout -k 5 "$limit" $launch -n "$ranks" "./$name" $words) >"$log" 2>&1 </dev/null || status=$?
+        rm -rf "$data"*
+        reason=$(awk -F '\t' -v name="$name" -v place="$place" \
+            '$1 == name && ($2 == place || $2 == "both") { print $3 }' "$here/expected.tsv")
+        if listed_good "$log" $status; then
+            passed=$((passed + 1))
+            [ -z "$reason" ] || { say "$name passes, but is expected to fail: $reason"; failed=$((failed + 1)); }
+        elif [ -n "$reason" ]; then
+            expected=$((expected + 1))
+        else
+            failed=$((failed + 1))
+            say "$name on $ranks ranks failed (status $status): $log"
+            tail -n 5 "$log" >&2
+        fi
+    done 3<"$here/list.txt"
+    echo "$program ($place): $passed passed, $failed failed, $expected expected to fail"
+    [ "$failed" = 0 ]
+}
