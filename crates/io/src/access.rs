@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Independent access: a range of the stream of a view, between one file and one memory.
 //!
-//! What is one piece in the file is one system call. Writes with holes are one call for each run: what lies in the holes is
-//! neither read nor written, so nobody needs a lock. Reads with small holes take these along (data sieving: Thakur, Gropp, Lusk,
-//! Data sieving and collective I/O in ROMIO, 1999).
+//! What is one piece in the file is one system call. Writes with holes are one call for each run: what lies in the
+//! holes is neither read nor written, so nobody needs a lock. Reads with small holes take these along (data sieving:
+//! Thakur, Gropp, Lusk, Data sieving and collective I/O in ROMIO, 1999).
 
 use crate::disk::{Disk, Moved, read_all, write_all};
 use crate::memory::{Source, Target};

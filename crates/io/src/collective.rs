@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collective access in two phases (Thakur, Gropp, Lusk 1999): some processes, the aggregators, each care for a part of the file,
-//! its file domain; data go to them, or come from them, in messages, and they use the disk in long pieces.
+//! Collective access in two phases (Thakur, Gropp, Lusk 1999): some processes, the aggregators, each care for a part of
+//! the file, its file domain; data go to them, or come from them, in messages, and they use the disk in long pieces.
 //!
 //! ```text
-//!  file      |---- domain of aggregator 0 ----|---- domain of aggregator 1 ----|    boundaries at multiples of the stripe
-//!             window 0 | window 1 | ...         window 0 | window 1 | ...           one window of each domain in a round
+//!  file      |---- domain of aggregator 0 ----|---- domain of aggregator 1 ----|   at multiples of the stripe
+//!             window 0 | window 1 | ...         window 0 | window 1 | ...          one of each in a round
 //!
 //!  process --+
 //!  process --+--> gatherer of their site == wide area ==> aggregator <--+-- process
 //!  process --+                                                          +-- process      the same way back for reading
 //! ```
-//! At a site without the aggregator one process gathers what the others there have for it: between two sites goes one stream, in which what lies
-//! side by side in the file is one run. Who exchanges messages in a round follows from where everybody's access begins and ends,
-//! which all know. What a process has for itself goes in no message.
+//! At a site without the aggregator one process gathers what the others there have for it: between two sites goes one
+//! stream, in which what lies side by side in the file is one run. Who exchanges messages in a round follows from where
+//! everybody's access begins and ends, which all know. What a process has for itself goes in no message.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_wire::file::{body_bytes, encode_body};
 
 use crate::disk::write_all;
-use crate::domains::{Access, Domains, Hop};
+use crate::domains::{Access, Domains, Hop, Window};
 use crate::file::File;
 use crate::group::{Members, word};
 use crate::memory::Source;
@@ -136,7 +136,7 @@ impl UnderWay {
 
 impl Part {
     /// What of the access lies in a window of the file.
-    pub(crate) fn slice(&self, (low, high): (u64, u64), length: u64) -> Slice {
+    pub(crate) fn slice(&self, Window { low, high }: Window, length: u64) -> Slice {
         let mut slice = Slice::default();
         let orderly = self.view.is_orderly(self.at, length);
         let (from, to) = match orderly {
@@ -159,7 +159,7 @@ impl Part {
     }
 
     /// What an aggregator is told of an access: where it lies, and the data.
-    fn body(&self, window: (u64, u64), source: &mut Source) -> Vec<u8> {
+    fn body(&self, window: Window, source: &mut Source) -> Vec<u8> {
         let slice = self.slice(window, source.length());
         let mut body = encode_body(&slice.runs);
         let mut at = body.len();
@@ -245,7 +245,8 @@ impl Part {
         kept
     }
 
-    /// As who gathers: a round's data as one message for each aggregator. Gives what this process has for itself as an aggregator.
+    /// As who gathers: a round's data as one message for each aggregator. Gives what this process has for itself as an
+    /// aggregator.
     async fn pass_on(
         &self,
         port: &Port,
@@ -292,8 +293,8 @@ impl Part {
         )
     }
 
-    /// Tells how long the bodies of all rounds will be to where they go first, and hears it: so each can expect a round's messages while it
-    /// is busy with the round before. `data`: bodies have them.
+    /// Tells how long the bodies of all rounds will be to where they go first, and hears it: so each can expect a
+    /// round's messages while it is busy with the round before. `data`: bodies have them.
     pub(crate) async fn announce(
         &self,
         port: &Port,

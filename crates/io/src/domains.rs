@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What collective accesses come to: who cares for which part of the file, in which round, and through whom data go there.
+//! What collective accesses come to: who cares for which part of the file, in which round, and through whom data go
+//! there.
 
 use std::sync::Arc;
 
@@ -77,6 +78,14 @@ pub(crate) enum Hop {
     Aggregator(u32),
 }
 
+/// A part of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) low: u64,
+    /// Behind the last byte.
+    pub(crate) high: u64,
+}
+
 /// Who cares for which part of the file.
 pub(crate) struct Domains {
     accesses: Vec<Access>,
@@ -134,23 +143,29 @@ impl Domains {
     }
 
     /// What an aggregator cares for in a round.
-    pub(crate) fn window(&self, aggregator: usize, round: u64) -> (u64, u64) {
+    pub(crate) fn window(&self, aggregator: usize, round: u64) -> Window {
         let start = self.start + aggregator as u64 * self.length;
         let end = (start + self.length).min(self.end);
         let low = (start + round * self.window).min(end);
-        (low, (low + self.window).min(end))
+        Window {
+            low,
+            high: (low + self.window).min(end),
+        }
     }
 
     /// All that an aggregator cares for.
-    pub(crate) fn whole(&self, aggregator: usize) -> (u64, u64) {
+    pub(crate) fn whole(&self, aggregator: usize) -> Window {
         let start = (self.start + aggregator as u64 * self.length).min(self.end);
-        (start, (start + self.length).min(self.end))
+        Window {
+            low: start,
+            high: (start + self.length).min(self.end),
+        }
     }
 
     /// Whether a process takes part in a window.
-    pub(crate) fn takes_part(&self, rank: u32, (low, high): (u64, u64)) -> bool {
+    pub(crate) fn takes_part(&self, rank: u32, window: Window) -> bool {
         let access = self.accesses[rank as usize];
-        access.start < high && low < access.end && low < high
+        access.start < window.high && window.low < access.end && window.low < window.high
     }
 
     /// The process that gathers what those of a site have for an aggregator; `None`: the aggregator is at that site.
@@ -174,14 +189,14 @@ impl Domains {
     }
 
     /// Whose data a gatherer hears in a window: those of its site but itself.
-    pub(crate) fn gathered(&self, gatherer: u32, window: (u64, u64)) -> Vec<u32> {
+    pub(crate) fn gathered(&self, gatherer: u32, window: Window) -> Vec<u32> {
         let ranks = &self.sites.all()[self.sites.of(gatherer)];
         let others = ranks.iter().copied().filter(|rank| *rank != gatherer);
         others.filter(|rank| self.takes_part(*rank, window)).collect()
     }
 
     /// Who sends to an aggregator in a window: those of its site but itself, and for each other site one.
-    pub(crate) fn senders(&self, index: usize, window: (u64, u64)) -> Vec<u32> {
+    pub(crate) fn senders(&self, index: usize, window: Window) -> Vec<u32> {
         let aggregator = self.aggregators[index];
         let mut senders = Vec::new();
         for (site, ranks) in self.sites.all().iter().enumerate() {

@@ -27,7 +27,8 @@ pub(crate) fn class_of(error: &io::Error) -> i32 {
     }
 }
 
-/// A system error with what was being done with which file, by whom. Names are shown quoted, with escapes, because they may hold anything.
+/// A system error with what was being done with which file, by whom. Names are shown quoted, with escapes, because they
+/// may hold anything.
 pub(crate) fn error(doing: &str, path: &Path, rank: u32, error: &io::Error) -> Error {
     Error::new(class_of(error), format!("rank {rank} cannot {doing} {path:?}: {error}"))
 }

@@ -13,7 +13,7 @@ use isthmus_core::fail;
 use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use isthmus_engine::Channel;
+use isthmus_engine::{Channel, Request};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::disk::Own;
@@ -21,7 +21,6 @@ use crate::error;
 use crate::group::{Members, Sites, TAGS};
 use crate::hints::Hints;
 use crate::mode::Mode;
-use crate::pointer::Split;
 use crate::task::{self, Operation, Port};
 use crate::view::View;
 
@@ -30,6 +29,13 @@ pub(crate) struct State {
     pub(crate) view: Arc<View>,
     /// Individual pointer, etypes.
     pub(crate) pointer: u64,
+}
+
+/// Which split collective operation is active, by the name of its functions: `read_all` and the like.
+#[derive(Debug)]
+pub(crate) struct Split {
+    pub(crate) name: &'static str,
+    pub(crate) request: Request,
 }
 
 /// See the module.
@@ -172,8 +178,9 @@ impl File {
         self.hints.lock().unwrap_or_else(PoisonError::into_inner).extend(given);
     }
 
-    /// Those that use the disk in collective operations. Without a wish one for each node that reaches the file, on one node alone all of them, at
-    /// most eight. For processes of other sites one for each node: the more connections share a link, the worse each gets on.
+    /// Those that use the disk in collective operations. Without a wish one for each node that reaches the file, on one
+    /// node alone all of them, at most eight. For processes of other sites one for each node: the more connections
+    /// share a link, the worse each gets on.
     pub(crate) fn aggregators(&self, wanted: u32) -> Vec<u32> {
         let places = &self.world.places().places;
         let node = |rank: u32| {
@@ -246,12 +253,14 @@ impl File {
         )
     }
 
-    /// In atomic mode, the right to access the file: for all processes of all jobs, by the system's lock of the whole file.
+    /// In atomic mode, the right to access the file: for all processes of all jobs, by the system's lock of the whole
+    /// file.
     pub(crate) fn atom(&self, writes: bool) -> Result<Option<Atom<'_>>> {
         if !self.is_atomic() {
             return Ok(None);
         }
-        // Readers of one process, too, come one after the other: they share its lock, and the first to end would give it up for all.
+        // Readers of one process, too, come one after the other: they share its lock, and the first to end would give
+        // it up for all.
         let threads = self.atoms.lock().unwrap_or_else(PoisonError::into_inner);
         let operation = if writes {
             FlockOperation::LockExclusive

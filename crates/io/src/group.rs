@@ -64,8 +64,8 @@ impl Sites {
 pub(crate) const TAGS: i32 = 16;
 
 impl Members {
-    /// Everybody's bytes, of equal length, by rank. Each phase of an operation has its own number. Over several sites a message goes once
-    /// from each site to each other one, and nobody waits for a round trip between them.
+    /// Everybody's bytes, of equal length, by rank. Each phase of an operation has its own number. Over several sites a
+    /// message goes once from each site to each other one, and nobody waits for a round trip between them.
     pub(crate) async fn gather(&self, port: &Port, phase: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let tag = self.tag + phase;
         match self.sites.ranks.len() {
@@ -74,7 +74,8 @@ impl Members {
         }
     }
 
-    /// Inside a site. (Bruck et al., Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997.)
+    /// Inside a site. (Bruck et al., Efficient algorithms for all-to-all communications in multiport message-passing
+    /// systems, 1997.)
     async fn gather_near(&self, port: &Port, tag: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let size = self.size as usize;
         let mut all = mine.to_vec();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hints (MPI 5.0 section 14.2.8): which are known, what they come to, what MPI_File_get_info tells.
 //!
-//! Names of ROMIO are understood beside those of the standard, because programs use them. A hint with a value that makes no sense is
-//! ignored, as the standard asks.
+//! Names of ROMIO are understood beside those of the standard, because programs use them. A hint with a value that
+//! makes no sense is ignored, as the standard asks.
 
 use isthmus_core::info::Info;
 

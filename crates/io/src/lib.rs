@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of MPI (MPI 5.0 chapter 14) without C: views, access alone and together, pointers, and the one file of a job of several
-//! sites.
+//! Files of MPI (MPI 5.0 chapter 14) without C: views, access alone and together, pointers, and the one file of a job
+//! of several sites.
 //!
 //! Start with [`File`]: `open` makes one; an access is a [`Source`] or a [`Target`] and a [`Place`].
 #![forbid(unsafe_code)]

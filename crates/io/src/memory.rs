@@ -126,7 +126,8 @@ impl Target {
         }
     }
 
-    /// Ends a read of `bytes` bytes of the stream: converts what has to be; gives the bytes in the representation of this process.
+    /// Ends a read of `bytes` bytes of the stream: converts what has to be; gives the bytes in the representation of
+    /// this process.
     pub(crate) fn finish(&mut self, bytes: u64) -> Result<u64> {
         match self {
             Self::Converted(data, convert) => convert(&data[..bytes as usize]),

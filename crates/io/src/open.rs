@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opening and closing (MPI 5.0 section 14.2), and who reaches the file.
 //!
-//! One process, the opener, opens first and creates what has to be created: with MPI_MODE_EXCL all others would fail. Then the others
-//! open what they see under the name. Whether that is the same file is proven, never guessed: on one kernel by device and inode,
-//! on others by a nonce, a time of change that the opener gives the file while it is being opened. Who cannot prove it accesses the
-//! file through those who reach it.
+//! One process, the opener, opens first and creates what has to be created: with MPI_MODE_EXCL all others would fail.
+//! Then the others open what they see under the name. Whether that is the same file is proven, never guessed: on one
+//! kernel by device and inode, on others by a nonce, a time of change that the opener gives the file while it is being
+//! opened. Who cannot prove it accesses the file through those who reach it.
 
 use std::ffi::OsStr;
 use std::fs::{File as SystemFile, OpenOptions};
@@ -273,7 +273,8 @@ impl First {
 }
 
 impl Wanted {
-    /// Three exchanges: what everybody asks for, so that nothing is created before all have come; what the opener has open; who reaches it.
+    /// Three exchanges: what everybody asks for, so that nothing is created before all have come; what the opener has
+    /// open; who reaches it.
     async fn open(self, port: &Port, members: &Members, scope: Scope) -> Result<Opened> {
         let checked = Mode::new(self.amode).and_then(|mode| Ok((mode, self.opener.clone()?)));
         Said::agree(members, port, self.amode, scope, checked.clone().map(drop)).await?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where an access begins: explicit offsets, the individual pointer, the shared one (MPI 5.0 section 14.4); and how accesses are
-//! started and ended.
+//! Where an access begins: explicit offsets, the individual pointer, the shared one (MPI 5.0 section 14.4); and how
+//! accesses are started and ended.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use isthmus_engine::Request;
 
 use crate::alone::{read_here, write_here};
 use crate::collective::Part;
-use crate::file::File;
+use crate::file::{File, Split};
 use crate::group::Members;
 use crate::memory::{Source, Target};
 use crate::task::{self, Operation, Port};
@@ -61,13 +61,6 @@ pub enum Whence {
     Current,
     /// MPI_SEEK_END.
     End,
-}
-
-/// Which split collective operation is active, by the name of its functions: `read_all` and the like.
-#[derive(Debug)]
-pub(crate) struct Split {
-    name: &'static str,
-    request: Request,
 }
 
 /// What MPI_File_…_end gets.

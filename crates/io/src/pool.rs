@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Threads that use the disk while the program computes. They know nothing of MPI, and end when there is nothing to do for a while.
+//! Threads that use the disk while the program computes. They know nothing of MPI, and end when there is nothing to do
+//! for a while.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collective reading: requests go to the aggregators, through who gathers them at other sites, and data come back the same way.
+//! Collective reading: requests go to the aggregators, through who gathers them at other sites, and data come back the
+//! same way.
 //!
 //! ```text
 //!  step     0        1        2        3        ...
@@ -76,7 +77,8 @@ impl Part {
         target.finish(end)
     }
 
-    /// Gives the first byte of the stream that is not there. Outer error: of communication; inner one: of the disk, the same for all.
+    /// Gives the first byte of the stream that is not there. Outer error: of communication; inner one: of the disk, the
+    /// same for all.
     async fn read_rounds(&self, port: &Port, domains: &Domains, target: &mut Target) -> Result<Result<u64>> {
         let length = target.length();
         let (sent, rooms) = self.announce(port, domains, length, false).await?;
@@ -177,7 +179,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn requests(&self, (ranks, bodies): Bodies) -> Result<Vec<(u32, Runs)>> {
+    fn requests(&self, all: Bodies) -> Result<Vec<(u32, Runs)>> {
+        let (ranks, bodies) = all;
         let most = self.domains.window;
         let decode = |(rank, body): (u32, Vec<u8>)| {
             let (runs, _) = decode_request(&body, most).map_err(|error| self.part.file.garbled(&error))?;
@@ -186,7 +189,8 @@ impl Reading<'_> {
         ranks.into_iter().zip(bodies).map(decode).collect()
     }
 
-    /// The data of a round: from the disk, to others, to the program. Gives the first byte of the stream that is not there.
+    /// The data of a round: from the disk, to others, to the program. Gives the first byte of the stream that is not
+    /// there.
     async fn finish(&mut self, mut round: Round, target: &mut Target, outcome: &mut Result<()>) -> Result<u64> {
         let (me, mut here) = (self.part.members.me, Vec::new());
         if let Some(coming) = round.coming.own.take() {
@@ -229,7 +233,8 @@ impl Reading<'_> {
         Ok(end)
     }
 
-    /// The second phase of a read. Data that are not there because the file ends are left out, which makes a message shorter.
+    /// The second phase of a read. Data that are not there because the file ends are left out, which makes a message
+    /// shorter.
     async fn read_lists(&self, lists: Vec<Runs>, outcome: &mut Result<()>) -> Vec<Vec<u8>> {
         let (file, number) = (self.part.file.clone(), lists.len());
         match self.port.disk(move || read_lists(&file, &lists)).await {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What processes that reach a file do for those that do not, and the owner of the shared pointer for all. A service is an activity
-//! of the engine from open to close: progress drives it, and the program is not asked.
+//! What processes that reach a file do for those that do not, and the owner of the shared pointer for all. A service is
+//! an activity of the engine from open to close: progress drives it, and the program is not asked.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations among the processes of a file, written as futures that exchange messages and use the disk.
 //!
-//! A [`Port`] is what such a future acts through: it notes what shall be sent and received; whoever drives the future tells the
-//! engine. Two drive one: [`run`] for a blocking call, which uses the disk on its own thread and never with the engine locked, and
-//! [`start`], which leaves it to progress as an [`Activity`] and lets a thread of the pool use the disk.
+//! A [`Port`] is what such a future acts through: it notes what shall be sent and received; whoever drives the future
+//! tells the engine. Two drive one: [`run`] for a blocking call, which uses the disk on its own thread and never with
+//! the engine locked, and [`start`], which leaves it to progress as an [`Activity`] and lets a thread of the pool use
+//! the disk.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -224,7 +225,8 @@ impl Driver {
 }
 
 impl Driver {
-    /// Gives up what is still under way after an error. A message may yet come, so its memory is never used for anything else.
+    /// Gives up what is still under way after an error. A message may yet come, so its memory is never used for
+    /// anything else.
     fn abandon(&mut self, engine: &mut Engine) {
         for (_, request, memory) in self.under_way.drain(..) {
             if engine.take(request).is_none() {

@@ -6,7 +6,8 @@
 //!                             ## # ##    ## # ##    ## # ##          the data of a tile, and holes
 //!  stream                     #####      #####      #####            what offsets in etypes count
 //! ```
-//! Types here are those of the file: in the representation of the file, in which sizes and extents may differ from those in memory.
+//! Types here are those of the file: in the representation of the file, in which sizes and extents may differ from
+//! those in memory.
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
@@ -60,7 +61,8 @@ impl View {
             Some((offset, length)) if length > 0 => displacement.checked_add_signed(offset as i64),
             _ => None,
         };
-        // What is read may overlap; tiles may lie between each other, or upon each other where a program uses the first one only, as HDF5 does.
+        // What is read may overlap; tiles may lie between each other, or upon each other where a program uses the first
+        // one only, as HDF5 does.
         let apart = dense.is_some() || filetype.true_extent() <= filetype.extent();
         let orderly = match dense.is_some() || writes || check_order(&filetype, true).is_ok() {
             true if apart => u64::MAX,
@@ -105,7 +107,8 @@ impl View {
         self.etype.size()
     }
 
-    /// Whether equal in everything but the displacement's history; collective calls with the shared pointer need equal views.
+    /// Whether equal in everything but the displacement's history; collective calls with the shared pointer need equal
+    /// views.
     pub fn fingerprint(&self) -> [u64; 4] {
         [
             self.displacement,
@@ -120,7 +123,8 @@ impl View {
         self.dense?.checked_add(at)
     }
 
-    /// Gives the runs `(byte of the file, length)` of `length` bytes of the stream from `at` on, in order; neighbours are joined.
+    /// Gives the runs `(byte of the file, length)` of `length` bytes of the stream from `at` on, in order; neighbours
+    /// are joined.
     pub fn runs(&self, at: u64, length: u64, give: &mut dyn FnMut(u64, u64)) {
         if length == 0 || self.filetype.size() == 0 {
             return;
@@ -176,7 +180,8 @@ impl View {
         if size == 0 || extent == 0 {
             return 0;
         }
-        // The data of a tile may reach behind its upper bound, where the next one begins; they do not overlap all the same.
+        // The data of a tile may reach behind its upper bound, where the next one begins; they do not overlap all the
+        // same.
         let reach = (self.filetype.true_lower_bound() + self.filetype.true_extent()).max(0) as u64;
         let whole = place.saturating_sub(self.displacement.saturating_add(reach)) / extent;
         let mut before = whole * size;
@@ -196,8 +201,8 @@ impl View {
     }
 }
 
-/// Displacements of a filetype are not negative and do not decrease; for writing no byte is there twice. The standard names no class for
-/// that; other libraries, and tests, have MPI_ERR_IO.
+/// Displacements of a filetype are not negative and do not decrease; for writing no byte is there twice. The standard
+/// names no class for that; other libraries, and tests, have MPI_ERR_IO.
 fn check_order(filetype: &Datatype, writes: bool) -> Result<()> {
     let (mut end, mut start, mut wrong) = (i64::MIN, i64::MIN, None);
     filetype.runs(0, filetype.size(), &mut |offset, length| {

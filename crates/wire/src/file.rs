@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages about files between processes of one communicator: what a process asks of one that reaches the file, and the answer.
+//! Messages about files between processes of one communicator: what a process asks of one that reaches the file, and
+//! the answer.
 //!
 //! ```text
 //!  question   0      4        8        16                24
@@ -10,8 +11,8 @@
 //!  body       0        8                                     | 8 + 16 n
 //!             | runs n | runs, of 16 bytes each              | data of all runs, if it is a write |
 //! ```
-//! The payload travels in a message of its own, right behind the question. A body is what a process tells an aggregator in a round of a
-//! collective access.
+//! The payload travels in a message of its own, right behind the question. A body is what a process tells an aggregator
+//! in a round of a collective access.
 
 use crate::codec::{DecodeError, Reader};
 
@@ -117,8 +118,8 @@ pub fn encode_runs(runs: &[(u64, u64)]) -> Vec<u8> {
 /// Runs of a file: (byte, length).
 pub type Runs = Vec<(u64, u64)>;
 
-/// The first `number` runs of a payload, the bytes that they have together, and what follows. No run ends behind byte 2^63 of a file, and
-/// together they have no more than `most` bytes.
+/// The first `number` runs of a payload, the bytes that they have together, and what follows. No run ends behind byte
+/// 2^63 of a file, and together they have no more than `most` bytes.
 pub fn decode_runs(payload: &[u8], number: usize, most: u64) -> Result<(Runs, u64, &[u8]), DecodeError> {
     let end = number.checked_mul(16).filter(|end| *end <= payload.len());
     let Some(end) = end else {
