@@ -258,8 +258,9 @@ impl Engine {
         ours && self.vendor.is_flushed() && !self.core.each_machine(|machine, _| !machine.is_flushed())
     }
 
-    /// The last call: no process of the job will send any more.
+    /// The last call: no process of the job will send any more. Memory that requests still have is given back.
     pub fn finish(&mut self) {
+        self.core.state.end();
         for transport in &mut self.core.transports {
             transport.finish();
         }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A member of the job that does not keep to the message protocol, over real connections: rank 0 is an engine, rank 1 says what a test wants, and
-//! rank 2 must notice nothing.
+//! A member of the job that does not keep to the message protocol, over real connections: rank 0 is an engine, rank 1
+//! says what a test wants, and rank 2 must notice nothing.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../net/tests/common/mod.rs"]
 mod common;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use common::*;
@@ -13,11 +14,14 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{
     Channel, Completion, Engine, EngineError, Members, Mode, ReceiveBuffer, Request, SendBuffer, Setup,
 };
-use isthmus_net::Reach;
-use isthmus_wire::frame::{Header, Kind};
+use isthmus_identity::Authority;
+use isthmus_net::{Listener, Reach, start};
+use isthmus_wire::frame::{BULK, Header, Kind};
 
 const LENGTH: usize = 3 << 20;
 const LIAR: u32 = 1;
+/// Bytes of a data frame.
+const PIECE: usize = 60_000;
 
 struct Stage {
     engine: Engine,
@@ -27,7 +31,29 @@ struct Stage {
 
 impl Stage {
     fn new(way: Reach) -> Self {
-        let mut others = job(3, way);
+        Self::of(job(3, way))
+    }
+
+    /// The connection of rank 0 and the liar goes over a line that can break.
+    fn over_a_line() -> (Self, Middle) {
+        let listeners: Vec<Listener> = (0..3).map(|_| Listener::bind(None).unwrap()).collect();
+        let line = Middle::new(listeners[1].port());
+        // Nobody can dial rank 0.
+        let table = Arc::new(places(&[1, line.port, listeners[2].port()], &["127.0.0.1"]));
+        let authority = Authority::new(JOB).unwrap();
+        let each = |(rank, listener)| {
+            Process::of(start(config(rank as u32, &table, Reach::Tls, &authority, listener)).unwrap())
+        };
+        let mut stage = Self::of(listeners.into_iter().enumerate().map(each).collect());
+        for other in [1, 2] {
+            let buffer = SendBuffer::contiguous(OwnMemory::new(0, 9).reading(), 0, 9);
+            stage.engine.isend(&Self::channel(), other, 3, Mode::Standard, buffer);
+            stage.hear(other, Kind::Eager);
+        }
+        (stage, line)
+    }
+
+    fn of(mut others: Vec<Process>) -> Self {
         let engine = Engine::new(Setup {
             me: 0,
             transports: vec![others.remove(0).transport],
@@ -96,6 +122,34 @@ impl Stage {
             Some(EngineError::PeerLost { peer: LIAR, reason }) => assert!(reason.contains(word), "{reason}"),
             other => panic!("{other:?}, not {word}"),
         }
+    }
+
+    /// A receive of which a part has come, and the name that the liar knows it by.
+    fn halfway(&mut self) -> (OwnMemory, Request, u64) {
+        let target = OwnMemory::new(0, LENGTH as isize);
+        let receive = self.receive(Some(LIAR), &target, LENGTH);
+        self.say(LIAR, &Header::new(Kind::Rts, 0, LIAR, 5, LENGTH as u64, 9), &[]);
+        let token = self.hear(LIAR, Kind::Cts).auxiliary();
+        self.say(LIAR, &data(token, 0, PIECE), &[1; PIECE]);
+        (target, receive, token)
+    }
+
+    /// The liar is found out.
+    fn fault(&mut self) {
+        self.say(LIAR, &Header::control(Kind::Credit, 0, 0, u64::MAX), &[]);
+    }
+
+    /// Whatever the liar still says, nothing of it is written here.
+    fn writes_no_more(&mut self, target: &OwnMemory, token: u64) {
+        let before = target.reading().slice(0, LENGTH).to_vec();
+        for at in (PIECE..LENGTH - PIECE).step_by(PIECE).take(20) {
+            let _ = self.others[0].transport.send(0, &data(token, at, PIECE), &[2; PIECE]);
+            self.engine.progress();
+            for other in &mut self.others {
+                other.poll();
+            }
+        }
+        assert!(target.reading().slice(0, LENGTH) == before, "written after its end");
     }
 
     /// Messages go to and from rank 2.
@@ -186,4 +240,82 @@ fn nobody_speaks_in_the_name_of_another_one() {
             stage.goes_on();
         }
     }
+}
+
+#[test]
+fn memory_is_out_of_reach_when_the_peer_is_lost_during_a_cancellation() {
+    for way in [Reach::Tcp, Reach::Tls] {
+        let mut stage = Stage::new(way);
+        let (target, receive, token) = stage.halfway();
+        // It has matched, so it is cancelled in vain.
+        stage.engine.cancel(receive);
+        stage.fault();
+        stage.loses(receive, "credit");
+        stage.writes_no_more(&target, token);
+        stage.goes_on();
+
+        // More than sockets take: most of it is still here when the liar is found out.
+        let length = 24 << 20;
+        let source = OwnMemory::with(&vec![1; length]);
+        let buffer = SendBuffer::contiguous(source.reading(), 0, length as u64);
+        let mut stage = Stage::new(way);
+        let send = stage.engine.isend(&Stage::channel(), LIAR, 3, Mode::Standard, buffer);
+        let token = stage.hear(LIAR, Kind::Rts).token;
+        stage.engine.cancel(send);
+        stage.hear(LIAR, Kind::Cancel);
+        let mut clearance = Header::control(Kind::Cts, token, 7, length as u64);
+        clearance.flags = BULK;
+        stage.say(LIAR, &clearance, &[]);
+        stage.fault();
+        stage.loses(send, "credit");
+        source.memory().write(0, &vec![2; length]);
+        stage.goes_on();
+        let data = stage.others[0].sink.frames.iter();
+        let mut data = data.filter(|(_, header, _)| header.kind == Kind::Data);
+        assert!(
+            data.all(|(_, _, payload)| payload.iter().all(|b| *b == 1)),
+            "{way:?}: read after its end"
+        );
+    }
+}
+
+#[test]
+fn memory_is_out_of_reach_when_communication_ends() {
+    for way in [Reach::Tcp, Reach::Tls] {
+        for is_found_out in [true, false] {
+            let mut stage = Stage::new(way);
+            let (target, receive, token) = stage.halfway();
+            // As MPI_Request_free does: nobody waits for it, and after MPI_Finalize the memory is the program's.
+            stage.engine.release(receive);
+            stage.until("all to be settled", |stage| stage.engine.settle().then_some(()));
+            if is_found_out {
+                stage.fault();
+                stage.goes_on();
+            }
+            stage.until("the end", |stage| stage.engine.close().then_some(()));
+            stage.engine.finish();
+            stage.writes_no_more(&target, token);
+        }
+    }
+}
+
+#[test]
+fn memory_is_out_of_reach_when_the_peer_is_lost_on_a_connection_that_was_resumed() {
+    let (mut stage, line) = Stage::over_a_line();
+    let (target, receive, token) = stage.halfway();
+    stage.until("the first piece", |_| {
+        (target.reading().slice(0, PIECE) == [1; PIECE]).then_some(())
+    });
+    line.reset();
+    stage.say(LIAR, &data(token, PIECE, PIECE), &[1; PIECE]);
+    stage.until("the channel to go on", |_| {
+        (target.reading().slice(PIECE as isize, PIECE) == [1; PIECE]).then_some(())
+    });
+    line.reset();
+    stage.fault();
+    stage.loses(receive, "credit");
+    stage.writes_no_more(&target, token);
+    line.reset();
+    stage.writes_no_more(&target, token);
+    stage.goes_on();
 }

@@ -42,6 +42,25 @@ impl State {
         ));
     }
 
+    /// Communication is over. Requests that are left, which the program has freed and nobody waits for, give their memory
+    /// back: after MPI_Finalize it is the program's, whatever somebody still sends.
+    pub(crate) fn end(&mut self) {
+        for index in self.requests.indices() {
+            if !matches!(
+                self.requests.slot(index).task,
+                Task::Send(_) | Task::Receive(_) | Task::Plain(_)
+            ) {
+                continue;
+            }
+            let error = EngineError::PeerLost {
+                peer: self.me,
+                reason: "this process has ended its communication (MPI_Finalize)".into(),
+            };
+            self.withdraw(index);
+            self.fail(index, error);
+        }
+    }
+
     /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the
     /// source: they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
     fn lose(&mut self, peer: Peer, reason: Arc<str>) {
