@@ -10,6 +10,7 @@ use isthmus_job::form::{Form, Input};
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Measured, Origin};
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
+use isthmus_wire::chosen::Chosen;
 use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::file::{self, Question, What};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
@@ -22,6 +23,7 @@ use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::links::Table;
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::segment::{self, SEGMENT_BYTES, Segment};
+use isthmus_wire::time::Time;
 use isthmus_wire::waiting::{self, Item, Process, Waiting};
 
 /// One parser with good inputs to begin from.
@@ -415,6 +417,16 @@ fn boot_messages() -> Vec<Message> {
             rate: None,
         }],
         traffic: vec![],
+        time: Time {
+            processes: 1,
+            elapsed: 9,
+            going_on: 1,
+            waits: vec![isthmus_wire::time::Wait::default()],
+        },
+        choices: vec![Chosen {
+            ways: vec![isthmus_wire::chosen::Way::default()],
+            ..Chosen::default()
+        }],
     };
     let reason = "rank 3 called MPI_Abort".to_owned();
     vec![

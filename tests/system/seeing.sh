@@ -1,11 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What passes between sites can be seen while the job runs (isthmus top: text, JSON, Prometheus; MPI_T), directly and through gateways; a
+# What passes between sites can be seen while the job runs (isthmus top: text, JSON, Prometheus; MPI_T), directly and through gateways, and
+# where the time of its processes went; a
 # trace has all ranks' messages on one time line: no message arrives before it was sent, by more than the stated error of the clocks.
 . "$(dirname "$0")/common.sh"
 need_testbed
 command -v python3 >/dev/null 2>&1 || skip "no python3"
-mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/seeing.c" -o seeing || fail "mpicc seeing.c"
+for program in seeing spent weighed; do
+    mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/$program.c" -o $program || fail "mpicc $program.c"
+done
 
 # see PATH: a job whose sites are connected that way, looked at while it runs.
 cat >see.sh <<'S'
@@ -118,6 +121,68 @@ assert any(e.get("cat") == "link" for e in events) and any(e["ph"] == "C" for e 
 print(f"{way}: {len(both)} messages with both ends, {len(far)} between sites (median {middle / 1000:.1f} ms one way), "
       f"clocks right to {error / 1000:.2f} ms")
 P
+# Where the time went: what the library counts is what the ranks see by their own clocks, per site, call, kind and level.
+cat >spent.sh <<'S'
+ISTHMUS_STATS=1 isthmus run --site home:2 --site b1:2 ./spent >spent.out 2>spent.err </dev/null && isthmus report --json >spent.json || exit 1
+# What is told of a link is what the network carried: both are asked before and after, when nothing passes.
+isthmus run --site home:1 --site b1:1 ./weighed "$PWD/go" "$PWD/stop" >weighed.out 2>weighed.err </dev/null &
+job=$!
+# at WORD FILE: when that is printed and top says the same twice.
+at() {
+    until grep -q "$1" weighed.out; do kill -0 $job 2>/dev/null || exit 1; sleep 0.1; done
+    before=
+    while :; do
+        isthmus top --once --json --interval 1 >"$2.top" || exit 1
+        now=$(tr ',{' '\n\n' <"$2.top" | grep sent_bytes)
+        [ "$now" = "$before" ] && break
+        before=$now
+    done
+    isthmus-testbed status --json >"$2.bed" || exit 1
+}
+at ready began
+touch go
+at done ended
+touch stop
+wait $job
+S
+cat >weighed.py <<'P'
+import json
+def told(when):
+    top = {(l["from"], l["to"]): l["sent_bytes"] for l in json.load(open(when + ".top"))["links"]}
+    # Without the headers of IPv4 and TCP with time stamps, 52 bytes of each packet.
+    bed = {(l["from"], l["to"]): l["bytes"] - 52 * l["packets"] for l in json.load(open(when + ".bed"))["report"]["links"]}
+    return top, bed
+(top0, bed0), (top1, bed1) = told("began"), told("ended")
+for (ours, theirs), least in (((("home", "b1"), ("a", "b")), 12 << 20), ((("b1", "home"), ("b", "a")), 4 << 20)):
+    counted, carried = top1[ours] - top0.get(ours, 0), bed1[theirs] - bed0[theirs]
+    print(f"{ours[0]} to {ours[1]}: top says {counted} bytes, the network carried {carried} ({100 * counted / carried:.1f} %)")
+    assert counted >= least and 0.95 <= counted / carried <= 1.05, (counted, carried)
+P
+cat >spent.py <<'P'
+import json
+seen = sorted([float(word) for word in line.split()[:3]] for line in open("spent.out").read().splitlines())
+sums = json.load(open("spent.json"))["record"][-1]
+times = {t["site"]: t for t in sums["times"]}
+assert set(times) == {"home", "b1"}, times
+for site, ranks in (("home", seen[:2]), ("b1", seen[2:])):
+    calls = times[site]["calls"]
+    counted = lambda call, kind: sum(c["seconds"] for c in calls if (c["call"], c["kind"]) == (call, kind))
+    for call, kind, real in (("MPI_Recv", "message", sum(r[1] for r in ranks)), ("MPI_Barrier", "collective", sum(r[2] for r in ranks))):
+        assert abs(counted(call, kind) - real) <= 0.05 * real + 0.1, (site, call, counted(call, kind), real, calls)
+    level = {"home": "node", "b1": "wide area"}[site]
+    assert {c["level"] for c in calls if c["call"] == "MPI_Recv" and c["waits"]} == {level}, calls
+    whole = times[site]
+    parts = sum(whole[k] for k in ("computing_seconds", "message_wait_seconds", "collective_wait_seconds", "waiting_now_seconds"))
+    assert abs(parts - whole["seconds"]) < 1e-3 and whole["processes"] == 2, whole
+    # Each site has one rank that computes for a second.
+    assert 1 <= whole["computing_seconds"] < whole["seconds"], whole
+text = open("spent.err").read()
+assert "where the time of the processes went" in text and "MPI_Barrier" in text, text
+P
+isthmus-testbed run --sites 2x1 --rtt 20ms -- sh spent.sh || { cat spent.err; fail "the job or its report failed"; }
+python3 spent.py || { cat spent.out spent.err; fail "time is counted wrongly"; }
+sed -n '/where the time/,$p' spent.err
+python3 weighed.py || { cat began.* ended.*; fail "what is said of the links is not what passed"; }
 for way in direct gateway; do
     isthmus-testbed run --sites 2x1 --rtt 20ms --rate 200mbit -- sh see.sh $way ||
         { cat $way.out $way.err; fail "the job or a look at it failed ($way)"; }

@@ -395,6 +395,7 @@ impl Batch {
             message @ (FromAgent::Arrived(_)
             | FromAgent::Finished { .. }
             | FromAgent::Traffic { .. }
+            | FromAgent::Time(..)
             | FromAgent::Waiting { .. }
             | FromAgent::Conditions(_)) => {
                 self.outbox.send(&message);

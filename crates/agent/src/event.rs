@@ -6,6 +6,7 @@ use crate::processes::Pipes;
 use crate::program::Refusal;
 use isthmus_wire::boot::{Counters, Hello, LinkTraffic, Message};
 use isthmus_wire::grid::{Commit, Exit, LauncherEnd, ToAgent};
+use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Waiting;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(crate) enum Event {
     Finished { index: u32, counters: Counters },
     /// What it has exchanged with other sites so far.
     Traffic { index: u32, traffic: Vec<LinkTraffic> },
+    /// Where its time has gone.
+    Time { index: u32, time: Time },
     /// What a process waits for; `None`: not any more.
     Waiting { index: u32, waiting: Option<Waiting> },
     /// It ends the job.

@@ -24,6 +24,7 @@ mod secure;
 mod sink;
 mod subjob;
 mod sweeper;
+mod told;
 mod too_new;
 mod vendor;
 mod vigil;
@@ -291,7 +292,7 @@ impl Agent {
             ToAgent::Ping(number) => {
                 self.outbox.send(&FromAgent::Pong(number, machine::clock()));
                 if let Some(subjob) = &mut self.subjob {
-                    subjob.tell_traffic(&self.outbox);
+                    subjob.tell_what_passed(&self.outbox);
                     subjob.tell_conditions(&self.outbox);
                 }
             }

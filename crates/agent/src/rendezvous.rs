@@ -96,6 +96,7 @@ async fn serve(
         let event = match message {
             Message::Finished(counters) => Event::Finished { index, counters },
             Message::Traffic(traffic) => Event::Traffic { index, traffic },
+            Message::Time(time) => Event::Time { index, time },
             Message::Waiting(waiting) => Event::Waiting { index, waiting },
             Message::Trace(records) => {
                 // The process waits while the coordinator has no room; it then drops what it cannot keep.

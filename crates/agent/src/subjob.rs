@@ -11,12 +11,13 @@ use crate::processors;
 use crate::program::{self, Refusal};
 use crate::rendezvous;
 use crate::sink::{self, Sink};
+use crate::told::Told;
 use crate::too_new;
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
-use isthmus_wire::boot::{self, Hello, LinkTraffic, Message};
+use isthmus_wire::boot::{self, Hello, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, Stream, ToAgent};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,8 +65,8 @@ pub(crate) struct Subjob {
     exits: Vec<(u32, Exit)>,
     /// What was started, until it has been looked at why nobody has called us.
     started: Option<other_mpi::Ended>,
-    /// What each process has exchanged with other sites, and whether that has changed since it was told.
-    traffic: (HashMap<u32, Vec<LinkTraffic>>, bool),
+    /// What the processes tell while they run.
+    told: Told,
     /// How the system treats the processes.
     conditions: Conditions,
 }
@@ -117,7 +118,7 @@ impl Subjob {
                 directory: template.directory.clone(),
                 environment: template.environment.clone(),
             }),
-            traffic: Default::default(),
+            told: Told::default(),
             conditions: Conditions::default(),
         };
         if !start.vendor.is_empty() {
@@ -265,23 +266,14 @@ impl Subjob {
         outbox.send(&FromAgent::Output { index, stream, bytes });
     }
 
-    /// Tells what the processes have exchanged with other sites, if that has changed.
-    pub(crate) fn tell_traffic(&mut self, outbox: &Outbox) {
-        let (all, changed) = &mut self.traffic;
-        if !std::mem::take(changed) {
-            return;
+    /// Tells what the processes have exchanged with other sites and where their time went, if that has changed.
+    pub(crate) fn tell_what_passed(&mut self, outbox: &Outbox) {
+        if let Some(traffic) = self.told.traffic() {
+            outbox.send(&FromAgent::Traffic { first: 0, traffic });
         }
-        let mut sums: BTreeMap<(&str, &str), LinkTraffic> = BTreeMap::new();
-        for one in all.values().flatten() {
-            let empty = || LinkTraffic {
-                from: one.from.clone(),
-                to: one.to.clone(),
-                ..LinkTraffic::default()
-            };
-            sums.entry((&one.from, &one.to)).or_insert_with(empty).add(one);
+        if let Some(time) = self.told.time() {
+            outbox.send(&FromAgent::Time(0, time));
         }
-        let traffic = sums.into_values().collect();
-        outbox.send(&FromAgent::Traffic { first: 0, traffic });
     }
 
     /// Tells which processes have been stopped or swapped out since the last time.
@@ -301,9 +293,9 @@ impl Subjob {
                 outbox.send(&FromAgent::Finished { index, counters });
             }
             Event::Traffic { index, traffic } => {
-                self.traffic.0.insert(index, traffic);
-                self.traffic.1 = true;
+                self.told.take_traffic(index, traffic);
             }
+            Event::Time { index, time } => self.told.take_time(index, time),
             Event::Waiting { index, waiting } => outbox.send(&FromAgent::Waiting { index, waiting }),
             Event::Aborted { index, code, reason } => {
                 self.flush(outbox);

@@ -218,6 +218,7 @@ fn name(message: &Message) -> &'static str {
         Message::Traffic(_) => "traffic",
         Message::Trace(_) => "trace",
         Message::Waiting(_) => "waiting",
+        Message::Time(_) => "time",
     }
 }
 

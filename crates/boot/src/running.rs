@@ -211,8 +211,12 @@ impl Running {
         }
         if let Some(prober) = &prober {
             let (voice, places) = (agent.voice(), world.places().clone());
+            let told = Arc::downgrade(&world);
             prober.report(move |passed| {
                 voice.mention(&boot::Message::Traffic(traffic::summary(passed, &places, me)));
+                if let Some(world) = told.upgrade() {
+                    voice.mention(&boot::Message::Time(world.engine().time()));
+                }
             });
         }
         let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
@@ -266,7 +270,13 @@ impl Running {
     pub fn watch(&self, call: fn() -> &'static str) {
         let Some(agent) = &self.agent else { return };
         let voice = agent.lock().unwrap_or_else(PoisonError::into_inner).voice();
-        self.world.engine().lock().tools().name_waits(call);
+        self.world.engine().name_waits(call);
+        let (told, speaker) = (Arc::downgrade(&self.world), voice.clone());
+        self.world.engine().tell_time(Box::new(move || {
+            if let Some(world) = told.upgrade() {
+                speaker.mention(&boot::Message::Time(world.engine().time()));
+            }
+        }));
         self.world.engine().tell_waits(Box::new(move |waits| {
             let waiting = waits.map(|(idle, items, more)| Waiting {
                 call: call().to_owned(),
@@ -325,6 +335,7 @@ impl Running {
         engine.wait(|engine| engine.settle().then_some(()));
         let mut counters = engine.lock().tools().counters();
         counters.links = self.world.measured_in_all();
+        counters.choices = self.world.choices();
         let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world.places(), self.world.rank());
         counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();
         drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());

@@ -57,6 +57,8 @@ fn main() {
         calls: vec![("bcast".to_owned(), 1)],
         links: vec![],
         traffic: vec![],
+        time: Default::default(),
+        choices: vec![],
     }));
     match agent.next() {
         Some(Message::Dismissed) => std::process::exit(if what == "after" { number } else { 0 }),

@@ -3,6 +3,7 @@
 //!
 //! What was seen is kept in `$XDG_CACHE_HOME/isthmus/discovery.json`, by site, with the time.
 
+use crate::described::{Line, SiteSize, describe};
 use crate::diagnostic::{note, refuse};
 use crate::links::table;
 use crate::reach;
@@ -32,6 +33,9 @@ pub(crate) struct Discover {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// As a topology file for `isthmus explain` and `isthmus simulate`: a process for each processor
+    #[arg(long, conflicts_with = "json")]
+    topology: bool,
     /// Only sites that meet this, as 'cores>=64 && rtt(home)<30ms'
     #[arg(long, value_name = "CONDITION")]
     select: Option<String>,
@@ -115,6 +119,8 @@ fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
         let problems: Vec<String> = known.problems.iter().map(|p| p.problem.clone()).collect();
         let fields = json!({ "sites": sites, "links": known.links_of(&names), "problems": problems });
         crate::json::print("discover", fields);
+    } else if arguments.topology {
+        crate::print(known.topology(&names).trim_end());
     } else {
         known.print(&names);
     }
@@ -249,6 +255,30 @@ impl Known {
             }
         }
         links
+    }
+
+    /// As a topology file. Nodes of a site are taken as alike.
+    fn topology(&self, names: &[&String]) -> String {
+        let number = |name: &str, key: &str| self.sites.get(name).and_then(|s| s[key].as_u64()).unwrap_or(1).max(1);
+        let sites: Vec<SiteSize> = names
+            .iter()
+            .map(|name| {
+                let nodes = number(name, "nodes");
+                let processes = (number(name, "cores") / nodes).max(1);
+                SiteSize {
+                    name: (*name).clone(),
+                    nodes,
+                    processes,
+                    processors: Some(processes),
+                }
+            })
+            .collect();
+        let links = self.links_of(names).into_iter().map(|link| Line {
+            between: [0, 1].map(|end| link["between"][end].as_str().unwrap_or_default().to_owned()),
+            latency: link["round_trip_seconds"].as_f64().map(|s| (s * 5e8).round() as u64),
+            rate: link["bits_per_second"].as_f64().map(|r| (r / 8.0).round() as u64),
+        });
+        describe(&sites, &links.collect::<Vec<_>>())
     }
 
     fn print(&self, names: &[&String]) {

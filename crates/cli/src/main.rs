@@ -13,6 +13,7 @@ mod askpass;
 mod background;
 mod compiler;
 mod cp;
+mod described;
 mod diagnostic;
 mod discover;
 mod doctor;

@@ -53,7 +53,7 @@ fn write(arguments: &Report) -> Result<(), String> {
         text.trim_end().lines().for_each(|line| crate::print(&plain(line)));
         return Ok(());
     };
-    let page = page(&found);
+    let page = page(&found, false);
     if file == Path::new("-") {
         crate::print(&page);
         return Ok(());
@@ -63,21 +63,22 @@ fn write(arguments: &Report) -> Result<(), String> {
     Ok(())
 }
 
-/// The page: one file without outside references.
-fn page(found: &Found) -> String {
+/// The page: one file without outside references; a live one asks whoever served it for news.
+pub(crate) fn page(found: &Found, live: bool) -> String {
     // No record can end the element that it stands in.
-    let data = json!({"job": found.name, "lines": found.lines})
+    let data = json!({"job": found.name, "lines": found.lines, "live": live})
         .to_string()
         .replace('<', "\\u003c");
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:{connect}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>Isthmus job {name}</title>\n<style>{CHARTS_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <noscript>This page draws with JavaScript. `isthmus report {name}` prints the same figures.</noscript>\n</main>\n\
          <script type=\"application/json\" id=\"record\">{data}</script>\n<script>{CHARTS}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        name = found.name
+        name = found.name,
+        connect = if live { "; connect-src 'self'" } else { "" },
     )
 }
 
@@ -88,6 +89,32 @@ fn of<'a>(found: &'a Found, event: &'a str) -> impl DoubleEndedIterator<Item = &
 
 fn words<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
+}
+
+/// What the processes of each site did with their time, as far as it is known.
+fn spent(found: &Found) -> String {
+    let known = |line: &&Value| line["times"].as_array().is_some_and(|times| !times.is_empty());
+    let Some(line) = found.lines.iter().rev().find(known) else {
+        return String::new();
+    };
+    let mut text = format!(
+        "\n{:<18}{:>10}{:>12}{:>12}{:>13}\n",
+        "SITE", "PROCESSES", "COMPUTING", "MESSAGES", "COLLECTIVES"
+    );
+    for one in line["times"].as_array().into_iter().flatten() {
+        let number = |key: &str| one[key].as_f64().unwrap_or(0.0);
+        let share = |key: &str| format!("{:.1} %", 100.0 * number(key) / number("seconds").max(1e-9));
+        let _ = writeln!(
+            text,
+            "{:<18}{:>10}{:>12}{:>12}{:>13}",
+            words(one, "site"),
+            number("processes"),
+            share("computing_seconds"),
+            share("message_wait_seconds"),
+            share("collective_wait_seconds")
+        );
+    }
+    text
 }
 
 /// For terminals.
@@ -134,6 +161,7 @@ fn text(found: &Found) -> String {
             );
         }
     }
+    text.push_str(&spent(found));
     let notices: Vec<&str> = of(found, "notice").map(|notice| words(notice, "text")).collect();
     if !notices.is_empty() {
         let _ = writeln!(text, "\n{}", notices.join("\n"));
@@ -160,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_page_holds_a_record_that_cannot_leave_its_element() {
-        let page = page(&found());
+        let page = page(&found(), false);
         assert!(page.contains("\\u003c/script>\\u003cb>"));
         assert!(!page.contains("</script><b>"));
         assert!(page.len() < 200_000, "{}", page.len());

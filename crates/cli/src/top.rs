@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus top`: what passes between the sites of a running job.
 
+mod prometheus;
+mod serve;
+
+use self::prometheus::{CLASSES, prometheus};
 use crate::sessions::find;
 use clap::Args;
 use isthmus_launch::session::Entry;
+use isthmus_launch::times;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::control::{Passed, Reply, Request, Trunk};
 use serde_json::{Value, json};
@@ -11,9 +16,6 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Names of the classes, as info `isthmus_class` has them; the middle one is that of communicators without.
-const CLASSES: [&str; 3] = ["latency", "normal", "bulk"];
 
 /// Columns from which the classes are shown, and from which round trips, connections and notes are.
 const CLASSES_FROM: usize = 110;
@@ -34,6 +36,9 @@ pub(crate) struct Top {
     /// What has passed so far as Prometheus text; ends after that
     #[arg(long, conflicts_with_all = ["once", "json"])]
     prometheus: bool,
+    /// Serve the page of a job over several sites to browsers on this machine, kept up to date; PORT: one that is free
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", conflicts_with_all = ["once", "json", "prometheus"])]
+    serve: Option<u16>,
     /// Seconds between two looks
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = seconds)]
     interval: f64,
@@ -56,6 +61,9 @@ pub(crate) fn top(arguments: &Top) -> ExitCode {
 }
 
 fn watch(arguments: &Top) -> Result<ExitCode, String> {
+    if let Some(port) = arguments.serve {
+        return serve::serve(arguments.job.as_deref(), port).map(|()| ExitCode::SUCCESS);
+    }
     let entry = find(arguments.job.as_deref())?;
     let mut last = ask(&entry)?;
     if arguments.prometheus {
@@ -215,6 +223,9 @@ impl View<'_> {
                 trip(now.round_trip)
             );
         }
+        if !self.now.times.is_empty() && all {
+            let _ = write!(text, "\n\n{}", times::by_site(&self.now.times, true));
+        }
         text
     }
 
@@ -274,122 +285,10 @@ impl View<'_> {
         let fields = json!({
             "job": self.job, "age_seconds": self.now.age as f64 / 1000.0, "interval_seconds": self.seconds(),
             "links": links.collect::<Vec<_>>(), "trunks": trunks.collect::<Vec<_>>(),
+            "times": self.now.times.iter().map(times::json).collect::<Vec<_>>(),
         });
         crate::json::document("top", fields)
     }
-}
-
-/// Name, kind and help of a number.
-type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
-
-/// What came to the first end of a link came from the second.
-const COMING: &str = "received_bytes_total";
-
-const LINK: [Metric<LinkTraffic>; 12] = [
-    (
-        "sent_bytes_total",
-        "counter",
-        "bytes given to the network, after compression",
-        |l| l.sent,
-    ),
-    (
-        COMING,
-        "counter",
-        "bytes that came over the network, before they are expanded",
-        |l| l.received,
-    ),
-    ("compressed_bytes_total", "counter", "compressed bytes sent", |l| {
-        l.compressed
-    }),
-    ("uncompressed_bytes_total", "counter", "the same, before", |l| l.plain),
-    ("tcp_retransmitted_bytes_total", "counter", "sent again by TCP", |l| {
-        l.retransmitted
-    }),
-    ("resent_segments_total", "counter", "sent again after a cut", |l| {
-        l.resent
-    }),
-    ("duplicate_segments_total", "counter", "came more than once", |l| {
-        l.duplicates
-    }),
-    ("cuts_total", "counter", "channels that were cut and went on", |l| {
-        l.cuts
-    }),
-    (
-        "moved_total",
-        "counter",
-        "channels that moved from gateways to connections of their own",
-        |l| l.moved,
-    ),
-    ("channels_away", "gauge", "channels without a connection now", |l| {
-        l.away
-    }),
-    ("connections", "gauge", "connections now", |l| l.connections),
-    ("round_trip_microseconds", "gauge", "between processes", |l| {
-        l.round_trip_us
-    }),
-];
-
-const TRUNK: [Metric<Trunk>; 5] = [
-    ("sent_bytes_total", "counter", "bytes to the other gateway", |t| t.sent),
-    (COMING, "counter", "bytes that came from the other gateway", |t| {
-        t.received
-    }),
-    ("streams", "gauge", "streams of processes now", |t| t.streams.into()),
-    ("connections", "gauge", "of the gateways now", |t| t.connections.into()),
-    ("round_trip_nanoseconds", "gauge", "between gateways", |t| t.round_trip),
-];
-
-/// Everything in the text format of Prometheus.
-fn prometheus(job: &str, passed: &Passed) -> String {
-    let mut text = String::new();
-    let ends = |l: &LinkTraffic| (l.from.clone(), l.to.clone());
-    family(&mut text, job, "link", (&LINK, &passed.links), ends);
-    let help = "bytes of messages before compression, by class";
-    head(&mut text, "link", "class_bytes_total", "counter", help);
-    for link in &passed.links {
-        for (class, bytes) in CLASSES.iter().zip(link.classes) {
-            let labels = [("job", job), ("from", &link.from), ("to", &link.to), ("class", class)];
-            line(&mut text, "isthmus_link_class_bytes_total", &labels, bytes);
-        }
-    }
-    family(&mut text, job, "trunk", (&TRUNK, &passed.trunks), |t| {
-        (t.from.clone(), t.to.clone())
-    });
-    text
-}
-
-/// All numbers of links, or of trunks.
-fn family<T>(
-    text: &mut String,
-    job: &str,
-    of: &str,
-    (metrics, all): (&[Metric<T>], &[T]),
-    ends: impl Fn(&T) -> (String, String),
-) {
-    for (name, kind, help, number) in metrics {
-        head(text, of, name, kind, help);
-        for one in all {
-            let (from, to) = match ends(one) {
-                (to, from) if *name == COMING => (from, to),
-                ends => ends,
-            };
-            let labels = [("job", job), ("from", &from), ("to", &to)];
-            line(text, &format!("isthmus_{of}_{name}"), &labels, number(one));
-        }
-    }
-}
-
-fn head(text: &mut String, of: &str, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(
-        text,
-        "# HELP isthmus_{of}_{name} {help}\n# TYPE isthmus_{of}_{name} {kind}"
-    );
-}
-
-fn line(text: &mut String, name: &str, labels: &[(&str, &str)], value: u64) {
-    let escape = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let labels: Vec<String> = labels.iter().map(|(n, v)| format!("{n}=\"{}\"", escape(v))).collect();
-    let _ = writeln!(text, "{name}{{{}}} {value}", labels.join(","));
 }
 
 /// Bytes per second as bits per second.
@@ -425,6 +324,7 @@ fn trip(nanoseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isthmus_wire::time::{SiteTime, Time};
 
     fn passed(age: u64, sent: u64) -> Passed {
         Passed {
@@ -442,6 +342,15 @@ mod tests {
                 ..LinkTraffic::default()
             }],
             trunks: vec![],
+            times: vec![SiteTime {
+                site: "home".into(),
+                time: Time {
+                    processes: 2,
+                    elapsed: 4_000_000_000,
+                    going_on: 1_000_000_000,
+                    waits: vec![],
+                },
+            }],
         }
     }
 
@@ -491,6 +400,8 @@ mod tests {
         );
         let came = "isthmus_link_received_bytes_total{job=\"j\",from=\"l\\\"ab\",to=\"home\"} 3\n";
         assert!(text.contains(came), "{text}");
+        let spent = "isthmus_site_time_nanoseconds_total{job=\"j\",site=\"home\",spent=\"computing\"} 3000000000\n";
+        assert!(text.contains(spent), "{text}");
         assert!(
             text.lines()
                 .all(|l| l.starts_with('#') || l.rsplit_once(' ').is_some_and(|(_, v)| v.parse::<f64>().is_ok()))

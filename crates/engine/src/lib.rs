@@ -42,6 +42,6 @@ pub use tools::{Gauges, Tools};
 pub use vendor::native::NativeComm;
 pub use vendor::native_collective::NativeOperation;
 pub use waiting::shared::{Guard, Policy, Shared};
-pub use waiting::waits::Watcher;
+pub use waiting::waits::{Teller, Watcher};
 
 pub use isthmus_transport::{Class as TrafficClass, Path as TrafficPath, Rates, Tuning as TrafficTuning};

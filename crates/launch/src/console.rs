@@ -8,6 +8,7 @@ use crate::trace::{Offset, TraceFile};
 use isthmus_job::coallocation::State;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::grid::Stream;
+use isthmus_wire::time::SiteTime;
 use std::io;
 use std::sync::mpsc as blocking;
 use tokio::sync::{mpsc, oneshot};
@@ -65,7 +66,11 @@ pub(crate) enum Print {
     },
     /// Processes that are traced: rank, site and host.
     Traced(Vec<(u32, String, String)>),
-    Traffic(Vec<LinkTraffic>),
+    /// What has passed between sites, and where the time went.
+    Passed {
+        links: Vec<LinkTraffic>,
+        times: Vec<SiteTime>,
+    },
     /// The job has ended: the last line of its record.
     Sums(Box<Sums>),
     Notice(String),
@@ -142,7 +147,7 @@ impl Printer {
 fn keep(record: &mut Option<Record>, print: &Print) {
     match (record.as_mut(), print) {
         (Some(open), Print::Event(line)) => open.event(line),
-        (Some(open), Print::Traffic(links)) => open.sample(links),
+        (Some(open), Print::Passed { links, times }) => open.sample(links, times),
         (Some(_), Print::Sums(sums)) => {
             if let Some(whole) = record.take() {
                 whole.end(sums);
@@ -179,7 +184,7 @@ fn perform(
                     .for_each(|(rank, site, host)| trace.process(*rank, site, host));
             }
         }
-        Print::Traffic(links) => {
+        Print::Passed { links, .. } => {
             if let Some(trace) = trace {
                 trace.traffic(&links);
             }

@@ -40,6 +40,7 @@ mod sharing;
 mod site;
 mod staging;
 mod statistics;
+pub mod times;
 mod trace;
 mod transfer;
 mod whereabouts;
@@ -61,8 +62,6 @@ pub use statistics::Statistics;
 
 pub use doctor::{Examination, SiteReport, is_our_version};
 pub use paths::{PathReport, Policy};
-
-pub(crate) use paths::Crossings;
 
 use isthmus_job::catalogue::Catalogue;
 use isthmus_job::{Job, Subjob};

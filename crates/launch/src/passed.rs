@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What has passed between sites while the job runs: sums of what processes and gateways count.
 
-use crate::Crossings;
 use isthmus_wire::boot::LinkTraffic;
-use isthmus_wire::control::Passed;
+use isthmus_wire::time::Time;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -12,6 +11,8 @@ use std::time::Instant;
 pub(crate) struct Tally {
     /// By connection to an agent and first process of those it speaks for.
     told: BTreeMap<(usize, u32), Vec<LinkTraffic>>,
+    /// By site and first process.
+    times: BTreeMap<(usize, u32), Time>,
     /// When the first processes began.
     began: Option<Instant>,
 }
@@ -25,6 +26,20 @@ impl Tally {
     /// An agent tells what its processes have counted since they began.
     pub(crate) fn take(&mut self, connection: usize, first: u32, traffic: Vec<LinkTraffic>) {
         self.told.insert((connection, first), traffic);
+    }
+
+    /// And where their time has gone.
+    pub(crate) fn take_time(&mut self, site: usize, first: u32, time: Time) {
+        self.times.insert((site, first), time);
+    }
+
+    /// Per site.
+    pub(crate) fn times(&self) -> BTreeMap<usize, Time> {
+        let mut sums: BTreeMap<usize, Time> = BTreeMap::new();
+        for ((site, _), time) in &self.times {
+            sums.entry(*site).or_default().add(time);
+        }
+        sums
     }
 
     /// Per direction of a link, sorted by names.
@@ -41,14 +56,10 @@ impl Tally {
         sums.into_values().collect()
     }
 
-    /// Everything, for a command that asks.
-    pub(crate) fn passed(&self, crossings: &Crossings) -> Passed {
+    /// How long ago the processes began, milliseconds.
+    pub(crate) fn age(&self) -> u64 {
         let age = self.began.map_or(0, |at| at.elapsed().as_millis());
-        Passed {
-            age: age.try_into().unwrap_or(u64::MAX),
-            links: self.links(),
-            trunks: crossings.trunks(),
-        }
+        age.try_into().unwrap_or(u64::MAX)
     }
 }
 

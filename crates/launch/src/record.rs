@@ -7,14 +7,15 @@
 //! | event | fields |
 //! |---|---|
 //! | `record` | version, words, processes, subjobs: \[name, processes\] |
-//! | `traffic` | links: \[from, to, sent_bytes, received_bytes, round_trip_seconds, channels_away, cuts, connections\], sums since the processes began |
+//! | `traffic` | links: \[from, to, sent_bytes, received_bytes, round_trip_seconds, channels_away, cuts, connections\], sums since the processes began; times: \[[`crate::times`] without calls\] |
 //! | `truncated` | nothing further is recorded: the record is at its largest |
-//! | `sums` | links, paths, operations: what is known at the end |
+//! | `sums` | links, paths, operations, times (with calls), choices: what is known at the end |
 
 use crate::events::JobEvent;
 use crate::session::KEPT;
-use crate::{LinkReport, PathReport, Statistics};
+use crate::{LinkReport, PathReport, Statistics, times};
 use isthmus_wire::boot::LinkTraffic;
+use isthmus_wire::time::SiteTime;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -96,12 +97,12 @@ impl Record {
     }
 
     /// Takes a sample of what has passed, if it is time for one.
-    pub(crate) fn sample(&mut self, links: &[LinkTraffic]) {
+    pub(crate) fn sample(&mut self, links: &[LinkTraffic], times: &[SiteTime]) {
         if self.looked.elapsed() < self.every {
             return;
         }
         self.looked = Instant::now();
-        let sample = traffic(links);
+        let sample = traffic(links, times);
         match self.last.take() {
             Some((_, before, _)) if before == *links => {
                 self.last = Some((sample, before, false));
@@ -125,7 +126,7 @@ impl Record {
             self.write(before);
         }
         if last.is_none_or(|(_, before, _)| before != sums.traffic) {
-            self.write(&traffic(&sums.traffic));
+            self.write(&traffic(&sums.traffic, &sums.statistics.times()));
         }
         let links = sums.links.iter().map(|l| {
             json!({
@@ -141,6 +142,8 @@ impl Record {
         self.write(&line(json!({
             "event": "sums", "links": links.collect::<Vec<_>>(), "paths": paths.collect::<Vec<_>>(),
             "operations": sums.statistics.json(),
+            "choices": sums.statistics.choices(),
+            "times": sums.statistics.times().iter().map(times::json).collect::<Vec<_>>(),
         })));
     }
 
@@ -164,8 +167,16 @@ fn line(event: Value) -> String {
     JobEvent::other(event).line()
 }
 
-fn traffic(links: &[LinkTraffic]) -> String {
-    line(json!({"event": "traffic", "links": links.iter().map(link).collect::<Vec<_>>()}))
+fn traffic(links: &[LinkTraffic], times: &[SiteTime]) -> String {
+    let times = times.iter().map(|one| {
+        let mut whole = times::json(one);
+        if let Some(fields) = whole.as_object_mut() {
+            fields.remove("calls");
+        }
+        whole
+    });
+    let links: Vec<Value> = links.iter().map(link).collect();
+    line(json!({"event": "traffic", "links": links, "times": times.collect::<Vec<_>>()}))
 }
 
 fn link(l: &LinkTraffic) -> Value {
@@ -278,7 +289,7 @@ mod tests {
     fn samples_without_news_are_kept_only_beside_a_change() {
         let (mut record, path) = record("still");
         for sent in [1, 1, 1, 1, 9, 9] {
-            record.sample(&passed(sent));
+            record.sample(&passed(sent), &[]);
         }
         let text = fs::read_to_string(&path).unwrap();
         fs::remove_file(path).unwrap();
@@ -300,7 +311,7 @@ mod tests {
         for sent in 0..80 {
             record.event(&long);
             record.every = Duration::ZERO;
-            record.sample(&passed(sent));
+            record.sample(&passed(sent), &[]);
         }
         assert!(record.rarer_from > MAX_BYTES / 2);
         let text = fs::read_to_string(&path).unwrap();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sums of what the processes counted.
 
+use crate::times::{self, LEVELS};
 use isthmus_wire::boot::{Counters, LevelCounters, LinkTraffic};
+use isthmus_wire::chosen::{Chosen, MOST_CHOICES, Way};
+use isthmus_wire::time::{SiteTime, Time};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// Names of the levels, by number.
-const LEVELS: [&str; 5] = ["wide area", "local area", "machine", "vendor", "node"];
 
 /// What all processes of a job counted together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,12 +19,17 @@ pub struct Statistics {
     processes: u32,
     /// By name of the two subjobs, sorted.
     traffic: BTreeMap<(String, String), LinkTraffic>,
+    /// By name of the subjob.
+    times: BTreeMap<String, Time>,
+    /// By operation, magnitude of the size, and members.
+    choices: BTreeMap<(String, u32, u32), Chosen>,
 }
 
 impl Statistics {
-    /// Adds what one process counted. Levels that do not exist are ignored.
-    pub fn add(&mut self, counters: &Counters) {
+    /// Adds what one process of this site counted. Levels that do not exist are ignored.
+    pub fn add(&mut self, site: &str, counters: &Counters) {
         self.processes += 1;
+        self.times.entry(site.to_owned()).or_default().add(&counters.time);
         for (operation, level, counted) in &counters.rows {
             let row = self.rows.entry(operation.clone()).or_default();
             if let Some(sum) = row.get_mut(usize::from(*level)) {
@@ -36,9 +41,41 @@ impl Statistics {
             let sum = self.calls.entry(operation.clone()).or_default();
             *sum = sum.saturating_add(*calls);
         }
+        for one in &counters.choices {
+            self.add_choice(one);
+        }
         for one in &counters.traffic {
             self.add_traffic(one);
         }
+    }
+
+    /// Several communicators may choose alike.
+    fn add_choice(&mut self, one: &Chosen) {
+        let magnitude = one.bytes.checked_ilog2().map_or(0, |log| log + 1);
+        let key = (one.operation.clone(), magnitude, one.members);
+        let room = self.choices.len() < MOST_CHOICES;
+        match self.choices.get_mut(&key) {
+            Some(known) => known.calls = known.calls.saturating_add(one.calls),
+            None if room => drop(self.choices.insert(key, one.clone())),
+            None => {}
+        }
+    }
+
+    /// What was chosen for collective operations between sites, and what else there was.
+    pub(crate) fn choices(&self) -> Value {
+        let way = |way: &Way| {
+            json!({
+                "name": way.name, "seconds": way.cost as f64 / 1e9, "opening_seconds": way.opening as f64 / 1e9,
+                "chosen": way.chosen,
+            })
+        };
+        let choice = |one: &Chosen| {
+            let ways: Vec<Value> = one.ways.iter().map(way).collect();
+            json!({
+                "operation": one.operation, "block_bytes": one.bytes, "members": one.members, "calls": one.calls, "ways": ways,
+            })
+        };
+        self.choices.values().map(choice).collect()
     }
 
     fn add_traffic(&mut self, one: &LinkTraffic) {
@@ -62,6 +99,15 @@ impl Statistics {
         };
         let all: Vec<LinkTraffic> = self.traffic.iter().map(named).collect();
         (!all.is_empty()).then_some(all)
+    }
+
+    /// Where the time of the processes went, per site.
+    pub fn times(&self) -> Vec<SiteTime> {
+        let named = |(site, time): (&String, &Time)| SiteTime {
+            site: site.clone(),
+            time: time.clone(),
+        };
+        self.times.iter().map(named).collect()
     }
 
     /// Whether any process has counted.
@@ -160,7 +206,12 @@ impl fmt::Display for Statistics {
                 write!(f, " | {:>10} {:>14}", row[*level].messages, row[*level].bytes)?;
             }
         }
-        Ok(())
+        let times = self.times();
+        writeln!(
+            f,
+            "\n\nwhere the time of the processes went: computing, waiting for messages and in collective operations"
+        )?;
+        write!(f, "{}\n\n{}", times::by_site(&times, false), times::by_call(&times))
     }
 }
 
@@ -202,9 +253,11 @@ mod tests {
                 compressed: 2_000_000,
                 ..LinkTraffic::default()
             }],
+            time: Time::default(),
+            choices: vec![],
         };
-        sums.add(&one);
-        sums.add(&one);
+        sums.add("home", &one);
+        sums.add("home", &one);
         assert_eq!(
             sums.rows["bcast"][0],
             LevelCounters {

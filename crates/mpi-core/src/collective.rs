@@ -163,7 +163,19 @@ impl Planned {
             return Ok(comm.start_natively(world, operation, native));
         }
         self.in_turn(comm);
+        self.note_choice(world, comm);
         self.start_as(world, comm, acting(comm).next_sequence(), operation, None)
+    }
+
+    /// For people who ask later what was chosen, and why.
+    fn note_choice(&self, world: &World, comm: &Comm) {
+        if comm.rank() == 0
+            && comm.joint().is_none()
+            && matches!(self.role, Role::Member)
+            && !self.call.operation.is_neighborhood()
+        {
+            world.choices.note(&self.call, comm.network(world).of_steps(self.steps));
+        }
     }
 
     fn run(mut self, world: &World, comm: &Comm) -> Result<()> {

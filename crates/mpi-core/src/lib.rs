@@ -7,6 +7,7 @@
 
 pub mod attached;
 pub mod attribute;
+mod chosen;
 pub mod collective;
 pub mod comm;
 mod context;

@@ -8,8 +8,10 @@ use isthmus_engine::{Completion, NativeComm, Operation, Request, Shared};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Topology};
+use isthmus_wire::chosen::Chosen;
 use isthmus_wire::place::PlaceTable;
 
+use crate::chosen::Choices;
 use crate::comm::Comm;
 use crate::context::{self, Contexts};
 use crate::error::Result;
@@ -40,6 +42,7 @@ pub struct World {
     native: Mutex<Option<NativeComm>>,
     /// Whether communicators can be those of the machine's own MPI.
     has_native: bool,
+    pub(crate) choices: Choices,
 }
 
 impl World {
@@ -69,6 +72,7 @@ impl World {
             traffic_tuned: AtomicBool::new(false),
             native: Mutex::new(None),
             has_native,
+            choices: Choices::default(),
         }
     }
 
@@ -169,6 +173,11 @@ impl World {
     #[inline]
     pub(crate) fn operation(&self, operation: schedule::Operation) -> Operation {
         self.operations.collective[operation as usize]
+    }
+
+    /// What was chosen for collective operations between sites whose communicators have this process as rank 0.
+    pub fn choices(&self) -> Vec<Chosen> {
+        self.choices.all()
     }
 
     /// Counts what the library sends to make communicators.

@@ -8,6 +8,7 @@
 //!     | ...                                    |
 //!     |    <---  Abort (code, reason)          |      another process ended the job
 //!     | Traffic (links)                --->    |      at most once a second, while something passes to other sites
+//!     | Time (waits)                   --->    |      once a second, while something passes or nothing comes
 //!     | Trace (records)                --->    |      only when the job is traced
 //!     | Waiting (what for)             --->    |      nothing has happened for a second inside MPI, or something has at last
 //!     | Abort (code, reason)           --->    |      MPI_Abort, or an error that ends the job
@@ -28,14 +29,16 @@
 //!
 //! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
 
+use crate::chosen::Chosen;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
 use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
+use crate::time::Time;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
@@ -112,6 +115,10 @@ pub struct Counters {
     pub links: Vec<Measured>,
     /// What passed between it and other sites.
     pub traffic: Vec<LinkTraffic>,
+    /// Where its time went.
+    pub time: Time,
+    /// What was chosen for collective operations that it was the first member of.
+    pub choices: Vec<Chosen>,
 }
 
 /// What passed from one subjob to another, over the wide area.
@@ -245,6 +252,8 @@ pub enum Message {
     Trace(Vec<u8>),
     /// Process to agent: what it waits for; `None`: not any more.
     Waiting(Option<Waiting>),
+    /// Process to agent: where its time has gone.
+    Time(Time),
 }
 
 impl Message {
@@ -304,6 +313,11 @@ impl Message {
                 write_waiting(&mut w, waiting.as_ref());
                 w.into_framed()
             }
+            Self::Time(time) => {
+                let mut w = Writer::new(9);
+                time.write(&mut w);
+                w.into_framed()
+            }
         }
     }
 
@@ -343,6 +357,7 @@ impl Message {
             6 => Self::Traffic(r.list("traffic", LinkTraffic::read)?),
             7 => Self::Trace(r.bytes("trace")?),
             8 => Self::Waiting(read_waiting(&mut r)?),
+            9 => Self::Time(Time::read(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -366,6 +381,8 @@ impl Counters {
         });
         w.list(&self.links, |w, one| one.write(w));
         w.list(&self.traffic, |w, one| one.write(w));
+        self.time.write(w);
+        w.list(&self.choices, |w, one| one.write(w));
     }
 
     /// Reads counters.
@@ -390,6 +407,8 @@ impl Counters {
             calls,
             links,
             traffic,
+            time: Time::read(r)?,
+            choices: Chosen::read_all(r)?,
         })
     }
 }
@@ -451,6 +470,20 @@ mod tests {
                     plain: 9,
                     ..LinkTraffic::default()
                 }],
+                time: Time {
+                    elapsed: 9,
+                    ..Time::default()
+                },
+                choices: vec![Chosen {
+                    bytes: 8,
+                    ways: vec![crate::chosen::Way::default()],
+                    ..Chosen::default()
+                }],
+            }),
+            Message::Time(Time {
+                processes: 1,
+                waits: vec![crate::time::Wait::default()],
+                ..Time::default()
             }),
             Message::Dismissed,
             Message::Traffic(vec![LinkTraffic {

@@ -23,10 +23,11 @@
 //! | `Done` | 66 | |
 //! | `Refused` | 67 | why text |
 //! | `Where` | 69 | \[process ([`crate::waiting::Process`])\], \[cut link: from text, to text\] |
-//! | `Traffic` | 68 | age u64 (ms since the processes began), \[traffic ([`crate::boot::LinkTraffic`])\], \[from text, to text, path text, sent u64, received u64, streams u32, connections u32, round trip u64 (ns)\] |
+//! | `Traffic` | 68 | age u64 (ms since the processes began), \[traffic ([`crate::boot::LinkTraffic`])\], \[from text, to text, path text, sent u64, received u64, streams u32, connections u32, round trip u64 (ns)\], \[[`crate::time`]\] |
 
 use crate::boot::LinkTraffic;
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::time::SiteTime;
 use crate::waiting::Process;
 
 /// Longest request, bytes, its length included.
@@ -109,6 +110,8 @@ pub struct Passed {
     pub links: Vec<LinkTraffic>,
     /// Per direction of a trunk, from gateway to gateway.
     pub trunks: Vec<Trunk>,
+    /// Where the time of the processes has gone, per site.
+    pub times: Vec<SiteTime>,
 }
 
 /// What all processes of a job wait for.
@@ -244,6 +247,7 @@ impl Reply {
             Self::Traffic(passed) => {
                 w.u64(passed.age).list(&passed.links, |w, one| one.write(w));
                 w.list(&passed.trunks, |w, one| one.write(w));
+                w.list(&passed.times, |w, one| one.write(w));
             }
             Self::Where(all) => {
                 w.list(&all.processes, |w, one| one.write(w));
@@ -280,6 +284,7 @@ impl Reply {
                 age: r.u64("age")?,
                 links: r.list("links", LinkTraffic::read)?,
                 trunks: r.list("trunks", Trunk::read)?,
+                times: r.list("times", SiteTime::read)?,
             }),
             69 => Self::Where(Whereabouts {
                 processes: r.list("processes", Process::read)?,
@@ -337,6 +342,7 @@ mod tests {
                 age: 1,
                 links: vec![LinkTraffic::default()],
                 trunks: vec![Trunk::default()],
+                times: vec![SiteTime::default()],
             }),
             Reply::Where(Whereabouts {
                 processes: vec![Process {

@@ -57,6 +57,7 @@
 //! | `Beside` | 84 | scheduler u8 |
 //! | `Gateway` | 79 | a message from the gateway ([`crate::gateway::FromGateway`]) |
 //! | `Traffic` | 80 | first u32, \[traffic ([`crate::boot::LinkTraffic`])\] |
+//! | `Time` | 85 | first u32, time ([`crate::time`]) |
 //! | `Waiting` | 82 | index u32, what ([`crate::waiting`]) |
 //! | `Conditions` | 83 | \[index u32, pid u32, stopped u8, swapped u64 (bytes)\] |
 //! | `LauncherEnded` | 81 | how u8, number u32, said text |
@@ -64,7 +65,6 @@
 //! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes, which it treats as a coordinator does.
 
 mod allocation;
-
 pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 
 use crate::boot::{Counters, LinkTraffic, read_waiting, write_waiting};
@@ -75,7 +75,7 @@ use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 use crate::waiting::{Condition, Waiting};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -408,6 +408,8 @@ pub enum FromAgent {
         /// One entry per link.
         traffic: Vec<LinkTraffic>,
     },
+    /// Index within the subjob of the first process of an agent, and where the time of all of them has gone.
+    Time(u32, crate::time::Time),
     /// The `mpiexec` of the machine's own MPI, which this node has run for all.
     LauncherEnded(LauncherEnd),
     /// What a process waits for; `None`: not any more.
@@ -647,6 +649,7 @@ impl FromAgent {
             Self::Traffic { first, traffic } => {
                 w.u32(*first).list(traffic, |w, one| one.write(w));
             }
+            Self::Time(first, time) => time.write(w.u32(*first)),
             Self::LauncherEnded(end) => end.write(&mut w),
             Self::Waiting { index, waiting } => {
                 w.u32(*index);
@@ -676,6 +679,7 @@ impl FromAgent {
             Self::Gone => 76,
             Self::Gateway(_) => 79,
             Self::Traffic { .. } => 80,
+            Self::Time(..) => 85,
             Self::Queued { .. } => 77,
             Self::Suspended(_) => 78,
             Self::Beside(_) => 84,
@@ -723,6 +727,7 @@ impl FromAgent {
                 first: r.u32("first")?,
                 traffic: r.list("traffic", LinkTraffic::read)?,
             },
+            85 => Self::Time(r.u32("first")?, crate::time::Time::read(&mut r)?),
             77 => Self::Queued {
                 scheduler: Scheduler::read(&mut r)?,
                 id: r.text("id")?,

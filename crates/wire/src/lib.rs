@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod boot;
+pub mod chosen;
 pub mod codec;
 pub mod control;
 pub mod file;
@@ -33,5 +34,6 @@ pub mod partitioned;
 pub mod place;
 pub mod segment;
 pub mod service;
+pub mod time;
 pub mod trace;
 pub mod waiting;

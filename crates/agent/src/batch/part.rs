@@ -179,6 +179,7 @@ impl Part {
                 first: of(first)?,
                 traffic,
             },
+            FromAgent::Time(first, time) => FromAgent::Time(of(first)?, time),
             FromAgent::Waiting { index, waiting } => FromAgent::Waiting {
                 index: of(index)?,
                 waiting,

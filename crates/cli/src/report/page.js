@@ -177,7 +177,7 @@
         axes: [{ ...axis, label: "seconds since the job began" }, { ...axis, size: 96, values: (_, all) => all.map((v) => rate(v)) }],
         series: [{ label: "time", value: (_, v) => (v === null || v === undefined ? "" : seconds(v)) }, ...series] };
       const chart = new uPlot(options, [job.samples.map((s) => s.at), ...job.links.map((l) => l.rates)], box);
-      window.addEventListener("resize", () => chart.setSize({ width: width(), height: 300 }));
+      return { resize: () => chart.setSize({ width: width(), height: 300 }), destroy: () => chart.destroy() };
     });
     const rows = job.links.map((l) => [l.from, l.to, rate(l.peak), rate(l.final.sent_bytes / Math.max(1e-3, job.last - job.start - (job.begun || 0)))]);
     return part("Throughput of each link", box, make("details", {}, make("summary", {}, "As a table"),
@@ -218,6 +218,55 @@
     return part("What the processes sent", table("Sums over all processes, by level of the network", heads, rows));
   };
 
+  // Where the time of the processes went; while the job runs, as the last sample has it.
+  const timeLost = (job) => {
+    const sample = [...job.of("traffic")].reverse().find((l) => l.times && l.times.length);
+    const times = (job.sums && job.sums.times && job.sums.times.length ? job.sums.times : sample && sample.times) || [];
+    if (!times.length) return null;
+    const kinds = [["computing", "computing_seconds"], ["waiting for messages", "message_wait_seconds"],
+      ["in collective operations", "collective_wait_seconds"], ["waiting now", "waiting_now_seconds"]]
+      .filter(([, key], i) => i < 3 || times.some((t) => t[key] > 0));
+    const share = (t, key) => t[key] / Math.max(1e-9, t.seconds);
+    const percent = (value) => `${(100 * value).toFixed(1)} %`;
+    const row = 30, left = 130, width = 720, height = times.length * row + 8;
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "What the processes of each site did with their time; the table has the same figures" });
+    times.forEach((t, i) => {
+      svg.append(make("text", { x: left - 10, y: i * row + 20, "text-anchor": "end" }, t.site.length > 15 ? `${t.site.slice(0, 14)}…` : t.site));
+      let at = left;
+      kinds.forEach(([name, key], k) => {
+        const long = share(t, key) * (width - left - 10);
+        const bar = make("rect", { x: at, y: i * row + 5, width: Math.max(0, long), height: row - 10, fill: colour(k) });
+        bar.append(make("title", {}, `${t.site}: ${name} ${percent(share(t, key))}`));
+        svg.append(bar);
+        at += long;
+      });
+    });
+    const legend = kinds.map(([name], k) => make("li", {}, make("i", { style: `background:${colour(k)}` }), name));
+    const sites = table("Share of the time since MPI_Init, all processes of a site together", ["site", "#processes", "#time of each", ...kinds.map(([name]) => `#${name}`)],
+      times.map((t) => [t.site, t.processes, seconds(t.seconds / Math.max(1, t.processes)), ...kinds.map(([, key]) => percent(share(t, key)))]));
+    const calls = times.flatMap((t) => (t.calls || []).map((c) => ({ site: t.site, ...c }))).sort((a, b) => b.seconds - a.seconds);
+    const rows = calls.slice(0, 40).map((c) => [c.site, c.call, c.kind, c.level, c.waits, seconds(c.seconds), seconds(c.seconds / Math.max(1, c.waits))]);
+    const parts = [wide(svg), make("ul", { class: "legend" }, ...legend), sites];
+    if (rows.length) parts.push(table("Waits by call, and by the level of the network from which came what was waited for", ["site", "call", "for a", "level", "#waits", "#together", "#mean"], rows));
+    return part("Where the time went", ...parts);
+  };
+
+  // What the library chose for collective operations between sites, and what it would have cost otherwise.
+  const choices = (job) => {
+    const all = (job.sums && job.sums.choices) || [];
+    const rows = all.filter((c) => c.ways.length).map((c) => {
+      const taken = c.ways.find((w) => w.chosen) || c.ways[0];
+      const others = c.ways.filter((w) => w !== taken).sort((a, b) => a.seconds - b.seconds);
+      const best = others[0];
+      const why = !best ? "the only way" : taken.seconds <= best.seconds ? `costs least; next: ${best.name}, ${seconds(best.seconds)}`
+        : `as good as ${best.name} (${seconds(best.seconds)}) within the error of estimates, and loads slow links less`;
+      return [c.operation, c.members, bytes(c.block_bytes), c.calls, taken.name, seconds(taken.seconds), why];
+    });
+    if (!rows.length) return null;
+    return part("What was chosen for collective operations", table("Estimates for one call with the links that were in force; isthmus explain shows what makes them up",
+      ["operation", "#members", "#block", "#calls", "chosen", "#estimate", "why"], rows));
+  };
+
   const events = (job) => {
     const words = (e) => {
       switch (e.event) {
@@ -237,15 +286,46 @@
     return part("Events", table(shown.length > 500 ? `The first 500 of ${shown.length}` : "What happened, in order", ["#after", "event", "what"], rows));
   };
 
+  let drawn = [];
+  window.addEventListener("resize", () => drawn.forEach((chart) => chart.resize()));
   const draw = (name, lines) => {
     const job = read(lines);
     const charts = [];
-    const parts = [header(job, name), map(job), timeline(job), throughput(job, charts), matrix(job), links(job), operations(job), events(job)];
+    const open = [...document.querySelectorAll("details")].map((d) => d.open);
+    const parts = [header(job, name), map(job), timeline(job), throughput(job, charts), timeLost(job), matrix(job), links(job), operations(job), choices(job), events(job)];
     document.querySelector("main").replaceChildren(...parts.filter(Boolean));
-    charts.forEach((chart) => chart());
+    drawn.forEach((chart) => chart.destroy());
+    drawn = charts.map((chart) => chart());
+    document.querySelectorAll("details").forEach((d, i) => { d.open = Boolean(open[i]); });
+  };
+
+  // A page that is served is kept up to date: only what is new is asked for, and nothing is drawn again without news.
+  const follow = (data) => {
+    const told = make("p", { class: "dim", id: "live" });
+    document.body.append(told);
+    const say = (text) => { told.textContent = text; };
+    const next = async () => {
+      try {
+        const answer = await fetch(`lines?from=${data.lines.length}`, { cache: "no-store" });
+        if (!answer.ok) throw new Error(answer.statusText);
+        const { lines } = await answer.json();
+        const inside = document.querySelector("main").contains(document.activeElement);
+        data.lines.push(...lines);
+        // Whoever reads with the keyboard is not thrown out of where they are.
+        if (lines.length && !inside) draw(data.job, data.lines);
+        say(`Live: as of ${new Date().toLocaleTimeString()}`);
+      } catch {
+        say("The command that served this page has ended, or cannot be reached: this is how it was then.");
+        return;
+      }
+      const over = data.lines.some((l) => l.event === "sums");
+      if (over) { draw(data.job, data.lines); say("The job has ended: this is its last state."); } else setTimeout(next, 2000);
+    };
+    next();
   };
 
   const data = JSON.parse(document.getElementById("record").textContent);
   draw(data.job, data.lines);
+  if (data.live) follow(data);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(data.job, data.lines));
 })();

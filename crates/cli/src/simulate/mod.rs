@@ -8,7 +8,7 @@ mod sites;
 mod svg;
 mod tree;
 
-use crate::json;
+use crate::{described, json};
 use ask::{Asked, Form};
 use budget::Coarse;
 use clap::Args;
@@ -54,8 +54,15 @@ struct What {
     #[arg(value_name = "SIZE")]
     size: Option<String>,
     /// File that describes sites, machines, nodes, processes and links; examples/grid.toml shows how
-    #[arg(short, long, value_name = "FILE")]
-    topology: String,
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["job", "site"])]
+    topology: Option<String>,
+    /// The sites and processes of a job over several sites, with the links that it has measured
+    #[arg(long, value_name = "JOB", conflicts_with = "topology")]
+    job: Option<String>,
+    /// NAME:PROCESSES or NAME:NODESxPROCESSES: so many processes at a site, with the links that earlier jobs have
+    /// measured (repeat for more sites)
+    #[arg(long, value_name = "SITE", conflicts_with_all = ["topology", "job"])]
+    site: Vec<String>,
     /// Root of bcast, reduce, gather(v), scatter(v)
     #[arg(short, long, value_name = "RANK", default_value_t = 0)]
     root: u32,
@@ -128,13 +135,14 @@ fn candidates(all: &Simulated) -> Vec<Candidate> {
 
 /// Reads the file, simulates, and draws if that is asked for.
 fn simulated(what: &What) -> Result<Simulated, JobError> {
-    let grid = grid::parse(&ask::read(&what.topology, "topology file")?, &what.topology)?;
+    let (text, name) = what.grid()?;
+    let grid = grid::parse(&text, &name)?;
     let mut asked = Asked::new(what, grid.topology.size())?;
     // Between groups and among neighbours our own plans are used there too.
     if matches!(asked.form, Form::Whole) && is_one_job(&grid) {
         let error = JobError::new(format!(
             "all processes of '{}' are in one job of a machine's own MPI: it has its own collective operations, nothing is chosen",
-            what.topology
+            name
         ));
         return Err(error.hint("leave out 'mpi = true', or add a site"));
     }
@@ -156,10 +164,7 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
     let limits = Limits::default();
     let world = (&grid.topology, &grid.links);
     let outcome = run(all, asked.call.unit_bytes, world, steps, limits).map_err(|stopped| {
-        let error = JobError::new(format!(
-            "{} of {} on '{}': {stopped}",
-            asked.name, asked.size, what.topology
-        ));
+        let error = JobError::new(format!("{} of {} on '{}': {stopped}", asked.name, asked.size, name));
         error.hint("take a smaller size or fewer processes")
     })?;
     let all = Simulated {
@@ -185,6 +190,17 @@ fn is_one_job(grid: &Grid) -> bool {
 fn draw(file: Option<&str>, drawing: impl FnOnce() -> Result<String, JobError>) -> Result<(), JobError> {
     let Some(file) = file else { return Ok(()) };
     std::fs::write(file, drawing()?).map_err(|e| JobError::new(format!("cannot write drawing '{file}': {e}")))
+}
+
+impl What {
+    /// The topology file, and its name for messages.
+    fn grid(&self) -> Result<(String, String), JobError> {
+        match (&self.topology, &self.job) {
+            (Some(file), _) => Ok((ask::read(file, "topology file")?, file.clone())),
+            (None, Some(job)) => Ok((described::of_job(job)?, format!("job {job}"))),
+            (None, None) => Ok((described::of_sites(&self.site)?, self.site.join(" "))),
+        }
+    }
 }
 
 impl Asked {

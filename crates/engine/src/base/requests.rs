@@ -10,6 +10,7 @@ use isthmus_wire::frame::Header;
 
 use crate::base::buffer::Conversion;
 use crate::p2p::parts::{Arrivals, Ready};
+use crate::tools::waited::Awaited;
 use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
 
 /// No request, no peer.
@@ -83,6 +84,16 @@ impl Task {
             Self::Send(_) | Self::Receive(_) | Self::Plain(_) | Self::Recall(_) => true,
             Self::Of(owned) => owned.moves,
             Self::Nothing | Self::User => false,
+        }
+    }
+
+    /// What whoever waits for it waits for.
+    #[inline]
+    pub(crate) fn awaited(&self) -> Awaited {
+        match self.owner() {
+            Some(Owner::Plans) => Awaited::Collective,
+            Some(Owner::Groups) => Awaited::Together,
+            _ => Awaited::Message,
         }
     }
 

@@ -192,6 +192,7 @@ impl State {
     #[inline]
     pub(crate) fn finish(&mut self, index: u32) {
         self.events += 1;
+        self.tools.came.completes(self.requests.slot(index).task.awaited());
         self.requests.slot_mut(index).task.take_back();
         if !self.representations.is_empty() {
             self.convert(index);

@@ -14,6 +14,7 @@ use crate::p2p::calls::{announced, called_data};
 use crate::p2p::cancel::{asked_back, recalled};
 use crate::p2p::long::{arrived, data, streaming};
 use crate::p2p::placing::{lend, place_eager};
+use crate::tools::waited::Awaited;
 
 fn eager(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
     let envelope = Envelope::of(header);
@@ -24,6 +25,7 @@ fn eager(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
         Some(index) => {
             state.settle(peer, header.length, acknowledgement(header));
             if state.requests.fill_plainly(index, &envelope, payload) {
+                state.tools.came.what = Awaited::Message;
                 state.events += 1;
                 return;
             }
@@ -129,9 +131,11 @@ fn to_machine(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
 
 impl Sink for State {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        if self.peers[peer as usize].broken {
+        let known = &self.peers[peer as usize];
+        if known.broken {
             return;
         }
+        self.tools.came.level = known.level;
         self.tools.arrived(peer, header);
         match header.kind {
             Kind::Eager | Kind::EagerSync => eager(self, peer, header, payload),
@@ -177,9 +181,11 @@ impl Sink for State {
     }
 
     fn placed(&mut self, peer: Peer, header: &Header) {
-        if self.peers[peer as usize].broken {
+        let known = &self.peers[peer as usize];
+        if known.broken {
             return;
         }
+        self.tools.came.level = known.level;
         if header.kind == Kind::Data {
             match streaming(self, peer, header) {
                 Some(index) => arrived(self, index, header.auxiliary(), header.length),

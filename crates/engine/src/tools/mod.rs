@@ -12,9 +12,11 @@ use crate::base::counters::{Operation, Table};
 
 pub(crate) mod observe;
 pub(crate) mod trace;
+pub(crate) mod waited;
 
 use observe::{Event, EventKind, Observed, Observer, PlanEvent};
 use trace::{Entry, Trace, Tracer};
+use waited::{Awaited, Last, Waited};
 
 /// Lengths of the queues at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +42,9 @@ pub struct Tools {
     tracer: Option<Box<Tracer>>,
     /// The collective operation that was started last.
     last: Operation,
+    waited: Waited,
+    /// What came last, and what that has completed.
+    pub(crate) came: Last,
 }
 
 impl Default for Tools {
@@ -49,6 +54,8 @@ impl Default for Tools {
             observer: Observer::default(),
             tracer: None,
             last: Operation::POINT_TO_POINT,
+            waited: Waited::new(|| ""),
+            came: Last::default(),
         }
     }
 }
@@ -67,7 +74,10 @@ impl Tools {
 
     /// What was counted so far.
     pub fn counters(&self) -> Counters {
-        self.table.export()
+        Counters {
+            time: self.waited.time(),
+            ..self.table.export()
+        }
     }
 
     /// From now on events of these kinds, and only these, are queued for [`Tools::observed`].
@@ -85,11 +95,16 @@ impl Tools {
         self.tracer.get_or_insert_default().trace.clone()
     }
 
-    /// What waits are called, if the process is traced: the MPI function that the calling thread is in.
-    pub fn name_waits(&mut self, call: fn() -> &'static str) {
-        if let Some(tracer) = &mut self.tracer {
-            tracer.call = Some(call);
-        }
+    /// What waits are called: the MPI function that the calling thread is in. Time is counted from now on.
+    pub(crate) fn name_waits(&mut self, call: fn() -> &'static str) -> Waited {
+        self.waited = Waited::new(call);
+        self.waited.clone()
+    }
+
+    /// Whether every wait is recorded, however short it is.
+    #[inline]
+    pub(crate) fn traces(&self) -> bool {
+        self.tracer.is_some()
     }
 
     /// Whether somebody wants to hear of plans that begin or end.
@@ -189,17 +204,33 @@ impl Tools {
         }
     }
 
-    /// When a wait that begins now began, if that is recorded.
+    /// When a wait that begins now began.
     #[inline]
-    pub(crate) fn wait_begins(&self) -> Option<Instant> {
-        self.tracer.as_ref().map(|_| Instant::now())
+    pub(crate) fn wait_begins(&self) -> Instant {
+        self.waited.begins()
     }
 
-    /// It is over.
+    /// It is over; what came last has ended it.
     #[cold]
     pub(crate) fn wait_ends(&self, began: Instant) {
+        self.waited.ends(began, self.came, true);
         if let Some(tracer) = &self.tracer {
-            tracer.waited(began);
+            tracer.waited(began, self.waited.call());
         }
+    }
+
+    /// A wait in memory that the group shares, if it took long, is over as a whole or goes on in another way.
+    #[inline]
+    pub(crate) fn waited_together(&self, began: Option<Instant>, over: bool) {
+        if let Some(began) = began {
+            self.waited.ends(began, Last::TOGETHER, over);
+        }
+    }
+
+    /// A direct receive that took long has ended, or goes on as an ordinary one.
+    #[cold]
+    pub(crate) fn waited_directly(&self, began: Instant, over: bool) {
+        let what = Awaited::Message;
+        self.waited.ends(began, Last { what, ..self.came }, over);
     }
 }

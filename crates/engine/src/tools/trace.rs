@@ -38,8 +38,6 @@ pub struct Trace(Arc<Mutex<Entries>>);
 #[derive(Debug, Default)]
 pub(crate) struct Tracer {
     pub(super) trace: Trace,
-    /// The MPI function that the calling thread is in.
-    pub(super) call: Option<fn() -> &'static str>,
     /// Messages so far, per direction, peer and context.
     numbers: FxHashMap<(bool, Peer, u32), u64>,
 }
@@ -58,9 +56,8 @@ impl Tracer {
         }
     }
 
-    /// A wait that began then is over.
-    pub(super) fn waited(&self, began: Instant) {
-        let call = self.call.map_or("", |call| call());
+    /// A wait in this MPI function that began then is over.
+    pub(super) fn waited(&self, began: Instant, call: &'static str) {
         self.push_at(began, Entry::Waited(call, thread(), Instant::now()));
     }
 

@@ -16,6 +16,7 @@
 //! what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`]; the bell is
 //! silenced only when the last sleeper is awake, so nobody misses it.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,14 +29,16 @@ use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
 use isthmus_transport::{is_readable, wait as sleep_on};
+use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Item;
 
 use crate::base::core::Core;
 use crate::p2p::receive::begin_directly;
+use crate::tools::waited::{PROMPT, Waited};
 use crate::waiting::bell::Bell;
 use crate::waiting::keeper::{Keeper, LOOK};
 use crate::waiting::patience::{Experience, Patience};
-use crate::waiting::waits::Watcher;
+use crate::waiting::waits::{Teller, Watcher};
 use crate::{
     Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
     SendBuffer, Short, Tuning,
@@ -88,6 +91,10 @@ pub struct Shared {
     bell: Bell,
     pub(crate) keeper: Keeper,
     pub(crate) watcher: OnceLock<Watcher>,
+    /// Hears that time passes and nothing comes.
+    pub(crate) teller: OnceLock<Teller>,
+    /// Where time goes; from [`Shared::name_waits`] on.
+    waited: OnceLock<Waited>,
 }
 
 /// The right to use the engine. Must not be held while waiting: use [`Shared::wait`].
@@ -178,6 +185,8 @@ impl Shared {
             bell: Bell::default(),
             keeper: Keeper::default(),
             watcher: OnceLock::new(),
+            teller: OnceLock::new(),
+            waited: OnceLock::new(),
         }
     }
 
@@ -190,6 +199,18 @@ impl Shared {
     pub fn slept(&self) -> (Duration, u64) {
         let time = Duration::from_nanos(self.slept.load(Ordering::Relaxed));
         (time, self.sleeps.load(Ordering::Relaxed))
+    }
+
+    /// What waits are called from now on: the MPI function that the calling thread is in. Time is counted from then on.
+    pub fn name_waits(&self, call: fn() -> &'static str) {
+        let waited = self.lock().tools().name_waits(call);
+        // Once a process.
+        let _ = self.waited.set(waited);
+    }
+
+    /// Where the time of this process has gone; needs no lock.
+    pub fn time(&self) -> Time {
+        self.waited.get().map(Waited::time).unwrap_or_default()
     }
 
     /// The engine, for a short moment.
@@ -276,10 +297,13 @@ impl Shared {
         if core.state.tools.observes_plans() {
             return None;
         }
-        let pause = self.pause_together(core);
+        let began = Cell::new(None);
+        let pause = self.pause_together(core, &began);
         core.state.tools.called(operation);
         core.state.tools.begins(operation);
-        Some(match groups.together(core, channel, step, binding, pause) {
+        let done = groups.together(core, channel, step, binding, pause);
+        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
+        Some(match done {
             Ok(None) => Ok(()),
             Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
             Err(error) => Err(error),
@@ -297,8 +321,11 @@ impl Shared {
     ) -> Option<Result<(), EngineError>> {
         let mut guard = self.lock();
         let Engine { core, groups, .. } = &mut *guard;
-        let pause = self.pause_together(core);
-        let done = match groups.short(core, channel, (operation, sequence), short, pause)? {
+        let began = Cell::new(None);
+        let pause = self.pause_together(core, &began);
+        let done = groups.short(core, channel, (operation, sequence), short, pause)?;
+        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
+        let done = match done {
             Ok(Some(request)) => {
                 let done = self.completion(guard, request).error.map_or(Ok(()), Err);
                 guard = self.lock();
@@ -313,8 +340,9 @@ impl Shared {
 
     /// What to do between two looks for the others, and whether to look again. With spare cores they are about to come; without, they come when
     /// this process gives its core away. It keeps the engine meanwhile, which only matters if others wait for it.
+    /// `began` is when that began to take long.
     #[inline]
-    fn pause_together(&self, core: &Core) -> impl FnMut() -> bool + use<> {
+    fn pause_together<'a>(&self, core: &Core, began: &'a Cell<Option<Instant>>) -> impl FnMut() -> bool + use<'a> {
         let Policy {
             spare_cores,
             threads,
@@ -325,7 +353,15 @@ impl Shared {
             (false, false) if !guests && core.is_idle() => self.experience.yields(&self.tuning),
             _ => 1,
         };
+        let counts_from = if spare_cores {
+            looks.saturating_sub(PROMPT)
+        } else {
+            looks
+        };
         move || {
+            if looks == counts_from {
+                began.set(Some(Instant::now()));
+            }
             looks = looks.saturating_sub(1);
             if !spare_cores && looks > 0 {
                 std::thread::yield_now();
@@ -365,11 +401,20 @@ impl Shared {
         } else {
             1
         };
+        let (counts_from, mut began) = (rounds.saturating_sub(PROMPT).max(1), None);
         // What other threads find due is seen to when the engine is unlocked.
         while rounds > 0 && !guard.progress_directly() {
             rounds -= 1;
+            if rounds == counts_from {
+                began = Some(guard.core.state.tools.wait_begins());
+            }
         }
-        guard.core.state.direct.end()
+        let end = guard.core.state.direct.end();
+        if let Some(began) = began {
+            let over = matches!(end, Direct::Received(_));
+            guard.core.state.tools.waited_directly(began, over);
+        }
+        end
     }
 
     /// A blocking send out of one piece of memory on a communicator of a machine's own MPI ([`Channel::native`]).
@@ -466,7 +511,7 @@ impl Shared {
     #[inline]
     fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
         let mut patience = Patience::default();
-        let mut began = None;
+        let (mut began, mut in_vain) = (None, 0);
         loop {
             if let Some(found) = check(&mut guard) {
                 if let Some(began) = began {
@@ -477,7 +522,11 @@ impl Shared {
             if self.poll(&mut guard) {
                 patience = Patience::default();
             } else {
-                began = began.or_else(|| guard.core.state.tools.wait_begins());
+                in_vain += 1;
+                let tools = &guard.core.state.tools;
+                if began.is_none() && (in_vain >= PROMPT || !self.policy.spare_cores || tools.traces()) {
+                    began = Some(tools.wait_begins());
+                }
                 guard = self.pause(guard, &mut patience);
             }
         }

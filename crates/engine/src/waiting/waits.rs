@@ -11,7 +11,16 @@ use crate::waiting::shared::{Inner, NAP, Shared};
 /// whether that could be passed on.
 pub type Watcher = Box<dyn Fn(Option<(Duration, &[Item], u32)>) -> bool + Send + Sync>;
 
+/// Hears once a second that a thread waits and nothing has come.
+pub type Teller = Box<dyn Fn() + Send + Sync>;
+
 impl Shared {
+    /// Whoever is told that time passes while nothing comes; the first one counts.
+    pub fn tell_time(&self, teller: Teller) {
+        // A second one has nothing to hear.
+        let _ = self.teller.set(teller);
+    }
+
     /// Whoever hears what this process waits for; the first one counts. Costs nothing while messages come: only a sleep that ended
     /// without any is told of, and the end of such a wait.
     pub fn tell_waits(&self, watcher: Watcher) {
@@ -31,6 +40,9 @@ impl Shared {
             return;
         }
         inner.idle += slept;
+        if let Some(teller) = self.teller.get() {
+            teller();
+        }
         let (items, more) = inner.engine.waits();
         if inner.told.as_ref() != Some(&items) && watcher(Some((inner.idle, &items, more))) {
             inner.told = Some(items);

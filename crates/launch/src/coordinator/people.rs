@@ -9,7 +9,7 @@ use crate::hang;
 use crate::question;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::Answer;
-use isthmus_wire::control::{Edit, Reply, Request, Standing, Whereabouts};
+use isthmus_wire::control::{Edit, Passed, Reply, Request, Standing, Whereabouts};
 use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
 
@@ -114,7 +114,12 @@ impl Coordinator {
                 committed: self.machine.is_committed(),
                 subjobs: self.standings(),
             },
-            Request::Traffic => Reply::Traffic(self.tally.passed(&self.crossings)),
+            Request::Traffic => Reply::Traffic(Passed {
+                links: self.tally.links(),
+                trunks: self.crossings.trunks(),
+                times: self.site_times(),
+                age: self.tally.age(),
+            }),
             Request::Where => Reply::Where(self.whereabouts()),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));

@@ -61,6 +61,7 @@ impl Coordinator {
             FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
             FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),
             FromAgent::Output { index, stream, bytes } => self.print(connection, site, index, stream, bytes),
+            FromAgent::Time(first, time) => self.tally.take_time(site, first, time),
             FromAgent::Traffic { first, traffic } => self.tally.take(connection, first, traffic),
             FromAgent::Pong(number, clock) => {
                 self.take_pong(connection, number);
@@ -84,7 +85,7 @@ impl Coordinator {
                 }
             }
             FromAgent::Finished { index, counters } => {
-                self.statistics.add(&counters);
+                self.statistics.add(&self.subjobs[site].site, &counters);
                 if let Some(links) = &mut self.known_links {
                     links.take(&counters.links);
                 }

@@ -6,6 +6,7 @@ use crate::connections::{Limits, Silence, ticks};
 use crate::console::{Print, Progress};
 use crate::events::JobEvent;
 use isthmus_job::coallocation::State;
+use isthmus_wire::time::SiteTime;
 use std::time::Duration;
 
 /// A site that has been silent for so long is told of.
@@ -53,8 +54,18 @@ impl Coordinator {
                 }
             }
         }
-        self.printer.print(Print::Traffic(self.tally.links()));
+        let (links, times) = (self.tally.links(), self.site_times());
+        self.printer.print(Print::Passed { links, times });
         self.show_progress();
+    }
+
+    /// Where the time of the processes has gone, as they have told while they run.
+    pub(super) fn site_times(&self) -> Vec<SiteTime> {
+        let times = self.tally.times().into_iter().filter_map(|(site, time)| {
+            let site = self.subjobs.get(site)?.site.clone();
+            Some(SiteTime { site, time })
+        });
+        times.collect()
     }
 
     /// The connection to a site has ended; `unreached`: because it was not reached or was lost, which may be why the job ends.

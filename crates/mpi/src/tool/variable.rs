@@ -7,6 +7,7 @@
 //!  isthmus_wide_sent_bytes …                  what has passed to and from other sites
 //!  isthmus_posted_receives …                  lengths of queues
 //!  isthmus_sleep_time, isthmus_sleeps         waiting
+//!  isthmus_wait_messages_LEVEL …              the same by what was waited for: also _collectives_LEVEL
 //!  isthmus_comm_collectives                   per communicator
 //!  isthmus_last_collective                    what the process is at
 //!  isthmus_phase                              how far the process has come
@@ -20,6 +21,7 @@ use isthmus_core::world::operation_names;
 use isthmus_engine::Gauges;
 use isthmus_topology::Level;
 use isthmus_wire::boot::{Counters, LinkTraffic};
+use isthmus_wire::time::Wait;
 
 use super::Value;
 use super::enumeration::Enumeration;
@@ -103,6 +105,36 @@ impl Wide {
     }
 }
 
+/// What calls wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    Messages,
+    Collectives,
+}
+
+impl Awaited {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Collectives => "collectives",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Messages => "for messages",
+            Self::Collectives => "in collective operations",
+        }
+    }
+
+    /// Nanoseconds.
+    fn time(self, level: Level) -> u64 {
+        let time = process::world().map(|w| w.engine().time()).unwrap_or_default();
+        let counts = |w: &&Wait| w.collective == (self == Self::Collectives) && usize::from(w.level) == level.index();
+        time.waits.iter().filter(counts).map(|w| w.nanoseconds).sum()
+    }
+}
+
 /// A performance variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
@@ -110,6 +142,8 @@ pub(super) enum Variable {
     Calls(&'static str),
     Wide(Wide),
     Queue(Queue),
+    /// Waits for messages, or in collective operations, that something from this level ended.
+    Waited(Awaited, Level),
     SleepTime,
     Sleeps,
     Collectives,
@@ -145,6 +179,9 @@ pub(super) fn all() -> &'static [Variable] {
         all.extend(operation_names().iter().map(|operation| Variable::Calls(operation)));
         all.extend(Wide::ALL.map(Variable::Wide));
         all.extend([Queue::Posted, Queue::Unexpected, Queue::UnexpectedPeak, Queue::Sends].map(Variable::Queue));
+        for awaited in [Awaited::Messages, Awaited::Collectives] {
+            all.extend(LEVELS.map(|level| Variable::Waited(awaited, level)));
+        }
         all.extend([
             Variable::SleepTime,
             Variable::Sleeps,
@@ -193,6 +230,7 @@ impl Variable {
             Self::Queue(Queue::Unexpected) => "isthmus_unexpected_messages".into(),
             Self::Queue(Queue::UnexpectedPeak) => "isthmus_unexpected_messages_peak".into(),
             Self::Queue(Queue::Sends) => "isthmus_pending_sends".into(),
+            Self::Waited(awaited, level) => format!("isthmus_wait_{}_{}", awaited.key(), level.key()),
             Self::SleepTime => "isthmus_sleep_time".into(),
             Self::Sleeps => "isthmus_sleeps".into(),
             Self::Collectives => "isthmus_comm_collectives".into(),
@@ -219,6 +257,11 @@ impl Variable {
                 "the most messages that have waited for a receive at once since MPI_Init".into()
             }
             Self::Queue(Queue::Sends) => "sends that have not completed".into(),
+            Self::Waited(awaited, level) => format!(
+                "nanoseconds that calls have waited {} until something came across the {} level",
+                awaited.words(),
+                level.name()
+            ),
             Self::SleepTime => "nanoseconds that threads have slept inside MPI because nothing was to be done".into(),
             Self::Sleeps => "how often threads have slept inside MPI because nothing was to be done".into(),
             Self::Collectives => "collective operations that this process has started on the communicator".into(),
@@ -233,14 +276,14 @@ impl Variable {
             Self::Queue(Queue::UnexpectedPeak) => abi::MPI_T_PVAR_CLASS_HIGHWATERMARK,
             Self::Wide(wide) if !wide.is_level() => abi::MPI_T_PVAR_CLASS_COUNTER,
             Self::Wide(_) | Self::Queue(_) => abi::MPI_T_PVAR_CLASS_LEVEL,
-            Self::SleepTime => abi::MPI_T_PVAR_CLASS_TIMER,
+            Self::Waited(..) | Self::SleepTime => abi::MPI_T_PVAR_CLASS_TIMER,
             Self::LastCollective | Self::Phase => abi::MPI_T_PVAR_CLASS_STATE,
         }
     }
 
     pub(super) fn verbosity(self) -> i32 {
         match self {
-            Self::Sent(..) | Self::Calls(_) | Self::Phase => abi::MPI_T_VERBOSITY_USER_BASIC,
+            Self::Sent(..) | Self::Calls(_) | Self::Waited(..) | Self::Phase => abi::MPI_T_VERBOSITY_USER_BASIC,
             Self::Wide(_) | Self::Collectives | Self::LastCollective | Self::SleepTime | Self::Sleeps => {
                 abi::MPI_T_VERBOSITY_TUNER_BASIC
             }
@@ -259,7 +302,7 @@ impl Variable {
     pub(super) fn manner(self) -> Manner {
         match self {
             Self::Sent(..) | Self::Calls(_) | Self::Collectives => Manner::Counting,
-            Self::SleepTime | Self::Sleeps => Manner::Stoppable,
+            Self::Waited(..) | Self::SleepTime | Self::Sleeps => Manner::Stoppable,
             Self::Wide(wide) if !wide.is_level() => Manner::Counting,
             Self::Wide(_) | Self::Queue(_) | Self::LastCollective | Self::Phase => Manner::Fixed,
         }
@@ -291,6 +334,7 @@ impl Variable {
             }
             Self::Wide(wide) => wide.facts(&process::traffic().unwrap_or_default()).2,
             Self::Queue(queue) => queue.length(),
+            Self::Waited(awaited, level) => awaited.time(level),
             Self::SleepTime => slept().0,
             Self::Sleeps => slept().1,
             Self::Collectives => bound?.collectives()?,

@@ -158,6 +158,7 @@ fn messages_from_an_agent_survive_the_wire() {
             code: 7,
             reason: "r".into(),
         },
+        FromAgent::Time(3, crate::time::Time::default()),
         FromAgent::Suspended(true),
         FromAgent::Beside(Scheduler::Pbs),
         FromAgent::Pong(1, 2),
