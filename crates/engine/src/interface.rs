@@ -2,13 +2,16 @@
 //! What others call: messages and operations, and which machine does them.
 
 use isthmus_schedule::Operation as What;
-use isthmus_schedule::step::Plan;
+use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
+use isthmus_transport::meeting::Lane;
 
 use crate::base::core::Core;
 use crate::base::requests::Owner;
 use crate::engine::plans;
+use crate::groups::cut::Cut;
 use crate::groups::meeting::Groups;
+use crate::groups::rows::Slots;
 use crate::p2p::queue::Outbound;
 use crate::p2p::{cancel, receive, send};
 use crate::partitioned;
@@ -221,6 +224,23 @@ impl Frames<'_> {
     pub fn are_shared_with(self, peers: impl IntoIterator<Item = Peer>) -> bool {
         let meeting = self.groups.meeting(self.core);
         meeting.is_some_and(|meeting| peers.into_iter().all(|peer| meeting.is_near(peer)))
+    }
+
+    /// Whether the blocks of a step of all members fit into short cells or those of words. The same at all members.
+    pub fn are_enough_when_short(self, channel: &Channel, step: &Together, binding: &Binding) -> bool {
+        let (members, unit) = (channel.members.count(), binding.unit_bytes());
+        self.groups.meeting(self.core).is_some_and(|meeting| {
+            let cut = Cut::new(meeting, step.what, members, step.block * unit, unit, true);
+            matches!(cut.lane, Lane::Word | Lane::Short)
+        })
+    }
+
+    /// Longest block, in bytes, of an operation of blocks that may differ in length that goes through cells; longer
+    /// ones go in messages. The same at all members. `None`: none does.
+    pub fn longest_block(self, channel: &Channel, what: What) -> Option<u64> {
+        channel.frame?;
+        let meeting = self.groups.meeting(self.core)?;
+        Some(Slots::of(meeting, what, channel.members.count())?.longest())
     }
 
     /// Whether steps together go on in a frame.

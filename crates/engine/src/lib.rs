@@ -32,6 +32,7 @@ pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent
 pub use base::state::State;
 pub use base::tuning::{Knob, Tuning};
 pub use engine::{Engine, Setup};
+pub use groups::rows::Unequal;
 pub use groups::short::Short;
 pub use interface::{Frames, Partitions};
 pub use isthmus_transport::native::{Collective, Element, Operator};

@@ -87,6 +87,14 @@ impl Operation {
         }
     }
 
+    /// Whether it computes: its units are elements.
+    pub fn reduces(self) -> bool {
+        matches!(
+            self,
+            Self::Reduce | Self::Allreduce | Self::Scan | Self::Exscan | Self::ReduceScatterBlock | Self::ReduceScatter
+        )
+    }
+
     /// Whether it goes along the edges of a process topology.
     pub fn is_neighborhood(self) -> bool {
         matches!(

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod apart;
+mod beside;
 mod call;
 pub mod check;
 mod choose;
@@ -58,6 +59,7 @@ mod reduce_scatter;
 mod scan;
 mod scatter;
 
+pub use beside::long_blocks;
 pub use call::{Blocks, Call, Operation};
 pub use choose::MARGIN;
 pub use cost::{Cost, Factor};

@@ -142,6 +142,8 @@ pub enum Circle {
 /// | scatter | at the root: the blocks in order of rank | own block |
 /// | allreduce, allgather | own block | the result; the blocks in order of rank |
 /// | alltoall | blocks in order of destination | blocks in order of source |
+/// | scan, exscan | own block | the result, but for rank 0 of an exscan |
+/// | reduce_scatter_block | blocks in order of destination | own block of the result |
 ///
 /// Reductions combine blocks in order of rank, from the left (a machine's own MPI as it does). `give` and `take` may be the same memory as far as the operation allows
 /// MPI_IN_PLACE; own blocks then travel with the others.

@@ -23,6 +23,10 @@ pub(crate) const NAME: &str = "together";
 const ALLTOALL: u64 = 512 << 10;
 const FEW: u32 = 4;
 
+/// Most bytes of all blocks of a reduce_scatter_block: of longer ones messages bring halves, which are combined on the
+/// way.
+const PARTS: u64 = 64 << 10;
+
 /// The only step of an operation in shared memory.
 struct Once(Option<Together>);
 
@@ -102,8 +106,7 @@ pub(crate) fn cost(call: &Call, network: &Network) -> Option<Cost> {
 pub(crate) fn work(step: &Together, call: &Call, network: &Network) -> (u64, u64) {
     let (links, all) = (network.links(), u64::from(network.size()));
     let most = step.give.length.max(step.take.length);
-    let combines = matches!(step.what, Operation::Reduce | Operation::Allreduce);
-    let reduce = match combines {
+    let reduce = match step.what.reduces() {
         true => combining(links, call.bytes(step.block), all),
         false => 0,
     };
@@ -145,6 +148,16 @@ fn sides(call: &Call, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)>
         (O::Allgather, false) => (own(1), result(all)),
         (O::Scatter, true) => (own(all), nothing),
         (O::Scatter, false) => (if root { own(all) } else { nothing }, result(1)),
+        (O::Scan | O::Exscan, _) if call.bytes(block) > ALONE => return None,
+        (O::ReduceScatterBlock, _) if call.bytes(block).saturating_mul(all) > PARTS => return None,
+        (O::Scan, false) => (own(1), result(1)),
+        (O::Scan, true) => (result(1), result(1)),
+        (O::Exscan, in_place) => {
+            let give = if in_place { result(1) } else { own(1) };
+            (give, if me == 0 { nothing } else { result(1) })
+        }
+        (O::ReduceScatterBlock, false) => (own(all), result(1)),
+        (O::ReduceScatterBlock, true) => (result(all), result(1)),
         (O::Alltoall, _) if size > FEW && call.bytes(block) > ALLTOALL => return None,
         (O::Alltoall, false) => (own(all), result(all)),
         (O::Alltoall, true) => (result(all), result(all)),

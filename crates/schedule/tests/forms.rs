@@ -2,7 +2,7 @@
 //! Forms that few groups need: where they are chosen by themselves, and what they send.
 
 use isthmus_schedule::check::{Case, Report};
-use isthmus_schedule::{Call, Network, Operation, Overrides, explain};
+use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, explain};
 use isthmus_topology::{Level, Link, Links, Shape};
 use std::sync::Arc;
 
@@ -134,5 +134,6 @@ fn a_node_does_it_together_and_explain_says_so() {
     block.together = network.shares_memory();
     assert_eq!(chosen(&network, &block).0, "together");
     block.operation = Operation::Scan;
-    assert_ne!(chosen(&network, &block).0, "together", "a scan goes by messages");
+    block.blocks = Blocks::Equal(64 << 10);
+    assert_ne!(chosen(&network, &block).0, "together", "a long scan goes by messages");
 }

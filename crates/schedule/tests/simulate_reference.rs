@@ -175,7 +175,7 @@ impl<'a> Reference<'a> {
             };
             let bytes = give.length.max(take.length);
             let all = self.links.reduce.at(bytes) * (members as u64 - 1);
-            let combining = match (what == Operation::Reduce && take.length > 0, bytes > 8 << 10) {
+            let combining = match (what.reduces() && take.length > 0, bytes > 8 << 10) {
                 (false, _) => 0,
                 (true, false) => all,
                 (true, true) => all / members as u64,

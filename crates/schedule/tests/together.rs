@@ -6,7 +6,7 @@ use isthmus_schedule::{Call, Network, Operation, Overrides, Steps, steps_togethe
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
-const OPERATIONS: [Operation; 8] = [
+const OPERATIONS: [Operation; 11] = [
     Operation::Barrier,
     Operation::Bcast,
     Operation::Reduce,
@@ -15,6 +15,9 @@ const OPERATIONS: [Operation; 8] = [
     Operation::Scatter,
     Operation::Allgather,
     Operation::Alltoall,
+    Operation::Scan,
+    Operation::Exscan,
+    Operation::ReduceScatterBlock,
 ];
 
 #[test]
@@ -58,7 +61,7 @@ fn only_where_it_is_allowed() {
     assert_eq!(
         together(
             &Call {
-                operation: Operation::Scan,
+                operation: Operation::ReduceScatter,
                 ..call
             },
             &none,

@@ -109,15 +109,24 @@ impl Binding {
         self
     }
 
+    /// Bytes of a unit in the packed stream.
+    pub(crate) fn unit_bytes(&self) -> u64 {
+        match &self.unit {
+            Unit::Byte => 1,
+            Unit::Element { datatype, .. } => datatype.size().max(1),
+        }
+    }
+
     /// Buffers as a step together needs them; `scratch` gives those of the plan.
     pub(crate) fn sides<'a>(
         &'a self,
         step: &Together,
         scratch: impl Fn(u8) -> Option<&'a BoundBuffer>,
     ) -> Result<Sides, EngineError> {
-        let (unit, reducer) = match &self.unit {
-            Unit::Byte => (1, None),
-            Unit::Element { datatype, reducer } => (datatype.size().max(1), Some(reducer.clone())),
+        let unit = self.unit_bytes();
+        let reducer = match &self.unit {
+            Unit::Byte => None,
+            Unit::Element { reducer, .. } => Some(reducer.clone()),
         };
         let side = |slice: &Slice| {
             if slice.length == 0 {
@@ -382,6 +391,7 @@ impl BoundBuffer {
 pub(crate) type Side = (BoundBuffer, u64);
 
 /// The buffers of a step, as far as this member has them.
+#[derive(Default)]
 pub(crate) struct Sides {
     pub(crate) give: Option<Side>,
     pub(crate) take: Option<Side>,

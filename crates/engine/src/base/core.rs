@@ -113,6 +113,14 @@ impl Core {
         Some((self.state.requests.slot(index).task.owner()?, index))
     }
 
+    /// What an operation that does not block has come to: its errors are those of its request.
+    pub(crate) fn begun(&mut self, begun: Result<Option<Request>, EngineError>) -> Option<Request> {
+        begun.unwrap_or_else(|error| {
+            let index = self.failed(error);
+            Some(self.state.requests.name(index))
+        })
+    }
+
     /// A request that has failed at once.
     #[cold]
     pub(crate) fn failed(&mut self, error: EngineError) -> u32 {

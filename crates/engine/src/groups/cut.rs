@@ -2,7 +2,7 @@
 //! How the blocks of a step together are cut into pieces, and in which rounds they go.
 
 use isthmus_schedule::{ALONE, Operation as What};
-use isthmus_transport::meeting::{Lane, Meeting};
+use isthmus_transport::meeting::{Lane, Meeting, Place};
 
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
 const BROADCAST: u64 = 128 << 10;
@@ -23,6 +23,8 @@ pub(crate) struct Cut {
     pub(crate) twice: bool,
     /// Members copy the blocks from each other, and need the rounds only if they cannot.
     pub(crate) pulls: bool,
+    /// Blocks may differ in length: one round of middle cells beside that of short ones.
+    rows: bool,
 }
 
 impl Cut {
@@ -34,7 +36,7 @@ impl Cut {
             match what {
                 // Only long cells leave the memory between them free.
                 What::Bcast if lane == Lane::Long => (meeting.round_bytes(members, lane) as u64).min(BROADCAST),
-                What::Alltoall => cell / u64::from(members),
+                What::Alltoall | What::ReduceScatterBlock => cell / u64::from(members),
                 _ => cell,
             }
         };
@@ -47,6 +49,7 @@ impl Cut {
                 pieces: 1,
                 twice,
                 pulls: false,
+                rows: false,
             };
         }
         // Whole elements, or whole cache lines.
@@ -59,6 +62,19 @@ impl Cut {
             pieces: block.div_ceil(piece),
             twice,
             pulls: all && may_copy(what, block),
+            rows: false,
+        }
+    }
+
+    /// Of an operation of blocks that may differ in length.
+    pub(crate) fn of_rows() -> Self {
+        Self {
+            lane: Lane::Short,
+            piece: 1,
+            pieces: 1,
+            twice: false,
+            pulls: false,
+            rows: true,
         }
     }
 
@@ -68,6 +84,7 @@ impl Cut {
         if self.pulls {
             rounds[Lane::Short as usize] = COPY_ROUNDS;
         }
+        rounds[Lane::Middle as usize] = u64::from(self.rows);
         rounds[self.lane as usize] += self.pieces * if self.twice { 2 } else { 1 };
         rounds
     }
@@ -76,4 +93,13 @@ impl Cut {
 /// Whether blocks of so many bytes may be copied.
 pub(crate) fn may_copy(what: What, block: u64) -> bool {
     matches!(what, What::Alltoall | What::Bcast) && block >= SHORTEST
+}
+
+/// Those whose contributions a member needs for its result.
+pub(crate) fn contributors(what: What, place: &Place) -> std::ops::Range<u32> {
+    match what {
+        What::Scan => 0..place.me + 1,
+        What::Exscan => 0..place.me,
+        _ => 0..place.members,
+    }
 }

@@ -58,8 +58,7 @@ fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, place: &Place, al
     }
     let [mine_cut, their_cut] = [mine, theirs].map(|claim| Cut::new(meeting, what, place.members, claim.block, 1, all));
     // How long blocks are cut follows from their elements, which nobody notes.
-    let reduces = matches!(what, What::Reduce | What::Allreduce);
-    let is_known = !reduces || mine_cut.lane != Lane::Long;
+    let is_known = !what.reduces() || mine_cut.lane != Lane::Long;
     mine.what != theirs.what || mine.root != theirs.root || mine_cut.rounds() != their_cut.rounds() || !is_known
 }
 

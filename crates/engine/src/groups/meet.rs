@@ -18,13 +18,14 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_protocol::ways::Turn;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
-use isthmus_transport::SendError;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::base::binding::{BoundBuffer, Reducer, Side, Sides};
-use crate::groups::cut::Cut;
+use crate::groups::cut::{Cut, contributors};
 use crate::groups::known::Lesson;
+pub(crate) use crate::groups::mistake::{no_memory, wrong_length};
 use crate::groups::pulling::{self, Phase, Pulling};
+use crate::groups::rows::{Rows, Told, Unequal};
 use crate::{EngineError, Members, NodeMembers};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
@@ -37,6 +38,7 @@ const PAST_CACHES: u64 = 1 << 20;
 const FAILED: Duration = Duration::from_secs(1);
 
 /// How a step begins here.
+#[derive(Default)]
 pub(crate) struct Begin {
     /// Its first piece has been given.
     pub(crate) given: bool,
@@ -80,6 +82,8 @@ pub(crate) struct Meet {
     seen: [(u64, u32); 2],
     /// A member gave another length than this one expects.
     pub(crate) mistake: Option<EngineError>,
+    /// What those who watch were told of that has begun here.
+    pub(crate) told: Option<Told>,
 }
 
 impl std::fmt::Debug for Meet {
@@ -157,6 +161,25 @@ impl Meet {
             taken: 0,
             seen: [(u64::MAX, 0); 2],
             mistake: None,
+            told: None,
+        }
+    }
+
+    /// An operation of blocks that may differ in length.
+    pub(crate) fn of_rows(
+        step: Unequal,
+        rows: Rows,
+        place: Place,
+        members: Members,
+        cut: Cut,
+        number: u64,
+        first: [u64; Lane::COUNT],
+    ) -> Self {
+        let (what, begin) = ((step.what, step.root, 0), Begin::default());
+        let meet = Self::under_way(what, place, members, Sides::default(), cut, (number, first), begin);
+        Self {
+            phase: Phase::Rows(Box::new(rows)),
+            ..meet
         }
     }
 
@@ -238,6 +261,7 @@ impl Meet {
             Phase::Cells => self.is_through_cells(),
             Phase::Deciding(_) => false,
             Phase::Leaving(left) => left == self.cut.pieces,
+            Phase::Rows(ref rows) => rows.is_over(),
         }
     }
 
@@ -253,6 +277,7 @@ impl Meet {
             Phase::Deciding(_) => pulling::can_decide(self, meeting),
             // What keeps it is an earlier step of this process.
             Phase::Leaving(_) => false,
+            Phase::Rows(rows) => rows.can_advance(meeting, &self.place),
         }
     }
 
@@ -268,10 +293,11 @@ impl Meet {
                 (self.phase, any) = pulling::decide(self, pulling, meeting)?;
             }
         }
-        Ok(match self.phase {
+        Ok(match &mut self.phase {
             Phase::Cells => self.through_cells(meeting)? || any,
             Phase::Deciding(_) => any,
-            Phase::Leaving(before) => {
+            Phase::Rows(rows) => rows.advance(meeting, &self.place, &mut self.mistake)?,
+            &mut Phase::Leaving(before) => {
                 let left = pulling::leave_rest(self, meeting, before);
                 self.phase = Phase::Leaving(left);
                 any || left > before
@@ -368,15 +394,16 @@ impl Meet {
             && meeting.is_free(&self.place, self.round(self.middle, true))
     }
 
-    /// Whether all members have arrived in a round. Those that had when this was last asked (for the same of both ends)
+    /// Whether all contributors have arrived in a round. Those that had when this was last asked (for the same of both ends)
     /// are not looked at.
     fn all_arrived(&mut self, meeting: &dyn Meeting, round: Round, end: usize) -> bool {
+        let last = contributors(self.what, &self.place).end;
         let seen = &mut self.seen[end];
         if seen.0 != round.number {
             *seen = (round.number, 0);
         }
-        seen.1 += meeting.have_arrived(&self.place, round, seen.1..self.place.members);
-        seen.1 == self.place.members
+        seen.1 += meeting.have_arrived(&self.place, round, seen.1..last);
+        seen.1 == last
     }
 
     fn may_take(&mut self, meeting: &dyn Meeting) -> bool {
@@ -421,7 +448,7 @@ impl Meet {
                         self.mark(meeting, round, member);
                     }
                 }
-                What::Alltoall => {
+                What::Alltoall | What::ReduceScatterBlock => {
                     let all = bytes * members as usize;
                     let mut cell = meeting.give(&place, round, me, all).map_err(no_memory)?;
                     for member in 0..members {
@@ -486,7 +513,7 @@ impl Meet {
                 what: "a reduction in an operation that only moves data",
             });
         };
-        for member in 0..self.place.members {
+        for member in contributors(self.what, &self.place) {
             let Some(cell) = self.expected(meeting, round, member, length) else {
                 continue;
             };
@@ -519,13 +546,17 @@ impl Meet {
             let at = at + from;
             let past = self.long_result().is_some() && meeting.is_marked(&place, round, self.telling());
             match self.what {
-                What::Reduce | What::Allreduce if !self.cut.twice => {
+                what if what.reduces() && !self.cut.twice => {
                     let outside = EngineError::Plan {
                         what: "a reduction whose result does not lie in one piece",
                     };
                     let mut memory = buffer.whole(at, length).ok_or(outside)?;
+                    let (all, first) = match what {
+                        What::ReduceScatterBlock => (length * u64::from(place.members), length * u64::from(place.me)),
+                        _ => (length, 0),
+                    };
                     memory.with(0, length as usize, |result| {
-                        self.combine(meeting, round, length, (0, length), result)
+                        self.combine(meeting, round, all, (first, length), result)
                     })?;
                 }
                 What::Reduce | What::Allreduce => {
@@ -565,25 +596,5 @@ impl Meet {
         self.taken += 1;
         meeting.leave(&place, round);
         Ok(())
-    }
-}
-
-/// A member gave another length than this one expects.
-#[cold]
-pub(crate) fn wrong_length(member: u32, said: u64, expected: u64) -> EngineError {
-    EngineError::Truncate {
-        source: member,
-        tag: 0,
-        message: said,
-        buffer: expected,
-    }
-}
-
-pub(crate) fn no_memory(error: SendError) -> EngineError {
-    match error {
-        SendError::Lost(reason) => EngineError::Memory { reason: reason.into() },
-        SendError::WouldBlock => EngineError::Plan {
-            what: "a cell that is not there yet",
-        },
     }
 }

@@ -18,6 +18,7 @@ use crate::groups::cut::Cut;
 use crate::groups::known::{Known, Lesson};
 use crate::groups::meet::Meet;
 use crate::groups::pulling;
+use crate::groups::rows::Told;
 use crate::groups::turn::{InVain, Turn};
 use crate::groups::words::in_words_of;
 use crate::{Binding, Channel, EngineError, Request, StepsBy};
@@ -163,7 +164,7 @@ impl Groups {
         Ok(Outcome::Done)
     }
 
-    /// A blocking operation that is one step together, without plan and, if it is over before `pause` (called after
+    /// An operation that is one step together, without plan and, if it is over before `pause` (called after
     /// each look) says no, without a request.
     pub(crate) fn together(
         &mut self,
@@ -171,9 +172,20 @@ impl Groups {
         channel: &Channel,
         step: &Together,
         binding: &Binding,
+        blocking: bool,
         pause: impl FnMut() -> bool,
     ) -> Result<Option<Request>, EngineError> {
-        let mut meet = self.meet(core, channel, step, binding.sides(step, |_| None)?, true)?;
+        let meet = self.meet(core, channel, step, binding.sides(step, |_| None)?, blocking)?;
+        self.see_through(core, meet, pause)
+    }
+
+    /// Takes a step that has begun here; it is over, or has a request when `pause`, called after each look, says no.
+    pub(super) fn see_through(
+        &mut self,
+        core: &mut Core,
+        mut meet: Meet,
+        pause: impl FnMut() -> bool,
+    ) -> Result<Option<Request>, EngineError> {
         if !self.try_meet(core, &mut meet, pause)? {
             let index = self.go_on_with(core, meet);
             return Ok(Some(core.state.requests.name(index)));
@@ -230,6 +242,13 @@ impl Groups {
             meet: Box::new(meet),
         });
         index
+    }
+
+    /// Those who watch hear of the end of an operation that goes on.
+    pub(crate) fn tell_at_the_end(&mut self, request: Request, what: Told) {
+        if let Some(going) = self.going.iter_mut().find(|going| going.request == request) {
+            going.meet.told = Some(what);
+        }
     }
 
     /// `blocking`: how long it takes is what it takes, and not what the program does meanwhile.
@@ -315,6 +334,12 @@ impl Groups {
         let meet = &mut going.meet;
         let result = meet.advance(meeting);
         let over = meet.is_over();
+        if let Some(told) = meet.told.take_if(|_| over || result.is_err()) {
+            core.state.tools.plan_ends(told.context, told.operation, told.sequence);
+        }
+        let Some(meeting) = self.meeting(core) else {
+            return true;
+        };
         let mistake = meet.mistake.take_if(|_| over);
         let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(meeting));
         let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();

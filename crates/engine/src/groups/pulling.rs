@@ -24,6 +24,7 @@ use crate::EngineError;
 use crate::base::binding::{BoundBuffer, Side, Sides};
 use crate::groups::known::{self, Known, Lesson};
 use crate::groups::meet::{Meet, no_memory, wrong_length};
+use crate::groups::rows::Rows;
 
 /// Bytes before the transport's offer.
 const WORDS: usize = 2 * size_of::<u64>();
@@ -40,6 +41,8 @@ pub(crate) enum Phase {
     Deciding(Pulling),
     /// All is done without long rounds; so many of them are left.
     Leaving(u64),
+    /// Blocks that may differ in length.
+    Rows(Box<Rows>),
 }
 
 /// A step that may be copied.

@@ -10,20 +10,20 @@ use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
 use crate::base::core::Core;
-use crate::groups::cut::Cut;
+use crate::groups::cut::{Cut, contributors};
 use crate::groups::meet::{self, Begin, Meet};
 use crate::groups::meeting::Groups;
 use crate::{Channel, EngineError, Operation, Request};
 
 /// An operation of contiguous blocks.
 pub struct Short {
-    /// Barrier, bcast, reduce, allreduce, gather, allgather or alltoall.
+    /// Barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall, scan, exscan or reduce_scatter_block.
     pub what: What,
     /// The root, or 0.
     pub root: u32,
     /// Bytes of a block.
     pub block: u64,
-    /// What this member gives: its block, or (alltoall) one for each member.
+    /// What this member gives: its block, or (scatter, alltoall, reduce_scatter_block) one for each member.
     pub give: Option<ReadMemory>,
     /// Where the result goes: a block or one of each member.
     pub take: Option<WriteMemory>,
@@ -32,16 +32,24 @@ pub struct Short {
 }
 
 impl Short {
+    /// Whether it computes.
+    #[inline(always)]
+    pub fn reduces(&self) -> bool {
+        self.what.reduces()
+    }
+
     fn unit(&self) -> u64 {
         self.reducer.as_ref().map_or(1, |(_, unit)| *unit)
     }
 
-    /// Bytes in the cell of a member that gives, and which of the members give.
+    /// Bytes in the cell of a member that gives, which cell that is, and the cells that this member waits for.
     fn given(&self, place: &Place) -> (usize, u32, std::ops::Range<u32>) {
+        let (block, me) = (self.block as usize, place.me);
         match self.what {
-            What::Bcast => (self.block as usize, 0, 0..1),
-            What::Alltoall => (self.block as usize * place.members as usize, place.me, 0..place.members),
-            _ => (self.block as usize, place.me, 0..place.members),
+            What::Bcast => (block, 0, 0..1),
+            What::Scatter => (block, me, me..me + 1),
+            What::Alltoall | What::ReduceScatterBlock => (block * place.members as usize, me, 0..place.members),
+            _ => (block, me, contributors(self.what, place)),
         }
     }
 
@@ -54,7 +62,44 @@ impl Short {
     }
 
     fn gives(&self, place: &Place) -> bool {
-        self.what != What::Bcast || place.me == self.root
+        !matches!(self.what, What::Bcast | What::Scatter) || place.me == self.root
+    }
+
+    /// Gives what it gives, if that is possible now; who waits for nothing has left the round then.
+    #[inline]
+    fn give(
+        &self,
+        meeting: &mut dyn Meeting,
+        place: &Place,
+        round: Round,
+        cell: u32,
+        bytes: usize,
+    ) -> Result<bool, EngineError> {
+        let leaves = !self.waits();
+        if self.what != What::Scatter {
+            return Ok(meeting.give_at_once(place, round, cell, self.give.as_ref(), bytes, leaves));
+        }
+        let given = self.give_each(meeting, place, round)?;
+        if given && leaves {
+            meeting.leave(place, round);
+        }
+        Ok(given)
+    }
+
+    /// Gives a block in the cell of each member, if that is possible now: the root of a scatter.
+    fn give_each(&self, meeting: &mut dyn Meeting, place: &Place, round: Round) -> Result<bool, EngineError> {
+        if !meeting.is_free(place, round) {
+            return Ok(false);
+        }
+        let bytes = self.block as usize;
+        if let Some(all) = &self.give {
+            for member in 0..place.members {
+                let mut cell = meeting.give(place, round, member, bytes).map_err(meet::no_memory)?;
+                cell.copy(0, all, member as isize * bytes as isize, bytes);
+            }
+        }
+        meeting.arrive(place, round, 0..place.members);
+        Ok(true)
     }
 
     fn waits(&self) -> bool {
@@ -74,13 +119,17 @@ impl Short {
                 mistake.get_or_insert_with(|| meet::wrong_length(cell, said, bytes as u64));
                 continue;
             }
+            let data = match self.what {
+                What::ReduceScatterBlock => data.part(place.me as isize * block as isize, block),
+                _ => data,
+            };
             match (&self.reducer, self.what) {
                 (Some((reducer, unit)), _) if cell > 0 => {
                     memory.combine(block, &data, |data, result| {
                         reducer(data, result, self.block / unit, false)
                     });
                 }
-                (Some(_), _) | (None, What::Bcast) => memory.copy_short(&data, block),
+                (Some(_), _) | (None, What::Bcast | What::Scatter) => memory.copy_short(&data, block),
                 (None, what) => {
                     let from = if what == What::Alltoall {
                         place.me as usize * block
@@ -97,7 +146,7 @@ impl Short {
     /// The buffers of the same operation as one that goes on.
     fn sides(&self, place: &Place) -> Sides {
         let blocks = |all: bool| if all { u64::from(place.members) } else { 1 };
-        let all_give = self.what == What::Alltoall;
+        let all_give = matches!(self.what, What::Scatter | What::Alltoall | What::ReduceScatterBlock);
         let all_take = matches!(self.what, What::Gather | What::Allgather | What::Alltoall);
         let unit = self.unit();
         let give = self
@@ -186,14 +235,16 @@ impl Groups {
             }
         }
         let meeting = self.meeting(core)?;
-        let gives = short.gives(&place);
-        let mut given = false;
+        let (gives, mut given) = (short.gives(&place), false);
         let (bytes, cell, cells) = short.given(&place);
         let waits = short.waits();
         let mut seen = cells.start;
         loop {
             if gives && !given {
-                given = meeting.give_at_once(&place, round, cell, short.give.as_ref(), bytes, !waits);
+                given = match short.give(meeting, &place, round, cell, bytes) {
+                    Ok(given) => given,
+                    Err(error) => return Some(Err(self.give_up(core, &place, error))),
+                };
                 if given && !waits {
                     return Some(Ok(None));
                 }

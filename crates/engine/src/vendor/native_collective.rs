@@ -308,24 +308,6 @@ impl Vendor {
             .plan_ends(running.context, running.operation, running.sequence);
     }
 
-    /// A blocking collective operation that nobody watches, of a process that nobody waits for; `None`: nothing was
-    /// done.
-    #[inline(always)]
-    pub(crate) fn at_once(
-        &mut self,
-        core: &mut Core,
-        channel: &Channel,
-        operation: Operation,
-        collective: &Collective<'_>,
-    ) -> Option<Result<(), EngineError>> {
-        if core.state.tools.observes_plans() || self.is_waited_for(core) {
-            return None;
-        }
-        core.state.tools.called(operation);
-        let native = self.native.as_mut()?;
-        Some(native.come_and_do(channel.native, collective).map_err(vendor_error))
-    }
-
     /// A blocking collective operation has begun here. `None`: it must not be entered yet ([`Engine::may_enter`]).
     #[inline]
     pub(crate) fn come(

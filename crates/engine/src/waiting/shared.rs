@@ -33,6 +33,8 @@ use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Item;
 
 use crate::base::core::Core;
+use crate::groups::meeting::Groups;
+use crate::groups::rows::Told;
 use crate::p2p::receive::begin_directly;
 use crate::tools::waited::{PROMPT, Waited};
 use crate::waiting::bell::Bell;
@@ -41,7 +43,7 @@ use crate::waiting::patience::{Experience, Patience};
 use crate::waiting::waits::{Teller, Watcher};
 use crate::{
     Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
-    SendBuffer, Short, Tuning,
+    SendBuffer, Short, Tuning, Unequal,
 };
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
@@ -282,32 +284,137 @@ impl Shared {
         }
     }
 
-    /// A blocking operation that all members of the channel's group do together in memory that they share: a plan of this step, and
-    /// the wait, under one lock. `None`: somebody wants to hear of plans, so it must be one.
+    /// A blocking operation that all members of the channel's group do together in memory that they share, and the
+    /// wait, under one lock. `None`: somebody wants to hear of plans, so it must be one; not on a communicator of a
+    /// vendor MPI, where all members must go the same way.
     #[inline]
     pub fn together(
         &self,
         channel: &Channel,
         operation: Operation,
+        sequence: u32,
         step: &Together,
         binding: &Binding,
     ) -> Option<Result<(), EngineError>> {
+        if channel.native == 0 && self.lock().core.state.tools.observes_plans() {
+            return None;
+        }
+        Some(self.in_memory(channel, operation, sequence, |groups, core, pause| {
+            groups.together(core, channel, step, binding, true, pause)
+        }))
+    }
+
+    /// The same begun: its request, or nothing if it is over.
+    pub fn start_together(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        step: &Together,
+        binding: &Binding,
+    ) -> Option<Option<Request>> {
         let mut guard = self.lock();
         let Engine { core, groups, .. } = &mut *guard;
         if core.state.tools.observes_plans() {
             return None;
         }
-        let began = Cell::new(None);
-        let pause = self.pause_together(core, &began);
         core.state.tools.called(operation);
         core.state.tools.begins(operation);
-        let done = groups.together(core, channel, step, binding, pause);
-        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
-        Some(match done {
-            Ok(None) => Ok(()),
-            Ok(Some(request)) => self.completion(guard, request).error.map_or(Ok(()), Err),
-            Err(error) => Err(error),
+        let begun = groups.together(core, channel, step, binding, false, || false);
+        Some(core.begun(begun))
+    }
+
+    /// A blocking operation of blocks that may differ in length, in shared memory as far as they are short enough, and
+    /// the wait.
+    pub fn unequal(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        step: Unequal,
+        binding: &Binding,
+    ) -> Result<(), EngineError> {
+        self.in_memory(channel, operation, sequence, |groups, core, pause| {
+            groups.unequal(core, channel, step, binding, pause)
         })
+    }
+
+    /// The same begun: its request, or nothing if it is over.
+    pub fn start_unequal(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        step: Unequal,
+        binding: &Binding,
+    ) -> Option<Request> {
+        let mut guard = self.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        core.state.tools.called(operation);
+        core.state.tools.begins(operation);
+        core.state.tools.plan_begins(channel.context, operation, sequence);
+        let begun = groups.unequal(core, channel, step, binding, || false);
+        match &begun {
+            Ok(Some(request)) => groups.tell_at_the_end(
+                *request,
+                Told {
+                    context: channel.context,
+                    operation,
+                    sequence,
+                },
+            ),
+            _ => core.state.tools.plan_ends(channel.context, operation, sequence),
+        }
+        core.begun(begun)
+    }
+
+    /// Does an operation in memory that the group shares, and waits for its end; those who watch are told.
+    #[inline]
+    fn in_memory(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        begin: impl FnOnce(&mut Groups, &mut Core, &mut dyn FnMut() -> bool) -> Result<Option<Request>, EngineError>,
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        let began = Cell::new(None);
+        let mut pause = self.pause_together(core, &began);
+        core.state.tools.called(operation);
+        core.state.tools.begins(operation);
+        core.state.tools.plan_begins(channel.context, operation, sequence);
+        let done = begin(groups, core, &mut pause);
+        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
+        let done = match done {
+            Ok(Some(request)) => {
+                let done = self.completion(guard, request).error.map_or(Ok(()), Err);
+                guard = self.lock();
+                done
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        guard.tools().plan_ends(channel.context, operation, sequence);
+        done
+    }
+
+    /// [`Shared::short`] begun: its request, or nothing if it is over. `None`: not one for this way; nothing was done.
+    /// Not on communicators of a vendor MPI.
+    #[inline]
+    pub fn start_short(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        short: &Short,
+    ) -> Option<Option<Request>> {
+        let mut guard = self.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        if channel.native != 0 || core.state.tools.observes_plans() {
+            return None;
+        }
+        let begun = groups.short(core, channel, (operation, sequence), short, || false)?;
+        Some(core.begun(begun))
     }
 
     /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way; nothing was done. On a
@@ -446,24 +553,6 @@ impl Shared {
         let mut guard = self.lock();
         let Engine { core, vendor, .. } = &mut *guard;
         vendor.receive_soon(core, channel, from, tag, memory, (room, rounds))
-    }
-
-    /// [`Shared::collective`] where nothing stands in its way; `None`: nothing was done. What most calls on such a communicator take, so it does
-    /// no more than it must.
-    #[inline(always)]
-    pub fn collective_at_once(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        collective: &Collective<'_>,
-    ) -> Option<Result<(), EngineError>> {
-        if self.policy.guests {
-            return None;
-        }
-        // Without guests, and with threads that take turns, nobody sleeps meanwhile.
-        let mut inner = self.inner.lock();
-        let Engine { core, vendor, .. } = &mut inner.engine;
-        vendor.at_once(core, channel, operation, collective)
     }
 
     /// A blocking collective operation of a machine's own MPI on a communicator of it ([`Channel::native`]). Others may wait for

@@ -243,19 +243,29 @@ fn taken<V: Value>(step: &Together, rank: usize, given: &[Vec<V>], commutative: 
         O::Gather if rank == root => given.concat(),
         O::Alltoall => given.iter().flat_map(|values| part(values, rank)).collect(),
         O::Reduce if rank != root => Vec::new(),
-        O::Reduce | O::Allreduce => {
-            let mut sum = given[0].clone();
-            for next in &given[1..] {
-                let pairs = sum.iter().zip(next);
-                sum = pairs
-                    .map(|(a, b)| V::combine(a, b, commutative))
-                    .collect::<Result<_, _>>()?;
-            }
-            sum
+        O::Exscan if rank == 0 => Vec::new(),
+        O::Reduce | O::Allreduce => sum_of(given, commutative)?,
+        O::Scan => sum_of(&given[..=rank], commutative)?,
+        O::Exscan => sum_of(&given[..rank], commutative)?,
+        O::ReduceScatterBlock => {
+            let parts: Vec<Vec<V>> = given.iter().map(|values| part(values, rank)).collect();
+            sum_of(&parts, commutative)?
         }
         O::Barrier | O::Bcast | O::Gather | O::Scatter => Vec::new(),
         other => return Err(Fault::new(format!("{} is nothing to do together", other.name()))),
     })
+}
+
+/// Contributions combined in order of rank.
+fn sum_of<V: Value>(given: &[Vec<V>], commutative: bool) -> Result<Vec<V>, Fault> {
+    let mut sum = given[0].clone();
+    for next in &given[1..] {
+        let pairs = sum.iter().zip(next);
+        sum = pairs
+            .map(|(a, b)| V::combine(a, b, commutative))
+            .collect::<Result<_, _>>()?;
+    }
+    Ok(sum)
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl Work {
             Action::Copy { to, .. } => work(Task::Copy, to.length, 0, 0),
             Action::Together(together) => {
                 let task = match together.what {
-                    Operation::Reduce | Operation::Allreduce if together.take.length > 0 => Task::Combine,
+                    what if what.reduces() && together.take.length > 0 => Task::Combine,
                     Operation::Gather | Operation::Scatter => Task::Blocks,
                     _ => Task::Together,
                 };
