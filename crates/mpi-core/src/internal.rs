@@ -9,14 +9,14 @@ use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, Channel, Members, Mode, Next, ReceiveBuffer, Request, SendBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
-use crate::collective::Prepared;
+use crate::collective::planned::{Planned, Role};
 use crate::comm::Comm;
 use crate::context;
 use crate::error::Result;
 use crate::world::World;
 
 fn start(world: &World, comm: &Comm, call: Call, binding: Binding, next: Option<Next>) -> Result<Request> {
-    Prepared::new(call, binding).start_as(world, comm, comm.next_sequence(), world.agreement(), next)
+    Planned::new(call, binding, Role::Member).start_as(world, comm, comm.next_sequence(), world.agreement(), next)
 }
 
 fn run(world: &World, comm: &Comm, call: Call, binding: Binding) -> Result<()> {

@@ -21,6 +21,7 @@ mod internal;
 pub mod links;
 mod nodes;
 pub mod p2p;
+mod remembered;
 pub mod session;
 pub mod topology;
 pub mod world;

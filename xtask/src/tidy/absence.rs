@@ -36,6 +36,25 @@ const PRINT: [&str; 4] = ["println!", "eprintln!", "print!", "eprint!"];
 /// Rooms whose business is to talk to people.
 const PRINTING_ROOMS: [&str; 5] = ["cli", "bench", "testbed", "xtask", "fuzz"];
 
+/// Where C meets collective operations, and the words with which it would decide how they go: mpi-core does.
+const WITHOUT_POLICY: &str = "crates/mpi/src/collective/";
+const POLICY: [&str; 14] = [
+    "is_native",
+    "blocks_natively",
+    "run_natively",
+    "start_natively",
+    "NativeOperation",
+    "Collective::",
+    "overrides",
+    "common_form",
+    "steps_together",
+    "Together",
+    "Network",
+    "frame",
+    "engine()",
+    "isthmus_transport",
+];
+
 pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     let layers = Layers::load()?;
     let mut findings = Vec::new();
@@ -43,6 +62,7 @@ pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
         if layers.floor(source.room()).is_some_and(|floor| floor <= 1) {
             system(source, &mut findings);
         }
+        policy(source, &mut findings);
         if !PRINTING_ROOMS.contains(&source.room()) {
             find(source, &PRINT, "only the commands print", &mut findings);
         }
@@ -54,6 +74,14 @@ pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
         unsafe_code(source, &mut findings);
     }
     Ok(findings)
+}
+
+/// How a collective operation goes is decided in one place.
+fn policy(source: &Source, findings: &mut Vec<Finding>) {
+    if source.path.starts_with(WITHOUT_POLICY) {
+        let why = "how a collective operation goes is decided in mpi-core (collective/way.rs)";
+        find(source, &POLICY, why, findings);
+    }
 }
 
 /// Modules of the standard library that are the system, however they are imported, and calls that ask it.
@@ -143,6 +171,20 @@ mod tests {
         let mut findings = Vec::new();
         system(&Source::of("crates/schedule/src/a.rs", text), &mut findings);
         findings.len()
+    }
+
+    #[test]
+    fn a_decision_about_collectives_is_found_where_c_is_met() {
+        let found = |path: &str, text: &str| {
+            let mut findings = Vec::new();
+            policy(&Source::of(path, text), &mut findings);
+            findings.len()
+        };
+        let body = "pub(super) fn bcast(place: &Place) { if place.comm.is_native() { there() } }";
+        assert_eq!(found("crates/mpi/src/collective/data.rs", body), 1);
+        assert_eq!(found("crates/mpi-core/src/collective/way.rs", body), 0);
+        let body = "fn f(c: &Comm) { if c.channel().frame.is_some() { g(schedule::steps_together(c)) } }";
+        assert_eq!(found("crates/mpi/src/collective/plain.rs", body), 2);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const KNOWN: [(&str, Option<&str>); 12] = [
     ("mpi_assert_exact_length", Some("false")),
     ("mpi_assert_allow_overtaking", Some("false")),
     // Order of reductions: `fixed` gives the same bits whatever the number of sites.
-    ("isthmus_reduction", None),
+    (ORDER_HINT, None),
     // Reordering of a distributed graph by the real topology: every process must then know all edges, which such graphs
     // are meant to spare, and which programs that ask for reordering in passing do not expect.
     (PLACEMENT_HINT, Some("false")),
@@ -31,6 +31,9 @@ const KNOWN: [(&str, Option<&str>); 12] = [
 
 /// Key that tells what kind of resource the processes of a communicator share.
 pub(super) const RESOURCE_HINT: &str = "mpi_hw_resource_type";
+
+/// Key of the order in which reductions associate: `fixed` makes it depend on ranks only.
+const ORDER_HINT: &str = "isthmus_reduction";
 
 /// Key with which a program asks for placing a distributed graph.
 const PLACEMENT_HINT: &str = "isthmus_placement";
@@ -68,6 +71,12 @@ impl Comm {
         hints.get(key).ok().flatten().map(str::to_owned)
     }
 
+    /// Whether the order in which reductions associate depends on ranks only.
+    #[inline]
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.hint(ORDER_HINT).is_some_and(|order| order == "fixed")
+    }
+
     /// MPI_Comm_set_info.
     pub fn set_hints(&self, world: &World, given: &Info) {
         self.hints
@@ -75,6 +84,7 @@ impl Comm {
             .unwrap_or_else(PoisonError::into_inner)
             .extend(&kept(given));
         self.hinted.store(true, Ordering::Relaxed);
+        self.remembered.forget();
         self.tune_traffic(world);
     }
 

@@ -21,6 +21,7 @@ use crate::info::Info;
 use crate::inter::{Inter, Joint};
 use crate::internal;
 use crate::nodes::Nodes;
+use crate::remembered::Remembered;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
@@ -58,6 +59,7 @@ pub struct Comm {
     hints: Mutex<Info>,
     /// Nearly no communicator has any, and every reduction asks.
     hinted: AtomicBool,
+    pub(crate) remembered: Remembered,
     inter: Option<Inter>,
     topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
@@ -225,6 +227,7 @@ impl Comm {
             session: None,
             hints: Mutex::default(),
             hinted: AtomicBool::new(false),
+            remembered: Remembered::default(),
             inter: None,
             topology: None,
             neighbours: None,
@@ -256,6 +259,7 @@ impl Comm {
         if self.shares_memory(world) {
             world.engine().lock().frames().open(frame);
             self.channel.frame = Some(frame);
+            self.remembered.forget();
         }
     }
 
@@ -280,6 +284,7 @@ impl Comm {
         self.channel.native = native.name();
         self.blocks_natively = native.is_near();
         self.native = Some(native);
+        self.remembered.forget();
     }
 
     /// Whether it is a communicator of the machine's own MPI underneath.
@@ -374,6 +379,7 @@ impl Comm {
     /// From now on these are in force.
     pub(crate) fn set_links(&self, links: Option<Arc<Known>>) {
         *self.in_force() = InForce { links, network: None };
+        self.remembered.forget();
     }
 
     fn in_force(&self) -> MutexGuard<'_, InForce> {

@@ -155,12 +155,6 @@ fn not_in_place(buffer: impl Memory, name: &str) -> Result<()> {
 }
 
 impl<B: Memory> Elements<B> {
-    /// The buffer, which must not be MPI_IN_PLACE.
-    pub(super) fn of_this_process(&self) -> Result<B> {
-        not_in_place(self.buffer, self.names[0])?;
-        Ok(self.buffer)
-    }
-
     fn parts(&self) -> Result<(u64, &'static Datatype)> {
         Ok((
             count(self.names[1], self.count)?,

@@ -4,50 +4,46 @@
 use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::collective::Prepared;
+use isthmus_core::collective::{Performed, Prepared};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Row, Unequal};
-use super::{Place, Role, native, short};
+use super::{Place, Role, plain};
 use crate::c::{Source, Target};
 use crate::check::{self, Region, distinct};
 
-pub(super) fn barrier(place: &Place) -> Result<Prepared> {
-    if let Some(done) = native::barrier_there(place)? {
-        return Ok(done);
-    }
-    if let Some(done) = short::barrier(place)? {
-        return Ok(done);
-    }
-    Ok(Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing()))
+pub(super) fn barrier(place: &Place) -> Result<Performed> {
+    let general = || Ok(Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing()));
+    place.perform(|| Some(plain::barrier()), general)
 }
 
 #[inline(always)]
-pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Result<Prepared> {
-    native::bcast_at_once(place, &data, root).unwrap_or_else(|| bcast_in_time(place, data, root))
+pub(super) fn bcast(place: &Place, data: Elements<Target>, root: c_int) -> Result<Performed> {
+    place.perform(|| plain::bcast(place, &data, root), || broadcast(place, data, root))
 }
 
 #[inline(never)]
-fn bcast_in_time(place: &Place, data: Elements<Target>, root: c_int) -> Result<Prepared> {
+fn broadcast(place: &Place, data: Elements<Target>, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
     if matches!(root.role, Role::Bystander) {
         return Ok(Prepared::bystander(Operation::Bcast));
-    }
-    if let Some(done) = native::bcast_there(place, &data, root.rank)? {
-        return Ok(done);
-    }
-    if let Some(done) = short::bcast(place, &data, root.rank)? {
-        return Ok(done);
     }
     let mut call = Call::new(Operation::Bcast, data.bytes(place)?);
     call.root = root.rank;
     Ok(Prepared::new(call, Binding::bytes(BoundBuffer::none(), data.bind(1)?)))
 }
 
-pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
+#[inline(always)]
+pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Performed> {
+    let plain = || plain::gather(place, &from, &into, root);
+    place.perform(plain, || gathered(place, from, into, root))
+}
+
+#[inline(never)]
+fn gathered(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
     let mut call = Call::new(Operation::Gather, 0);
     call.root = root.rank;
@@ -68,7 +64,11 @@ pub(super) fn gather(place: &Place, from: Elements<Source>, into: Elements<Targe
     Ok(Prepared::new(call, Binding::bytes(send, into.bind(place.blocks())?)))
 }
 
-pub(super) fn gatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>, root: c_int) -> Result<Prepared> {
+pub(super) fn gatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>, root: c_int) -> Result<Performed> {
+    place.perform_in_general(|| gathered_unequal(place, from, into, root))
+}
+
+fn gathered_unequal(place: &Place, from: Elements<Source>, into: Unequal<Target>, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
     let mut call = Call::new(Operation::Gatherv, 0);
     call.root = root.rank;
@@ -100,7 +100,14 @@ pub(super) fn gatherv(place: &Place, from: Elements<Source>, into: Unequal<Targe
     ))
 }
 
-pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
+#[inline(always)]
+pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Performed> {
+    let plain = || plain::scatter(place, &from, &into, root);
+    place.perform(plain, || scattered(place, from, into, root))
+}
+
+#[inline(never)]
+fn scattered(place: &Place, from: Elements<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
     let mut call = Call::new(Operation::Scatter, 0);
     call.root = root.rank;
@@ -121,7 +128,11 @@ pub(super) fn scatter(place: &Place, from: Elements<Source>, into: Elements<Targ
     Ok(Prepared::new(call, Binding::bytes(from.bind(place.blocks())?, receive)))
 }
 
-pub(super) fn scatterv(place: &Place, from: Unequal<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
+pub(super) fn scatterv(place: &Place, from: Unequal<Source>, into: Elements<Target>, root: c_int) -> Result<Performed> {
+    place.perform_in_general(|| scattered_unequal(place, from, into, root))
+}
+
+fn scattered_unequal(place: &Place, from: Unequal<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
     let mut call = Call::new(Operation::Scatterv, 0);
     call.root = root.rank;
@@ -188,13 +199,14 @@ fn own_block<B: Memory>(place: &Place, in_place: bool, block: &Elements<B>, othe
     block.bind(1)
 }
 
-pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
-    if let Some(done) = native::allgather_there(place, &from, &into)? {
-        return Ok(done);
-    }
-    if let Some(done) = short::exchange(place, Operation::Allgather, &from, 1, &into)? {
-        return Ok(done);
-    }
+#[inline(always)]
+pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Performed> {
+    let plain = || plain::exchange(place, Operation::Allgather, &from, 1, &into);
+    place.perform(plain, || all_gathered(place, from, into))
+}
+
+#[inline(never)]
+fn all_gathered(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
     let blocks = place.blocks();
     let mut call = Call::new(Operation::Allgather, into.bytes(place)?);
     call.in_place = place.in_place("sendbuf", from.is_in_place())?;
@@ -210,7 +222,11 @@ pub(super) fn allgather(place: &Place, from: Elements<Source>, into: Elements<Ta
     Ok(Prepared::new(call, binding))
 }
 
-pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Prepared> {
+pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Performed> {
+    place.perform_in_general(|| all_gathered_unequal(place, from, into))
+}
+
+fn all_gathered_unequal(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Prepared> {
     let mut call = Call::new(Operation::Allgatherv, 0);
     let into = into.read(place, place.blocks())?;
     call.in_place = place.in_place("sendbuf", from.is_in_place())?;
@@ -232,19 +248,14 @@ pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Ta
 }
 
 #[inline(always)]
-pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
-    native::alltoall_at_once(place, &from, &into).unwrap_or_else(|| alltoall_in_time(place, from, into))
+pub(super) fn alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Performed> {
+    let plain = || plain::exchange(place, Operation::Alltoall, &from, place.size(), &into);
+    place.perform(plain, || exchanged(place, from, into))
 }
 
 #[inline(never)]
-fn alltoall_in_time(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
+fn exchanged(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
     let blocks = place.blocks();
-    if let Some(done) = native::alltoall_there(place, &from, &into)? {
-        return Ok(done);
-    }
-    if let Some(done) = short::exchange(place, Operation::Alltoall, &from, blocks, &into)? {
-        return Ok(done);
-    }
     let mut call = Call::new(Operation::Alltoall, into.bytes(place)?);
     call.in_place = place.in_place("sendbuf", from.is_in_place())?;
     if place.is_inter() {
@@ -259,16 +270,21 @@ fn alltoall_in_time(place: &Place, from: Elements<Source>, into: Elements<Target
     Ok(Prepared::new(call, binding))
 }
 
-pub(super) fn alltoallv(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
-    exchange(place, Operation::Alltoallv, from, into)
+pub(super) fn alltoallv(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
+    place.perform_in_general(|| exchanged_unequal(place, Operation::Alltoallv, from, into))
 }
 
-pub(super) fn alltoallw(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
-    exchange(place, Operation::Alltoallw, from, into)
+pub(super) fn alltoallw(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
+    place.perform_in_general(|| exchanged_unequal(place, Operation::Alltoallw, from, into))
 }
 
 /// Alltoallv and alltoallw.
-fn exchange(place: &Place, operation: Operation, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
+fn exchanged_unequal(
+    place: &Place,
+    operation: Operation,
+    from: Unequal<Source>,
+    into: Unequal<Target>,
+) -> Result<Prepared> {
     let mut call = Call::new(operation, 0);
     call.in_place = place.in_place("sendbuf", from.is_in_place())?;
     let into = into.read(place, place.blocks())?;

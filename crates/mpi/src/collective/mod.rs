@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collective communication (MPI 5.0 chapter 6 and section 8.6): arguments become a [`Prepared`] operation.
+//! Collective communication (MPI 5.0 chapter 6 and section 8.6): arguments become a
+//! [`Prepared`] operation, or a plain one. How it goes is decided below ([`isthmus_core::collective`]).
 //!
 //! * this file: where an operation takes place, and the forms of every function: blocking, nonblocking, persistent;
 //! * `arguments`: buffers, counts and datatypes as the functions pass them;
-//! * `native`: operations that a machine's own MPI does; `short`: those of short blocks in shared memory;
+//! * `plain`: operations about which nothing is unusual;
 //! * `data`: operations that move data; `reduction`: operations that compute; `neighbour`: those along a topology;
 //! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(place: &Place, …)` of the
 //!   files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int` and `MPI_Count`.
 
 use std::ffi::c_int;
 
+use isthmus_abi::Status;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::collective::{Persistent, Prepared};
+use isthmus_core::collective::{self, Form, Performed, Persistent, Plain, Prepared};
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
@@ -26,21 +28,19 @@ use crate::{comm, info, process};
 
 mod arguments;
 mod data;
-mod native;
 #[rustfmt::skip]
 #[expect(clippy::useless_conversion, reason = "counts that are wide already are converted as the others")]
 #[path = "../../generated/collectives.rs"]
 mod entry;
 mod neighbour;
+mod plain;
 mod reduction;
-mod short;
 
 /// A communicator with the world that it is part of.
 struct Place {
     world: &'static World,
     comm: &'static Comm,
-    /// The operation ends before its function returns.
-    blocks: bool,
+    form: Form,
 }
 
 /// What this process is in a rooted operation.
@@ -61,13 +61,27 @@ struct Root {
 
 impl Place {
     #[inline(always)]
-    fn of(handle: h::Comm, blocks: bool) -> Result<Self> {
+    fn of(handle: h::Comm, form: Form) -> Result<Self> {
         let process = process::get()?;
         Ok(Self {
             world: process.world(),
             comm: comm::of(process, handle)?,
-            blocks,
+            form,
         })
+    }
+
+    /// Does or starts an operation, which `plain` gives where nothing is unusual, `general` always.
+    #[inline(always)]
+    fn perform(
+        &self,
+        plain: impl FnOnce() -> Option<Plain>,
+        general: impl FnOnce() -> Result<Prepared>,
+    ) -> Result<Performed> {
+        collective::perform(self.world, self.comm, self.form, plain, general)
+    }
+
+    fn perform_in_general(&self, general: impl FnOnce() -> Result<Prepared>) -> Result<Performed> {
+        self.perform(|| None, general)
     }
 
     /// Number of processes of the (local) group.
@@ -155,16 +169,12 @@ impl Place {
     }
 }
 
-/// Starts an operation and waits for it.
+/// Does an operation and waits for its end.
 #[inline(always)]
-fn blocking(function: &'static str, comm: h::Comm, prepare: impl FnOnce(&Place) -> Result<Prepared>) -> c_int {
+fn blocking(function: &'static str, comm: h::Comm, perform: impl FnOnce(&Place) -> Result<Performed>) -> c_int {
     call_on(function, comm, || {
-        let place = Place::of(comm, true)?;
-        let prepared = prepare(&place)?;
-        if prepared.is_done() {
-            return Ok(());
-        }
-        prepared.run(place.world, place.comm)
+        perform(&Place::of(comm, Form::Blocking)?)?;
+        Ok(())
     })
 }
 
@@ -173,31 +183,37 @@ fn nonblocking(
     function: &'static str,
     comm: h::Comm,
     request: Out<h::Request>,
-    prepare: impl FnOnce(&Place) -> Result<Prepared>,
+    perform: impl FnOnce(&Place) -> Result<Performed>,
 ) -> c_int {
     call_on(function, comm, || {
         request.set("request", h::MPI_REQUEST_NULL)?;
-        let place = Place::of(comm, false)?;
-        let started = prepare(&place)?.start(place.world, place.comm)?;
-        request.set("request", request::insert(comm, Operation::Other(started)))
+        let begun = match perform(&Place::of(comm, Form::Nonblocking)?)? {
+            Performed::Started(started) => Operation::Other(started),
+            Performed::Done => Operation::Done(Status::empty()),
+            Performed::Prepared(_) => fail!(abi::MPI_ERR_INTERN, "an operation that was to be started was not"),
+        };
+        request.set("request", request::insert(comm, begun))
     })
 }
 
-/// Gives a request that starts the operation as often as the program likes (MPI 5.0 section 6.13). It keeps what the operation
-/// needs of communicator, datatypes and count arrays, so their handles may be freed.
+/// Gives a request that starts the operation as often as the program likes (MPI 5.0 section 6.13). It keeps what the
+/// operation needs of communicator, datatypes and count arrays, so their handles may be freed.
 fn persistent(
     function: &'static str,
     comm: h::Comm,
     info: h::Info,
     request: Out<h::Request>,
-    prepare: impl FnOnce(&Place) -> Result<Prepared>,
+    perform: impl FnOnce(&Place) -> Result<Performed>,
 ) -> c_int {
     call_on(function, comm, || {
         request.set("request", h::MPI_REQUEST_NULL)?;
         info::find(info)?;
-        let place = Place::of(comm, false)?;
+        let place = Place::of(comm, Form::Persistent)?;
         let world = place.world;
-        let operation = Persistent::new(world, prepare(&place)?, comm::hold(comm)?)?;
+        let Performed::Prepared(prepared) = perform(&place)? else {
+            fail!(abi::MPI_ERR_INTERN, "an operation that was to be kept was started");
+        };
+        let operation = Persistent::new(world, prepared, comm::hold(comm)?)?;
         let starter = Box::new(move || Ok(Operation::Other(operation.start(world)?)));
         request.set("request", request::insert_persistent(comm, starter))
     })

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::collective::Prepared;
+use isthmus_core::collective::{Performed, Prepared};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::topology::Neighbours;
@@ -26,21 +26,33 @@ fn neighbours(place: &Place) -> Result<Arc<Neighbours>> {
     }
 }
 
-pub(super) fn neighbor_allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
+pub(super) fn neighbor_allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Performed> {
+    place.perform_in_general(|| all_gathered(place, from, into))
+}
+
+fn all_gathered(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
     let sources = neighbours(place)?.sources.len();
     let mut call = Call::new(Operation::NeighborAllgather, from.bytes(place)?);
     call.receive_blocks = Blocks::Equal(into.bytes(place)?);
     Ok(Prepared::new(call, Binding::bytes(from.bind(1)?, into.bind(sources)?)))
 }
 
-pub(super) fn neighbor_allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Prepared> {
+pub(super) fn neighbor_allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Performed> {
+    place.perform_in_general(|| all_gathered_unequal(place, from, into))
+}
+
+fn all_gathered_unequal(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Prepared> {
     let into = into.read(place, neighbours(place)?.sources.len())?;
     let mut call = Call::new(Operation::NeighborAllgatherv, from.bytes(place)?);
     call.receive_blocks = Blocks::known(into.sizes());
     Ok(Prepared::new(call, Binding::bytes(from.bind(1)?, into.bind()?)))
 }
 
-pub(super) fn neighbor_alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
+pub(super) fn neighbor_alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Performed> {
+    place.perform_in_general(|| exchanged(place, from, into))
+}
+
+fn exchanged(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
     let neighbours = neighbours(place)?;
     let mut call = Call::new(Operation::NeighborAlltoall, from.bytes(place)?);
     call.receive_blocks = Blocks::Equal(into.bytes(place)?);
@@ -51,15 +63,20 @@ pub(super) fn neighbor_alltoall(place: &Place, from: Elements<Source>, into: Ele
     ))
 }
 
-pub(super) fn neighbor_alltoallv(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
-    exchange(place, Operation::NeighborAlltoallv, from, into)
+pub(super) fn neighbor_alltoallv(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
+    place.perform_in_general(|| exchanged_unequal(place, Operation::NeighborAlltoallv, from, into))
 }
 
-pub(super) fn neighbor_alltoallw(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
-    exchange(place, Operation::NeighborAlltoallw, from, into)
+pub(super) fn neighbor_alltoallw(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
+    place.perform_in_general(|| exchanged_unequal(place, Operation::NeighborAlltoallw, from, into))
 }
 
-fn exchange(place: &Place, operation: Operation, from: Unequal<Source>, into: Unequal<Target>) -> Result<Prepared> {
+fn exchanged_unequal(
+    place: &Place,
+    operation: Operation,
+    from: Unequal<Source>,
+    into: Unequal<Target>,
+) -> Result<Prepared> {
     let neighbours = neighbours(place)?;
     let from = from.read(place, neighbours.destinations.len())?;
     let into = into.read(place, neighbours.sources.len())?;

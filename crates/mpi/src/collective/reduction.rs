@@ -2,23 +2,23 @@
 //! Operations that compute. Units are elements of the datatype.
 
 use std::ffi::c_int;
+use std::sync::OnceLock;
 
+use isthmus_abi::PREDEFINED_HANDLES_END;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::collective::Prepared;
+use isthmus_core::collective::{Performed, Prepared};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_engine::{Binding, BoundBuffer};
+use isthmus_datatype::{Basic, Kind};
+use isthmus_engine::{Binding, BoundBuffer, Element, Operator};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Numbers};
-use super::{Place, Role, native, short};
+use super::{Place, Role, plain};
 use crate::c::{Source, Target, count};
 use crate::check::distinct;
 use crate::{datatype, op};
-
-/// Info key of a communicator: `fixed` makes the order in which reductions associate depend on ranks only.
-const ORDER: &str = "isthmus_reduction";
 
 /// Contribution and result of a reduction.
 #[derive(Clone, Copy)]
@@ -27,13 +27,6 @@ pub(super) struct Operands {
     pub(super) into: Target,
     pub(super) datatype: h::Datatype,
     pub(super) op: h::Op,
-}
-
-impl Place {
-    /// Whether the order in which reductions associate depends on ranks only.
-    pub(super) fn is_fixed(&self) -> bool {
-        self.comm.hint(ORDER).is_some_and(|order| order == "fixed")
-    }
 }
 
 impl Operands {
@@ -58,10 +51,9 @@ impl Operands {
         let ty = datatype::find(self.datatype)?;
         let reduction = op::find(self.op, ty, self.datatype)?;
         call.commutative = reduction.commutative;
-        call.fixed = place.is_fixed();
         call.unit_bytes = place.bytes(ty, 1)?;
         let binding = Binding::elements(send, receive, ty.clone(), reduction.reducer);
-        let binding = binding.computing(native::reduction(place, self)?);
+        let binding = binding.computing(computes(self)?);
         let binding = if reduction.calls_program {
             binding
         } else {
@@ -83,28 +75,24 @@ impl Operands {
 }
 
 #[inline(always)]
-pub(super) fn allreduce(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
-    native::allreduce_at_once(place, &operands, n).unwrap_or_else(|| allreduce_in_time(place, operands, n))
+pub(super) fn allreduce(place: &Place, operands: Operands, n: i64) -> Result<Performed> {
+    place.perform(|| plain::allreduce(&operands, n), || all_reduced(place, operands, n))
 }
 
 #[inline(never)]
-fn allreduce_in_time(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
-    if let Some(done) = native::allreduce_there(place, &operands, n)? {
-        return Ok(done);
-    }
-    if let Some(done) = short::allreduce(place, &operands, n)? {
-        return Ok(done);
-    }
+fn all_reduced(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
     let call = Call::new(Operation::Allreduce, count("count", n)?);
     operands.gives_and_gets(place, call, n, n)
 }
 
-pub(super) fn scan(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
-    prefix(place, Operation::Scan, operands, n)
+pub(super) fn scan(place: &Place, operands: Operands, n: i64) -> Result<Performed> {
+    let plain = || plain::prefix(place, Operation::Scan, &operands, n);
+    place.perform(plain, || prefix(place, Operation::Scan, operands, n))
 }
 
-pub(super) fn exscan(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
-    prefix(place, Operation::Exscan, operands, n)
+pub(super) fn exscan(place: &Place, operands: Operands, n: i64) -> Result<Performed> {
+    let plain = || plain::prefix(place, Operation::Exscan, &operands, n);
+    place.perform(plain, || prefix(place, Operation::Exscan, operands, n))
 }
 
 fn prefix(place: &Place, operation: Operation, operands: Operands, n: i64) -> Result<Prepared> {
@@ -125,11 +113,15 @@ fn prefix(place: &Place, operation: Operation, operands: Operands, n: i64) -> Re
     operands.gives_and_gets(place, call, n, n)
 }
 
-pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> Result<Prepared> {
+#[inline(always)]
+pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> Result<Performed> {
+    let plain = || plain::reduce(place, &operands, n, root);
+    place.perform(plain, || reduced(place, operands, n, root))
+}
+
+#[inline(never)]
+fn reduced(place: &Place, operands: Operands, n: i64, root: c_int) -> Result<Prepared> {
     let root = place.root(root)?;
-    if let Some(done) = native::reduce_there(place, &operands, n, root.rank)? {
-        return Ok(done);
-    }
     let mut call = Call::new(Operation::Reduce, count("count", n)?);
     call.root = root.rank;
     match root.role {
@@ -142,17 +134,79 @@ pub(super) fn reduce(place: &Place, operands: Operands, n: i64, root: c_int) -> 
     }
 }
 
-pub(super) fn reduce_scatter_block(place: &Place, operands: Operands, n: i64) -> Result<Prepared> {
-    let call = Call::new(Operation::ReduceScatterBlock, count("recvcount", n)?);
-    let all = n.saturating_mul(place.size() as i64);
-    operands.gives_and_gets(place, call, all, n)
+pub(super) fn reduce_scatter_block(place: &Place, operands: Operands, n: i64) -> Result<Performed> {
+    let plain = || plain::reduce_scatter_block(place, &operands, n);
+    place.perform(plain, || {
+        let call = Call::new(Operation::ReduceScatterBlock, count("recvcount", n)?);
+        let all = n.saturating_mul(place.size() as i64);
+        operands.gives_and_gets(place, call, all, n)
+    })
 }
 
-pub(super) fn reduce_scatter(place: &Place, operands: Operands, counts: Numbers) -> Result<Prepared> {
+pub(super) fn reduce_scatter(place: &Place, operands: Operands, counts: Numbers) -> Result<Performed> {
+    place.perform_in_general(|| reduced_and_scattered(place, operands, counts))
+}
+
+fn reduced_and_scattered(place: &Place, operands: Operands, counts: Numbers) -> Result<Prepared> {
     let sizes = counts.counts("recvcounts", place.size())?;
     let all = sizes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
     let own = sizes[place.rank()];
     let mut call = Call::new(Operation::ReduceScatter, 0);
     call.blocks = Blocks::known(sizes);
     operands.gives_and_gets(place, call, i64::try_from(all).unwrap_or(i64::MAX), own as i64)
+}
+
+/// What a vendor MPI calls elements and operator of a reduction, if it has both.
+#[inline(always)]
+pub(super) fn computes(operands: &Operands) -> Result<Option<(Element, Operator)>> {
+    let (Some(element), Some(operator)) = (element(operands.datatype)?, operator(operands.op)) else {
+        return Ok(None);
+    };
+    let bits = matches!(operator, Operator::BitAnd | Operator::BitOr | Operator::BitXor);
+    // Otherwise our own plan says what is wrong.
+    let known = !bits || !matches!(element, Element::Float | Element::Double);
+    Ok(known.then_some((element, operator)))
+}
+
+/// What a vendor MPI calls a datatype, if it is one that all have.
+#[inline(always)]
+fn element(datatype: h::Datatype) -> Result<Option<Element>> {
+    static PREDEFINED: OnceLock<Box<[Option<Element>]>> = OnceLock::new();
+    let of_handle = |handle| Some(named(Basic::from_handle(handle)?)).flatten();
+    let all = PREDEFINED.get_or_init(|| (0..PREDEFINED_HANDLES_END as u32).map(of_handle).collect());
+    match all.get(datatype.0) {
+        Some(element) => Ok(*element),
+        None => Ok(datatype::find(datatype)?.basic().and_then(named)),
+    }
+}
+
+fn named(basic: Basic) -> Option<Element> {
+    Some(match (basic.kind(), basic.size()) {
+        (Kind::Signed, 1) => Element::Int8,
+        (Kind::Signed, 2) => Element::Int16,
+        (Kind::Signed, 4) => Element::Int32,
+        (Kind::Signed, 8) => Element::Int64,
+        (Kind::Unsigned, 1) => Element::Uint8,
+        (Kind::Unsigned, 2) => Element::Uint16,
+        (Kind::Unsigned, 4) => Element::Uint32,
+        (Kind::Unsigned, 8) => Element::Uint64,
+        (Kind::Floating, 4) => Element::Float,
+        (Kind::Floating, 8) => Element::Double,
+        _ => return None,
+    })
+}
+
+/// What a vendor MPI calls an operator.
+#[inline(always)]
+fn operator(op: h::Op) -> Option<Operator> {
+    Some(match op {
+        h::MPI_SUM => Operator::Sum,
+        h::MPI_PROD => Operator::Product,
+        h::MPI_MIN => Operator::Minimum,
+        h::MPI_MAX => Operator::Maximum,
+        h::MPI_BAND => Operator::BitAnd,
+        h::MPI_BOR => Operator::BitOr,
+        h::MPI_BXOR => Operator::BitXor,
+        _ => return None,
+    })
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collective operations: how each of them goes is decided here, and nowhere else.
+//!
+//! [`perform`] is the one door. Whoever comes says what is asked for, and twice if possible: as a [`Plain`] operation,
+//! where nothing is unusual, and as a [`Prepared`] one, which knows all cases and names what is wrong with arguments.
+//!
+//! * `way`: the decision for prepared operations: done already, shared memory, the vendor MPI, a plan;
+//! * `quick`: the same decision for plain ones;
+//! * `unequal`: operations of blocks that may differ in length, where members share memory;
+//! * `planned`: an operation that goes by a plan; `counts`: what members tell each other before its data move;
+//! * `persistent`: operations that are started again and again.
+
+use isthmus_engine::{Binding, Request};
+use isthmus_schedule::{Call, Operation};
+
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::world::World;
+
+mod both;
+mod counts;
+mod persistent;
+pub(crate) mod planned;
+mod quick;
+mod unequal;
+mod way;
+
+pub use persistent::Persistent;
+use planned::{Planned, Role};
+pub use quick::Plain;
+
+/// When an operation is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Before its function returns.
+    Blocking,
+    /// It has begun when its function returns.
+    Nonblocking,
+    /// It is started later, and again and again.
+    Persistent,
+}
+
+/// What has become of an operation.
+#[derive(Debug)]
+pub enum Performed {
+    /// It is over.
+    Done,
+    /// It has begun.
+    Started(Request),
+    /// It is to be started ([`Persistent`]).
+    Prepared(Prepared),
+}
+
+impl Performed {
+    /// One that has begun, if it is not over.
+    fn of(request: Option<Request>) -> Self {
+        request.map_or(Self::Done, Self::Started)
+    }
+}
+
+/// A collective operation with its buffers.
+// In a box: it is too large to be handed through calls for nothing.
+#[derive(Clone, Debug)]
+pub struct Prepared(Box<Planned>);
+
+impl Prepared {
+    /// An operation without a counts phase.
+    pub fn new(call: Call, binding: Binding) -> Self {
+        Self(Box::new(Planned::new(call, binding, Role::Member)))
+    }
+
+    /// An operation in which processes may act for others, to whom the sizes of the others' blocks travel first.
+    pub fn with_counts(call: Call, binding: Binding, counts: Vec<u64>) -> Self {
+        Self(Box::new(Planned::new(call, binding, Role::Counted(counts))))
+    }
+
+    /// An operation of others: this process gave MPI_PROC_NULL as root.
+    pub fn bystander(operation: Operation) -> Self {
+        Self(Box::new(Planned::new(
+            Call::new(operation, 0),
+            Binding::nothing(),
+            Role::Bystander,
+        )))
+    }
+
+    /// With what the program has said about the communicator.
+    fn on(self, comm: &Comm) -> Planned {
+        if self.0.call.operation.reduces() && comm.is_fixed() {
+            return self.0.in_fixed_order();
+        }
+        *self.0
+    }
+}
+
+/// Does or starts an operation; collective. `plain` gives it where nothing is unusual, `general` always, or says what
+/// is wrong with it. Of a persistent one only the latter is asked.
+#[inline(always)]
+pub fn perform(
+    world: &World,
+    comm: &Comm,
+    form: Form,
+    plain: impl FnOnce() -> Option<Plain>,
+    general: impl FnOnce() -> Result<Prepared>,
+) -> Result<Performed> {
+    if form != Form::Persistent && comm.has_shortcuts(world) {
+        let plain = plain();
+        if form == Form::Blocking {
+            if let Some(done) = plain.and_then(|plain| comm.run_plain(world, &plain)) {
+                return done.map(|()| Performed::Done).map_err(|error| *error);
+            }
+        } else if let Some(begun) = plain.and_then(|plain| comm.start_plain(world, &plain)) {
+            return Ok(Performed::of(begun));
+        }
+    }
+    in_general(world, comm, form, general()?)
+}
+
+#[inline(never)]
+fn in_general(world: &World, comm: &Comm, form: Form, prepared: Prepared) -> Result<Performed> {
+    let planned = prepared.on(comm);
+    Ok(match form {
+        Form::Blocking => {
+            planned.run(world, comm)?;
+            Performed::Done
+        }
+        Form::Nonblocking => Performed::of(planned.start(world, comm)?),
+        Form::Persistent => Performed::Prepared(Prepared(Box::new(planned))),
+    })
+}

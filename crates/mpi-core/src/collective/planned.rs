@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An operation that goes by a plan: its call and buffers, among whom, and how the engine is given it.
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_engine::{Binding, Next, Operation, Request};
+use isthmus_schedule::step::Plan;
+use isthmus_schedule::{self as schedule, Call, CountsPhase, Neighbours, Network, Sides, Steps};
+
+use super::counts::bind_counts;
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::fail;
+use crate::world::World;
+
+/// A collective operation that is to be planned.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    pub(super) call: Call,
+    pub(super) binding: Binding,
+    pub(super) role: Role,
+    /// Among whom, if that is decided before the start.
+    pub(super) among: Option<Among>,
+    /// Who takes steps together.
+    pub(super) steps: Steps,
+    /// All members start it in the same order as their others, and share memory.
+    pub(super) turn: bool,
+}
+
+/// What this process does in an operation.
+#[derive(Clone, Debug)]
+pub(crate) enum Role {
+    /// Its part of the plan.
+    Member,
+    /// The same, and before it its part in a counts phase, for which it knows this (see [`CountsPhase`], `Send`).
+    Counted(Vec<u64>),
+    /// Nothing: it is in the root's group of an intercommunicator.
+    Bystander,
+}
+
+impl Planned {
+    pub(crate) fn new(call: Call, binding: Binding, role: Role) -> Self {
+        Self {
+            call,
+            binding,
+            role,
+            among: None,
+            steps: Steps::None,
+            turn: false,
+        }
+    }
+
+    /// A reduction whose order of association depends on ranks only: that order is ours alone.
+    pub(super) fn in_fixed_order(mut self) -> Self {
+        self.call.fixed = true;
+        self.binding = self.binding.computing(None);
+        self
+    }
+
+    /// Starts it as operation number `sequence` of the communicator, counted as `operation`. `last` is called when an
+    /// operation without a counts phase has ended.
+    pub(crate) fn start_as(
+        self,
+        world: &World,
+        comm: &Comm,
+        sequence: u32,
+        operation: Operation,
+        last: Option<Next>,
+    ) -> Result<Request> {
+        let Self {
+            call,
+            binding,
+            role,
+            among,
+            steps,
+            turn,
+        } = self;
+        let among = match among {
+            Some(among) => among,
+            None => Among::of(world, comm, call.operation)?.with_steps(steps),
+        };
+        let (comm, me) = (acting(comm), acting(comm).rank());
+        let form = comm.common_form(world);
+        let (binding, together) = (binding.in_form(form), call.together && form.is_none());
+        let call = Call { together, ..call };
+        let call_operation = call.operation;
+        let phase = match &role {
+            Role::Counted(_) => among.counts_phase(&call, me),
+            Role::Member | Role::Bystander => None,
+        };
+        let (plan, binding, next) = match (role, phase) {
+            (Role::Bystander, _) => (schedule::nothing(), binding, last),
+            (Role::Counted(known), Some(phase)) => {
+                let (first, received) = bind_counts(&known, &phase)?;
+                let next: Next = Box::new(move || {
+                    let mut call = call;
+                    received.give(&mut call);
+                    Some((among.plan(&call, me), binding))
+                });
+                (phase.plan, first.in_form(form), Some(next))
+            }
+            _ => (among.plan(&call, me), binding, last),
+        };
+        let mut engine = world.engine().lock();
+        engine.called(operation);
+        let channel = comm.channel_of_steps(steps).unwrap_or_else(|| comm.channel());
+        let before = engine.turns_taken(channel);
+        let request = engine.start_plan(channel, operation, sequence, plan, binding, next);
+        if turn && engine.turns_taken(channel) == before {
+            engine.take_turn_with(channel, call_operation, request);
+        }
+        Ok(request)
+    }
+}
+
+/// The communicator whose ranks and messages plans use: both groups of an intercommunicator as one.
+pub(super) fn acting(comm: &Comm) -> &Comm {
+    comm.joint().map_or(comm, |joint| &joint.comm)
+}
+
+/// Among whom an operation takes place.
+#[derive(Clone, Debug)]
+pub(super) enum Among {
+    Group(Arc<Network>),
+    Sides(Arc<Network>, Sides),
+    Graph(Arc<Neighbours>),
+}
+
+impl Among {
+    pub(super) fn of(world: &World, comm: &Comm, operation: schedule::Operation) -> Result<Self> {
+        if operation.is_neighborhood() {
+            return match comm.neighbours() {
+                Some(neighbours) => Ok(Self::Graph(neighbours)),
+                None => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no process topology", comm.describe()),
+            };
+        }
+        let Some(joint) = comm.joint() else {
+            return Ok(Self::Group(comm.network(world)));
+        };
+        let sides = Sides {
+            local: joint.local.clone(),
+            remote: joint.remote.clone(),
+        };
+        Ok(Self::Sides(joint.comm.network(world), sides))
+    }
+
+    /// The same where these take steps together.
+    pub(super) fn with_steps(self, steps: Steps) -> Self {
+        match self {
+            Self::Group(network) => Self::Group(Arc::clone(network.of_steps(steps))),
+            _ => self,
+        }
+    }
+
+    fn plan(&self, call: &Call, me: u32) -> Box<dyn Plan> {
+        match self {
+            Self::Group(network) => schedule::plan(call, network, me),
+            Self::Sides(network, sides) => schedule::inter_plan(call, network, sides, me),
+            Self::Graph(neighbours) => schedule::neighbor_plan(call, neighbours, me),
+        }
+    }
+
+    fn counts_phase(&self, call: &Call, me: u32) -> Option<CountsPhase> {
+        match self {
+            Self::Group(network) => schedule::counts_phase(call, network, me),
+            Self::Sides(network, sides) => schedule::inter_counts_phase(call, network, sides, me),
+            Self::Graph(_) => None,
+        }
+    }
+}

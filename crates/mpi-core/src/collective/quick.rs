@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The same question for operations about which nothing is unusual: arguments without a mistake, data in one piece.
+//! They go without call, binding and plan, which would cost more than everything else. What this cannot do (`None`)
+//! takes the general way, whose answer is the same as far as others see.
+
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_engine::{Collective, Element, Operator, Request, Short};
+use isthmus_schedule::Operation;
+
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::remembered::Shortcuts;
+use crate::world::World;
+
+/// An operation whose data lie in one piece.
+pub struct Plain {
+    /// What is done. A reduction without a reducer goes the general way.
+    pub short: Short,
+    /// Elements of reductions.
+    pub count: u64,
+    /// What a reduction computes, if a vendor MPI can.
+    pub computes: Option<(Element, Operator)>,
+    /// The buffer of a broadcast, at its root too.
+    pub buffer: Option<WriteMemory>,
+}
+
+impl Comm {
+    #[inline(always)]
+    fn shortcuts(&self, world: &World) -> Shortcuts {
+        self.remembered.shortcuts(|| self.find_shortcuts(world))
+    }
+
+    #[cold]
+    fn find_shortcuts(&self, world: &World) -> Shortcuts {
+        let usual = self.joint().is_none() && self.common_form(world).is_none();
+        let may = usual && (!self.is_native() || self.blocks_natively());
+        Shortcuts::new(
+            may && self.channel().frame.is_some() && world.overrides().is_empty(),
+            may && self.is_native(),
+        )
+    }
+
+    /// Whether plain operations go without a plan: only then it is worth while to look whether one is plain.
+    #[inline(always)]
+    pub(super) fn has_shortcuts(&self, world: &World) -> bool {
+        self.shortcuts(world).any()
+    }
+
+    /// Does a plain operation and waits for its end.
+    // An error in a box of its own: then what is returned fits into registers. Results in memory cost a short operation
+    // a tenth of its time.
+    #[inline(always)]
+    pub(super) fn run_plain(&self, world: &World, plain: &Plain) -> Option<std::result::Result<(), Box<Error>>> {
+        let short = &plain.short;
+        if plain.is_empty() {
+            self.have_nothing_to_do(world, short.what);
+            return Some(Ok(()));
+        }
+        if short.reduces() && self.is_fixed() {
+            return None;
+        }
+        let shortcuts = self.shortcuts(world);
+        if shortcuts.memory() && plain.is_whole() {
+            let operation = (world.operation(short.what), self.sequence());
+            if let Some(done) = world.engine().short(self.channel(), operation, short) {
+                self.next_sequence();
+                return Some(done.map_err(|error| Box::new((&error).into())));
+            }
+        }
+        if !shortcuts.vendor() {
+            return None;
+        }
+        let done = self.run_natively(world, short.what, &plain.collective()?);
+        Some(done.map_err(Box::new))
+    }
+
+    /// Begins a plain operation: its request, if it is not over. On a communicator of a vendor MPI it is an operation
+    /// of that.
+    #[inline]
+    pub(super) fn start_plain(&self, world: &World, plain: &Plain) -> Option<Option<Request>> {
+        let short = &plain.short;
+        if plain.is_empty() {
+            self.have_nothing_to_do(world, short.what);
+            return Some(None);
+        }
+        let may = self.shortcuts(world).memory() && !self.is_native() && plain.is_whole();
+        if !may || (short.reduces() && self.is_fixed()) {
+            return None;
+        }
+        let (operation, sequence) = (world.operation(short.what), self.sequence());
+        let begun = world.engine().start_short(self.channel(), operation, sequence, short)?;
+        self.next_sequence();
+        Some(begun)
+    }
+
+    /// No data move and nobody waits for anybody: the operation is counted, and takes its turn among those of the
+    /// group.
+    pub(super) fn have_nothing_to_do(&self, world: &World, what: Operation) {
+        let mut engine = world.engine().lock();
+        engine.called(world.operation(what));
+        engine.take_turn(self.channel(), what);
+    }
+
+    /// A blocking operation of the vendor MPI on a communicator that is one of it ([`Comm::blocks_natively`]).
+    #[inline]
+    pub(super) fn run_natively(&self, world: &World, operation: Operation, collective: &Collective<'_>) -> Result<()> {
+        let (operation, sequence) = (world.operation(operation), self.next_sequence());
+        let done = world
+            .engine()
+            .collective(self.channel(), operation, sequence, collective);
+        done.map_err(|error| (&error).into())
+    }
+}
+
+impl Plain {
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.short.block == 0 && self.short.what != Operation::Barrier
+    }
+
+    /// Whether the library can do it alone.
+    #[inline(always)]
+    fn is_whole(&self) -> bool {
+        self.short.reduces() == self.short.reducer.is_some()
+    }
+
+    /// As the vendor MPI is told it; `None`: not one of those that it is told so.
+    #[inline(always)]
+    fn collective(&self) -> Option<Collective<'_>> {
+        let Short {
+            what,
+            root,
+            block: bytes,
+            ref give,
+            ref take,
+            ..
+        } = self.short;
+        let (from, root) = (give.clone(), root);
+        Some(match what {
+            Operation::Barrier => Collective::Barrier,
+            Operation::Bcast => Collective::Bcast {
+                memory: self.buffer.clone()?,
+                bytes,
+                root,
+            },
+            Operation::Allgather => Collective::Allgather {
+                from,
+                into: take.clone()?,
+                bytes,
+            },
+            Operation::Alltoall => Collective::Alltoall {
+                from,
+                into: take.clone()?,
+                bytes,
+            },
+            Operation::Allreduce => {
+                let (element, operator) = self.computes?;
+                Collective::Allreduce {
+                    from,
+                    into: take.clone()?,
+                    count: self.count,
+                    element,
+                    operator,
+                }
+            }
+            Operation::Reduce => {
+                let (element, operator) = self.computes?;
+                Collective::Reduce {
+                    from,
+                    into: take.clone(),
+                    count: self.count,
+                    element,
+                    operator,
+                    root,
+                }
+            }
+            _ => return None,
+        })
+    }
+}

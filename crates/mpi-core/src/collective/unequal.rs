@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operations of blocks that may differ in length, among processes that share memory: short blocks through cells there,
+//! long ones in messages.
+//!
+//! Who gives a block and who takes it are often the only ones that know its length, so no decision of all depends on
+//! it.
+
+use isthmus_engine::{Request, Unequal};
+use isthmus_schedule::step::Plan;
+use isthmus_schedule::{self as schedule, Blocks, Operation};
+
+use super::both::Both;
+use super::planned::{Planned, Role};
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::world::World;
+
+/// How such an operation goes here.
+pub(super) struct InCells {
+    step: Unequal,
+    /// Messages for blocks that are too long.
+    long: Option<Box<dyn Plan>>,
+}
+
+impl Planned {
+    /// `None`: it is not one, or it goes by messages at all members.
+    pub(super) fn in_cells(&self, world: &World, comm: &Comm) -> Option<InCells> {
+        use Operation as O;
+        let call = &self.call;
+        let may = call.together
+            && !call.fixed
+            && !comm.is_native()
+            && !matches!(self.role, Role::Bystander)
+            && comm.common_form(world).is_none()
+            && world.overrides().is_empty();
+        let is_one = match call.operation {
+            O::Gatherv | O::Scatterv | O::Allgatherv | O::ReduceScatter => true,
+            O::Alltoallv | O::Alltoallw => !call.in_place,
+            _ => false,
+        };
+        if !may || !is_one {
+            return None;
+        }
+        let longest = world
+            .engine()
+            .lock()
+            .frames()
+            .longest_block(comm.channel(), call.operation)?;
+        let (size, me) = (comm.size(), comm.rank());
+        let fits = match (call.operation, &call.blocks) {
+            (O::Allgatherv, blocks) => blocks.largest() <= longest,
+            (O::ReduceScatter, blocks) => blocks.offset(size).saturating_mul(call.unit_bytes) <= longest,
+            _ => true,
+        };
+        let own = match (call.operation, &call.blocks) {
+            (O::ReduceScatter, blocks @ Blocks::Known(_)) => (blocks.offset(me), blocks.size(me)),
+            _ => (0, 0),
+        };
+        fits.then(|| InCells {
+            step: Unequal {
+                what: call.operation,
+                root: call.root,
+                in_place: call.in_place,
+                own,
+            },
+            long: schedule::long_blocks(call, size, me, longest),
+        })
+    }
+
+    pub(super) fn run_in_cells(self, world: &World, comm: &Comm, cells: InCells) -> Result<()> {
+        let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
+        let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
+        let done = world
+            .engine()
+            .unequal(comm.channel(), operation, sequence, cells.step, &self.binding);
+        done.map_err(|error| Error::from(&error))?;
+        match long {
+            Some(request) => world.wait(request).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn start_in_cells(&self, world: &World, comm: &Comm, cells: InCells) -> Option<Request> {
+        let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
+        let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
+        let begun = world
+            .engine()
+            .start_unequal(comm.channel(), operation, sequence, cells.step, &self.binding);
+        match (begun, long) {
+            (Some(short), Some(long)) => {
+                let both = Box::new(Both::new([short, long]));
+                Some(world.engine().lock().start_activity(both))
+            }
+            (short, long) => short.or(long),
+        }
+    }
+
+    fn start_long(&self, world: &World, comm: &Comm, sequence: u32, plan: Box<dyn Plan>) -> Request {
+        let operation = world.operation(self.call.operation);
+        let mut engine = world.engine().lock();
+        engine.start_plan(comm.channel(), operation, sequence, plan, self.binding.clone(), None)
+    }
+}
