@@ -78,7 +78,7 @@ class Page:
         self.path, self.failed, self.ran = path, 0, 0
         self.directory = tempfile.mkdtemp(prefix="page-", dir=os.environ["ISTHMUS_TEST_DOCS_WORK"])
         self.shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE, cwd=self.directory, start_new_session=True,
-                                      env={**os.environ, "ISTHMUS_TEST_SOURCE": TOP, "LC_ALL": "C.UTF-8"})
+                                      env={**os.environ, "ISTHMUS_TEST_SOURCE": TOP, "SOURCE": TOP, "LC_ALL": "C.UTF-8"})
 
     def run(self, number, command, expected, status):
         self.ran += 1
