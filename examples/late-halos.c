@@ -102,6 +102,24 @@ static double sweep(const double *old, double *new, const double *known)
     return most;
 }
 
+/* The temperatures before the step, in the rows of this process. */
+static void begin(double *known, int first)
+{
+    for (int r = 1; r <= rows; r++)
+        for (int c = 0; c < side; c++)
+            known[r * (size_t)side + c] = start(first + r - 1, c);
+}
+
+/* How far the result is from the exact one at most. */
+static double wrong(const double *result, int first)
+{
+    double mode = 2 - 2 * cos(M_PI / (side + 1)), factor = 1 / (1 + 2 * STEP * mode), error = 0;
+    for (int r = 1; r <= rows; r++)
+        for (int c = 0; c < side; c++)
+            error = fmax(error, fabs(result[r * (size_t)side + c] - factor * start(first + r - 1, c)));
+    return error;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -115,9 +133,7 @@ int main(int argc, char **argv)
     size_t cells = (rows + 2) * (size_t)side;
     double *old = calloc(cells, sizeof(double)), *new = calloc(cells, sizeof(double)), *known = calloc(cells, sizeof(double));
     double *halos[2] = {calloc(side, sizeof(double)), calloc(side, sizeof(double))};
-    for (int r = 1; r <= rows; r++)
-        for (int c = 0; c < side; c++)
-            known[r * (size_t)side + c] = start(first + r - 1, c);
+    begin(known, first);
 
     int *site = sites(), peers[2] = {rank > 0 ? rank - 1 : MPI_PROC_NULL, rank < size - 1 ? rank + 1 : MPI_PROC_NULL};
     int near[2];
@@ -175,10 +191,7 @@ int main(int argc, char **argv)
         if (far[d].peer != MPI_PROC_NULL)
             far_end(&far[d]);
 
-    double mode = 2 - 2 * cos(M_PI / (side + 1)), factor = 1 / (1 + 2 * STEP * mode), error = 0;
-    for (int r = 1; r <= rows; r++)
-        for (int c = 0; c < side; c++)
-            error = fmax(error, fabs(old[r * (size_t)side + c] - factor * start(first + r - 1, c)));
+    double error = wrong(old, first);
     double all[3] = {error, (double)iterations, took / (double)iterations}, most[3];
     MPI_Reduce(all, most, 3, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank == 0) {
