@@ -33,6 +33,17 @@ const UNSAFE_ROOMS: [&str; 7] = [
 ];
 
 const PRINT: [&str; 4] = ["println!", "eprintln!", "print!", "eprint!"];
+/// Handles with which one prints without a macro.
+const WRITERS: [&str; 2] = ["stdout()", "stderr()"];
+/// Files that may have them: what is said where there is no launcher, and pipes that happen to be standard streams.
+const WRITING_FILES: [&str; 6] = [
+    "crates/agent/src/lib.rs",
+    "crates/boot/src/running.rs",
+    "crates/discovery/src/serve.rs",
+    "crates/gateway/src/lib.rs",
+    "crates/mpi/src/process.rs",
+    "crates/sched/src/fork.rs",
+];
 /// Rooms whose business is to talk to people.
 const PRINTING_ROOMS: [&str; 5] = ["cli", "bench", "testbed", "xtask", "fuzz"];
 
@@ -63,9 +74,7 @@ pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
             system(source, &mut findings);
         }
         policy(source, &mut findings);
-        if !PRINTING_ROOMS.contains(&source.room()) {
-            find(source, &PRINT, "only the commands print", &mut findings);
-        }
+        printing(source, &mut findings);
     }
     for source in sources
         .iter()
@@ -81,6 +90,17 @@ fn policy(source: &Source, findings: &mut Vec<Finding>) {
     if source.path.starts_with(WITHOUT_POLICY) {
         let why = "how a collective operation goes is decided in mpi-core (collective/way.rs)";
         find(source, &POLICY, why, findings);
+    }
+}
+
+fn printing(source: &Source, findings: &mut Vec<Finding>) {
+    let why = "only the commands print";
+    if PRINTING_ROOMS.contains(&source.room()) {
+        return;
+    }
+    find(source, &PRINT, why, findings);
+    if !WRITING_FILES.contains(&source.path.as_str()) {
+        find(source, &WRITERS, why, findings);
     }
 }
 
@@ -185,6 +205,38 @@ mod tests {
         assert_eq!(found("crates/mpi-core/src/collective/way.rs", body), 0);
         let body = "fn f(c: &Comm) { if c.channel().frame.is_some() { g(schedule::steps_together(c)) } }";
         assert_eq!(found("crates/mpi/src/collective/plain.rs", body), 2);
+    }
+
+    #[test]
+    fn printing_is_found_without_a_macro_too() {
+        let printed = |path, text| {
+            let mut findings = Vec::new();
+            printing(&Source::of(path, text), &mut findings);
+            findings.len()
+        };
+        assert_eq!(printed("crates/net/src/a.rs", "println!()"), 1);
+        assert_eq!(
+            printed("crates/net/src/a.rs", "let _ = writeln!(std::io::stderr(), \"x\");"),
+            1
+        );
+        assert_eq!(
+            printed("crates/net/src/a.rs", "use std::io::stderr;\nwriteln!(stderr())"),
+            1
+        );
+        assert_eq!(printed("crates/cli/src/a.rs", "println!()"), 0);
+        assert_eq!(printed("crates/sched/src/fork.rs", "writeln!(io::stderr())"), 0);
+    }
+
+    #[test]
+    fn unsafe_code_is_found() {
+        let count = |path, text| {
+            let mut findings = Vec::new();
+            unsafe_code(&Source::of(path, text), &mut findings);
+            findings.len()
+        };
+        assert_eq!(count("crates/wire/src/a.rs", "fn f() { unsafe { g() } }"), 1);
+        assert_eq!(count("crates/wire/src/lib.rs", "mod a;"), 1);
+        assert_eq!(count("crates/wire/src/lib.rs", "#![forbid(unsafe_code)]\nmod a;"), 0);
     }
 
     #[test]

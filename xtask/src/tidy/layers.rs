@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who may import whom: `layers.txt` against the manifests.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use super::Finding;
 use crate::tree::{self, Result};
+
+/// Says of every outside crate what it is for.
+const EXPLAINED: &str = "ARCHITECTURE.md";
 
 /// One line of `layers.txt`.
 struct Room {
@@ -54,6 +58,20 @@ impl Layers {
         let same = |(floor, tower, _): &&(u8, String, Vec<String>)| *floor == room.floor && *tower == room.tower;
         let listed = self.outside.iter().filter(same).flat_map(|(_, _, names)| names);
         listed.into_iter().any(|listed| listed == name)
+    }
+
+    /// Outside crates without a word about why.
+    fn unexplained(&self, document: &str) -> Vec<Finding> {
+        let names: BTreeSet<&String> = self.outside.iter().flat_map(|(_, _, names)| names).collect();
+        let rows = document
+            .lines()
+            .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+        let plain = |c: char| !c.is_alphanumeric() && c != '-' && c != '_';
+        let explained: BTreeSet<&str> = rows.flat_map(|cell| cell.split(plain)).collect();
+        let missing = names.into_iter().filter(|name| !explained.contains(name.as_str()));
+        missing
+            .map(|name| format!("{EXPLAINED}: does not say what the outside crate `{name}` is for"))
+            .collect()
     }
 
     /// Floor of a room.
@@ -106,6 +124,7 @@ pub(super) fn check() -> Result<Vec<Finding>> {
     for room in &layers.rooms {
         findings.extend(room.imports.iter().filter_map(|to| layers.arrow_problem(room, to)));
     }
+    findings.extend(layers.unexplained(&tree::read(EXPLAINED)?));
     for manifest in tree::files("crates", "Cargo.toml")? {
         check_text(&layers, &manifest, &tree::read(&manifest)?, &mut findings);
     }
@@ -216,6 +235,22 @@ mod tests {
         assert!(findings("[dependencies]\nrustc-hash.workspace = true\nisthmus-wire.workspace = true\n").is_empty());
         assert_eq!(findings("[dependencies]\nrustix.workspace = true\n").len(), 1);
         assert!(findings("[dev-dependencies]\nproptest.workspace = true\n").is_empty());
+    }
+
+    #[test]
+    fn an_outside_crate_without_a_reason_is_found() {
+        let layers = Layers::parse("outside 1 common x: rustc-hash toml_edit\n").unwrap();
+        let all = "| rustc-hash | maps |\n| serde, toml_edit | job files |";
+        assert!(layers.unexplained(all).is_empty());
+        assert_eq!(layers.unexplained("| rustc-hash | maps | toml_edit |").len(), 1);
+    }
+
+    #[test]
+    fn an_arrow_up_or_across_is_found() {
+        let layers = Layers::parse("1 common low:\n3 library mpi:\n3 grid cli:\n").unwrap();
+        let problem = |from: &str, to| layers.arrow_problem(layers.room(from).unwrap(), to).is_some();
+        assert!(problem("low", "mpi") && problem("mpi", "cli") && problem("mpi", "nowhere"));
+        assert!(!problem("mpi", "low"));
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //! House rules that no compiler checks. Each rule is a function from the tree to findings.
 
 mod absence;
+mod c;
 mod circles;
 mod documents;
 mod layers;
+mod prose;
 mod settings;
 mod shrinking;
 mod sizes;
@@ -23,7 +25,8 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(layers::check()?);
     findings.extend(absence::check(&sources)?);
     findings.extend(settings::check(&sources)?);
-    findings.extend(documents::check()?);
+    findings.extend(c::check()?);
+    findings.extend(documents::check(&sources)?);
     findings.extend(
         codegen::stale()?
             .into_iter()

@@ -6,14 +6,15 @@
 //! | `circles` | files whose imports close a circle inside the room |
 //! | `columns` | comment lines wider than 120 columns |
 //! | `tuples` | parameters of functions whose type is a tuple |
+//! | `paragraphs` | paragraphs of documents with more than 80 words |
 //!
 //! A room that is not listed has none. More than listed is a finding; fewer is said, so that the number can be lowered.
 
 use std::collections::BTreeMap;
 
 use super::Finding;
-use super::circles;
 use super::source::Source;
+use super::{circles, prose};
 use crate::tree::{self, Result};
 
 const LIST: &str = "ci/shrinking.txt";
@@ -29,7 +30,10 @@ pub(super) struct Report {
 
 pub(super) fn check(sources: &[Source]) -> Result<Report> {
     let listed = parse(&tree::read(LIST)?)?;
-    Ok(compare(&count(sources), &listed))
+    let mut found = count(sources);
+    let paragraphs = prose::by_room()?.into_iter();
+    found.extend(paragraphs.map(|(room, number)| (("paragraphs", room), number)));
+    Ok(compare(&found, &listed))
 }
 
 /// `RULE ROOM NUMBER` on each line.
@@ -54,7 +58,7 @@ fn compare(found: &BTreeMap<Key, usize>, listed: &BTreeMap<(String, String), usi
     for ((rule, room), number) in found {
         let most = allowed(rule, room);
         if *number > most {
-            findings.push(format!("crates/{room}: {rule}: {number}, of at most {most} ({LIST})"));
+            findings.push(format!("{room}: {rule}: {number}, of at most {most} ({LIST})"));
         } else if *number < most {
             fewer.push(format!("{rule} {room} {number}"));
         }
@@ -68,10 +72,11 @@ fn compare(found: &BTreeMap<Key, usize>, listed: &BTreeMap<(String, String), usi
     }
     let total = |rule: &str| -> usize { found.iter().filter(|((r, _), _)| *r == rule).map(|(_, n)| n).sum() };
     let mut summary = format!(
-        "to shrink: {} files in circles, {} wide comments, {} tuples as parameters",
+        "to shrink: {} files in circles, {} wide comments, {} tuples as parameters, {} long paragraphs",
         total("circles"),
         total("columns"),
-        total("tuples")
+        total("tuples"),
+        total("paragraphs")
     );
     if !fewer.is_empty() {
         summary.push_str(&format!("\nfewer than {LIST} says: {}", fewer.join(", ")));
@@ -187,7 +192,7 @@ mod tests {
         assert!(compare(&found(2), &listed).findings.is_empty());
         assert_eq!(
             compare(&found(3), &listed).findings,
-            ["crates/net: tuples: 3, of at most 2 (ci/shrinking.txt)"]
+            ["net: tuples: 3, of at most 2 (ci/shrinking.txt)"]
         );
         assert!(compare(&found(1), &listed).summary.ends_with("tuples net 1"));
         let gone = BTreeMap::from([(("tuples", "net".to_owned()), 2)]);

@@ -21,7 +21,10 @@ pub(super) struct Report {
 }
 
 pub(super) fn measure(sources: &[Source]) -> Result<Report> {
-    let reasons = tree::read(REASONS)?;
+    Ok(with_reasons(sources, &tree::read(REASONS)?))
+}
+
+fn with_reasons(sources: &[Source], reasons: &str) -> Report {
     let explained = |key: &str| {
         reasons.lines().any(|line| {
             line.split_once(' ')
@@ -29,9 +32,13 @@ pub(super) fn measure(sources: &[Source]) -> Result<Report> {
         })
     };
     let (mut findings, mut functions, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let mut needed = Vec::new();
     for source in sources.iter().filter(|s| !s.is_generated() && !s.is_test()) {
         let length = source.text.lines().count();
         lines.push(length);
+        if length > EXPLAIN_FILE {
+            needed.push(source.path.clone());
+        }
         if length > SPLIT_FILE {
             findings.push(format!("{}: {length} lines: split it", source.path));
         } else if length > EXPLAIN_FILE && !explained(&source.path) {
@@ -42,20 +49,26 @@ pub(super) fn measure(sources: &[Source]) -> Result<Report> {
         }
         for (name, length) in function_lengths(&source.code) {
             functions.push(length);
-            if length > LONGEST_FUNCTION && !explained(&format!("{}:{name}", source.path)) {
+            let key = format!("{}:{name}", source.path);
+            let long = length > LONGEST_FUNCTION;
+            if long && !explained(&key) {
                 findings.push(format!(
                     "{}: function {name} has {length} lines: split it, or explain it in {REASONS}",
                     source.path
                 ));
             }
+            needed.extend(long.then_some(key));
         }
     }
+    let keys = reasons.lines().filter_map(|line| line.split(' ').next());
+    let stale = keys.filter(|key| !needed.iter().any(|needed| needed == key));
+    findings.extend(stale.map(|key| format!("{REASONS}: {key}: is short or gone: delete the line")));
     let summary = format!(
         "files: {}\nfunctions: {}",
         distribution(&mut lines),
         distribution(&mut functions)
     );
-    Ok(Report { summary, findings })
+    Report { summary, findings }
 }
 
 fn distribution(values: &mut [usize]) -> String {
@@ -124,6 +137,25 @@ mod tests {
     fn functions_are_measured_by_their_braces() {
         let code = "trait T { fn a(x: [u8; 2]); }\nfn b() {\n  if x { y }\n}\nfn c() {}\n";
         assert_eq!(function_lengths(code), [("b".to_owned(), 3), ("c".to_owned(), 1)]);
+    }
+
+    fn found(text: &str, reasons: &str) -> Vec<Finding> {
+        with_reasons(&[Source::of("crates/x/src/a.rs", text)], reasons).findings
+    }
+
+    #[test]
+    fn what_is_too_long_needs_a_reason_and_a_reason_something_too_long() {
+        let file = "x\n".repeat(601);
+        assert_eq!(found(&file, "").len(), 1);
+        assert!(found(&file, "crates/x/src/a.rs a reason\n").is_empty());
+        assert_eq!(found(&"x\n".repeat(901), "crates/x/src/a.rs a reason\n").len(), 1);
+        assert_eq!(
+            found("x\n", "crates/x/src/a.rs a reason\n"),
+            ["ci/sizes.txt: crates/x/src/a.rs: is short or gone: delete the line"]
+        );
+        let function = format!("fn f() {{\n{}}}\n", "x;\n".repeat(79));
+        assert_eq!(found(&function, "").len(), 1);
+        assert!(found(&function, "crates/x/src/a.rs:f a reason\n").is_empty());
     }
 
     #[test]
