@@ -33,7 +33,7 @@ fn main() {
             "abort" => {
                 agent.send(&Message::Abort {
                     code: number,
-                    reason: "it wants to".to_owned(),
+                    reason: "the program wants to".to_owned(),
                 });
                 std::process::exit(number);
             }

@@ -350,17 +350,11 @@ impl Coallocation {
     /// A process called MPI_Abort or met an error that ends the job.
     pub fn handle_aborted(&mut self, site: usize, index: u32, code: i32, reason: &str, now: Duration) {
         let status = if code & 0xff == 0 { 1 } else { code & 0xff };
-        let who = self.who(site, index);
-        let reason = if reason.is_empty() {
-            format!("called MPI_Abort with code {code}")
+        // A reason is a whole sentence of the library, which knows the rank and its host.
+        let problem = if reason.is_empty() {
+            format!("{}: called MPI_Abort with code {code}", self.who(site, index))
         } else {
             reason.to_owned()
-        };
-        // The library says itself which rank speaks.
-        let problem = if reason.starts_with("rank ") {
-            reason
-        } else {
-            format!("{who}: {reason}")
         };
         let verdict = Verdict {
             status,

@@ -28,7 +28,7 @@ fn by_a_rank() {
         134,
         "rank 3 (site 'lab') was killed by signal 6 (SIGABRT)",
     );
-    ends(&bench, "abort 42 1", 42, "rank 1 (site 'home'): it wants to");
+    ends(&bench, "abort 42 1", 42, "the program wants to");
     let done = bench.run(&format!("run -n 1 {} after 5", Bench::fake()));
     assert_eq!(done.code(), Some(5), "{done:?}");
 }

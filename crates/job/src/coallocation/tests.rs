@@ -124,12 +124,13 @@ fn abort_keeps_its_code_and_never_looks_like_success() {
     let mut m = machine(&[1]);
     all_arrive(&mut m, &[1]);
     m.handle_aborted(0, 0, 256, "", T0);
-    assert_eq!(m.verdict().status, 1);
+    let called = "rank 0 (site 's0'): called MPI_Abort with code 256";
+    assert_eq!((m.verdict().status, m.verdict().problem.as_deref()), (1, Some(called)));
     let mut m = machine(&[1]);
-    m.handle_aborted(0, 0, 42, "boom", T0);
+    m.handle_aborted(0, 0, 42, "process 0 says: boom", T0);
     assert_eq!(
         (m.verdict().status, m.verdict().problem.as_deref()),
-        (42, Some("rank 0 (site 's0'): boom"))
+        (42, Some("process 0 says: boom"))
     );
 }
 
