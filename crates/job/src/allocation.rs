@@ -27,7 +27,7 @@ pub fn scheduler(word: &str) -> Result<Option<Scheduler>, JobError> {
         return Ok(None);
     }
     let found = Scheduler::ALL.into_iter().find(|s| s.keyword() == word);
-    found.map(Some).ok_or_else(|| {
+    found.or_else(|| also_called(word)).map(Some).ok_or_else(|| {
         let words = schedulers();
         let hint = match nearest(word, &words) {
             Some(near) => format!("did you mean '{near}'?"),
@@ -35,6 +35,15 @@ pub fn scheduler(word: &str) -> Result<Option<Scheduler>, JobError> {
         };
         JobError::new(format!("'{word}' is not a scheduler")).hint(hint)
     })
+}
+
+/// By the other names that schedulers go by.
+fn also_called(word: &str) -> Option<Scheduler> {
+    match word {
+        "sge" | "uge" | "gridengine" => Some(Scheduler::GridEngine),
+        "torque" | "openpbs" | "pbspro" => Some(Scheduler::Pbs),
+        _ => None,
+    }
 }
 
 /// A wall-clock limit in seconds: `90s`, `30min`, `2h`, `1h30min`, `7d`, `HH:MM:SS`.
@@ -120,6 +129,21 @@ pub(crate) fn check(site: &str, count: u32, allocation: &Allocation) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn schedulers_have_the_names_that_people_use() {
+        for (word, meant) in [
+            ("fork", None),
+            ("slurm", Some(Scheduler::Slurm)),
+            ("grid-engine", Some(Scheduler::GridEngine)),
+            ("sge", Some(Scheduler::GridEngine)),
+            ("torque", Some(Scheduler::Pbs)),
+            ("openpbs", Some(Scheduler::Pbs)),
+        ] {
+            assert_eq!(scheduler(word).ok(), Some(meant), "{word}");
+        }
+        assert!(scheduler("SGE").is_err() && scheduler("").is_err() && scheduler("condor").is_err());
+    }
 
     #[test]
     fn limits_as_people_write_them() {
