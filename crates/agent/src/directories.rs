@@ -7,7 +7,8 @@
 //!                                                   /...     doorbells
 //! ```
 //! Each is readable by its user only, has an unguessable name and holds a locked file `lock` as long as its
-//! agent lives. When it is killed its sweeper removes them (`sweeper.rs`). An agent that starts or ends removes all whose lock is free: their agent, or coordinator, was killed.
+//! agent lives. When it is killed its sweeper removes them (`sweeper.rs`). An agent that starts or ends removes all
+//! whose lock is free: their agent, or coordinator, was killed.
 
 use crate::sweeper;
 use isthmus_stage::guarded::{Guarded, sweep};
@@ -45,7 +46,8 @@ impl Drop for Directories {
 impl Directories {
     /// Makes them, after removing what killed agents left.
     ///
-    /// `shared` is where shared memory goes; by default the system's place for it. `binary`: ours, which removes them if this process is killed.
+    /// `shared` is where shared memory goes; by default the system's place for it. `binary`: ours, which removes them
+    /// if this process is killed.
     pub(crate) fn create(shared: Option<PathBuf>, binary: &Path) -> io::Result<Self> {
         let user = rustix::process::getuid().as_raw();
         let prefix = format!("isthmus-{user}-");

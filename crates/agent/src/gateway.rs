@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gateway of this local area, if this agent has it: a process whose messages with the coordinator are handed on unread. When it
-//! ends before its time it is started again, at the port that others know.
+//! The gateway of this local area, if this agent has it: a process whose messages with the coordinator are handed on
+//! unread. When it ends before its time it is started again, at the port that others know.
 
 use crate::event::Event;
 use isthmus_wire::codec::Deframer;

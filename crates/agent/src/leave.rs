@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// How long processes have after SIGTERM when the coordinator is lost.
 const TERMINATING: Duration = Duration::from_millis(1500);
-/// How long a machine's own `mpiexec` may take to see that its processes have ended, and as long again when it is told to end.
+/// How long a machine's own `mpiexec` may take to see that its processes have ended, and as long again when it is told
+/// to end.
 const SETTLING: Duration = Duration::from_millis(700);
 /// How long the kernel has to end killed processes.
 const KILLING: Duration = Duration::from_millis(1000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The agent on a node that a scheduler has allocated: connects to the agent that submitted it, proves that it belongs there, and
-//! serves it as any agent serves its coordinator.
+//! The agent on a node that a scheduler has allocated: connects to the agent that submitted it, proves that it belongs
+//! there, and serves it as any agent serves its coordinator.
 
 use crate::secure::secure;
 use isthmus_identity::{Fingerprint, pinned_client};
@@ -34,7 +34,8 @@ struct Place {
     slots: u32,
 }
 
-/// `isthmus node SPOOL ADDRESSES PORT FINGERPRINT NODE NODES SLOTS`: runs until the submitting agent or the scheduler ends it.
+/// `isthmus node SPOOL ADDRESSES PORT FINGERPRINT NODE NODES SLOTS`: runs until the submitting agent or the scheduler
+/// ends it.
 pub fn run(binary: PathBuf, arguments: &[String]) -> io::Result<()> {
     let place = parse(arguments).ok_or_else(|| io::Error::other("this command is for isthmus itself"))?;
     let secret = secret(&place.spool)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs that are linked with another MPI: each of their processes would be a world of one, without a word.
 //!
-//! The program itself is looked at before the start. What it runs in turn (a shell's command, a script's, Python's mpi4py) is looked at when
-//! all processes have ended well and none has called us.
+//! The program itself is looked at before the start. What it runs in turn (a shell's command, a script's, Python's
+//! mpi4py) is looked at when all processes have ended well and none has called us.
 
 use crate::program::Refusal;
 use isthmus_stage::elf;
@@ -110,7 +110,8 @@ impl Ended {
         Some(format!("mpi4py in {} is linked with {mpi}", package.display()))
     }
 
-    /// Where Python looks for packages, in its order: PYTHONPATH, a virtual environment or its own prefix, the user's, the system's.
+    /// Where Python looks for packages, in its order: PYTHONPATH, a virtual environment or its own prefix, the user's,
+    /// the system's.
     fn packages(&self, python: &Path) -> Vec<PathBuf> {
         let given = self.variable("PYTHONPATH").unwrap_or_default();
         let mut all: Vec<PathBuf> = std::env::split_paths(&given)

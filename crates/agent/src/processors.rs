@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The processors of this machine, as Linux tells of them in /sys, and which of them the processes of a subjob get.
 //!
-//! Only those that the agent itself may use count: what a scheduler, a container or taskset has taken away is no place for a process.
+//! Only those that the agent itself may use count: what a scheduler, a container or taskset has taken away is no place
+//! for a process.
 
 use crate::program::Refusal;
 use isthmus_settings::among;
@@ -45,8 +46,8 @@ pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
     }
 }
 
-/// A core for each process where nobody asked for anything: only if something has confined this job to some of the machine's processors, so
-/// that no other job is on them, and there are enough.
+/// A core for each process where nobody asked for anything: only if something has confined this job to some of the
+/// machine's processors, so that no other job is on them, and there are enough.
 fn own_cores(count: usize) -> Option<Vec<Vec<u32>>> {
     let machine = machine();
     let online = std::fs::read_to_string(Path::new(CPUS).join("online")).ok()?;
@@ -73,7 +74,8 @@ fn machine() -> Vec<Processor> {
         .map(|number| {
             let about = Path::new(CPUS).join(format!("cpu{number}/topology"));
             let read = |name: &str| std::fs::read_to_string(about.join(name)).ok();
-            // A core is named by the first of its threads. What is not told is taken for one package, and a core for each processor.
+            // A core is named by the first of its threads. What is not told is taken for one package, and a core for
+            // each processor.
             let siblings = read("thread_siblings_list").and_then(|list| processors::parse_list(&list));
             let memory = memories.iter().find(|(_, list)| list.contains(&number));
             Processor {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus @sweep DIRECTORY…`: removes what an agent leaves when it is killed.
 //!
-//! It waits for the end of its standard input, which only its agent holds open, and does nothing else. An agent that ends in good order ends it.
+//! It waits for the end of its standard input, which only its agent holds open, and does nothing else. An agent that
+//! ends in good order ends it.
 
 use isthmus_stage::guarded;
 use std::ffi::OsString;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs that are newer than the machine: the dynamic linker would end each process with several lines about one thing.
+//! Programs that are newer than the machine: the dynamic linker would end each process with several lines about one
+//! thing.
 
 use crate::program::Refusal;
 use isthmus_stage::elf;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Refuses a program that needs a newer library than this machine has; so do the libraries that came with it. `library_path`: LD_LIBRARY_PATH of the processes.
+/// Refuses a program that needs a newer library than this machine has; so do the libraries that came with it.
+/// `library_path`: LD_LIBRARY_PATH of the processes.
 pub(crate) fn check(program: &Path, library_path: &OsStr) -> Result<(), Refusal> {
     let search: Vec<PathBuf> = std::env::split_paths(library_path)
         .filter(|p| p.is_absolute())

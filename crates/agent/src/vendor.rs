@@ -80,7 +80,8 @@ impl Launcher {
 }
 
 impl Tools {
-    /// Finds the MPI that the user named by its `mpiexec` or its `mpicc`, and builds the adaptor to it unless it is there.
+    /// Finds the MPI that the user named by its `mpiexec` or its `mpicc`, and builds the adaptor to it unless it is
+    /// there.
     fn prepare(named: &str, path: &OsStr, own: &Path, cache: &Path) -> Result<Self, Refusal> {
         let (mpiexec, mpicc) = commands(named, path, own)?;
         let adaptors = cache.join("adaptors");
@@ -249,8 +250,9 @@ fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::from_std(listener)
 }
 
-/// What Open MPI has to be told. How many processes a node gets has been decided, of several nodes in all detail: with more than there are processors
-/// Open MPI 5 would fill the first one with all of them. Plug-ins that call MPI functions by name would find ours.
+/// What Open MPI has to be told. How many processes a node gets has been decided, of several nodes in all detail: with
+/// more than there are processors Open MPI 5 would fill the first one with all of them. Plug-ins that call MPI
+/// functions by name would find ours.
 fn habits(several: bool) -> Vec<(String, OsString)> {
     let mapping = if several { "slot" } else { ":oversubscribe" };
     let mut all = vec![
@@ -447,7 +449,8 @@ async fn hear(pipe: Option<impl AsyncRead + Unpin>) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-/// What is wrong when `mpiexec` starts a process where another node's is awaited. The agent awaits `count` processes from `first` on.
+/// What is wrong when `mpiexec` starts a process where another node's is awaited. The agent awaits `count` processes
+/// from `first` on.
 fn misplaced(rank: u32, first: u32, count: u32) -> Refusal {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let last = (first + count).saturating_sub(1);

@@ -5,12 +5,13 @@ use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// An agent that has heard nothing from its coordinator for so long leaves; once it starts processes the coordinator says how long.
+/// An agent that has heard nothing from its coordinator for so long leaves; once it starts processes the coordinator
+/// says how long.
 const SILENCE: Duration = Duration::from_secs(60);
 /// How long a launcher that has said that it stops is waited for.
 const STOPPED: Duration = Duration::from_secs(24 * 3600);
-/// Silence is counted in steps that this process has lived through, not by the clock: when the whole machine stood still
-/// (suspended, overloaded), what arrived meanwhile is looked at before the job is given up.
+/// Silence is counted in steps that this process has lived through, not by the clock: when the whole machine stood
+/// still (suspended, overloaded), what arrived meanwhile is looked at before the job is given up.
 pub(crate) const STEP: Duration = Duration::from_millis(500);
 /// A launcher on this machine that has said nothing for so long may have been stopped.
 const SUSPICIOUS: Duration = Duration::from_secs(1);
@@ -31,7 +32,8 @@ pub(crate) enum Finding {
 /// Watches for the launcher.
 #[derive(Debug)]
 pub(crate) struct Vigil {
-    /// The launcher's process, where it runs on this machine and has started us. Its end closes our input, so silence means nothing there.
+    /// The launcher's process, where it runs on this machine and has started us. Its end closes our input, so silence
+    /// means nothing there.
     launcher: Option<u32>,
     limit: Duration,
     silent: Duration,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packing and unpacking some layouts, against loops written by hand: `cargo run --release -p isthmus-datatype --example strided`.
+//! Packing and unpacking some layouts, against loops written by hand: `cargo run --release -p isthmus-datatype
+//! --example strided`.
 
 use std::hint::black_box;
 use std::time::Instant;

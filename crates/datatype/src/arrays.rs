@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parts of multidimensional arrays: MPI_Type_create_subarray and MPI_Type_create_darray (MPI 5.0, sections 5.1.3, 5.1.4).
+//! Parts of multidimensional arrays: MPI_Type_create_subarray and MPI_Type_create_darray (MPI 5.0, sections 5.1.3,
+//! 5.1.4).
 //!
-//! Both are built from the fastest dimension to the slowest; the result has lower bound 0 and the extent of the whole array.
+//! Both are built from the fastest dimension to the slowest; the result has lower bound 0 and the extent of the whole
+//! array.
 
 use crate::Datatype;
 use crate::bounds::Bounds;
@@ -61,9 +63,9 @@ impl Datatype {
         )
     }
 
-    /// The elements that process `rank` of a grid of `grid[0] * grid[1] * ...` processes (numbered in C order) has of an array
-    /// with `sizes[i]` elements in dimension `i`. `arguments` are the call's distributions and their arguments as the
-    /// caller gave them, for MPI_Type_get_contents.
+    /// The elements that process `rank` of a grid of `grid[0] * grid[1] * ...` processes (numbered in C order) has of
+    /// an array with `sizes[i]` elements in dimension `i`. `arguments` are the call's distributions and their arguments
+    /// as the caller gave them, for MPI_Type_get_contents.
     pub fn darray(
         rank: i64,
         sizes: &[i64],

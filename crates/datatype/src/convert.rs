@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conversion of runs of one basic between representations.
 //!
-//! Integers must fit the other side. Floating point numbers are rounded to nearest, ties to even, where the other side has fewer
-//! digits (very small ones become subnormal or zero); what is above its largest number is refused. Infinities stay; of a NaN
-//! the first digits of the payload stay.
+//! Integers must fit the other side. Floating point numbers are rounded to nearest, ties to even, where the other side
+//! has fewer digits (very small ones become subnormal or zero); what is above its largest number is refused. Infinities
+//! stay; of a NaN the first digits of the payload stay.
 
 use std::fmt;
 
@@ -21,7 +21,8 @@ pub enum ConversionError {
         /// How the machine represents data.
         machine: Representation,
     },
-    /// A value that the other representation has no place for (MPI_ERR_TRUNCATE). The element keeps what it held before.
+    /// A value that the other representation has no place for (MPI_ERR_TRUNCATE). The element keeps what it held
+    /// before.
     DoesNotFit {
         /// The type.
         basic: Basic,
@@ -98,8 +99,9 @@ impl Conversion {
         }
     }
 
-    /// Converts values of one basic that follow each other; both slices hold equally many. A value that does not fit leaves its
-    /// place as it is, and the first such is the error, with its number counted from `first`; the others are converted.
+    /// Converts values of one basic that follow each other; both slices hold equally many. A value that does not fit
+    /// leaves its place as it is, and the first such is the error, with its number counted from `first`; the others are
+    /// converted.
     pub(crate) fn run(self, basic: Basic, first: u64, from: &[u8], to: &mut [u8]) -> Result<(), ConversionError> {
         let way = self.way(basic)?;
         if way.from == way.to {

@@ -180,7 +180,8 @@ impl Datatype {
         Ok((low as isize, high as isize))
     }
 
-    /// If the data of `count` elements lie in one piece and in order: its offset from the origin and its length. No data: (0, 0).
+    /// If the data of `count` elements lie in one piece and in order: its offset from the origin and its length. No
+    /// data: (0, 0).
     #[inline]
     pub fn contiguous(&self, count: u64) -> Option<(isize, u64)> {
         let Some(one) = self.layout().filter(|_| count > 0) else {

@@ -200,8 +200,8 @@ fn sticky(value: u128, digits: u32) -> u128 {
 }
 
 impl Number {
-    /// The exact sum, but for digits beyond the 126th: they are told by the last one, so that rounding it to a format of less
-    /// than 126 digits gives what rounding the exact sum gives.
+    /// The exact sum, but for digits beyond the 126th: they are told by the last one, so that rounding it to a format
+    /// of less than 126 digits gives what rounding the exact sum gives.
     pub(crate) fn plus(self, other: Self) -> Self {
         use Value::{Finite, Infinite, NotANumber, Zero};
         match (self.value, other.value) {

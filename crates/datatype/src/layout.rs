@@ -11,12 +11,12 @@
 //!
 //! Built bottom-up by three functions, [`Placed::run`], [`repeat`] and [`sequence`], which merge what can be merged.
 //!
-//! Nests of a few runs are written out as rows, however they were described: a repetition of such a nest is moved column by
-//! column, with the loop over the repetition inside.
+//! Nests of a few runs are written out as rows, however they were described: a repetition of such a nest is moved
+//! column by column, with the loop over the repetition inside.
 //!
 //! **Bounds.** A nest costs memory in proportion to the description it was made from, never to a count. The depth is
-//! at most about 64: a repetition at least doubles the size, and [`sequence`] splices in the part that makes up more than
-//! half of its bytes, so each remaining level at least halves the size, which is below 2^63. So recursion is safe.
+//! at most about 64: a repetition at least doubles the size, and [`sequence`] splices in the part that makes up more
+//! than half of its bytes, so each remaining level at least halves the size, which is below 2^63. So recursion is safe.
 
 use std::sync::Arc;
 
@@ -137,7 +137,8 @@ impl Layout {
         }
     }
 
-    /// Bytes of memory that it touches, from the origin. (Saturates for types whose window does not fit: they are refused later.)
+    /// Bytes of memory that it touches, from the origin. (Saturates for types whose window does not fit: they are
+    /// refused later.)
     fn span(&self) -> (i64, i64) {
         let times = |(low, high): (i64, i64), count: u64, stride: i64| {
             let last = i64::try_from(count - 1).unwrap_or(i64::MAX).saturating_mul(stride);
@@ -406,8 +407,8 @@ impl Nest {
     }
 }
 
-/// Offsets and lengths of parts that are all runs. Many short runs whose lengths differ are cut to one length if that does not make
-/// many more of them: a loop over equal runs needs no decision for each.
+/// Offsets and lengths of parts that are all runs. Many short runs whose lengths differ are cut to one length if that
+/// does not make many more of them: a loop over equal runs needs no decision for each.
 fn rows(parts: &[Placed], starts: Vec<u64>) -> (Box<[i64]>, Lengths) {
     let lengths = || starts.windows(2).map(|pair| pair[1] - pair[0]);
     let (common, longest) = lengths().fold((0, 0), |(common, longest), n| (divisor(common, n), n.max(longest)));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Type maps, pack and unpack that stop and resume anywhere, representations, reduction operations.
 //!
-//! Start with [`Datatype`]: [`Datatype::of`] gives the predefined ones, [`Datatype::vector`] and its sisters make new ones.
-//! [`Packer`] and [`Unpacker`] move data between memory ([`raw`]) and a packed stream. [`op`] has the predefined reductions.
+//! Start with [`Datatype`]: [`Datatype::of`] gives the predefined ones, [`Datatype::vector`] and its sisters make new
+//! ones. [`Packer`] and [`Unpacker`] move data between memory ([`raw`]) and a packed stream. [`op`] has the predefined
+//! reductions.
 
 #![deny(unsafe_code)]
 

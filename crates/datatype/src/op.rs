@@ -138,8 +138,9 @@ impl OnType {
     }
 }
 
-/// `target[i] = operand[i] op target[i]` if `operand_is_left`, else `target[i] = target[i] op operand[i]`, for as many whole
-/// elements as both slices hold. The slices need no alignment. MPI_REPLACE takes the operand, MPI_NO_OP leaves the target.
+/// `target[i] = operand[i] op target[i]` if `operand_is_left`, else `target[i] = target[i] op operand[i]`, for as many
+/// whole elements as both slices hold. The slices need no alignment. MPI_REPLACE takes the operand, MPI_NO_OP leaves
+/// the target.
 pub fn apply(
     op: Predefined,
     basic: Basic,

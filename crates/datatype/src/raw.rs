@@ -3,11 +3,12 @@
 //!
 //! There are two kinds of memory.
 //!
-//! * **User memory** belongs to the program. Its constructors ([`ReadMemory::new`], [`WriteMemory::new`]) are unsafe: the
-//!   room that meets C promises there what MPI asks of the program. The memory stays valid, and is not written (for
-//!   [`ReadMemory`]) or not touched at all (for [`WriteMemory`]) by others, until the operation that got the value is complete.
-//! * **Library memory** belongs to the library: [`OwnMemory`]. Everybody may make it. A [`ReadMemory`] or [`WriteMemory`] made
-//!   of it keeps it alive.
+//! * **User memory** belongs to the program. Its constructors ([`ReadMemory::new`], [`WriteMemory::new`]) are unsafe:
+//!   the room that meets C promises there what MPI asks of the program. The memory stays valid, and is not written (for
+//!   [`ReadMemory`]) or not touched at all (for [`WriteMemory`]) by others, until the operation that got the value is
+//!   complete.
+//! * **Library memory** belongs to the library: [`OwnMemory`]. Everybody may make it. A [`ReadMemory`] or
+//!   [`WriteMemory`] made of it keeps it alive.
 //!
 //! So no value ever points to memory that is gone:
 //!
@@ -41,8 +42,9 @@
 //! let own = OwnMemory::new(0, 64);
 //! own.memory().with(0, 64, |one| own.memory().with(8, 8, |other| other[0] = one[0])); // panics
 //! ```
-//! All methods check ranges. What they leave to their callers is order: whoever reads a slice does not write the same bytes
-//! through another value meanwhile, and threads that use the same bytes take turns. The engine's lock sees to both.
+//! All methods check ranges. What they leave to their callers is order: whoever reads a slice does not write the same
+//! bytes through another value meanwhile, and threads that use the same bytes take turns. The engine's lock sees to
+//! both.
 //!
 //! `origin` is the address that MPI calls the buffer; data may lie before it (negative displacements),
 //! so a value carries the window `[low, high)` relative to it that the datatype and count can touch.
@@ -169,8 +171,8 @@ impl ReadMemory {
         unsafe { std::ptr::copy(first, out.as_mut_ptr(), out.len()) }
     }
 
-    /// Copies `count` runs of `length` bytes, the first at `at` and each `stride` further, to `out`, which they fill exactly.
-    /// Panics outside the window.
+    /// Copies `count` runs of `length` bytes, the first at `at` and each `stride` further, to `out`, which they fill
+    /// exactly. Panics outside the window.
     pub(crate) fn gather(&self, at: isize, stride: isize, count: usize, length: usize, out: &mut [u8]) {
         assert_eq!(
             count.checked_mul(length),
@@ -321,8 +323,8 @@ impl WriteMemory {
         change(unsafe { std::slice::from_raw_parts_mut(first, length) })
     }
 
-    /// Lends the first `length` bytes behind the other memory's origin for reading, and those behind this one's for changing. If they
-    /// overlap, the former are a copy. Panics as [`WriteMemory::with`].
+    /// Lends the first `length` bytes behind the other memory's origin for reading, and those behind this one's for
+    /// changing. If they overlap, the former are a copy. Panics as [`WriteMemory::with`].
     #[inline]
     pub fn combine(&mut self, length: usize, operand: &ReadMemory, change: impl FnOnce(&[u8], &mut [u8])) {
         let operand = operand.slice(0, length);
@@ -333,8 +335,9 @@ impl WriteMemory {
         self.with(0, length, |target| change(operand, target));
     }
 
-    /// Replaces the bytes from `at` on, which nobody is about to read: where the processor can do that, they do not pass
-    /// through its caches, which saves reading what is replaced, and leaves there what was. Panics outside the window.
+    /// Replaces the bytes from `at` on, which nobody is about to read: where the processor can do that, they do not
+    /// pass through its caches, which saves reading what is replaced, and leaves there what was. Panics outside the
+    /// window.
     pub fn write_past_caches(&mut self, at: isize, data: &[u8]) {
         self.with(at, data.len(), |to| copy::past_caches(data, to));
     }
@@ -354,7 +357,8 @@ impl WriteMemory {
         unsafe { std::ptr::copy(first, target, length) }
     }
 
-    /// Copies `data` to `count` runs of `length` bytes, the first at `at` and each `stride` further. Panics outside the window.
+    /// Copies `data` to `count` runs of `length` bytes, the first at `at` and each `stride` further. Panics outside the
+    /// window.
     #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
     pub(crate) fn scatter(&mut self, at: isize, stride: isize, count: usize, length: usize, data: &[u8]) {
         assert_eq!(

@@ -90,8 +90,8 @@ impl Representation {
         lacks: 0,
     };
 
-    /// What collective operations and MPI_Pack use among processes that differ: big-endian, the widest form of each type, so
-    /// every value of every machine fits.
+    /// What collective operations and MPI_Pack use among processes that differ: big-endian, the widest form of each
+    /// type, so every value of every machine fits.
     pub const COMMON: Self = Self {
         big_endian: true,
         long: 8,

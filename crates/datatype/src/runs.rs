@@ -13,8 +13,8 @@ impl Mover for Give<'_> {
 }
 
 impl Datatype {
-    /// Gives the runs `(offset from the origin, length)`, in bytes, of `take` bytes from byte `skip` on of the packed stream of one
-    /// element, in the order of the stream. What lies behind the end of the element is left out.
+    /// Gives the runs `(offset from the origin, length)`, in bytes, of `take` bytes from byte `skip` on of the packed
+    /// stream of one element, in the order of the stream. What lies behind the end of the element is left out.
     pub fn runs(&self, skip: u64, take: u64, give: &mut dyn FnMut(i64, u64)) {
         let take = take.min(self.size().saturating_sub(skip));
         if let Some(layout) = self.layout() {

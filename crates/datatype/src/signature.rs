@@ -226,7 +226,8 @@ impl Signature {
         }
     }
 
-    /// Gives every basic that occurs, some perhaps more than once. Time in proportion to the description, not to counts.
+    /// Gives every basic that occurs, some perhaps more than once. Time in proportion to the description, not to
+    /// counts.
     pub fn basics(&self, give: &mut dyn FnMut(Basic)) {
         match &self.body {
             Body::Basics(basic) if self.elements > 0 => give(*basic),
@@ -236,7 +237,8 @@ impl Signature {
         }
     }
 
-    /// Gives `elements` basics from number `first` on of this signature repeated without end, as (basic, how many in a row).
+    /// Gives `elements` basics from number `first` on of this signature repeated without end, as (basic, how many in a
+    /// row).
     pub fn range(&self, first: u64, elements: u64, give: &mut dyn FnMut(Basic, u64)) {
         if self.elements == 0 {
             return;

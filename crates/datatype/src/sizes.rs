@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The datatype that the same constructor calls make where basics have other sizes: types of files in another representation.
+//! The datatype that the same constructor calls make where basics have other sizes: types of files in another
+//! representation.
 
 use isthmus_abi::constants as abi;
 
@@ -7,8 +8,8 @@ use crate::error::TypeError;
 use crate::{Basic, Combiner, Datatype, Distribution, Order};
 
 impl Datatype {
-    /// This datatype with basics of other sizes, which are runs of bytes without a meaning. Displacements and extents that the program gave in
-    /// bytes stay; those in elements count the new ones. Nothing is padded.
+    /// This datatype with basics of other sizes, which are runs of bytes without a meaning. Displacements and extents
+    /// that the program gave in bytes stay; those in elements count the new ones. Nothing is padded.
     pub fn with_sizes(&self, size: &dyn Fn(Basic) -> u64) -> Result<Self, TypeError> {
         if let Some(basic) = self.basic() {
             return Self::contiguous_type(size(basic) as i64, &Self::of(Basic::Byte));

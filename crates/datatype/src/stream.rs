@@ -65,8 +65,8 @@ impl Foreign {
         self.datatype.signature().prefix_as(Representation::LOCAL, basics)
     }
 
-    /// Converts `basics` basics from number `first` on to the elements in memory. `data` holds them. Values that do not fit leave
-    /// their places alone; the first of them is the error, all others arrive.
+    /// Converts `basics` basics from number `first` on to the elements in memory. `data` holds them. Values that do not
+    /// fit leave their places alone; the first of them is the error, all others arrive.
     pub fn unpack(&self, first: u64, basics: u64, data: &[u8], unpacker: &mut Unpacker) -> Result<(), ConversionError> {
         let conversion = Conversion {
             from: self.representation,
@@ -118,7 +118,8 @@ impl Foreign {
         refused
     }
 
-    /// Converts `basics` basics from number `first` on from the elements in memory to `out`, which has room for exactly them.
+    /// Converts `basics` basics from number `first` on from the elements in memory to `out`, which has room for exactly
+    /// them.
     pub fn pack(&self, first: u64, basics: u64, packer: &mut Packer, out: &mut [u8]) -> Result<(), ConversionError> {
         let conversion = Conversion {
             from: Representation::LOCAL,

@@ -67,7 +67,8 @@ proptest! {
     fn integers(raw in vec(any::<(i128, i128)>(), 0..70), zeros in any::<u64>(), shift in 0..3usize, left in any::<bool>()) {
         for basic in of_kind(&[Kind::Signed, Kind::Unsigned, Kind::FortranInteger, Kind::Address]) {
             let (size, signed) = (basic.size(), basic.kind() != Kind::Unsigned);
-            // Zeros among the values, so that the logical operations see both; bytes in front, so that nothing is aligned.
+            // Zeros among the values, so that the logical operations see both; bytes in front, so that nothing is
+            // aligned.
             let keep = |i: usize| i128::from(zeros >> (i % 64) & 1);
             let mut operand = vec![0; shift];
             let mut target = vec![0; shift];

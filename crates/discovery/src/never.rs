@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a scheduler would let wait for ever: more nodes or slots than there are, longer than the limit, a queue that does not exist. Most
-//! schedulers take such a job and say nothing.
+//! What a scheduler would let wait for ever: more nodes or slots than there are, longer than the limit, a queue that
+//! does not exist. Most schedulers take such a job and say nothing.
 
 use crate::look::schedulers;
 use isthmus_wire::grid::{Allocation, Scheduler};
@@ -18,7 +18,8 @@ pub struct Never {
     pub hint: String,
 }
 
-/// Asks the scheduler of this machine whether `count` processes can ever start. What it does not say is no reason to refuse.
+/// Asks the scheduler of this machine whether `count` processes can ever start. What it does not say is no reason to
+/// refuse.
 pub fn never(asked: &Allocation, count: u32) -> Option<Never> {
     judge(asked, count, &schedulers::ask(asked.scheduler)?)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who comes in: other gateways, and processes of this area. Strangers are bounded in number, bytes and time and told nothing.
+//! Who comes in: other gateways, and processes of this area. Strangers are bounded in number, bytes and time and told
+//! nothing.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -18,7 +19,8 @@ use crate::{Gateway, carrier, dial, stream};
 
 /// Most connections that have not proven anything; when more come the oldest goes, once it had [`CHANCE`].
 const MAX_STRANGERS: usize = 256;
-/// What a process of this area needs to prove itself, and many times that: all of them may come at once, and the others wait in the kernel meanwhile.
+/// What a process of this area needs to prove itself, and many times that: all of them may come at once, and the others
+/// wait in the kernel meanwhile.
 const CHANCE: Duration = Duration::from_millis(150);
 /// How often it is looked whether there is room.
 const LOOK: Duration = Duration::from_millis(1);

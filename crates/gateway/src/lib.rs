@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `isthmus gateway`: carries connections between processes of different local areas where they cannot, or shall not, be made
-//! directly. Started by the agent, for one job; ends when its standard input does.
+//! `isthmus gateway`: carries connections between processes of different local areas where they cannot, or shall not,
+//! be made directly. Started by the agent, for one job; ends when its standard input does.
 //!
 //! ```text
 //!   process ── door ── stream ┐                       ┌ stream ── process
 //!   process ── door ── stream ┼ carrier ═══════ carrier ┼ stream ── process
 //! ```
-//! A *carrier* carries a trunk (`isthmus_protocol::trunk`): a connection to the other gateway, or the coordinator's connections.
-//! Everything here runs on one thread, and, where that is saturated, on further ones that carry beside it (`threads`).
+//! A *carrier* carries a trunk (`isthmus_protocol::trunk`): a connection to the other gateway, or the coordinator's
+//! connections. Everything here runs on one thread, and, where that is saturated, on further ones that carry beside it
+//! (`threads`).
 //!
-//! What passes is encrypted from process to process; a gateway holds no key that could read it or act for a rank. Connections of
-//! two gateways prove that both ends know a secret that was made for these two alone.
+//! What passes is encrypted from process to process; a gateway holds no key that could read it or act for a rank.
+//! Connections of two gateways prove that both ends know a secret that was made for these two alone.
 #![forbid(unsafe_code)]
 
 mod carrier;

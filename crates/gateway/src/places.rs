@@ -62,7 +62,8 @@ impl Places {
         let loops = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         let mut loops: Vec<_> = loops.map(|ip| SocketAddr::new(ip, port)).into();
         let mut all: Vec<_> = node.addresses.iter().take(MAX_ADDRESSES).filter_map(parse).collect();
-        // On our own node processes may listen for us alone. A bridge that has the same address everywhere is no proof of that.
+        // On our own node processes may listen for us alone. A bridge that has the same address everywhere is no proof
+        // of that.
         if local > 0 && local == node.addresses.len() {
             loops.append(&mut all);
             return loops;

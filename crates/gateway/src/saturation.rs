@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many threads a gateway needs: as many as are saturated, and one more, as long as processors have nothing else to do.
+//! How many threads a gateway needs: as many as are saturated, and one more, as long as processors have nothing else to
+//! do.
 //!
 //! Nothing here looks at clocks or counters; it is told what was measured since it was asked last.
 
@@ -9,7 +10,8 @@ const SATURATED: f64 = 0.9;
 pub(crate) const ROOM: f64 = 0.5;
 /// Looks in a row at which a thread must be saturated: one may be the beginning of a short message train.
 const LOOKS: u32 = 2;
-/// Processors that must have been idle: another thread on a busy machine takes from the processes what it gives to the gateway.
+/// Processors that must have been idle: another thread on a busy machine takes from the processes what it gives to the
+/// gateway.
 const SPARE: f64 = 0.5;
 /// Looks without another step, so that what the last one did can be seen.
 const REST: u32 = 8;

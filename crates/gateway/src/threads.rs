@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Threads of a gateway beside the first one, where that is saturated.
 //!
-//! The first thread alone talks with the coordinator and has the door, and gives every stream that begins to the thread with the least
-//! to do. A thread has trunks of its own, on connections of its own: thread 1 here carries with thread 1 there. Streams that are under way
-//! move by being ended: their channels begin new ones.
+//! The first thread alone talks with the coordinator and has the door, and gives every stream that begins to the thread
+//! with the least to do. A thread has trunks of its own, on connections of its own: thread 1 here carries with thread 1
+//! there. Streams that are under way move by being ended: their channels begin new ones.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

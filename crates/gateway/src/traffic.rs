@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one thread carries to one area. Other threads look at it when they choose one for a stream, and when they report.
+//! What one thread carries to one area. Other threads look at it when they choose one for a stream, and when they
+//! report.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -78,7 +78,8 @@ impl Spare {
     fn update(&mut self, stat: &str) -> Option<f64> {
         let mut lines = stat.lines();
         let first = lines.next()?.strip_prefix("cpu ")?;
-        // User, nice, system, idle, waiting for files, interrupts (two kinds), taken by other machines; guests are counted as users already.
+        // User, nice, system, idle, waiting for files, interrupts (two kinds), taken by other machines; guests are
+        // counted as users already.
         let times: Vec<u64> = first
             .split_ascii_whitespace()
             .take(8)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A gateway with two threads: streams that began on the first one move to the connection of the second, whichever end can make that.
+//! A gateway with two threads: streams that began on the first one move to the connection of the second, whichever end
+//! can make that.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
@@ -49,7 +50,8 @@ async fn tap(port: u16) -> (u16, Rc<RefCell<Vec<usize>>>) {
     (own, counts)
 }
 
-/// A process that talks until it is told to stop: what it says comes back, and where its stream ends it begins another one, as channels do. How often that was.
+/// A process that talks until it is told to stop: what it says comes back, and where its stream ends it begins another
+/// one, as channels do. How often that was.
 async fn talk(gate: u16, from: u32, wish: u8, stop: Rc<Cell<bool>>) -> usize {
     let mut streams = 0;
     while !stop.get() {
@@ -74,8 +76,8 @@ async fn talk(gate: u16, from: u32, wish: u8, stop: Rc<Cell<bool>>) -> usize {
     streams
 }
 
-/// Two gateways; the first one dials the second when `dials`, else the other way round. Bytes on each connection between them when the second was `used`, or after
-/// so long; and the streams of each process.
+/// Two gateways; the first one dials the second when `dials`, else the other way round. Bytes on each connection
+/// between them when the second was `used`, or after so long; and the streams of each process.
 async fn exchange(threads: (u8, u8), dials: bool, wish: u8, patience: Duration) -> (Vec<usize>, Vec<usize>) {
     let mut a = Gate::with_threads(0, threads.0).await;
     let mut b = Gate::with_threads(1, threads.1).await;

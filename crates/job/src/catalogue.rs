@@ -293,8 +293,8 @@ impl Catalogue {
             .map_or_else(|| Contact::parse(site), |entry| Ok(entry.contact.clone()))
     }
 
-    /// The job with what is known of its sites. A subjob is at a site of the file when the name of the site is its contact; what
-    /// the job says itself counts.
+    /// The job with what is known of its sites. A subjob is at a site of the file when the name of the site is its
+    /// contact; what the job says itself counts.
     pub fn complete(&self, job: Job) -> Result<Job, JobError> {
         if self.sites.is_empty() && self.links == Pins::default() {
             return Ok(job);
@@ -383,7 +383,8 @@ impl Edit {
         Ok(Self(document))
     }
 
-    /// Sets what is not said yet of a site (what the user says now counts: see [`Edit::set`]). `found` replaces what was found before. What stands there stays, with its comments.
+    /// Sets what is not said yet of a site (what the user says now counts: see [`Edit::set`]). `found` replaces what
+    /// was found before. What stands there stays, with its comments.
     pub fn describe(&mut self, site: &str, values: &[(&str, Value)], found: &[(String, Value)]) {
         let Some(entry) = self.entry(site) else { return };
         for (key, value) in values {

@@ -90,7 +90,8 @@ const SUBJOB_KEYS: [&str; 36] = [
     "world",
 ];
 
-/// Reads a job file; `file` is its name for messages. What sites have whose schedulers it does not name says `catalogue`.
+/// Reads a job file; `file` is its name for messages. What sites have whose schedulers it does not name says
+/// `catalogue`.
 pub fn parse(text: &str, file: &str, catalogue: Option<&Catalogue>) -> Result<Job, JobErrors> {
     let source = Document {
         catalogue,

@@ -27,8 +27,8 @@
 //! latency = "37.5 ms"
 //! ```
 //!
-//! Ranks go by site, machine and node in the order of the file. Algorithms are chosen for the node with the fewest processors, as in a
-//! job.
+//! Ranks go by site, machine and node in the order of the file. Algorithms are chosen for the node with the fewest
+//! processors, as in a job.
 
 use crate::document::{Document, Spanned};
 use crate::error::JobError;

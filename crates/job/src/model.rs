@@ -222,7 +222,8 @@ impl Job {
         self.subjobs.iter().any(|s| s.lan != self.subjobs[0].lan)
     }
 
-    /// Whether processes are, or may be, on more than one node, but for a job of one subjob whose nodes the machine's own MPI joins.
+    /// Whether processes are, or may be, on more than one node, but for a job of one subjob whose nodes the machine's
+    /// own MPI joins.
     pub fn spans_nodes(&self) -> bool {
         let nodes = |s: &Subjob| s.allocation.as_ref().is_some_and(|a| a.nodes != 1 && s.count > 1);
         let several = |s: &Subjob| nodes(s) && s.vendor().is_none();

@@ -26,7 +26,8 @@ impl Machine {
 
 /// The place table of a job all of whose processes have arrived.
 ///
-/// `None` when an index is missing or doubled, or the nodes do not make up the subjob: the caller's book-keeping is wrong.
+/// `None` when an index is missing or doubled, or the nodes do not make up the subjob: the caller's book-keeping is
+/// wrong.
 pub fn place_table(job: &Job, machines: &[Machine]) -> Option<PlaceTable> {
     let mut table = PlaceTable::default();
     for (number, (subjob, machine)) in (0u32..).zip(job.subjobs().iter().zip(machines)) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The scratch directory of a subjob (`scratchDir` of RSL): one that is made at the site before the subjob begins, and removed after it.
+//! The scratch directory of a subjob (`scratchDir` of RSL): one that is made at the site before the subjob begins, and
+//! removed after it.
 //!
-//! Its path is known only then. Until then [`MARK`] stands for it: that is what `$(SCRATCH_DIRECTORY)` of RSL becomes, and what is
-//! written in a job file.
+//! Its path is known only then. Until then [`MARK`] stands for it: that is what `$(SCRATCH_DIRECTORY)` of RSL becomes,
+//! and what is written in a job file.
 
 use crate::attributes::Setting;
 use crate::model::Subjob;

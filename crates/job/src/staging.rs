@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `fileStageIn`, `fileStageInShared`, `fileStageOut`, `fileCleanUp` and `scratchDir` of RSL ask for, as files that come and go.
+//! What `fileStageIn`, `fileStageInShared`, `fileStageOut`, `fileCleanUp` and `scratchDir` of RSL ask for, as files
+//! that come and go.
 //!
-//! A relative path is one below the working directory. Without `directory` that is the directory of the subjob, which is removed after the job;
-//! with it, the files get and have their places there.
+//! A relative path is one below the working directory. Without `directory` that is the directory of the subjob, which
+//! is removed after the job; with it, the files get and have their places there.
 
 use crate::attributes::{Request, Setting};
 use crate::error::{JobError, JobErrors};

@@ -8,9 +8,9 @@
 //! | loose | takes part when it is there in time, and is let through when it comes later | that of the job; late, its own |
 //! | none | waits for nobody but its own processes | its own |
 //!
-//! A subjob that is `independent` takes part in the barrier and has a world of its own. What is needed of a subjob says what its failure
-//! before its barrier means: a required one ends the job, the user is asked about an interactive one, the job goes on without an
-//! optional one. Substitutes are tried first, in order.
+//! A subjob that is `independent` takes part in the barrier and has a world of its own. What is needed of a subjob says
+//! what its failure before its barrier means: a required one ends the job, the user is asked about an interactive one,
+//! the job goes on without an optional one. Substitutes are tried first, in order.
 
 use crate::contact;
 use crate::error::JobError;

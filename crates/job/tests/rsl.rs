@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests as users write them. Beside every file in `rsl/good` stands what it says: its canonical form, the notes, the
-//! job as a job file; beside every file in `rsl/bad` all that is wrong with it. `ISTHMUS_TEST_UPDATE=1` writes these anew.
+//! Requests as users write them. Beside every file in `rsl/good` stands what it says: its canonical form, the notes,
+//! the job as a job file; beside every file in `rsl/bad` all that is wrong with it. `ISTHMUS_TEST_UPDATE=1` writes
+//! these anew.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use isthmus_job::form::Form;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What ssh clients ask: passphrases, passwords, keys of hosts. One question at a time, with the name of the site, without echo.
+//! What ssh clients ask: passphrases, passwords, keys of hosts. One question at a time, with the name of the site,
+//! without echo.
 //!
 //! ```text
 //!  ssh client --runs (SSH_ASKPASS)--> isthmus-askpass                launcher
@@ -9,7 +10,8 @@
 //!                                        |  <--- LINE \n                |   when another reader of the terminal got the answer
 //!                                        | closes: it has been answered |
 //! ```
-//! The answer goes from the helper to its ssh client; the launcher sees it only when the program's standard input is the same terminal.
+//! The answer goes from the helper to its ssh client; the launcher sees it only when the program's standard input is
+//! the same terminal.
 
 use std::collections::HashMap;
 use std::os::unix::fs::symlink;

@@ -322,8 +322,8 @@ fn home(access: &Access, verb: Verb) -> Command {
     command
 }
 
-/// The client ignores what a terminal, a shell or a time limit sends to the whole process group: the job ends, stops and goes on through the
-/// connection.
+/// The client ignores what a terminal, a shell or a time limit sends to the whole process group: the job ends, stops
+/// and goes on through the connection.
 fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args([
@@ -335,7 +335,8 @@ fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) ->
     if !access.terminal {
         command.args(["-o", "BatchMode=yes"]);
     }
-    // Two minutes at least: after a cut of 30 s TCP may need as long again to try. The coordinator's own patience is shorter.
+    // Two minutes at least: after a cut of 30 s TCP may need as long again to try. The coordinator's own patience is
+    // shorter.
     let count = (access.away.as_secs() / 15 + 5).max(8);
     command.args([
         "-o",

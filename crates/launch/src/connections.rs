@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The coordinator's ends of its connections to agents. A subjob has one at a time; one that was replaced is told to end and watched
-//! until it is gone.
+//! The coordinator's ends of its connections to agents. A subjob has one at a time; one that was replaced is told to
+//! end and watched until it is gone.
 
 use crate::coordinator::Event;
 use crate::paths::Opening;

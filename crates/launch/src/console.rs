@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Where output, notices and the progress of the job go. Called from one thread, may block.
 pub trait Console: Send + 'static {
-    /// Whole lines of a process, or its last partial line. `rank` is its rank in the world of the job; processes of other worlds have
-    /// numbers behind those.
+    /// Whole lines of a process, or its last partial line. `rank` is its rank in the world of the job; processes of
+    /// other worlds have numbers behind those.
     fn output(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> io::Result<()>;
     /// Something the user should know.
     fn notice(&mut self, text: &str);

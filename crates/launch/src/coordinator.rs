@@ -40,9 +40,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How often agents are asked whether they are there, and the progress display is looked after. Silence is counted in ticks that this
-/// process has lived through, not by the clock: when the whole machine stood still (suspended, overloaded), what arrived meanwhile is
-/// looked at before anybody is given up.
+/// How often agents are asked whether they are there, and the progress display is looked after. Silence is counted in
+/// ticks that this process has lived through, not by the clock: when the whole machine stood still (suspended,
+/// overloaded), what arrived meanwhile is looked at before anybody is given up.
 const TICK: Duration = Duration::from_millis(500);
 /// How long connections that were replaced may take to close once the job is over.
 const DEPARTING: Duration = Duration::from_secs(3);
@@ -153,7 +153,8 @@ fn prepare(
         };
         TraceFile::create(path).map_err(cannot)
     });
-    // Jobs over several sites are worth a picture. Without a place for a record there is none: `isthmus report` says so.
+    // Jobs over several sites are worth a picture. Without a place for a record there is none: `isthmus report` says
+    // so.
     let subjobs: Vec<(&str, u32)> = job.subjobs().iter().map(|s| (s.site.as_str(), s.count)).collect();
     let record = session
         .filter(|_| subjobs.len() > 1)

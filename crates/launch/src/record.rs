@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The record of a job over several sites: what happened and what passed, for `isthmus report` while it runs and afterwards.
+//! The record of a job over several sites: what happened and what passed, for `isthmus report` while it runs and
+//! afterwards.
 //!
-//! `$XDG_CACHE_HOME/isthmus/records/JOB.jsonl`, for its owner alone: one object a line, with `event` and `time` (seconds since 1970).
-//! Beside the job's events ([`crate::events`]) there are:
+//! `$XDG_CACHE_HOME/isthmus/records/JOB.jsonl`, for its owner alone: one object a line, with `event` and `time`
+//! (seconds since 1970). Beside the job's events ([`crate::events`]) there are:
 //!
 //! | event | fields |
 //! |---|---|
@@ -29,8 +30,8 @@ pub const VERSION: u64 = 1;
 const MAX_BYTES: u64 = 4 << 20;
 /// Most records that are kept.
 const MAX_RECORDS: usize = 50;
-/// Time between two samples of traffic, at first. Agents tell every half a second what processes count every second: shorter samples
-/// would show that.
+/// Time between two samples of traffic, at first. Agents tell every half a second what processes count every second:
+/// shorter samples would show that.
 const SAMPLE: Duration = Duration::from_secs(2);
 
 /// Where all records are.
@@ -56,7 +57,8 @@ pub(crate) struct Record {
     rarer_from: u64,
     every: Duration,
     looked: Instant,
-    /// The last sample, and whether it has been written: one in which nothing has changed is written when something changes again.
+    /// The last sample, and whether it has been written: one in which nothing has changed is written when something
+    /// changes again.
     last: Option<(String, Vec<LinkTraffic>, bool)>,
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection of ssh per site: whoever comes first signs on, the others use its connection (`ControlMaster` of OpenSSH).
+//! One connection of ssh per site: whoever comes first signs on, the others use its connection (`ControlMaster` of
+//! OpenSSH).
 //!
-//! The control sockets are in a private directory that ends with us. A user who has configured control sockets keeps them. A client that is
-//! not OpenSSH gets no options of it.
+//! The control sockets are in a private directory that ends with us. A user who has configured control sockets keeps
+//! them. A client that is not OpenSSH gets no options of it.
 
 use crate::asking::Asking;
 use crate::connection::Failure;
@@ -20,8 +21,8 @@ use tokio::sync::{OnceCell, OwnedMutexGuard};
 
 /// How long the ssh client may take to print its configuration.
 const CONFIGURATION: Duration = Duration::from_secs(5);
-/// Seconds for which a connection that nobody uses stays. With it the connection belongs to a process of its own, and a client that hangs can
-/// be ended without the others at its site.
+/// Seconds for which a connection that nobody uses stays. With it the connection belongs to a process of its own, and a
+/// client that hangs can be ended without the others at its site.
 const PERSIST: u32 = 5;
 /// Seconds after which a host that does not answer is given up, where the user's configuration says nothing of it.
 const CONNECTING: u32 = 20;
@@ -46,8 +47,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// With this binary for sites that lack it, this command as the ssh client, and somebody at a `terminal` who can answer its questions
-    /// or nobody.
+    /// With this binary for sites that lack it, this command as the ssh client, and somebody at a `terminal` who can
+    /// answer its questions or nobody.
     pub fn new(binary: &Path, ssh: &str, terminal: bool) -> Self {
         Self {
             binary: binary.to_owned(),
@@ -68,14 +69,16 @@ impl Access {
         Self { away, ..self }
     }
 
-    /// Nothing is reached any more: what is on this machine for it goes at once, also when tasks that use it are still there.
+    /// Nothing is reached any more: what is on this machine for it goes at once, also when tasks that use it are still
+    /// there.
     pub(crate) fn close(&self) {
         if let Some(Some(directory)) = self.sharing.directory.get() {
             let _ = std::fs::remove_dir_all(directory.path());
         }
     }
 
-    /// Variables with which ssh clients let us ask their questions. None where nobody could answer, or the user has a way of their own.
+    /// Variables with which ssh clients let us ask their questions. None where nobody could answer, or the user has a
+    /// way of their own.
     pub(crate) async fn questions(&self) -> &HashMap<String, PathBuf> {
         let serve = || async {
             let own = std::env::var_os("SSH_ASKPASS_REQUIRE").is_some();
@@ -100,8 +103,8 @@ impl Access {
         hashed.copied()
     }
 
-    /// What the ssh client would do for a destination: its own configuration and the user's, as `-G` prints it. Empty for a client that is not
-    /// OpenSSH.
+    /// What the ssh client would do for a destination: its own configuration and the user's, as `-G` prints it. Empty
+    /// for a client that is not OpenSSH.
     pub(crate) async fn configuration(&self, destination: &str) -> BTreeMap<String, String> {
         let printing = Command::new("/bin/sh")
             .args(["-c", r#"set -f; exec $0 "$@""#, &self.ssh, "-G", "--", destination])

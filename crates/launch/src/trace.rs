@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trace of a job: what all processes record, on one time line, as Chrome's trace events (JSON), which Perfetto opens.
+//! The trace of a job: what all processes record, on one time line, as Chrome's trace events (JSON), which Perfetto
+//! opens.
 //!
-//! It is written as it comes; the viewer sorts. Times are microseconds since the job began by the coordinator's clock. What a process says is
-//! in the clock of its machine: [`Clocks`] finds out how far that is from ours by the middle of round trips to its agent, which is right
-//! to half of the shortest round trip. Nodes behind a scheduler count as having the clock of their front end.
+//! It is written as it comes; the viewer sorts. Times are microseconds since the job began by the coordinator's clock.
+//! What a process says is in the clock of its machine: [`Clocks`] finds out how far that is from ours by the middle of
+//! round trips to its agent, which is right to half of the shortest round trip. Nodes behind a scheduler count as
+//! having the clock of their front end.
 
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::trace::{self, Message, What};
@@ -18,7 +20,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const SHOWN: i64 = 1000;
 /// Arrivals of a process that wait for the record of their sending, at most.
 const HELD: usize = 1024;
-/// Messages at most of which the sending is known and the arrival not yet, and as many of everything else that has begun.
+/// Messages at most of which the sending is known and the arrival not yet, and as many of everything else that has
+/// begun.
 const UNDER_WAY: usize = 1 << 20;
 /// Nanoseconds from the beginning at most: a hundred days, which microseconds with three digits show exactly.
 const FARTHEST: i128 = 100 * 86_400 * 1_000_000_000;
@@ -100,9 +103,10 @@ struct Shown {
 
 /// The file of a trace.
 ///
-/// Perfetto takes events of the same time in the order of the file, looks for an arrow's ends among the slices that are open then, and
-/// drops arrows that end before they begin. So every message is a slice of its own on its track, a nanosecond or more after the last one, its
-/// arrow follows it in the file, and an arrival is shown after the sending, whatever the clocks said.
+/// Perfetto takes events of the same time in the order of the file, looks for an arrow's ends among the slices that are
+/// open then, and drops arrows that end before they begin. So every message is a slice of its own on its track, a
+/// nanosecond or more after the last one, its arrow follows it in the file, and an arrival is shown after the sending,
+/// whatever the clocks said.
 #[derive(Debug)]
 pub(crate) struct TraceFile {
     file: BufWriter<File>,

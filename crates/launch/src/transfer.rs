@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files to and from a site by verified pieces, over as many connections as it takes: after a cut only what is missing is sent again.
+//! Files to and from a site by verified pieces, over as many connections as it takes: after a cut only what is missing
+//! is sent again.
 
 use crate::connection::Failure;
 use crate::service::{PATIENCE, Service, out_of_turn};
@@ -56,7 +57,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// The same over a connection that may be there, and in the directory of a job. It is given up when nothing is heard for so long.
+    /// The same over a connection that may be there, and in the directory of a job. It is given up when nothing is
+    /// heard for so long.
     pub(crate) fn within(
         access: &'a Access,
         (contact, setup): (&'a Contact, &'a [String]),

@@ -57,9 +57,9 @@ impl Waits {
         self.all.entry(rank).or_default().finished = true;
     }
 
-    /// When some processes are in MPI_Finalize or have ended, all others have waited for so long without anything coming, and one of them in a
-    /// collective operation or for one of those: who is in MPI_Finalize sends nothing more, so they wait for ever. Data that is on its way, and
-    /// who may come from outside, is waited for.
+    /// When some processes are in MPI_Finalize or have ended, all others have waited for so long without anything
+    /// coming, and one of them in a collective operation or for one of those: who is in MPI_Finalize sends nothing
+    /// more, so they wait for ever. Data that is on its way, and who may come from outside, is waited for.
     pub(crate) fn stranded(&self, processes: u32, limit: Duration) -> Option<Stranded> {
         let over = |rank: u32| self.all.get(&rank).is_some_and(|one| one.ended || one.finished);
         let finished: Vec<u32> = (0..processes).filter(|rank| over(*rank)).collect();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The directory of a subjob at its site while the job lives: a service is kept there; when its connection is lost, another one enters.
+//! The directory of a subjob at its site while the job lives: a service is kept there; when its connection is lost,
+//! another one enters.
 
 use crate::connection::Failure;
 use crate::service::{Service, out_of_turn};

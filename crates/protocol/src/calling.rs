@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Short messages that their senders only announced, as they had no credit for the data: the receiver calls them in, in the order
-//! of their announcements, as soon as it has room for them. Who receives one message after another then finds them here, where
-//! an answer to each one that matches would cost a round trip each.
+//! Short messages that their senders only announced, as they had no credit for the data: the receiver calls them in, in
+//! the order of their announcements, as soon as it has room for them. Who receives one message after another then finds
+//! them here, where an answer to each one that matches would cost a round trip each.
 //!
 //! ```text
 //!  announced --room--> called in --data--> here
@@ -9,8 +9,8 @@
 //!   is asked for      takes the data     takes it
 //! ```
 //!
-//! Room is what [`WINDOW`] leaves, for the messages of each sender. A message that matches before it was called in is asked for like a long one, so
-//! a receive never waits for those that stand before its message.
+//! Room is what [`WINDOW`] leaves, for the messages of each sender. A message that matches before it was called in is
+//! asked for like a long one, so a receive never waits for those that stand before its message.
 
 use std::collections::HashMap;
 
@@ -159,8 +159,8 @@ impl Calls {
         Some(call)
     }
 
-    /// Whether data with this name belong to a message that was called in, and not to a request: those have generations, the upper halves of
-    /// their names, that are odd.
+    /// Whether data with this name belong to a message that was called in, and not to a request: those have
+    /// generations, the upper halves of their names, that are odd.
     pub fn names(receiver: u64) -> bool {
         receiver >> 32 & 1 == 0
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Credit: bounds the memory that messages nobody has asked for take at a receiver.
 //!
-//! Each message that was not asked for (eager, announced, or a request to send) has a cost. A sender counts the cost that it has sent and
-//! for which no credit came back; the receiver gives back the cost of a message when it has matched, in portions of a
-//! eighth of the window, so that the traffic of credit is negligible. Above the window a sender asks before it sends data
-//! that take memory of their own; above [`LIMIT`] it sends nothing new until credit comes back.
+//! Each message that was not asked for (eager, announced, or a request to send) has a cost. A sender counts the cost
+//! that it has sent and for which no credit came back; the receiver gives back the cost of a message when it has
+//! matched, in portions of a eighth of the window, so that the traffic of credit is negligible. Above the window a
+//! sender asks before it sends data that take memory of their own; above [`LIMIT`] it sends nothing new until credit
+//! comes back.
 
 /// Cost of a message without data: what its envelope takes at the receiver.
 pub const ENVELOPE_COST: u64 = 128;
@@ -13,12 +14,12 @@ pub const ENVELOPE_COST: u64 = 128;
 pub const WITHIN: u64 = 64;
 
 /// Above this much outstanding cost, data are only sent when asked for. A stream of messages should not get there, as a
-/// request waits behind the data before it and then for an answer: a gap of a round trip. 8 MiB are what waits here (2 MiB), two portions of
-/// credit and a round trip of 40 ms at 1 Gbit/s.
+/// request waits behind the data before it and then for an answer: a gap of a round trip. 8 MiB are what waits here (2
+/// MiB), two portions of credit and a round trip of 40 ms at 1 Gbit/s.
 pub const WINDOW: u64 = 8 << 20;
 
-/// Above this much outstanding cost nothing new is sent: half a million envelopes. With what is [called in](crate::calling) a sender takes
-/// 72 MiB at most.
+/// Above this much outstanding cost nothing new is sent: half a million envelopes. With what is [called
+/// in](crate::calling) a sender takes 72 MiB at most.
 pub const LIMIT: u64 = 64 << 20;
 
 /// Cost of a message that brings so many bytes.

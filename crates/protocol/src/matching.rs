@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Matching (MPI 5.0, sections 3.2.4 and 3.5): posted receives and unexpected messages of all communicators of a process.
+//! Matching (MPI 5.0, sections 3.2.4 and 3.5): posted receives and unexpected messages of all communicators of a
+//! process.
 //!
 //! Both queues are hash tables of chains over one slab each:
 //!
@@ -8,9 +9,9 @@
 //!  unexpected:  exact (context, source, tag) -> oldest first   and, the same entries: (context) -> oldest first
 //! ```
 //!
-//! An arriving message looks into two chains and takes the older match; a receive without wildcards looks into one. Each is
-//! constant time unless many receives with wildcards wait in one communicator, or a receive with wildcards looks through many
-//! unexpected messages.
+//! An arriving message looks into two chains and takes the older match; a receive without wildcards looks into one.
+//! Each is constant time unless many receives with wildcards wait in one communicator, or a receive with wildcards
+//! looks through many unexpected messages.
 
 use crate::links::{Bins, Ends, NONE, Slab};
 use isthmus_wire::frame::Header;
@@ -170,7 +171,8 @@ impl<R, M> Matcher<R, M> {
     }
 
     /// A receive begins to wait. Call [`Matcher::take`] before: it must not overtake an unexpected message.
-    // A pattern that came by reference would be read as a whole right after its parts were written, for which processors wait.
+    // A pattern that came by reference would be read as a whole right after its parts were written, for which
+    // processors wait.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, what: R) -> Posted {
         self.number += 1;

@@ -2,18 +2,19 @@
 //! A trunk: many streams of bytes on one connection between two gateways. Frames: [`isthmus_wire::gateway`].
 //!
 //! * **Fair**: streams that have something to send take turns of [`QUANTUM`] bytes.
-//! * **Classes**: streams that make way ([`WISH_BULK`]) have their turn when no other stream has anything to send, and every
-//!   [`PATIENCE`]th turn, lest they wait for ever.
+//! * **Classes**: streams that make way ([`WISH_BULK`]) have their turn when no other stream has anything to send, and
+//!   every [`PATIENCE`]th turn, lest they wait for ever.
 //! * **Bundled**: [`Trunk::output`] fills one buffer with frames of all streams, to be written with one call.
-//! * **No stream blocks another**: a stream sends what its receiver has room for. The receiver gives room back when the bytes have
-//!   left it, so memory is bounded by the windows: [`FIRST_WINDOW`] each, which grow up to [`LARGEST_WINDOW`] where bytes leave as fast as they
-//!   come, all together up to [`WINDOWS`] above the first ones.
+//! * **No stream blocks another**: a stream sends what its receiver has room for. The receiver gives room back when the
+//!   bytes have left it, so memory is bounded by the windows: [`FIRST_WINDOW`] each, which grow up to
+//!   [`LARGEST_WINDOW`] where bytes leave as fast as they come, all together up to [`WINDOWS`] above the first ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use isthmus_wire::gateway::{HEADER_BYTES, MAX_PAYLOAD, WISH_BULK, is_stream};
 
-/// What a stream may send before the receiver has said anything, bytes: ten round trips of 25 ms at 10 Mbit/s take 300 kB.
+/// What a stream may send before the receiver has said anything, bytes: ten round trips of 25 ms at 10 Mbit/s take 300
+/// kB.
 pub const FIRST_WINDOW: u32 = 256 << 10;
 /// Largest window of a stream: 500 Mbit/s over 130 ms.
 pub const LARGEST_WINDOW: u32 = 8 << 20;
@@ -216,7 +217,8 @@ impl Trunk {
         }
     }
 
-    /// Queues bytes; gives how many there was room for. When that is less than all, [`Event::Room`] tells when to go on.
+    /// Queues bytes; gives how many there was room for. When that is less than all, [`Event::Room`] tells when to go
+    /// on.
     pub fn send(&mut self, stream: u32, bytes: &[u8]) -> usize {
         let Some(s) = self.streams.get_mut(&stream).filter(|s| !s.end) else {
             return bytes.len();

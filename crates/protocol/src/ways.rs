@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two ways of doing the same with long data between processes that share memory, and which of them is quicker.
 //!
-//! [`Way`]: the receiver *pulls* the message out of the sender's memory (one copy, by the system, of which the transport may let the sender do a part), or the
-//! message *streams* through a ring (two copies, side by side). Which is quicker depends on what caches the two cores share, and changes when one of
-//! the processes moves: it is tried out. Of messages of about one length the first [`BLOCK`] go one way, the next ones the other; the median of
-//! the times of each way counts, the first ones of a row not at all (they find the caches as the other way left them). One that takes twice as long as the
-//! way it is compared with ends the trial: cores that share no cache move a message through a ring in four times the time, and more. The quicker way
-//! is kept until trials have cost (what they took longer) no more than one part in [`AT_MOST`] of the time of all messages, for [`LEAST_PAUSE`] to [`LONGEST_PAUSE`] messages.
-//! Either way is right for any message, so nothing but time depends on the choice, and only the receiver makes it. Of a long block of a collective operation
-//! a *stream* is the way through cells; one member chooses, and tells the others.
+//! [`Way`]: the receiver *pulls* the message out of the sender's memory (one copy, by the system, of which the
+//! transport may let the sender do a part), or the message *streams* through a ring (two copies, side by side). Which
+//! is quicker depends on what caches the two cores share, and changes when one of the processes moves: it is tried out.
+//! Of messages of about one length the first [`BLOCK`] go one way, the next ones the other; the median of the times of
+//! each way counts, the first ones of a row not at all (they find the caches as the other way left them). One that
+//! takes twice as long as the way it is compared with ends the trial: cores that share no cache move a message through
+//! a ring in four times the time, and more. The quicker way is kept until trials have cost (what they took longer) no
+//! more than one part in [`AT_MOST`] of the time of all messages, for [`LEAST_PAUSE`] to [`LONGEST_PAUSE`] messages.
+//! Either way is right for any message, so nothing but time depends on the choice, and only the receiver makes it. Of a
+//! long block of a collective operation a *stream* is the way through cells; one member chooses, and tells the others.
 //!
-//! [`Store`]: long results come out of cells through the caches, or *past* them, which saves reading what they replace. Where the last cache holds the
-//! results of all processes that saving is none, and memory is slower than the cache (bcast of 1 MiB to 8 ranks on two cores with 32 MiB: 310 us past it, 165
-//! through it); where it does not, past them is two to three times as quick. What one process stores takes room and time of others, so one of them tries
-//! it out for all, by the time of whole operations. (Each by the time of its own copies was tried: past the caches is quick for whoever is alone with it.)
+//! [`Store`]: long results come out of cells through the caches, or *past* them, which saves reading what they replace.
+//! Where the last cache holds the results of all processes that saving is none, and memory is slower than the cache
+//! (bcast of 1 MiB to 8 ranks on two cores with 32 MiB: 310 us past it, 165 through it); where it does not, past them
+//! is two to three times as quick. What one process stores takes room and time of others, so one of them tries it out
+//! for all, by the time of whole operations. (Each by the time of its own copies was tried: past the caches is quick
+//! for whoever is alone with it.)
 
 /// How a long message comes to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,20 +72,21 @@ pub struct Turn<W = Way> {
 pub const BLOCK: u32 = 8;
 /// How many of them are timed.
 const SAMPLES: usize = BLOCK as usize - 1;
-/// How many of these do not count: caches are still as the other way left them. (16 ranks that store 1 MiB each through a cache of 32 MiB: 600 us, 570, 560,
-/// and 440 in the end.)
+/// How many of these do not count: caches are still as the other way left them. (16 ranks that store 1 MiB each through
+/// a cache of 32 MiB: 600 us, 570, 560, and 440 in the end.)
 const SETTLING: usize = 2;
 /// Messages between a trial that changed the way and the next: one that was disturbed does not count for long.
 pub const FIRST_PAUSE: u32 = 32;
-/// The fewest after any other. Processors move: what was quicker may take four times as long from one message to the next, and then it is not long until
-/// that is noticed.
+/// The fewest after any other. Processors move: what was quicker may take four times as long from one message to the
+/// next, and then it is not long until that is noticed.
 pub const LEAST_PAUSE: u32 = 128;
-/// What trials of the slower way take more than the quicker one would have, as a part of the time of all messages: one in so many.
+/// What trials of the slower way take more than the quicker one would have, as a part of the time of all messages: one
+/// in so many.
 pub const AT_MOST: u64 = 256;
 /// Most messages between two trials: the slower way has 8 of 4,096.
 pub const LONGEST_PAUSE: u32 = 4096;
-/// The other way replaces the usual one if it takes less than this share of its time, in percent: the rest is noise. (A ring takes time of two cores, and
-/// room in their caches, which has other uses.)
+/// The other way replaces the usual one if it takes less than this share of its time, in percent: the rest is noise. (A
+/// ring takes time of two cores, and room in their caches, which has other uses.)
 const CLEARLY: u64 = 90;
 /// Messages up to this many bytes, and up to 2, 4, 8 … times as many, are tried out apart.
 const SHORTEST: u64 = 16 << 10;
@@ -219,7 +224,8 @@ impl<W: Choice> Trial<W> {
         }
     }
 
-    /// The way stays the same, whose messages take so long, until what the trial of the other one has taken beyond that is a small part.
+    /// The way stays the same, whose messages take so long, until what the trial of the other one has taken beyond that
+    /// is a small part.
     fn keep(&mut self, usual: u64, cost: u64) {
         let messages = cost.saturating_mul(AT_MOST) / usual.max(1);
         self.pause = messages

@@ -167,8 +167,8 @@ pub trait Adaptor: Send + Sync + std::fmt::Debug {
     /// Whether the job is gone or will be; that it was gone already is as good.
     fn cancelled(&self, id: &JobId, said: &Output) -> Result<(), Refusal>;
 
-    /// Nodes: lines of a POSIX shell script, run on the first node, that run `sh -c "$ISTHMUS_NODE" isthmus NODE NODES SLOTS`
-    /// (or the same from the file "$ISTHMUS_SPOOL/node") on every node and wait for all.
+    /// Nodes: lines of a POSIX shell script, run on the first node, that run `sh -c "$ISTHMUS_NODE" isthmus NODE NODES
+    /// SLOTS` (or the same from the file "$ISTHMUS_SPOOL/node") on every node and wait for all.
     fn nodes(&self) -> &'static str;
 }
 

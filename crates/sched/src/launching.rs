@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the `mpiexec` of a machine's own MPI is told the nodes of an allocation. Agents on nodes run it inside an allocation that a scheduler has
-//! made for the subjob.
+//! How the `mpiexec` of a machine's own MPI is told the nodes of an allocation. Agents on nodes run it inside an
+//! allocation that a scheduler has made for the subjob.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ pub struct Within {
     pub hidden: Vec<String>,
 }
 
-/// What Slurm tells the processes of a step of itself, and the options of srun that it hands on: for an `mpiexec` they are those of another
-/// step, the one in which agents were started with one task a node.
+/// What Slurm tells the processes of a step of itself, and the options of srun that it hands on: for an `mpiexec` they
+/// are those of another step, the one in which agents were started with one task a node.
 const OF_A_STEP: [&str; 25] = [
     "SLURM_STEPID",
     "SLURM_STEP_ID",
@@ -63,7 +63,8 @@ pub fn within_allocation(hosts: &[(String, u32)], variable: impl Fn(&str) -> Opt
     }
 }
 
-/// Options with which an `mpiexec` fills these nodes one after the other. All families know `-host`; srun wants a node for each process.
+/// Options with which an `mpiexec` fills these nodes one after the other. All families know `-host`; srun wants a node
+/// for each process.
 pub fn placement(mpiexec: &Path, hosts: &[(String, u32)]) -> Vec<String> {
     let name = mpiexec.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("srun") {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How processes get to run at a machine: by [`fork`] on the machine of the agent, or through the site's scheduler, which is
-//! asked for nodes on which agents then start them.
+//! How processes get to run at a machine: by [`fork`] on the machine of the agent, or through the site's scheduler,
+//! which is asked for nodes on which agents then start them.
 //!
-//! A scheduler is an [`Adaptor`]: four verbs, each a command line as data and a reader of what the command said. Nothing in an
-//! adaptor touches the system; [`run`] is the one place that does.
+//! A scheduler is an [`Adaptor`]: four verbs, each a command line as data and a reader of what the command said.
+//! Nothing in an adaptor touches the system; [`run`] is the one place that does.
 //!
 //! ```text
 //!  verb     gives                       reads

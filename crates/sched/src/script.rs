@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The script that a scheduler runs: it gets the `isthmus` binary to every allocated node and starts an agent there.
 //!
-//! Nothing in it is secret: scripts can be read by others at some sites. The binary is the one that submitted, when the nodes see
-//! it; else the one in the user's cache there; else it is fetched from the submitting agent and compared with its hash.
+//! Nothing in it is secret: scripts can be read by others at some sites. The binary is the one that submitted, when the
+//! nodes see it; else the one in the user's cache there; else it is fetched from the submitting agent and compared with
+//! its hash.
 
 use crate::command::quote;
 
@@ -15,7 +16,8 @@ pub struct NodeAgent {
     pub hash: String,
     /// Its size, bytes.
     pub size: u64,
-    /// Private directory of the submission, when the nodes see it: `secret`, `node` (a copy of [`Self::node_script`]), `output`.
+    /// Private directory of the submission, when the nodes see it: `secret`, `node` (a copy of [`Self::node_script`]),
+    /// `output`.
     pub spool: String,
     /// Addresses of the submitting agent, most promising first.
     pub addresses: Vec<String>,

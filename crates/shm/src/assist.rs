@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A long message copied by both of its ends: the receiver reads the sender's memory, and the sender, if it polls meanwhile, writes into the
-//! receiver's. Two cores copy up to twice as fast as one.
+//! A long message copied by both of its ends: the receiver reads the sender's memory, and the sender, if it polls
+//! meanwhile, writes into the receiver's. Two cores copy up to twice as fast as one.
 //!
-//! The message is cut into *pieces* ([`piece`]). The receiver takes them from the front, the sender from the end, until they meet. A sender that does
-//! not come, because it computes or sleeps, takes none; so asking it is right for any message.
+//! The message is cut into *pieces* ([`piece`]). The receiver takes them from the front, the sender from the end, until
+//! they meet. A sender that does not come, because it computes or sleeps, takes none; so asking it is right for any
+//! message.
 //!
 //! What they share is in the block of the receiver, which copies one message at a time:
 //!
@@ -11,12 +12,14 @@
 //!  claims   generation (32 bits) | next piece at the front (16) | end of what is left (16)      both change it, by compare and exchange
 //!  done     failed (1) | pieces that the sender has written of this generation (16)              the sender stores it
 //! ```
-//! The receiver opens a generation when nobody has a piece of the one before, and ends it only when all pieces that the sender has taken are
-//! written. So a sender that comes late finds another generation, or nothing left, and who holds a piece knows that both memories are still
-//! there: the receiver has not said yet that it has the message. Only such a sender stores *done*.
+//! The receiver opens a generation when nobody has a piece of the one before, and ends it only when all pieces that the
+//! sender has taken are written. So a sender that comes late finds another generation, or nothing left, and who holds a
+//! piece knows that both memories are still there: the receiver has not said yet that it has the message. Only such a
+//! sender stores *done*.
 //!
-//! Any process of the job can have overwritten these words, so neither end believes them: each remembers what it knows itself (the receiver in
-//! [`Opened`], the sender in [`Asked`]), takes no more pieces than there are, and finds out when a word is one that nobody writes.
+//! Any process of the job can have overwritten these words, so neither end believes them: each remembers what it knows
+//! itself (the receiver in [`Opened`], the sender in [`Asked`]), takes no more pieces than there are, and finds out
+//! when a word is one that nobody writes.
 
 #[cfg(not(loom))]
 mod fuzz;
@@ -26,11 +29,13 @@ use crate::sync::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 pub use fuzz::fuzz_desk;
 
-/// Shortest message, bytes, of which the sender copies a part: below, the word to it and a second call cost more than they save.
+/// Shortest message, bytes, of which the sender copies a part: below, the word to it and a second call cost more than
+/// they save.
 pub(crate) const SHORTEST: u64 = 32 << 10;
 /// Pieces are not shorter unless they are halves: a call costs as much as a copy of 16 KiB.
 const SHORT: u64 = 128 << 10;
-/// Nor longer, so that who comes late finds something to do, and who polls for other things waits for no more than this.
+/// Nor longer, so that who comes late finds something to do, and who polls for other things waits for no more than
+/// this.
 const LONG: u64 = 512 << 10;
 /// Pieces end at such multiples, counted from the message's beginning.
 const GRAIN: u64 = 4096;
@@ -164,8 +169,8 @@ impl Desk {
         }
     }
 
-    /// Receiver: copies from the front with `fetch` (where in the message, how many bytes), then waits for the pieces of the sender, as long as that is `alive`.
-    /// False: the sender could not write a piece of it.
+    /// Receiver: copies from the front with `fetch` (where in the message, how many bytes), then waits for the pieces
+    /// of the sender, as long as that is `alive`. False: the sender could not write a piece of it.
     pub(crate) fn receive<E>(
         &self,
         mut opened: Opened,
@@ -219,8 +224,9 @@ impl Desk {
         claims.ok().map(|claims| (claims as u16) - 1)
     }
 
-    /// Sender: takes a piece and writes it with `write` (address here, address at the receiver, bytes), which says whether it could. True if there may be more
-    /// to do. The addresses are what the receiver has said, and may be any; no more bytes than the message has are written.
+    /// Sender: takes a piece and writes it with `write` (address here, address at the receiver, bytes), which says
+    /// whether it could. True if there may be more to do. The addresses are what the receiver has said, and may be any;
+    /// no more bytes than the message has are written.
     pub(crate) fn give(&self, asked: &mut Asked, write: impl FnOnce(u64, u64, u64) -> bool) -> bool {
         let Some(number) = self.back(asked.copy) else {
             return false;

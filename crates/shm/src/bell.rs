@@ -2,7 +2,8 @@
 //! Who has to be looked at, and who has to be woken.
 //!
 //! A process looks directly at the rings of a few busy partners (it *watches* them) and at one word, the
-//! *summary*, for all others. A sender that is not watched sets its bit in `bits` and then the bit of that word in the summary.
+//! *summary*, for all others. A sender that is not watched sets its bit in `bits` and then the bit of that word in the
+//! summary.
 //!
 //! ```text
 //!  watched  [16 x 64 bits]   bit s: the owner looks at the ring from slot s by itself      written by the owner
@@ -12,17 +13,19 @@
 //!
 //! **Sender**, after it has published a record (a sequentially consistent store S1): loads `watched`
 //! (sequentially consistent, S2). If its bit is clear, it [rings](Bell::ring): sets its bit, then
-//! the summary's, and if that read-modify-write found the sleeping bit, clears it and wakes the owner (only who clears it wakes).
+//! the summary's, and if that read-modify-write found the sleeping bit, clears it and wakes the owner (only who clears
+//! it wakes).
 //!
 //! **Owner**, to sleep: clears `watched` (O1), sequentially consistent fence (O2), sets the sleeping bit (O3), gives up
 //! if O3 found another bit, looks at the rings it watched (O4), gives up if there is something.
 //!
-//! No wake-up is lost: if S2 reads a set bit, S2 comes before O1 in the coherence order, hence S1 before O2, and O4 sees the
-//! record. Otherwise the sender changes the summary. Before O3: O3 finds the bit. After O3: the sender
-//! finds the sleeping bit. The same argument with O1, O2 and a look at one ring makes it safe to stop watching one.
+//! No wake-up is lost: if S2 reads a set bit, S2 comes before O1 in the coherence order, hence S1 before O2, and O4
+//! sees the record. Otherwise the sender changes the summary. Before O3: O3 finds the bit. After O3: the sender finds
+//! the sleeping bit. The same argument with O1, O2 and a look at one ring makes it safe to stop watching one.
 //!
 //! Taking bits: the owner clears the summary bit before it takes the word; a sender sets the word before
-//! the summary bit. So a bit that was set after the word was taken has a summary bit that is still to come or still there.
+//! the summary bit. So a bit that was set after the word was taken has a summary bit that is still to come or still
+//! there.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -50,7 +53,8 @@ impl Bell {
         }
     }
 
-    /// Sender: does the owner need to be told about a record that `slot` has just published with [`publish`](crate::sync::publish)?
+    /// Sender: does the owner need to be told about a record that `slot` has just published with
+    /// [`publish`](crate::sync::publish)?
     #[inline]
     pub(crate) fn wants_ring(&self, slot: usize) -> bool {
         self.watched[slot / 64].load(Ordering::SeqCst) & (1 << (slot % 64)) == 0

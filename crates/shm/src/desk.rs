@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words of rounds, and who sleeps at a place.
 //!
-//! Rounds take turns in memory for a few of them: round n is number n mod R there, in *turn* n / R. Two kinds of words, which only grow, say how
-//! far members are:
+//! Rounds take turns in memory for a few of them: round n is number n mod R there, in *turn* n / R. Two kinds of words,
+//! which only grow, say how far members are:
 //!
 //! ```text
 //!  arrived, per cell       turn + 1    what is given in this turn is there          who gives stores it
 //!  left, per member        n           it has left all rounds before n              it stores it, now and then
 //! ```
 //! Every word has one writer at a time, and that of a short cell or of a word lies beside its data: what a member waits for comes to its core in one transfer of
-//! a cache line. A round n may be given in when all members have left round n - R and those before it. So *arrived* cannot run ahead of what a
-//! member waits for, and who gives looks at the words of all members once in up to R rounds ([`Turns::is_free`]). A member says only
-//! every few rounds how far it has left them: who waits for it then waits for a member that is still to come to rounds that have been
-//! given in.
+//! a cache line. A round n may be given in when all members have left round n - R and those before it. So *arrived*
+//! cannot run ahead of what a member waits for, and who gives looks at the words of all members once in up to R rounds
+//! ([`Turns::is_free`]). A member says only every few rounds how far it has left them: who waits for it then waits for
+//! a member that is still to come to rounds that have been given in.
 //!
-//! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the words once more
-//! (S3). Whoever changes a word (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see S1, then C2 comes before S2
-//! in the order of sequentially consistent fences, and S3 sees C1.
+//! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the words
+//! once more (S3). Whoever changes a word (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see
+//! S1, then C2 comes before S2 in the order of sequentially consistent fences, and S3 sees C1.
 
 use crate::bell::WORDS;
 use crate::sync::{AtomicU64, Ordering, after_update};
 use isthmus_transport::meeting::Lane;
 
-/// Middle rounds under way: at most 64 (`Turns`). Where several members share a processor, who gives runs ahead until none is free, and then all of them
-/// have to run. With 8, 8 members on two processors took 4.3 us for a broadcast of 4096 bytes, with 32 2.4 us.
+/// Middle rounds under way: at most 64 (`Turns`). Where several members share a processor, who gives runs ahead until
+/// none is free, and then all of them have to run. With 8, 8 members on two processors took 4.3 us for a broadcast of
+/// 4096 bytes, with 32 2.4 us.
 pub(crate) const MIDDLE_ROUNDS: usize = 32;
 /// Long rounds under way.
 pub(crate) const LONG_ROUNDS: usize = 8;
 
-/// Up to which turn there is something in a cell. Of a cell of a word, which has no room for more, also how many bytes there are: the highest bits.
+/// Up to which turn there is something in a cell. Of a cell of a word, which has no room for more, also how many bytes
+/// there are: the highest bits.
 #[repr(transparent)]
 pub(crate) struct Arrived(AtomicU64);
 
@@ -91,7 +93,8 @@ impl Arrived {
     }
 }
 
-/// Of a member: up to which round it has left them, whether it has given up, and which of its middle and long cells are there. Cache lines of its own.
+/// Of a member: up to which round it has left them, whether it has given up, and which of its middle and long cells are
+/// there. Cache lines of its own.
 #[repr(C, align(128))]
 pub(crate) struct Left {
     lanes: [AtomicU64; Lane::COUNT],
@@ -180,7 +183,8 @@ impl Turns {
         round - self.left < 64
     }
 
-    /// The member leaves a round, where `rounds` take turns. `mine`: its own words. True if it says so, and sleepers are to be looked for.
+    /// The member leaves a round, where `rounds` take turns. `mine`: its own words. True if it says so, and sleepers
+    /// are to be looked for.
     #[inline]
     pub(crate) fn leave(&mut self, round: u64, rounds: u64, lane: usize, mine: &Left) -> bool {
         self.beyond |= 1 << (round.wrapping_sub(self.left) % 64);

@@ -11,9 +11,10 @@
 //!  (next multiple of 4096)      cells of middle rounds
 //!  (next multiple of 4096)      cells of long rounds
 //! ```
-//! A cell is 8 bytes that say how many bytes its member gives (the highest bit: it is marked), 8 bytes (of a short cell: up to which turn it is
-//! there), and what it gives. Of a cell of a word both are in one word of 8 bytes. All before the middle cells has memory from the beginning (frame 0)
-//! or from when the frame is taken; memory behind a middle or long cell is allocated when it is first used.
+//! A cell is 8 bytes that say how many bytes its member gives (the highest bit: it is marked), 8 bytes (of a short
+//! cell: up to which turn it is there), and what it gives. Of a cell of a word both are in one word of 8 bytes. All
+//! before the middle cells has memory from the beginning (frame 0) or from when the frame is taken; memory behind a
+//! middle or long cell is allocated when it is first used.
 
 use crate::desk::{LONG_ROUNDS, Left, MIDDLE_ROUNDS, Sleepers};
 use crate::sync::{AtomicU32, Ordering};
@@ -24,15 +25,16 @@ pub(crate) const FRAMES: usize = 32;
 pub(crate) const SHORT_ROUNDS: usize = 64;
 /// Rounds of words under way: at most 64 (`Turns`).
 pub(crate) const WORD_ROUNDS: usize = 64;
-/// Bytes of a cell of a word. With four in a line of 64 bytes a root that broadcasts in a loop between processors that share no cache takes 0.11 us for
-/// each, with 128 bytes, as short cells have, 0.20 us: what takes the time is that lines go back and forth.
+/// Bytes of a cell of a word. With four in a line of 64 bytes a root that broadcasts in a loop between processors that
+/// share no cache takes 0.11 us for each, with 128 bytes, as short cells have, 0.20 us: what takes the time is that
+/// lines go back and forth.
 pub(crate) const WORD_CELL: usize = 16;
 /// What stands before the word.
 pub(crate) const WORD_HEADER: usize = 8;
 /// Bytes of a short cell.
 pub(crate) const SHORT_CELL: usize = 128;
-/// Steps of a member that are noted. One that waits for nobody (the root of broadcasts) is as many steps ahead as there are rounds in all lanes, and its
-/// note of a step must last as long as another member may be there.
+/// Steps of a member that are noted. One that waits for nobody (the root of broadcasts) is as many steps ahead as there
+/// are rounds in all lanes, and its note of a step must last as long as another member may be there.
 pub(crate) const NOTES: usize = 256;
 /// What stands before what a member gives.
 pub(crate) const CELL_HEADER: usize = 16;
@@ -96,8 +98,9 @@ pub(crate) struct Cells {
 impl Cells {
     #[inline]
     pub(crate) fn of(members: usize) -> Self {
-        // More than powers of two: such messages fit, and cells do not all fall on the same lines of caches. The middle cells of a frame have about
-        // 2 MiB at most; among many members they hold no more than short ones, and are not used.
+        // More than powers of two: such messages fit, and cells do not all fall on the same lines of caches. The middle
+        // cells of a frame have about 2 MiB at most; among many members they hold no more than short ones, and are not
+        // used.
         let (middle, long) = match members {
             0..=16 => (4 << 10, 64 << 10),
             17..=64 => (1 << 10, 16 << 10),

@@ -14,9 +14,9 @@
 //! A ring that was never used has no memory behind it. A frame is one record in the ring of its pair; the
 //! store that publishes it is the only one the receiver waits for, and the receiver reads the
 //! payload where it lies. Who the receiver has to look at, and when it has to be woken, is the [`bell`]'s business.
-//! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]), and a sender that polls meanwhile
-//! copies a part of them ([`assist`]). Collective operations
-//! need no messages: groups meet in [`frames`], with counters that say who has come and gone ([`desk`]).
+//! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]), and a
+//! sender that polls meanwhile copies a part of them ([`assist`]). Collective operations need no messages: groups meet
+//! in [`frames`], with counters that say who has come and gone ([`desk`]).
 //!
 //! # Access protocol
 //!
@@ -28,19 +28,20 @@
 //! 3. The part of a ring between *consumed* and *written* belongs to the reader, the rest to the writer
 //!    ([`ring`], rules R1-R6). Only the reader moves *consumed*, only the writer moves *written*, which
 //!    is not stored anywhere: it is the first record whose word is still zero.
-//! 4. The words before the geometry in the header, and the geometry itself, are written before the file gets its name and never again.
+//! 4. The words before the geometry in the header, and the geometry itself, are written before the file gets its name
+//!    and never again.
 //! 5. The identity of a process in its block is written by its owner before it counts itself as joined with
 //!    a release store of its state; others read it only after an acquire load of that state.
-//! 6. A cell of a frame belongs to the member that gives until it has arrived in the round, then to nobody (all may read it) until all have
-//!    left. The engine keeps the order; the counters make it visible.
+//! 6. A cell of a frame belongs to the member that gives until it has arrived in the round, then to nobody (all may
+//!    read it) until all have left. The engine keeps the order; the counters make it visible.
 //! 7. Nothing read from shared memory is trusted as an address or a length: it is checked against the
 //!    ring it came from, and a ring that fails the check is never read again. A
 //!    process of the same user can still corrupt *data*; it cannot make this one touch memory outside the segment.
 //!
 //! # Death of a process
 //!
-//! No loop in this room waits for another process, except for a piece of a message that a process is about to write ([`assist`]), and who waits
-//! for that looks whether the process still lives. A dead reader leaves its rings full
+//! No loop in this room waits for another process, except for a piece of a message that a process is about to write
+//! ([`assist`]), and who waits for that looks whether the process still lives. A dead reader leaves its rings full
 //! ([`SendError::WouldBlock`](isthmus_transport::SendError)), a dead writer leaves them empty; the agent ends the job.
 //! The segment file loses its name as soon as the last process has mapped it, so nothing stays behind.
 

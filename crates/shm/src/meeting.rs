@@ -26,7 +26,8 @@ pub(crate) struct Frames {
     turns: Vec<[Turns; Lane::COUNT]>,
     /// Per frame, what is known of middle cells.
     middle: [MiddleCells; FRAMES],
-    /// Bytes from the start of a long cell that are known to have memory: frame, round, cell; only some of them, the last used.
+    /// Bytes from the start of a long cell that are known to have memory: frame, round, cell; only some of them, the
+    /// last used.
     backed: Vec<((u32, usize, u32), usize)>,
 }
 
@@ -41,7 +42,8 @@ struct MiddleCells {
     others: u32,
 }
 
-/// Rounds from now whose cells are fetched: who gives in one round after the other, and takes nothing, needs the next sooner than it can come.
+/// Rounds from now whose cells are fetched: who gives in one round after the other, and takes nothing, needs the next
+/// sooner than it can come.
 const SOON: u64 = 6;
 
 /// Long cells whose memory is remembered.
@@ -76,11 +78,13 @@ impl ShmTransport {
     #[inline]
     fn arrived_at<'a>(cell: *mut u8, lane: Lane) -> &'a Arrived {
         let at = if lane == Lane::Word { cell } else { cell.wrapping_add(8) };
-        // SAFETY: inside the mapping, which outlives the transport; aligned to 8, as cells are to 16 or more; only touched as an atomic.
+        // SAFETY: inside the mapping, which outlives the transport; aligned to 8, as cells are to 16 or more; only
+        // touched as an atomic.
         unsafe { &*at.cast::<Arrived>() }
     }
 
-    /// After a cell was given: its writer's one in a round of words or a short one soon comes to this core, if that is not there anyway, while it does other things.
+    /// After a cell was given: its writer's one in a round of words or a short one soon comes to this core, if that is
+    /// not there anyway, while it does other things.
     #[inline]
     fn prepare(&self, place: &Place, round: Round, cell: u32) {
         if matches!(round.lane, Lane::Word | Lane::Short) {
@@ -161,7 +165,8 @@ impl ShmTransport {
         }
     }
 
-    /// Makes sure that a middle cell has memory. (All cells of a frame would be up to 2 MiB, and a root that broadcasts needs the first of each round.)
+    /// Makes sure that a middle cell has memory. (All cells of a frame would be up to 2 MiB, and a root that broadcasts
+    /// needs the first of each round.)
     #[inline]
     fn back_middle(&mut self, place: &Place, round: Round, cell: u32) -> Result<(), SendError> {
         let at = (round.number % MIDDLE_ROUNDS as u64) as usize;
@@ -393,8 +398,8 @@ impl Meeting for ShmTransport {
             _ => self.length_word(place, at).store(bytes as u64, Ordering::Relaxed),
         }
         let memory = self.segment.frame_memory(place.frame as usize, at, whole);
-        // SAFETY: `whole` bytes inside the mapping, which outlives what the engine does with the value; until this member arrives the
-        // cell is its own (rule 6).
+        // SAFETY: `whole` bytes inside the mapping, which outlives what the engine does with the value; until this
+        // member arrives the cell is its own (rule 6).
         Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.lane)), 0, bytes as isize) })
     }
 

@@ -3,7 +3,8 @@
 //!
 //! Whether the kernel allows it (Yama, containers, seccomp) is found out by doing it: before the first copy from
 //! a process, 16 random bytes are read from where its block says they are, and compared. That also
-//! catches a process id that means somebody else here. A refusal is noted in the block of the *sender*, so that it stops offering.
+//! catches a process id that means somebody else here. A refusal is noted in the block of the *sender*, so that it
+//! stops offering.
 //!
 //! The handle in an `Rts`:
 //! ```text
@@ -95,8 +96,8 @@ pub(crate) fn copy(pid: u32, mut address: u64, mut into: &mut [u8]) -> Result<()
             base: address as *mut c_void,
             length: into.len(),
         };
-        // SAFETY: `local` describes memory that is ours to write; `remote` is only an address in the other process, which
-        // the kernel checks; both structures live during the call.
+        // SAFETY: `local` describes memory that is ours to write; `remote` is only an address in the other process,
+        // which the kernel checks; both structures live during the call.
         let copied = unsafe { process_vm_readv(pid as c_int, &raw const local, 1, &raw const remote, 1, 0) };
         match usize::try_from(copied) {
             Ok(0) => return Err(Errno::FAULT),
@@ -113,7 +114,8 @@ pub(crate) fn copy(pid: u32, mut address: u64, mut into: &mut [u8]) -> Result<()
     Ok(())
 }
 
-/// Copies `length` bytes from address `from` of this process to address `to` of process `pid`. Any addresses may be given: the kernel checks both.
+/// Copies `length` bytes from address `from` of this process to address `to` of process `pid`. Any addresses may be
+/// given: the kernel checks both.
 pub(crate) fn write(pid: u32, mut from: u64, mut to: u64, mut length: u64) -> Result<(), Errno> {
     while length > 0 {
         let bytes = usize::try_from(length).unwrap_or(usize::MAX);
@@ -125,7 +127,8 @@ pub(crate) fn write(pid: u32, mut from: u64, mut to: u64, mut length: u64) -> Re
             base: to as *mut c_void,
             length: bytes,
         };
-        // SAFETY: nothing of this process is written; what the kernel cannot read it refuses. Both structures live during the call.
+        // SAFETY: nothing of this process is written; what the kernel cannot read it refuses. Both structures live
+        // during the call.
         let copied = unsafe { process_vm_writev(pid as c_int, &raw const local, 1, &raw const remote, 1, 0) };
         match u64::try_from(copied) {
             Ok(0) => return Err(Errno::FAULT),

@@ -19,8 +19,8 @@
 //!
 //! * R1. The writer owns the bytes from *written* to *consumed + capacity*, the reader those from *consumed*
 //!   to *written*. (Positions count bytes ever written; a byte's place is its position modulo the capacity.)
-//! * R2. Before the writer publishes a word it has zeroed the word at which the following record will begin, and it keeps
-//!   one line free for that word. So the reader, having taken a record, finds zero or a published word.
+//! * R2. Before the writer publishes a word it has zeroed the word at which the following record will begin, and it
+//!   keeps one line free for that word. So the reader, having taken a record, finds zero or a published word.
 //! * R3. The writer writes a record's bytes first and publishes its word last, with release order. A skipped end
 //!   is published after the record at the start is complete, word included.
 //! * R4. The reader reads a record's bytes only after it has read the word, with acquire order, as not zero.
@@ -81,13 +81,14 @@ pub(crate) trait Memory {
     fn control(&self) -> &Control;
     /// The word of the line at `at`.
     fn word(&self, at: usize) -> &AtomicU64;
-    /// Makes sure that there is memory behind the data from `from`, up to where there is some, to `end`; tells up to where there is
-    /// some now. Error: a number of the operating system.
+    /// Makes sure that there is memory behind the data from `from`, up to where there is some, to `end`; tells up to
+    /// where there is some now. Error: a number of the operating system.
     fn back(&self, from: usize, end: usize) -> Result<usize, i32>;
     /// Writes bytes 8.. of a record: the rest of the header, and the payload of `length` bytes by calling `fill`.
     ///
     /// # Safety
-    /// The record `at .. at + HEADER + length` lies inside the data and belongs to the writer (R1), and the caller is it.
+    /// The record `at .. at + HEADER + length` lies inside the data and belongs to the writer (R1), and the caller is
+    /// it.
     unsafe fn write(&self, at: usize, header: &[u64; HEADER_WORDS], length: usize, fill: impl FnOnce(&mut [u8]));
     /// Calls `f` with the `length` bytes of a record, the word included.
     ///
@@ -153,8 +154,8 @@ impl<M: Memory> Writer<M> {
         }
     }
 
-    /// Writes and publishes one record with a payload of `length` bytes, which `fill` writes, or nothing. The header must not begin
-    /// with eight zero bytes.
+    /// Writes and publishes one record with a payload of `length` bytes, which `fill` writes, or nothing. The header
+    /// must not begin with eight zero bytes.
     #[inline]
     pub(crate) fn push(
         &mut self,

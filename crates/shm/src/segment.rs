@@ -14,9 +14,10 @@
 //!           ring read by slot n-1, written by slot n-1
 //! ```
 //! A ring is [`Control`] (128 bytes) and then its data. Its size depends on the number of processes
-//! ([`Geometry`]). Whoever comes first makes the file under a temporary name, complete with header, and links it to its real name;
-//! the others find a complete file or none. Memory behind the blocks and the beginning of frame 0 is allocated at once, memory behind a ring by its writer
-//! when it first gets there, so that a full memory file system is an error and not a signal.
+//! ([`Geometry`]). Whoever comes first makes the file under a temporary name, complete with header, and links it to its
+//! real name; the others find a complete file or none. Memory behind the blocks and the beginning of frame 0 is
+//! allocated at once, memory behind a ring by its writer when it first gets there, so that a full memory file system is
+//! an error and not a signal.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -54,10 +55,10 @@ pub struct Geometry {
 impl Geometry {
     /// For that many processes on the node, 1 to [`MAX_PROCESSES`].
     ///
-    /// A ring as large as a core's second cache is best: data that one core has written leave its cache before the other one
-    /// reads them, which is twice as fast as fetching them from there (measured). More processes get smaller rings, so that
-    /// together they take no more memory than containers usually have (64 MiB for 16 processes, all pairs busy), and
-    /// that the address space of the segment stays below 20 GiB.
+    /// A ring as large as a core's second cache is best: data that one core has written leave its cache before the
+    /// other one reads them, which is twice as fast as fetching them from there (measured). More processes get smaller
+    /// rings, so that together they take no more memory than containers usually have (64 MiB for 16 processes, all
+    /// pairs busy), and that the address space of the segment stays below 20 GiB.
     pub fn new(processes: usize) -> Option<Self> {
         let kib = match processes {
             1..=4 => 1024,
@@ -158,9 +159,11 @@ pub(crate) struct Block {
     pub(crate) desk: Desk,
     /// Bit s: slot s cannot copy out of this process's memory.
     pub(crate) refusals: [AtomicU64; WORDS],
-    /// Bit s: slot s has written into its ring to this process. There may be no memory behind others, and looking there would make some.
+    /// Bit s: slot s has written into its ring to this process. There may be no memory behind others, and looking there
+    /// would make some.
     pub(crate) opened: [AtomicU64; WORDS],
-    /// Bit s: slot s has given this process up. A word in a ring could not say so where there is no memory for the ring.
+    /// Bit s: slot s has given this process up. A word in a ring could not say so where there is no memory for the
+    /// ring.
     pub(crate) given_up: [AtomicU64; WORDS],
 }
 
@@ -294,7 +297,8 @@ impl Segment {
     /// The beginning of a frame below [`FRAMES`].
     #[inline]
     pub(crate) fn frame(&self, frame: usize) -> &FrameHeader {
-        // SAFETY: aligned (a multiple of a page), all bytes are valid for atomics, and it is only touched through them (rule 2).
+        // SAFETY: aligned (a multiple of a page), all bytes are valid for atomics, and it is only touched through them
+        // (rule 2).
         unsafe {
             &*self
                 .frame_memory(frame, 0, size_of::<FrameHeader>())
@@ -418,8 +422,8 @@ impl Memory for RingMemory {
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at < self.capacity && at % LINE == 0);
-        // SAFETY: inside the data and aligned to a line. While a word can be touched by both sides it is only touched as an
-        // atomic: as part of a payload it belongs to one side (R1).
+        // SAFETY: inside the data and aligned to a line. While a word can be touched by both sides it is only touched
+        // as an atomic: as part of a payload it belongs to one side (R1).
         unsafe { &*self.data(at).cast::<AtomicU64>() }
     }
 
@@ -446,7 +450,8 @@ impl Memory for RingMemory {
             // SAFETY: the caller owns the record (R1), it lies inside the data, and lines are aligned to words.
             unsafe { self.data(at + 8 * number).cast::<u64>().write(*word) };
         }
-        // SAFETY: as above; until the word is published nobody else touches the payload's bytes, and the reference ends before.
+        // SAFETY: as above; until the word is published nobody else touches the payload's bytes, and the reference ends
+        // before.
         fill(unsafe { std::slice::from_raw_parts_mut(self.data(at + HEADER), length) });
     }
 

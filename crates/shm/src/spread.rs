@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Not two waiting processes of a job on one core while there are cores enough for all.
 //!
-//! Schedulers like to put a process that was woken onto the core of the one that woke it. Two processes that then exchange
-//! messages both stay runnable, each polling while the other one could answer, and on a machine with other work it can take
-//! seconds until one of them is moved. So a process that polls in vain writes into its block which core it runs on, and if another
-//! process of the job is on the same one, it forbids itself that core for a moment, which moves it, and allows it again.
-//! No process is bound to a core: jobs on the same node do not pile up on the first cores.
+//! Schedulers like to put a process that was woken onto the core of the one that woke it. Two processes that then
+//! exchange messages both stay runnable, each polling while the other one could answer, and on a machine with other
+//! work it can take seconds until one of them is moved. So a process that polls in vain writes into its block which
+//! core it runs on, and if another process of the job is on the same one, it forbids itself that core for a moment,
+//! which moves it, and allows it again. No process is bound to a core: jobs on the same node do not pile up on the
+//! first cores.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,8 @@ impl Spread {
     }
 }
 
-/// Moves this thread to a core that is not `own` and not in `taken` (counted from 1), if it may use one. Errors leave it where it is.
+/// Moves this thread to a core that is not `own` and not in `taken` (counted from 1), if it may use one. Errors leave
+/// it where it is.
 fn leave(own: usize, taken: &[u32]) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let mut free = CpuSet::new();

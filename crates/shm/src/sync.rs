@@ -22,8 +22,8 @@ pub(crate) fn publish(word: &AtomicU64, value: u64) {
     }
 }
 
-/// A fence after a read-modify-write operation: what this thread loads later is not older than that operation. On x86 such an operation is
-/// a fence already, so only the compiler has to be told.
+/// A fence after a read-modify-write operation: what this thread loads later is not older than that operation. On x86
+/// such an operation is a fence already, so only the compiler has to be told.
 #[inline]
 pub(crate) fn after_update() {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
@@ -35,8 +35,9 @@ pub(crate) fn after_update() {
 /// Asks for the cache line of a word that this core is about to write. Changes nothing.
 #[inline]
 pub(crate) fn fetch_to_write(word: &AtomicU64) {
-    // The compiler's own hint becomes one for reading unless all processors of the target know the other: the line then comes shared, and the write
-    // has to wait for the others after all. Processors that lack it decode it as nothing (AMD64 manual, volume 3, PREFETCHW).
+    // The compiler's own hint becomes one for reading unless all processors of the target know the other: the line then
+    // comes shared, and the write has to wait for the others after all. Processors that lack it decode it as nothing
+    // (AMD64 manual, volume 3, PREFETCHW).
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     // SAFETY: a hint, which changes nothing.
     unsafe {

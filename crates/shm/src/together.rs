@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which processes can be copied from, and the two ends of a message that both copy ([`assist`]): the receiver, which asks, and the sender, which is
-//! asked by a frame of the kind [`Assist`](Kind::Assist).
+//! Which processes can be copied from, and the two ends of a message that both copy ([`assist`]): the receiver, which
+//! asks, and the sender, which is asked by a frame of the kind [`Assist`](Kind::Assist).
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_transport::{Peer, SendError};
@@ -13,7 +13,8 @@ use crate::segment::{STATE_LEFT, STATE_PRESENT};
 use crate::sync::{Ordering, fence};
 use crate::transport::ShmTransport;
 
-/// Looks in vain for a piece that another process writes before the core is offered to others; and from one look whether it still lives to the next.
+/// Looks in vain for a piece that another process writes before the core is offered to others; and from one look
+/// whether it still lives to the next.
 const SPINS: u64 = 20_000;
 const LIVES: u64 = 1000;
 
@@ -132,7 +133,8 @@ impl ShmTransport {
         Ok(revoked == Some(now))
     }
 
-    /// The process id of `slot` if it is worth asking to copy a part of its message: it has a core, is not asleep, and its memory can be copied.
+    /// The process id of `slot` if it is worth asking to copy a part of its message: it has a core, is not asleep, and
+    /// its memory can be copied.
     fn may_ask(&mut self, slot: usize) -> Option<u32> {
         let may = self.spread.is_sensible()
             && !self.links[slot].refuses
@@ -159,7 +161,8 @@ impl ShmTransport {
         }
     }
 
-    /// Copies a message from address `source` of `slot`, which has been asked to copy a part. All of it lies at addresses that there are.
+    /// Copies a message from address `source` of `slot`, which has been asked to copy a part. All of it lies at
+    /// addresses that there are.
     fn copy_together(
         &mut self,
         slot: usize,
@@ -213,8 +216,8 @@ impl ShmTransport {
     }
 }
 
-/// To be called again and again while a process is about to write a piece: whether it lives. Of one that has ended, nothing can be read any more, and no call
-/// of it writes.
+/// To be called again and again while a process is about to write a piece: whether it lives. Of one that has ended,
+/// nothing can be read any more, and no call of it writes.
 fn awaiting(pid: u32) -> impl FnMut() -> bool {
     let mut rounds = 0_u64;
     move || {

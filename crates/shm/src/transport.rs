@@ -34,9 +34,10 @@ const BURST: usize = 32;
 /// Shortest frames, bytes, with which a ring is quicker than copies by the system, if both sides have a core.
 const STREAMING: usize = 32 << 10;
 
-/// Longest message, bytes, that goes through the ring unasked where the receiver could copy it itself. Up to there two copies through a ring are about as
-/// quick as a copy by the system and the word about it, wherever the cores are; from there on only between cores that share a cache, and four times
-/// as slow between others. Half a ping-pong through the ring / copied by the receiver, us: cores that share a cache, 8 KiB 0.9 / 1.4, 16 KiB 1.6 / 2.3, 64 KiB 5.4 / 5.8;
+/// Longest message, bytes, that goes through the ring unasked where the receiver could copy it itself. Up to there two
+/// copies through a ring are about as quick as a copy by the system and the word about it, wherever the cores are; from
+/// there on only between cores that share a cache, and four times as slow between others. Half a ping-pong through the
+/// ring / copied by the receiver, us: cores that share a cache, 8 KiB 0.9 / 1.4, 16 KiB 1.6 / 2.3, 64 KiB 5.4 / 5.8;
 /// others, 8 KiB 4.2 / 3.6, 16 KiB 8.7 / 4.3, 64 KiB 33 / 7.8.
 const EAGER: usize = 8 << 10;
 
@@ -110,7 +111,8 @@ impl ShmTransport {
     /// as soon as all have joined) and the doorbells in `node_directory`.
     ///
     /// `slot` is this process's number among the `processes` of the job on the node, `peers` the rank in
-    /// MPI_COMM_WORLD of each slot. Does not wait for the others; frames can be sent to a process that has not joined yet.
+    /// MPI_COMM_WORLD of each slot. Does not wait for the others; frames can be sent to a process that has not joined
+    /// yet.
     pub fn join(
         path: &Path,
         node_directory: &Path,
@@ -262,8 +264,8 @@ impl ShmTransport {
         frames > 0
     }
 
-    /// After polling: of the rings that are not watched, those that are empty now are forgotten, or watched if there is a
-    /// place and they brought something (more than `before` had been delivered).
+    /// After polling: of the rings that are not watched, those that are empty now are forgotten, or watched if there is
+    /// a place and they brought something (more than `before` had been delivered).
     fn settle(&mut self, before: u64) {
         let mut index = 0;
         while index < self.active.len() {

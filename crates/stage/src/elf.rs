@@ -233,8 +233,8 @@ pub fn lacking(names: &[String]) -> Vec<String> {
     names.iter().filter(|name| !here(name)).cloned().collect()
 }
 
-/// The libraries that a program needs beside those that every system has, and those that they need: names, and where this machine has
-/// them (`None`: nowhere).
+/// The libraries that a program needs beside those that every system has, and those that they need: names, and where
+/// this machine has them (`None`: nowhere).
 pub fn closure(program: &Path) -> io::Result<Vec<(String, Option<PathBuf>)>> {
     let mut found: Vec<(String, Option<PathBuf>)> = Vec::new();
     let mut seen = BTreeSet::new();

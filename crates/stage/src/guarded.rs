@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Private directories with a lock that is held as long as an owner lives. Whoever makes one removes those whose lock is free:
-//! their owners were killed. One with a *lease*, a file that says for how many seconds, stays for so long after the lease was last renewed
-//! (when the file was last touched): another owner may come.
+//! Private directories with a lock that is held as long as an owner lives. Whoever makes one removes those whose lock
+//! is free: their owners were killed. One with a *lease*, a file that says for how many seconds, stays for so long
+//! after the lease was last renewed (when the file was last touched): another owner may come.
 
 use crate::content::hex;
 use rustix::fs::{FlockOperation, flock};
@@ -74,15 +74,16 @@ impl Guarded {
         &self.path
     }
 
-    /// One below `base`; its name begins with `prefix` and cannot be guessed. It gets that name with its lock held, so whoever sees it
-    /// with a free lock knows that its owner is gone.
+    /// One below `base`; its name begins with `prefix` and cannot be guessed. It gets that name with its lock held, so
+    /// whoever sees it with a free lock knows that its owner is gone.
     pub fn create(base: &Path, prefix: &str) -> io::Result<Self> {
         let (path, lock) = make(base, prefix, |_| Ok(()))?;
         Ok(Self { path, _lock: lock })
     }
 }
 
-/// Makes such a directory, with what `fill` puts into it before it has its name. Several owners may hold the lock; it keeps sweepers away.
+/// Makes such a directory, with what `fill` puts into it before it has its name. Several owners may hold the lock; it
+/// keeps sweepers away.
 pub(crate) fn make(
     base: &Path,
     prefix: &str,

@@ -4,8 +4,8 @@
 //! ```text
 //!  <cache>/isthmus/hashes/<hash of the path>     magic, device, inode, size, time of change (s, ns), piece hashes
 //! ```
-//! What is remembered counts as long as the file has the same device, inode, size and times of change; a file that was changed within the
-//! last seconds is not remembered, since its next change might not show.
+//! What is remembered counts as long as the file has the same device, inode, size and times of change; a file that was
+//! changed within the last seconds is not remembered, since its next change might not show.
 
 use crate::content;
 use isthmus_wire::grid::Hash;

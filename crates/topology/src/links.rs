@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a message costs: link parameters as in the parameterised LogP model (PLogP).
 //!
-//! A message of `m` bytes keeps its sender busy for `send(m)`, then the link for `gap(m)`, travels for the latency, and keeps its
-//! receiver busy for `receive(m)`. Each of them is a [`Curve`] over the size. All times are nanoseconds.
+//! A message of `m` bytes keeps its sender busy for `send(m)`, then the link for `gap(m)`, travels for the latency, and
+//! keeps its receiver busy for `receive(m)`. Each of them is a [`Curve`] over the size. All times are nanoseconds.
 
 use crate::{Level, Topology};
 use std::collections::HashMap;
@@ -128,11 +128,13 @@ impl Link {
 }
 
 impl Link {
-    /// The memory of a node: short messages are copied in by the sender and out by the receiver, longer ones are copied by the receiver alone,
-    /// where the sender has them. So copying is work of processes, which share processors; the gap is what the memory itself can do.
+    /// The memory of a node: short messages are copied in by the sender and out by the receiver, longer ones are copied
+    /// by the receiver alone, where the sender has them. So copying is work of processes, which share processors; the
+    /// gap is what the memory itself can do.
     ///
-    /// From a ping-pong of two processes on a machine of two processors: half round trips of 8 B, 1 KiB and 16 KiB take 0.2, 0.3 and 1.9 µs, those of 1 and
-    /// 4 MiB 131 and 487 µs. The rate of the memory is the usual one of servers with several channels.
+    /// From a ping-pong of two processes on a machine of two processors: half round trips of 8 B, 1 KiB and 16 KiB take
+    /// 0.2, 0.3 and 1.9 µs, those of 1 and 4 MiB 131 and 487 µs. The rate of the memory is the usual one of servers
+    /// with several channels.
     fn of_memory() -> Self {
         let (short, copied, told) = (60, 900, 1_000);
         let pulled = Curve::rate(8_000_000_000).at(1 << 40);
@@ -155,8 +157,8 @@ impl Link {
     /// Bytes up to which messages are sent without asking.
     const EAGER: u64 = 16 << 10;
 
-    /// The same link where longer messages are announced first and fetched when they are wanted, which takes either process so many
-    /// nanoseconds more.
+    /// The same link where longer messages are announced first and fetched when they are wanted, which takes either
+    /// process so many nanoseconds more.
     fn announced(mut self, time: u64) -> Self {
         for curve in [&mut self.send, &mut self.receive] {
             let short = curve.at(0);
@@ -188,7 +190,8 @@ pub struct Links {
 }
 
 impl Default for Links {
-    /// Round numbers of the usual order of magnitude, for levels of which nothing is known; inside a node what was measured on one.
+    /// Round numbers of the usual order of magnitude, for levels of which nothing is known; inside a node what was
+    /// measured on one.
     fn default() -> Self {
         Self {
             levels: [

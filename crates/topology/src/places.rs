@@ -92,8 +92,8 @@ impl Topology {
         self.spot(world_rank).vendor
     }
 
-    /// Level that a message between two processes (world ranks) crosses: that of the vendor MPI wherever this moves it, also on a node. A process and
-    /// itself: node, or vendor MPI.
+    /// Level that a message between two processes (world ranks) crosses: that of the vendor MPI wherever this moves it,
+    /// also on a node. A process and itself: node, or vendor MPI.
     ///
     /// # Panics
     /// If a rank is not below [`Topology::size`].

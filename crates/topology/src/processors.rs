@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The processors of a machine and which of them each process gets: thinking only; who asks has read what there is.
 //!
-//! *Mapping* deals processes out to parts of the machine, one after the other in turn; *binding* says to how much around its place a
-//! process is bound:
+//! *Mapping* deals processes out to parts of the machine, one after the other in turn; *binding* says to how much
+//! around its place a process is bound:
 //!
 //! ```text
 //!  8 cores in 2 sockets, 4 processes       bound to core     to socket
@@ -163,7 +163,8 @@ fn parts(machine: &[Processor], part: Part) -> Vec<Vec<Processor>> {
     all.into_values().collect()
 }
 
-/// The places in a part where processes go, one after the other: parts to which they are bound, or the part itself if that is finer.
+/// The places in a part where processes go, one after the other: parts to which they are bound, or the part itself if
+/// that is finer.
 fn places(place: &[Processor], rule: Rule) -> Vec<Vec<u32>> {
     parts(place, rule.to.min(rule.by))
         .into_iter()
@@ -223,7 +224,8 @@ pub fn write_list(sorted: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    /// Sockets of `memories` memories of `cores` cores of two threads, numbered as usual: second threads after all cores.
+    /// Sockets of `memories` memories of `cores` cores of two threads, numbered as usual: second threads after all
+    /// cores.
     fn machine(sockets: u32, memories: u32, cores: u32) -> Vec<Processor> {
         let all = sockets * memories * cores;
         (0..2 * all)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The nested clustering of a group of processes.
 //!
-//! A shape is a tree: the group is split into local areas, these into machines, these into nodes, or, where a machine's own MPI is underneath,
-//! into its job and that into nodes, and nodes into processes. Each split is a *tier* and has a level: what a message between two parts crosses.
-//! Tiers that split nothing anywhere are left out, so one node alone has one tier, and a group of one has none.
+//! A shape is a tree: the group is split into local areas, these into machines, these into nodes, or, where a machine's
+//! own MPI is underneath, into its job and that into nodes, and nodes into processes. Each split is a *tier* and has a
+//! level: what a message between two parts crosses. Tiers that split nothing anywhere are left out, so one node alone
+//! has one tier, and a group of one has none.
 //!
 //! **Positions.** The processes stand in a line such that every cluster is an interval of positions: clusters in order
-//! of their lowest rank, within the innermost cluster by rank. If every cluster holds consecutive ranks, positions are ranks. The
-//! outermost clusters can be [arranged](Shape::arranged) in another order.
+//! of their lowest rank, within the innermost cluster by rank. If every cluster holds consecutive ranks, positions are
+//! ranks. The outermost clusters can be [arranged](Shape::arranged) in another order.
 //!
 //! **Depths.** The whole group is cluster 0 of depth 0; the clusters of depth `d + 1` are the parts that tier `d`
 //! makes; clusters of depth `tiers()` are single processes. Clusters of a depth are numbered in order of position.
@@ -51,7 +52,8 @@ impl Shape {
         let levels = Level::ALL;
         Self::from_colours(&levels, members.len() as u32, |rank, depth| {
             let spot = topology.spot(members[rank as usize]);
-            // A job of a machine's own MPI is one cluster of the machine, whose parts are nodes; any other node is one whose only part is itself.
+            // A job of a machine's own MPI is one cluster of the machine, whose parts are nodes; any other node is one
+            // whose only part is itself.
             let (within, inside) = if spot.vendor { (0, spot.node) } else { (spot.node, 0) };
             [spot.lan, spot.subjob, within, inside][depth]
         })
@@ -105,8 +107,8 @@ impl Shape {
         })
     }
 
-    /// The same group, which has jobs of machines' own MPIs, as if each of these were one node: its processes are its parts, at the level of that MPI, and
-    /// so are those of any other node. `None`: no job or node has several.
+    /// The same group, which has jobs of machines' own MPIs, as if each of these were one node: its processes are its
+    /// parts, at the level of that MPI, and so are those of any other node. `None`: no job or node has several.
     pub fn with_whole_jobs(&self) -> Option<Self> {
         let inside = self.levels.iter().position(|&level| level >= Level::Vendor)?;
         let mut levels = self.levels[..=inside].to_vec();
@@ -177,13 +179,14 @@ impl Shape {
         self.ranks.is_empty()
     }
 
-    /// A shape of the same group whose positions are ranks, for what must go by rank: this one, or one without clusters (as if
-    /// all were in one local area).
+    /// A shape of the same group whose positions are ranks, for what must go by rank: this one, or one without clusters
+    /// (as if all were in one local area).
     pub fn by_rank(self: &Arc<Self>) -> &Arc<Self> {
         self.by_rank.as_ref().unwrap_or(self)
     }
 
-    /// Rank of the process at a position. That at position 0 is rank 0, unless the clusters were [arranged](Self::arranged) otherwise.
+    /// Rank of the process at a position. That at position 0 is rank 0, unless the clusters were
+    /// [arranged](Self::arranged) otherwise.
     pub fn rank_at(&self, position: u32) -> Rank {
         if self.ranks.is_empty() {
             position

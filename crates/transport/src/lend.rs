@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of a request that a transport uses for longer than one call.
 //!
-//! The request keeps the [`Lease`], the transport gets [`Lent`] memory. However the request ends (complete, failed, cancelled, its peer
-//! lost), its lease is dropped with it, and from then on nobody reaches the memory through what was lent: not a thread of a transport that
-//! is about to write, nor a peer that sends what nobody waits for any more. Dropping a lease waits for an access that is going on.
+//! The request keeps the [`Lease`], the transport gets [`Lent`] memory. However the request ends (complete, failed,
+//! cancelled, its peer lost), its lease is dropped with it, and from then on nobody reaches the memory through what was
+//! lent: not a thread of a transport that is about to write, nor a peer that sends what nobody waits for any more.
+//! Dropping a lease waits for an access that is going on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +14,8 @@ type Shared<M> = Arc<Mutex<Option<M>>>;
 #[derive(Debug)]
 pub struct Lease<M>(Shared<M>);
 
-/// Memory of a request, for as long as the request wants it touched. Copies of it are copies of the right to touch it, not of the memory.
+/// Memory of a request, for as long as the request wants it touched. Copies of it are copies of the right to touch it,
+/// not of the memory.
 #[derive(Debug)]
 pub struct Lent<M>(Shared<M>);
 
@@ -37,8 +39,8 @@ impl<M> Drop for Lease<M> {
 }
 
 impl<M> Lent<M> {
-    /// Touches the memory, unless it has been taken back: then `None`, and `touch` is not called. Whoever takes it back waits until
-    /// `touch` returns, so that must not wait for anything itself, nor end the request.
+    /// Touches the memory, unless it has been taken back: then `None`, and `touch` is not called. Whoever takes it back
+    /// waits until `touch` returns, so that must not wait for anything itself, nor end the request.
     #[inline]
     pub fn with<R>(&self, touch: impl FnOnce(&mut M) -> R) -> Option<R> {
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,8 @@
 //!   taken and that a later [`Transport::poll`] will call [`Sink::writable`] when it is worth trying again.
 //! * [`Transport::poll`] is called by whichever thread is inside an MPI call (and holds the engine).
 //!   A transport with a thread of its own (wide area) queues arrivals and delivers them from `poll`.
-//! * Memory that a transport uses for longer than a call is [`Lent`]: it is out of reach when its request has ended, however that came about.
+//! * Memory that a transport uses for longer than a call is [`Lent`]: it is out of reach when its request has ended,
+//!   however that came about.
 //! * Sleeping: the engine calls [`Transport::arm`] on every transport, sleeps in [`wait`] on their
 //!   descriptors if all returned true, and calls [`Transport::disarm`] afterwards.
 
@@ -132,7 +133,8 @@ pub trait Transport: Send {
     /// What works towards this peer.
     fn limits(&self, peer: Peer) -> Limits;
 
-    /// Frames with these contexts, and the data of their messages, are treated so from now on. Transports that treat all alike do nothing.
+    /// Frames with these contexts, and the data of their messages, are treated so from now on. Transports that treat
+    /// all alike do nothing.
     fn tune(&mut self, _contexts: &[u32], _tuning: Tuning) {}
 
     /// What the links to peers carry. A transport that paces what it sends begins there; others do nothing.
@@ -145,8 +147,8 @@ pub trait Transport: Send {
     /// `payload.len()` is [`Header::payload_bytes`], at most [`Limits::frame`].
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError>;
 
-    /// As [`Transport::send`] for a payload that does not lie in one piece: `fill` writes all of it, at most once, to where the
-    /// transport wants it. `scratch` is memory that a transport without a better place may use.
+    /// As [`Transport::send`] for a payload that does not lie in one piece: `fill` writes all of it, at most once, to
+    /// where the transport wants it. `scratch` is memory that a transport without a better place may use.
     fn send_filled(
         &mut self,
         peer: Peer,
@@ -162,10 +164,11 @@ pub trait Transport: Send {
         self.send(peer, header, &scratch[..length])
     }
 
-    /// Sends `length` bytes from `memory`'s origin as [`Kind::Data`](isthmus_wire::frame::Kind::Data) frames to the receiver's request
-    /// `token`, offsets from 0, without a copy, in the treatment of `context` ([`Transport::tune`]); reports [`Sink::sent`] with `sent_token`.
-    /// Only with [`Limits::bulk`], and then always where the receiver's transport [expects](Transport::expect) the data, and nowhere else: one
-    /// with bulk may have no other way to take either.
+    /// Sends `length` bytes from `memory`'s origin as [`Kind::Data`](isthmus_wire::frame::Kind::Data) frames to the
+    /// receiver's request `token`, offsets from 0, without a copy, in the treatment of `context` ([`Transport::tune`]);
+    /// reports [`Sink::sent`] with `sent_token`. Only with [`Limits::bulk`], and then always where the receiver's
+    /// transport [expects](Transport::expect) the data, and nowhere else: one with bulk may have no other way to take
+    /// either.
     fn send_bulk(
         &mut self,
         peer: Peer,
@@ -177,13 +180,15 @@ pub trait Transport: Send {
     ) -> Result<(), SendError>;
 
     /// Data frames with this token go to `memory` (origin + offset) without asking; after `length` bytes
-    /// [`Sink::received`] is reported. Returns false if the transport does not do that; then data frames go through [`Sink::place`] or [`Sink::frame`].
+    /// [`Sink::received`] is reported. Returns false if the transport does not do that; then data frames go through
+    /// [`Sink::place`] or [`Sink::frame`].
     fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) -> bool;
 
     /// Bytes to put into the payload of an `Rts` so that the receiver can [`Transport::pull`]; empty when it cannot.
     fn handle(&mut self, peer: Peer, memory: ReadMemory, length: u64) -> Vec<u8>;
 
-    /// Copies `memory.len()` bytes at `offset` of the sender's memory named by `handle` to here. `Ok(false)`: not possible after all (send `Cts` instead).
+    /// Copies `memory.len()` bytes at `offset` of the sender's memory named by `handle` to here. `Ok(false)`: not
+    /// possible after all (send `Cts` instead).
     fn pull(
         &mut self,
         peer: Peer,
@@ -211,15 +216,16 @@ pub trait Transport: Send {
     /// Moves what can be moved without waiting and reports arrivals. Returns true if anything happened.
     fn poll(&mut self, sink: &mut dyn Sink) -> bool;
 
-    /// The peer cannot be relied on, for this reason: from now on no frame is taken for it or reported of it, and its connection ends.
-    /// What was lent for it is taken back by whoever lent it.
+    /// The peer cannot be relied on, for this reason: from now on no frame is taken for it or reported of it, and its
+    /// connection ends. What was lent for it is taken back by whoever lent it.
     fn lose(&mut self, peer: Peer, reason: &str);
 
-    /// Asks to be woken: from now on an arrival makes [`Transport::descriptor`] readable. False if something has arrived already: poll first.
+    /// Asks to be woken: from now on an arrival makes [`Transport::descriptor`] readable. False if something has
+    /// arrived already: poll first.
     fn arm(&mut self) -> bool;
 
-    /// Whether data frames may bring a long message sooner than pulling does while both processes do their parts side by side. Then a
-    /// receiver that can do either tries out which is quicker.
+    /// Whether data frames may bring a long message sooner than pulling does while both processes do their parts side
+    /// by side. Then a receiver that can do either tries out which is quicker.
     fn streams(&self) -> bool {
         false
     }
@@ -232,8 +238,8 @@ pub trait Transport: Send {
     /// Ends what [`Transport::arm`] began and drains the descriptor.
     fn disarm(&mut self);
 
-    /// Becomes readable when an armed transport has something to do; always the same one (the engine keeps a duplicate).
-    /// `None`: nothing will ever arrive.
+    /// Becomes readable when an armed transport has something to do; always the same one (the engine keeps a
+    /// duplicate). `None`: nothing will ever arrive.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// Whether everything taken has been pushed out, or will be without further calls.
@@ -246,8 +252,8 @@ pub trait Transport: Send {
         None
     }
 
-    /// Before the end: pushes out everything taken so far, to the peers as far as that can be known here. Called repeatedly until it returns true;
-    /// more may be sent afterwards.
+    /// Before the end: pushes out everything taken so far, to the peers as far as that can be known here. Called
+    /// repeatedly until it returns true; more may be sent afterwards.
     fn settle(&mut self, sink: &mut dyn Sink) -> bool {
         self.poll(sink);
         self.is_flushed()
@@ -256,7 +262,8 @@ pub trait Transport: Send {
     /// Orderly end: pushes out everything taken, unless a peer is gone. Called repeatedly until it returns true.
     fn close(&mut self, sink: &mut dyn Sink) -> bool;
 
-    /// Called once and last, when no process of the job will send any more: gives back what only an orderly end gives back.
+    /// Called once and last, when no process of the job will send any more: gives back what only an orderly end gives
+    /// back.
     fn finish(&mut self) {}
 }
 

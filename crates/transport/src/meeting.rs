@@ -11,18 +11,18 @@
 //!  says that its cells `arrive`                   waits until the cells that it needs `have_arrived`, reads them
 //!  `leave`                                        `leave`
 //! ```
-//! Every member leaves every round once, so a round is free when all have left the one before in the same memory. Who only takes
-//! need not wait for that: what it waits for cannot have happened before. Rounds are numbered by those who hold them, in each
-//! [`Lane`] from 0 on; a member may be in several at once, in any order.
+//! Every member leaves every round once, so a round is free when all have left the one before in the same memory. Who
+//! only takes need not wait for that: what it waits for cannot have happened before. Rounds are numbered by those who
+//! hold them, in each [`Lane`] from 0 on; a member may be in several at once, in any order.
 //!
-//! What a member gives may also be an [offer](Meeting::offer) of memory of its own, out of which others copy ([`Meeting::fetch`]) for as long as they
-//! have agreed on.
+//! What a member gives may also be an [offer](Meeting::offer) of memory of its own, out of which others copy
+//! ([`Meeting::fetch`]) for as long as they have agreed on.
 //!
-//! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if they do not agree, some
-//! may wait for what never comes, and [`Meeting::disagreements`] say so.
+//! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if
+//! they do not agree, some may wait for what never comes, and [`Meeting::disagreements`] say so.
 //!
-//! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`Meeting::watch`] after [`Transport::arm`](crate::Transport::arm)
-//! and looks once more; whoever makes a round go on after that wakes it.
+//! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`Meeting::watch`] after
+//! [`Transport::arm`](crate::Transport::arm) and looks once more; whoever makes a round go on after that wakes it.
 
 use std::ops::Range;
 
@@ -44,7 +44,8 @@ pub struct Place {
 /// Rounds with little memory, of which many can be under way, and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// A single cell of eight bytes in each round, several in a cache line: for rounds in which one member gives to all.
+    /// A single cell of eight bytes in each round, several in a cache line: for rounds in which one member gives to
+    /// all.
     Word,
     /// Small cells.
     Short,
@@ -109,11 +110,12 @@ pub const OFFER: usize = 16;
 
 /// Shared memory of groups. See the module.
 pub trait Meeting {
-    /// Whether this process meets this one there: messages between them may go another way. Everybody is near to itself.
+    /// Whether this process meets this one there: messages between them may go another way. Everybody is near to
+    /// itself.
     fn is_near(&self, peer: Peer) -> bool;
 
-    /// Memory for a group all of whose members use this transport with each other, and nobody's until it was given back by so many
-    /// members. `None`: there is none left. One member takes it and tells the others.
+    /// Memory for a group all of whose members use this transport with each other, and nobody's until it was given back
+    /// by so many members. `None`: there is none left. One member takes it and tells the others.
     fn take_frame(&mut self, members: u32) -> Option<u32>;
 
     /// Before this process holds the first round in a frame that was taken for a group that it belongs to.
@@ -135,19 +137,20 @@ pub trait Meeting {
     /// up as well. Those whose notes of a step are gone already, or still to come, are believed.
     fn disagreements(&self, place: &Place, step: u64) -> Vec<Disagreement>;
 
-    /// This member takes no further step at a place: the others will wait in vain, and are woken to see that. `no_memory`: because there was none
-    /// for what the group shares, here or at another member.
+    /// This member takes no further step at a place: the others will wait in vain, and are woken to see that.
+    /// `no_memory`: because there was none for what the group shares, here or at another member.
     fn give_up(&mut self, place: &Place, no_memory: bool);
 
     /// Whether a member may give in this round.
     fn is_free(&mut self, place: &Place, round: Round) -> bool;
 
-    /// A cell for `bytes` that this member is about to write, its own or, if it is the only giver, any; fails if there is no
-    /// memory. The value is good until this member has arrived.
+    /// A cell for `bytes` that this member is about to write, its own or, if it is the only giver, any; fails if there
+    /// is no memory. The value is good until this member has arrived.
     fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError>;
 
-    /// In a round of words or a short one, at once what takes several calls else: if this member may give, it gives this and has arrived, and
-    /// `leaves`: it has left, because it takes nothing. False: it must come again. Not more than [`cell_bytes`](Meeting::cell_bytes).
+    /// In a round of words or a short one, at once what takes several calls else: if this member may give, it gives
+    /// this and has arrived, and `leaves`: it has left, because it takes nothing. False: it must come again. Not more
+    /// than [`cell_bytes`](Meeting::cell_bytes).
     fn give_at_once(
         &mut self,
         place: &Place,
@@ -161,7 +164,8 @@ pub trait Meeting {
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
     fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
 
-    /// Marks a cell that this member is giving: what that means is the callers' affair. The mark goes with the round. Not in rounds of words.
+    /// Marks a cell that this member is giving: what that means is the callers' affair. The mark goes with the round.
+    /// Not in rounds of words.
     fn mark(&mut self, place: &Place, round: Round, cell: u32);
 
     /// Whether the cell of a member who has arrived is marked.
@@ -176,14 +180,16 @@ pub trait Meeting {
     /// This member neither reads nor writes the round's memory any more. (Others may learn that some rounds later.)
     fn leave(&mut self, place: &Place, round: Round);
 
-    /// Leaves rounds from this one on, up to so many; how many. Less than all where this process is still to leave rounds long before them.
+    /// Leaves rounds from this one on, up to so many; how many. Less than all where this process is still to leave
+    /// rounds long before them.
     fn leave_some(&mut self, place: &Place, first: Round, count: u64) -> u64;
 
     /// What another member needs to [`fetch`](Meeting::fetch) any of so many bytes of this process's memory.
     fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER];
 
-    /// Copies so many bytes, `offset` bytes behind the first, of what that process has offered and still leaves alone. False: the system does
-    /// not let this process, or that memory is not of a kind that can be copied; some bytes may have been.
+    /// Copies so many bytes, `offset` bytes behind the first, of what that process has offered and still leaves alone.
+    /// False: the system does not let this process, or that memory is not of a kind that can be copied; some bytes may
+    /// have been.
     fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool;
 
     /// From now until [`Transport::disarm`](crate::Transport::disarm) whatever happens at the place wakes this process.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A transport between engines of one process: for tests, deterministic if used from one thread.
 //!
-//! [`network`] makes one endpoint per peer. [`Options`] choose which parts of the contract it offers, so that an engine can be
-//! tested against all of them, and how unpleasant it is: small queues, refusals and delays that follow from a seed.
+//! [`network`] makes one endpoint per peer. [`Options`] choose which parts of the contract it offers, so that an engine
+//! can be tested against all of them, and how unpleasant it is: small queues, refusals and delays that follow from a
+//! seed.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,8 +30,8 @@ pub struct Options {
     pub bulk: bool,
     /// As [`Transport::rings`].
     pub rings: bool,
-    /// Payloads of at least this many bytes are announced with [`Sink::place`], and expected memory is written directly.
-    /// `usize::MAX`: never.
+    /// Payloads of at least this many bytes are announced with [`Sink::place`], and expected memory is written
+    /// directly. `usize::MAX`: never.
     pub place: usize,
     /// Frames between two peers that are taken before the network refuses.
     pub queue: usize,

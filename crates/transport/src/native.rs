@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a machine's own MPI offers beyond frames: communicators of its own, with its own matching and its own collective operations.
+//! What a machine's own MPI offers beyond frames: communicators of its own, with its own matching and its own
+//! collective operations.
 //!
-//! A communicator of ours whose members all live in one job of such an MPI is one of that MPI's underneath. Names of communicators and
-//! requests are numbers, never 0. Errors are texts for people: such an MPI does not recover.
+//! A communicator of ours whose members all live in one job of such an MPI is one of that MPI's underneath. Names of
+//! communicators and requests are numbers, never 0. Errors are texts for people: such an MPI does not recover.
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 
@@ -95,7 +96,8 @@ pub enum Kind {
     Alltoallv,
 }
 
-/// Unequal blocks by rank: bytes (elements, for reduce_scatter), and bytes from the start of the buffer to where they lie.
+/// Unequal blocks by rank: bytes (elements, for reduce_scatter), and bytes from the start of the buffer to where they
+/// lie.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Row {
@@ -126,8 +128,8 @@ pub struct General {
     pub reduction: Option<(Element, Operator)>,
     /// What is sent to each: scatterv at the root, alltoallv.
     pub given: Row,
-    /// What is received from each: gatherv at the root, allgatherv (sum and places fit an `i32`), alltoallv. Reduce_scatter: elements for each,
-    /// whose sum fits an `i32`.
+    /// What is received from each: gatherv at the root, allgatherv (sum and places fit an `i32`), alltoallv.
+    /// Reduce_scatter: elements for each, whose sum fits an `i32`.
     pub taken: Row,
 }
 
@@ -184,7 +186,8 @@ pub struct Created {
 
 /// The functions. Nothing blocks but those that say so.
 pub trait Native: Send {
-    /// A communicator of these peers, in this order; collective over them, and blocks. `None`: they cannot have one, which all learn.
+    /// A communicator of these peers, in this order; collective over them, and blocks. `None`: they cannot have one,
+    /// which all learn.
     fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<Created>, String>;
 
     /// Gives a communicator back.
@@ -228,18 +231,19 @@ pub trait Native: Send {
     /// Starts to receive a message that was taken out of the matching.
     fn receive_taken(&mut self, message: u64, memory: &WriteMemory, length: u64) -> Result<u64, String>;
 
-    /// Notes that this process has come to the next collective operation of a communicator, whose members are on one node.
+    /// Notes that this process has come to the next collective operation of a communicator, whose members are on one
+    /// node.
     fn come(&mut self, comm: u64);
 
-    /// Whether all members have come as far, so that the operation will end. Of members on several nodes that is not known, so these only
-    /// [start](Native::start) operations.
+    /// Whether all members have come as far, so that the operation will end. Of members on several nodes that is not
+    /// known, so these only [start](Native::start) operations.
     fn have_all_come(&self, comm: u64) -> bool;
 
     /// The operation; blocks.
     fn collective(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), String>;
 
-    /// Starts an operation; [`Native::test`] tells its end. All members start those of a communicator, these and the blocking ones, in the same
-    /// order.
+    /// Starts an operation; [`Native::test`] tells its end. All members start those of a communicator, these and the
+    /// blocking ones, in the same order.
     fn start(&mut self, comm: u64, operation: &General) -> Result<u64, String>;
 
     /// Comes and does it: for a process that nobody waits for.

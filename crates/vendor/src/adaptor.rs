@@ -35,8 +35,8 @@ pub enum Built {
     Before,
 }
 
-/// The adaptor for the MPI of a compiler wrapper, below `directory`: found there, or compiled. It is not opened: a process can open
-/// one vendor only, because the libraries of several have the same names.
+/// The adaptor for the MPI of a compiler wrapper, below `directory`: found there, or compiled. It is not opened: a
+/// process can open one vendor only, because the libraries of several have the same names.
 pub fn build(mpicc: &str, directory: &Path) -> Result<Adaptor, VendorError> {
     let wrapper = Wrapper::ask(mpicc)?;
     let key = key(mpicc, &wrapper)?;
@@ -98,7 +98,8 @@ impl Wrapper {
 /// Name of the library of the standard ABI. (The name for linkers may be a text for them and not the library.)
 const ABI: &str = "libmpi_abi.so.1";
 
-/// What an adaptor depends on: the source, and the wrapper's whole command, which names the vendor's directories, libraries and compiler.
+/// What an adaptor depends on: the source, and the wrapper's whole command, which names the vendor's directories,
+/// libraries and compiler.
 fn key(mpicc: &str, wrapper: &Wrapper) -> Result<String, VendorError> {
     let mut hash = Sha256::new();
     for (_, text) in SOURCES {

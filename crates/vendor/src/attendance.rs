@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who has come to which collective operation: counters in memory that the processes of a vendor's job on one node share.
+//! Who has come to which collective operation: counters in memory that the processes of a vendor's job on one node
+//! share.
 //!
-//! A process that is blocked inside a collective operation of the vendor makes no progress for others. One with anything pending
-//! therefore waits outside until all members have come, and then knows that the operation will end.
+//! A process that is blocked inside a collective operation of the vendor makes no progress for others. One with
+//! anything pending therefore waits outside until all members have come, and then knows that the operation will end.
 //!
 //! ```text
 //!  block of each process (by its place on the node): for each row (communicator) the number of operations that it has come to, u32
 //! ```
-//! A communicator's row is named by its first member, out of rows that this process owns. What a process writes lies together, apart from what
-//! others write: nearly always nobody looks, and then counting must not take a line away from another core.
+//! A communicator's row is named by its first member, out of rows that this process owns. What a process writes lies
+//! together, apart from what others write: nearly always nobody looks, and then counting must not take a line away from
+//! another core.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -36,7 +38,8 @@ pub(crate) struct Attendance {
 unsafe impl Send for Attendance {}
 
 impl Attendance {
-    /// Those in this file, which the first of the processes makes; `own`: place of this process among the `count` on this node.
+    /// Those in this file, which the first of the processes makes; `own`: place of this process among the `count` on
+    /// this node.
     pub(crate) fn open(path: &Path, own: u32, count: u32) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)

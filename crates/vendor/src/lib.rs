@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A machine's own MPI ("vendor MPI") underneath ours.
 //!
-//! An *adaptor* is a small C library compiled by the vendor's `mpicc` ([`adaptor`]); it offers the vendor's functions as a table that
-//! uses C's built-in types only. [`Vendor`] opens it beside our own library, whose symbols have the same names, and
-//! [`VendorTransport`] moves the engine's frames over it; [`VendorNative`] gives communicators of ours one of the vendor's underneath.
+//! An *adaptor* is a small C library compiled by the vendor's `mpicc` ([`adaptor`]); it offers the vendor's functions
+//! as a table that uses C's built-in types only. [`Vendor`] opens it beside our own library, whose symbols have the
+//! same names, and [`VendorTransport`] moves the engine's frames over it; [`VendorNative`] gives communicators of ours
+//! one of the vendor's underneath.
 
 mod adaptor;
 mod attendance;

@@ -34,8 +34,9 @@ enum Made {
 }
 
 impl VendorNative {
-    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job; `near` are those on this node, in an order that is the same
-    /// at all of them, `own` is this process's place there, and `directory` one of the node.
+    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job; `near` are those on this node,
+    /// in an order that is the same at all of them, `own` is this process's place there, and `directory` one of the
+    /// node.
     pub fn new(
         vendor: Vendor,
         peers: &[Peer],

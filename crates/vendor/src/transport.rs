@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine's frames over a vendor MPI, between the processes of one vendor job.
 //!
-//! A frame is a message with tag [`FRAMES`]: header and payload. Long data go without a copy as one message with a tag made of the
-//! receiver's token. Where frames have to be quick, receives for frames of anybody are posted ahead, and only the oldest is looked at: that costs less
-//! than asking for messages, and keeps their order. But it costs all other messages of some vendors something (those of UCX compare each with all
-//! receives from anybody), so where nearly everything goes by the vendor's own communicators frames are asked for. Messages between two processes keep their order, as MPI promises for equal tags.
+//! A frame is a message with tag [`FRAMES`]: header and payload. Long data go without a copy as one message with a tag
+//! made of the receiver's token. Where frames have to be quick, receives for frames of anybody are posted ahead, and
+//! only the oldest is looked at: that costs less than asking for messages, and keeps their order. But it costs all
+//! other messages of some vendors something (those of UCX compare each with all receives from anybody), so where nearly
+//! everything goes by the vendor's own communicators frames are asked for. Messages between two processes keep their
+//! order, as MPI promises for equal tags.
 //!
 //! A vendor MPI has no descriptor to sleep on: whoever waits polls.
 
@@ -82,8 +84,8 @@ pub struct VendorTransport {
 }
 
 impl VendorTransport {
-    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job; `ahead`: receives for frames are posted ahead. Collective
-    /// over that job.
+    /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job; `ahead`: receives for frames are
+    /// posted ahead. Collective over that job.
     pub fn new(mut vendor: Vendor, peers: Vec<Peer>, ahead: bool) -> Result<Self, VendorError> {
         let comm = vendor.duplicate(Comm::WORLD)?;
         let first = peers.iter().copied().min().unwrap_or(0);
@@ -210,7 +212,8 @@ impl VendorTransport {
         Ok(any)
     }
 
-    /// Takes the oldest frame, if it is there. One: to look for another one takes time, and who waits has what it waits for most of the time.
+    /// Takes the oldest frame, if it is there. One: to look for another one takes time, and who waits has what it waits
+    /// for most of the time.
     fn arrived(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {
         if self.ahead {
             if let Some(memory) = self.delivered.take() {
@@ -272,8 +275,8 @@ fn whole_frame() -> OwnMemory {
     OwnMemory::new(0, (HEADER_BYTES + FRAME) as isize)
 }
 
-/// The tag of long data to a token; `None`: they go as frames. Both sides ask this. Requests are told apart by the lower half of their
-/// tokens, and a token is not used again before its data are there.
+/// The tag of long data to a token; `None`: they go as frames. Both sides ask this. Requests are told apart by the
+/// lower half of their tokens, and a token is not used again before its data are there.
 fn bulk_tag(token: u64) -> Option<i32> {
     let index = token & 0xffff_ffff;
     (index < BULK_TAGS).then(|| BULK + index as i32)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An opened adaptor.
 //!
-//! The loader is asked for deep binding: the MPI_ names that the adaptor and its vendor use are found in the vendor before they are found
-//! in our library, which has the same ones and was there first. It is never closed: MPI libraries do not survive that.
+//! The loader is asked for deep binding: the MPI_ names that the adaptor and its vendor use are found in the vendor
+//! before they are found in our library, which has the same ones and was there first. It is never closed: MPI libraries
+//! do not survive that.
 
 use crate::VendorError;
 use crate::interface::{ANY, Functions, INTERFACE, RawArrival, RawOperation};
@@ -24,7 +25,8 @@ pub struct Vendor {
     functions: &'static Functions,
 }
 
-// The table is constant; calls come one at a time because they need `&mut self`, from any thread (MPI_THREAD_SERIALIZED).
+// The table is constant; calls come one at a time because they need `&mut self`, from any thread
+// (MPI_THREAD_SERIALIZED).
 
 /// A communicator of the vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +86,8 @@ impl Vendor {
         let entry = unsafe { library.get::<Entry>(b"isthmus_vendor\0") }.map_err(refused)?;
         // SAFETY: it returns the address of a constant table.
         let table = unsafe { entry() };
-        // SAFETY: the table begins with two numbers in every version, and is never unmapped because the library is never closed.
+        // SAFETY: the table begins with two numbers in every version, and is never unmapped because the library is
+        // never closed.
         let functions = unsafe { table.as_ref() };
         std::mem::forget(library);
         match functions {
@@ -217,7 +220,8 @@ impl Vendor {
         self.done("free a communicator", code)
     }
 
-    /// Starts to send `length` bytes from the memory's origin, which stays as it is until the request is complete; `None`: it is.
+    /// Starts to send `length` bytes from the memory's origin, which stays as it is until the request is complete;
+    /// `None`: it is.
     pub fn start_send(
         &mut self,
         comm: Comm,
@@ -273,7 +277,8 @@ impl Vendor {
         Ok(arrival.into())
     }
 
-    /// Starts to receive up to `length` bytes (from anybody: `None`) to the memory's origin, which nobody else touches until the request is complete.
+    /// Starts to receive up to `length` bytes (from anybody: `None`) to the memory's origin, which nobody else touches
+    /// until the request is complete.
     pub fn start_receive(
         &mut self,
         comm: Comm,
@@ -292,7 +297,8 @@ impl Vendor {
         Ok(Request(request))
     }
 
-    /// As [`Vendor::start_receive`], from anybody or anything (`None`), and looks up to `rounds` times whether it is complete.
+    /// As [`Vendor::start_receive`], from anybody or anything (`None`), and looks up to `rounds` times whether it is
+    /// complete.
     pub fn receive_soon(
         &mut self,
         comm: Comm,
@@ -374,7 +380,8 @@ impl Vendor {
         let write = |memory: &WriteMemory, bytes: u64| memory.part(0, bytes as usize).address() as *mut c_void;
         match operation {
             Collective::General(general) => {
-                // SAFETY: the memory is as long as the description says, as its maker has promised, and stays during the call.
+                // SAFETY: the memory is as long as the description says, as its maker has promised, and stays during
+                // the call.
                 let code = unsafe { (f.collective)(comm, &raw_operation(general)) };
                 (name(general), code)
             }
@@ -461,9 +468,10 @@ impl Vendor {
         self.done("synchronize", code)
     }
 
-    /// To be called where members on several nodes have done something together and may next stay away from this MPI for long. What it sent last may wait
-    /// inside its library for a connection, and who waits for that as long as the sender is away (MPICH 5 over OFI). Nobody leaves the second barrier before
-    /// everybody has left the first: what passes in the second has connections.
+    /// To be called where members on several nodes have done something together and may next stay away from this MPI
+    /// for long. What it sent last may wait inside its library for a connection, and who waits for that as long as the
+    /// sender is away (MPICH 5 over OFI). Nobody leaves the second barrier before everybody has left the first: what
+    /// passes in the second has connections.
     pub fn settle(&mut self, comm: Comm) -> Result<(), VendorError> {
         self.barrier(comm)?;
         self.barrier(comm)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The transport over every vendor MPI that is installed: this test binary starts itself again under the vendor's mpiexec.
+//! The transport over every vendor MPI that is installed: this test binary starts itself again under the vendor's
+//! mpiexec.
 
 #![expect(clippy::print_stderr, reason = "which peers were tried")]
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an agent and the guards of processes say to each other, where the machine's own MPI starts processes.
 //!
-//! One agent of a subjob runs the MPI's own `mpiexec`, which starts one *guard* per process: `isthmus` itself. A guard asks the agent of its own
-//! node, which has all that the process needs: what that `mpiexec` carries to other nodes differs from MPI to MPI. It starts the process
-//! as its child, gives the agent the ends of its pipes, and tells how it ended. Over a Unix stream socket with an abstract name
-//! ([`door`]), one connection per guard; both ends look whether the other one is of the same user:
+//! One agent of a subjob runs the MPI's own `mpiexec`, which starts one *guard* per process: `isthmus` itself. A guard
+//! asks the agent of its own node, which has all that the process needs: what that `mpiexec` carries to other nodes
+//! differs from MPI to MPI. It starts the process as its child, gives the agent the ends of its pipes, and tells how it
+//! ended. Over a Unix stream socket with an abstract name ([`door`]), one connection per guard; both ends look whether
+//! the other one is of the same user:
 //! ```text
 //!  guard                                     agent
 //!     | Rank (rank u32)                --->    |      in the job of the machine's MPI, on all its nodes: the index in the subjob
@@ -13,8 +14,8 @@
 //!     | Ended (how u8, number u32)     --->    |      0 exit status, 1 signal
 //!     |    <---  (the connection closes)       |      the agent has taken note: the guard ends as the process did
 //! ```
-//! Answers are messages as in [`crate::codec`]; the other messages have the fixed length of their fields and nothing else. When the connection
-//! closes earlier, the agent is gone, and the guard kills its process.
+//! Answers are messages as in [`crate::codec`]; the other messages have the fixed length of their fields and nothing
+//! else. When the connection closes earlier, the agent is gone, and the guard kills its process.
 //!
 //! | answer | kind | fields |
 //! |---|---|---|
@@ -24,7 +25,8 @@
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::grid::Exit;
 
-/// Longest answer, bytes: the arguments and variables of a process. More than Linux takes for one; an agent sends no longer one, and says why.
+/// Longest answer, bytes: the arguments and variables of a process. More than Linux takes for one; an agent sends no
+/// longer one, and says why.
 pub const MAX_ANSWER: usize = 8 << 20;
 /// Bytes of what a guard says last.
 pub const ENDED_BYTES: usize = 5;

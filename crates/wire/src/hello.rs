@@ -26,10 +26,12 @@
 //! Both may dial at once, and a dialler tries several addresses at once. The **lower rank decides** which
 //! connection is used: it says [`USE`] on exactly one, the other side of which takes that one; all others are closed.
 //!
-//! A channel between sites outlives its connections. Its greeting says what the connection is for ([`Purpose`]): the first one, a
-//! replacement for all that the dialler had (which are dead to it), or one more beside them, for all or for some. Of one more the dialler decides, whoever it is.
+//! A channel between sites outlives its connections. Its greeting says what the connection is for ([`Purpose`]): the
+//! first one, a replacement for all that the dialler had (which are dead to it), or one more beside them, for all or
+//! for some. Of one more the dialler decides, whoever it is.
 //!
-//! A connection ends with a frame header of which only the first byte is not 0: [`FAREWELL`]. An end without it is a loss.
+//! A connection ends with a frame header of which only the first byte is not 0: [`FAREWELL`]. An end without it is a
+//! loss.
 
 /// First bytes of a plain connection and of the greeting inside TLS. The last byte is the version.
 pub const MAGIC: [u8; 8] = *b"ISTHMUS\x02";

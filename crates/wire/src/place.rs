@@ -3,8 +3,8 @@
 
 use crate::codec::{DecodeError, Reader, Writer};
 
-/// How a process represents the types of C. Two processes with equal values exchange bytes as they are. What the bytes mean
-/// says the room `datatype` (`Representation::encode`).
+/// How a process represents the types of C. Two processes with equal values exchange bytes as they are. What the bytes
+/// mean says the room `datatype` (`Representation::encode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Representation(pub [u8; 8]);
 

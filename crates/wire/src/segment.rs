@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is on a connection between sites, once it is proven whose it is: segments of a channel.
 //!
-//! A channel uses any number of connections at a time, one after the other and side by side. What it carries is cut into numbered
-//! segments; a segment that was sent on a connection that broke is sent again on another one, and the receiver drops what it
-//! has already.
+//! A channel uses any number of connections at a time, one after the other and side by side. What it carries is cut
+//! into numbered segments; a segment that was sent on a connection that broke is sent again on another one, and the
+//! receiver drops what it has already.
 //! ```text
 //!  byte 0        1        2        3        4                          8
 //!      +--------+--------+--------+--------+--------------------------+
@@ -16,7 +16,8 @@
 //!   24 | token                                                        |
 //!      +--------------------------------------------------------------+
 //! ```
-//! Little-endian. Fields that a kind does not use are 0. `check` is a sum of all others, so that a header in which anything was changed is found out. The first segment in each direction of a connection is a [`Kind::Hello`].
+//! Little-endian. Fields that a kind does not use are 0. `check` is a sum of all others, so that a header in which
+//! anything was changed is found out. The first segment in each direction of a connection is a [`Kind::Hello`].
 //!
 //! With [`COMPRESSED`] in `flags` what follows is: length without compression 4 | filter 1 | a zstd frame.
 

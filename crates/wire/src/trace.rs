@@ -15,8 +15,8 @@
 //! | `Lost` | 6 | count u64: records that had no room |
 //! | `Waited` | 7 | call text, thread u32, duration u64 (ns); its time is when the wait began |
 //!
-//! A message is: peer u32, context u32, tag u32, bytes u64, number u64. Its number counts what one process has sent to another
-//! in one context, at both ends, so that the two records of a message can be found.
+//! A message is: peer u32, context u32, tag u32, bytes u64, number u64. Its number counts what one process has sent to
+//! another in one context, at both ends, so that the two records of a message can be found.
 
 use crate::codec::{DecodeError, Reader, Writer};
 

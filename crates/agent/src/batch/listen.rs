@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the nodes of a submission connect.
 //!
-//! A connection begins with TLS, or with a request for the `isthmus` binary, which anybody may have. Inside TLS only the secret of
-//! the submission opens anything; a stranger costs at most [`MAX_NODE_HELLO`] bytes and [`HELLO_TIME`].
+//! A connection begins with TLS, or with a request for the `isthmus` binary, which anybody may have. Inside TLS only
+//! the secret of the submission opens anything; a stranger costs at most [`MAX_NODE_HELLO`] bytes and [`HELLO_TIME`].
 
 use super::nodes::{self, Files};
 use crate::event::Event;

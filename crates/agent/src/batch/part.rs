@@ -236,8 +236,8 @@ async fn print(
     }
 }
 
-/// Deals `count` processes out to the nodes, in order of their index: `even`ly, or as many to each as the scheduler has room
-/// for there and what is then left evenly.
+/// Deals `count` processes out to the nodes, in order of their index: `even`ly, or as many to each as the scheduler has
+/// room for there and what is then left evenly.
 pub(super) fn distribute(parts: &mut [Part], count: u32, even: bool) {
     parts.sort_by_key(|p| p.node);
     let slots: Vec<u32> = parts.iter().map(|p| if even { 0 } else { p.slots }).collect();

@@ -126,8 +126,8 @@ pub(super) async fn poll(adaptor: &'static dyn Adaptor, id: JobId, events: mpsc:
     }
 }
 
-/// Finds out whether the scheduler ends the job. A `patient` question is repeated: the signal that it sends may be there
-/// before it says so itself.
+/// Finds out whether the scheduler ends the job. A `patient` question is repeated: the signal that it sends may be
+/// there before it says so itself.
 pub(super) async fn judge(adaptor: &'static dyn Adaptor, id: JobId, patient: bool, events: mpsc::Sender<Event>) {
     let ask = async {
         loop {

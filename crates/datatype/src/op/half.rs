@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IEEE binary16 (MPI_REAL2): computed in binary32 and rounded once per operation, which is exact enough to equal the correctly
-//! rounded result for sums and products (24 >= 2 * 11 + 2 digits).
+//! IEEE binary16 (MPI_REAL2): computed in binary32 and rounded once per operation, which is exact enough to equal the
+//! correctly rounded result for sums and products (24 >= 2 * 11 + 2 digits).
 
 use super::element::{Element, Number, Ordered, Real};
 

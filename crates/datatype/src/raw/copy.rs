@@ -16,7 +16,8 @@ pub(super) trait Way: Copy {
     /// Copies one run.
     ///
     /// # Safety
-    /// The side that is read must be readable and the other one writable for the copier's length; they must not overlap.
+    /// The side that is read must be readable and the other one writable for the copier's length; they must not
+    /// overlap.
     unsafe fn copy(self, copier: impl Copier, memory: *mut u8, stream: *mut u8);
 }
 
@@ -253,7 +254,8 @@ impl<W: Way> Loop for Single<W> {
 /// `count` runs of `length` bytes, the first at `memory`, each `stride` further.
 ///
 /// # Safety
-/// All runs must lie in memory of the caller's, the stream must be as long as they are together, and they must not overlap it.
+/// All runs must lie in memory of the caller's, the stream must be as long as they are together, and they must not
+/// overlap it.
 pub(super) unsafe fn strided<W: Way>(
     way: W,
     memory: *mut u8,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::{ReadMemory, WriteMemory};
 
-/// Memory that the library owns and lends to its own operations: intermediate results, agreement on contexts. Aligned to 16
-/// bytes, as C's `malloc` does. Clones are the same memory; it lives as long as the last of them.
+/// Memory that the library owns and lends to its own operations: intermediate results, agreement on contexts. Aligned
+/// to 16 bytes, as C's `malloc` does. Clones are the same memory; it lives as long as the last of them.
 ///
-/// [`OwnMemory::memory`] and [`OwnMemory::reading`] give values with a clone inside, so the memory may be forgotten at any time.
+/// [`OwnMemory::memory`] and [`OwnMemory::reading`] give values with a clone inside, so the memory may be forgotten at
+/// any time.
 #[derive(Clone, Debug)]
 pub struct OwnMemory(Arc<Owned>);
 

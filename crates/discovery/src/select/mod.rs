@@ -8,7 +8,8 @@
 //! comparison  = value ( "<" | "<=" | ">" | ">=" | "==" | "!=" | "~" ) value          ~: contains
 //! value       = FIELD | rtt(SITE) | rate(SITE) | NUMBER [UNIT] | 'TEXT' | WORD
 //! ```
-//! A comparison with something that is not known of a site is false, and so is its opposite: a site is not taken on hope.
+//! A comparison with something that is not known of a site is false, and so is its opposite: a site is not taken on
+//! hope.
 
 mod lexer;
 mod parser;

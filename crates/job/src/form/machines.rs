@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Machines files of MPICH-G2: a contact string, in quotes or not, and a number of processes that is 1 when it is missing.
+//! Machines files of MPICH-G2: a contact string, in quotes or not, and a number of processes that is 1 when it is
+//! missing.
 //!
 //! ```text
 //! "sp.example.org/jobmanager-slurm" 10

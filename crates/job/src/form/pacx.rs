@@ -7,9 +7,9 @@
 //! host3 tcp 100 #
 //! ```
 //!
-//! The processes of the first line are started here when it has no command; `#` stands for "started by hand" and means an ssh
-//! destination to us. Of a command the destination is taken: we start processes ourselves, and without PACX-MPI's two
-//! daemons for each machine.
+//! The processes of the first line are started here when it has no command; `#` stands for "started by hand" and means
+//! an ssh destination to us. Of a command the destination is taken: we start processes ourselves, and without
+//! PACX-MPI's two daemons for each machine.
 
 use super::{Described, Input};
 use crate::error::{JobError, JobErrors, MAX_ERRORS};

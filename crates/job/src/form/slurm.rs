@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Slurm tells a job about its nodes, in environment variables: of a job, or of every component of a heterogeneous one.
+//! What Slurm tells a job about its nodes, in environment variables: of a job, or of every component of a heterogeneous
+//! one.
 //!
 //! ```text
 //! SLURM_HET_SIZE=2

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options of other launchers as those of `isthmus run`: what users type by habit is taken, or the error names what to write here.
+//! Options of other launchers as those of `isthmus run`: what users type by habit is taken, or the error names what to
+//! write here.
 
 use super::options::{OTHERS, check_errhandler, instead, option, takes_value, unknown};
 use crate::error::JobError;
@@ -24,7 +25,8 @@ pub struct Spelled {
     pub notes: Vec<JobError>,
 }
 
-/// Spells the words behind `isthmus run` as that command takes them; `own` knows its options. The program and what follows it is left alone.
+/// Spells the words behind `isthmus run` as that command takes them; `own` knows its options. The program and what
+/// follows it is left alone.
 pub fn translate(words: &[String], own: &dyn Fn(&str) -> Own) -> Result<Spelled, JobError> {
     let mut spelled = Spelled::default();
     let mut rest = words.iter();

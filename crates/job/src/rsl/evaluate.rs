@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Variables get their values, concatenated texts become one.
 //!
-//! Left to right. Every compound request is a scope: what `rslSubstitution` binds in it holds for what follows in it and is
-//! gone at its end.
+//! Left to right. Every compound request is a scope: what `rslSubstitution` binds in it holds for what follows in it
+//! and is gone at its end.
 
 use super::syntax::{Compound, Kind, Relation, Span, Spec, Value};
 use super::{Report, shown};

@@ -11,8 +11,8 @@
 //!     (executable = /u/smith/app) )
 //! ```
 //!
-//! Text becomes tokens, tokens a tree, the tree is evaluated (variables, concatenation), and the evaluated tree is mapped
-//! to a [`Job`](crate::Job). Every step goes on after an error, so that all errors of a file are told at once.
+//! Text becomes tokens, tokens a tree, the tree is evaluated (variables, concatenation), and the evaluated tree is
+//! mapped to a [`Job`](crate::Job). Every step goes on after an error, so that all errors of a file are told at once.
 
 mod evaluate;
 mod lexer;
@@ -54,7 +54,8 @@ pub fn evaluate(text: &str, file: &str, bindings: &[(String, String)]) -> Result
     report.errors.or(spec)
 }
 
-/// The job that a request describes. A request that is no multi-request may leave the contact away: `contact` then, or home.
+/// The job that a request describes. A request that is no multi-request may leave the contact away: `contact` then, or
+/// home.
 pub fn job(
     text: &str,
     file: &str,
@@ -86,7 +87,8 @@ pub fn bindings(mut variable: impl FnMut(&str) -> Option<String>) -> Vec<(String
     here.into_iter().flatten().chain([files, scratch]).collect()
 }
 
-/// The text of an evaluated request in its canonical form: every attribute in its usual spelling, quotes only where needed.
+/// The text of an evaluated request in its canonical form: every attribute in its usual spelling, quotes only where
+/// needed.
 pub fn canonical(spec: &Evaluated) -> String {
     write::spec(spec)
 }

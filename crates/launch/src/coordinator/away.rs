@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signals that are for the processes. A launcher that is stopped (^Z) stops them first, so that nobody takes it for lost.
+//! Signals that are for the processes. A launcher that is stopped (^Z) stops them first, so that nobody takes it for
+//! lost.
 
 use super::{Coordinator, Event};
 use isthmus_wire::grid::ToAgent;

@@ -145,7 +145,8 @@ impl Coordinator {
             .tell(self.subjobs.iter().map(|s| (s.site.as_str(), s.count)), cuts)
     }
 
-    /// Ends a job whose processes wait for others that are in MPI_Finalize: a program that an exception ends may get there on its way out.
+    /// Ends a job whose processes wait for others that are in MPI_Finalize: a program that an exception ends may get
+    /// there on its way out.
     pub(super) fn end_stranded(&mut self) {
         let processes = self.subjobs.iter().map(|s| s.count).sum();
         let whole = self.machine.is_committed() && self.tally.links().iter().all(|link| link.away == 0);

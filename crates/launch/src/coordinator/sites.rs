@@ -106,7 +106,8 @@ impl Coordinator {
                     self.notice(problem);
                 }
             }
-            // Answers to what the site task asked; a late one changes nothing. And what nodes tell the agent that submitted them.
+            // Answers to what the site task asked; a late one changes nothing. And what nodes tell the agent that
+            // submitted them.
             FromAgent::Hello(_)
             | FromAgent::File { .. }
             | FromAgent::Gone

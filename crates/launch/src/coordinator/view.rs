@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// A site that has been silent for so long is told of.
 const TOLD_AFTER: Duration = Duration::from_secs(9);
-/// A site that is being made ready and from which nothing was heard for so long is lost, unless sites may be away for longer.
+/// A site that is being made ready and from which nothing was heard for so long is lost, unless sites may be away for
+/// longer.
 const STAGING_SILENCE: Duration = Duration::from_secs(60);
 
 impl Coordinator {
@@ -68,7 +69,8 @@ impl Coordinator {
         times.collect()
     }
 
-    /// The connection to a site has ended; `unreached`: because it was not reached or was lost, which may be why the job ends.
+    /// The connection to a site has ended; `unreached`: because it was not reached or was lost, which may be why the
+    /// job ends.
     pub(super) fn lose(&mut self, site: usize, problem: &str, hint: &str, unreached: bool) {
         let well = self.machine.verdict().problem.is_none();
         self.machine.handle_closed(site, problem, hint, self.began.elapsed());

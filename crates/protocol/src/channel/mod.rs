@@ -7,12 +7,13 @@
 //!                              ^                                                        │
 //!                              └──────────────── Ack (per connection), Hello ───────────┘
 //! ```
-//! * Every segment has a number, unique in its direction, and goes on one connection. TCP keeps what is on one connection whole and in
-//!   order, so an acknowledgement is a count of segments per connection.
-//! * When a connection breaks, what was not acknowledged on it goes again, on any other; the [`Hello`](isthmus_wire::segment::Hello) on a
-//!   new connection saves what had arrived. The receiver drops numbers that it has.
-//! * Frames keep their order within a *queue* (the communicators of one class); fragments of long messages need no order, so they spread
-//!   over connections without waiting for each other.
+//! * Every segment has a number, unique in its direction, and goes on one connection. TCP keeps what is on one
+//!   connection whole and in order, so an acknowledgement is a count of segments per connection.
+//! * When a connection breaks, what was not acknowledged on it goes again, on any other; the
+//!   [`Hello`](isthmus_wire::segment::Hello) on a new connection saves what had arrived. The receiver drops numbers
+//!   that it has.
+//! * Frames keep their order within a *queue* (the communicators of one class); fragments of long messages need no
+//!   order, so they spread over connections without waiting for each other.
 //!
 //! Nothing here knows a clock or a socket: time is a duration since any beginning.
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When to acknowledge, when to ask whether the peer is still there, when to give a connection up.
 //!
-//! A connection can end without a word: a cable is pulled, a firewall forgets. So whoever waits for an acknowledgement asks after a
-//! second of silence; whoever waits for nothing asks now and then. Whoever hears anything says something within half a second,
-//! even if no segment is complete, and hence silence means that nothing gets through.
+//! A connection can end without a word: a cable is pulled, a firewall forgets. So whoever waits for an acknowledgement
+//! asks after a second of silence; whoever waits for nothing asks now and then. Whoever hears anything says something
+//! within half a second, even if no segment is complete, and hence silence means that nothing gets through.
 
 use std::time::Duration;
 
@@ -63,7 +63,8 @@ impl Vigil {
         self.waiting.get_or_insert(now);
     }
 
-    /// What is to be done. `busy`: something is under way on this connection; `idle_too`: it is this one on which one asks when not.
+    /// What is to be done. `busy`: something is under way on this connection; `idle_too`: it is this one on which one
+    /// asks when not.
     pub fn duty(&mut self, now: Duration, busy: bool, idle_too: bool) -> Duty {
         if busy {
             // Before it was busy there was nothing to hear.

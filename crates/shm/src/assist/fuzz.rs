@@ -78,10 +78,11 @@ impl Others<'_> {
     }
 }
 
-/// For fuzzing: nothing but the message is reached, and both ends come back, whatever others write; where they write nothing the message is
-/// whole, copied once. Whether it came.
+/// For fuzzing: nothing but the message is reached, and both ends come back, whatever others write; where they write
+/// nothing the message is whole, copied once. Whether it came.
 ///
-/// Length, the two words before, whether the request is that of the receiver; if not, number of the copy, addresses and length in it; then what happens.
+/// Length, the two words before, whether the request is that of the receiver; if not, number of the copy, addresses and
+/// length in it; then what happens.
 pub fn fuzz_desk(bytes: &[u8]) -> Option<bool> {
     let mut input = Input(bytes);
     let length = SHORTEST + input.word()? % LONGEST;

@@ -118,7 +118,8 @@ fn push(writer: &mut Writer<Arc<Lines>>, number: u32, length: usize) -> Result<(
     })
 }
 
-/// One thread writes records of these lengths, the other takes them, after `before` records of 32 bytes have gone through.
+/// One thread writes records of these lengths, the other takes them, after `before` records of 32 bytes have gone
+/// through.
 fn exchange(lines: usize, before: u32, lengths: &'static [usize]) {
     let (mut writer, mut reader) = ring(lines);
     for number in 0..before {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Versions of symbols: which a file needs of its libraries, which a library has, and what a machine's libraries are too old for.
+//! Versions of symbols: which a file needs of its libraries, which a library has, and what a machine's libraries are
+//! too old for.
 
 use super::{Elf, MAX_LIBRARIES, needs, resolve, usual_directories};
 use std::io::{self, Read, Seek};
@@ -80,10 +81,11 @@ pub struct Newer {
     pub newest: String,
 }
 
-/// What of a program's libraries is too old here for it. `search`: where libraries are looked for before the usual places.
+/// What of a program's libraries is too old here for it. `search`: where libraries are looked for before the usual
+/// places.
 ///
-/// A library that is not found anywhere is no reason: the dynamic linker may know more places, and says well what is missing. Nor is one
-/// that is fit in any place.
+/// A library that is not found anywhere is no reason: the dynamic linker may know more places, and says well what is
+/// missing. Nor is one that is fit in any place.
 pub fn newer(program: &Path, search: &[PathBuf]) -> io::Result<Option<Newer>> {
     let Some(wants) = needs(program)? else { return Ok(None) };
     let origin = program.parent().unwrap_or_else(|| Path::new("/"));

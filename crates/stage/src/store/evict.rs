@@ -99,7 +99,8 @@ impl Store {
         self.shrink(0)
     }
 
-    /// Removes what was used longest ago until no more than `limit` bytes are left, or only what is in use. How many bytes went.
+    /// Removes what was used longest ago until no more than `limit` bytes are left, or only what is in use. How many
+    /// bytes went.
     fn shrink(&self, limit: u64) -> u64 {
         let held = self.list();
         let before: u64 = held.iter().map(|h| h.size).sum();

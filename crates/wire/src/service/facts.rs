@@ -7,10 +7,11 @@ use crate::grid::Scheduler;
 
 /// What a site has.
 ///
-/// As bytes, in this order: host text, architecture text, system text, processors u32, memory u64, load u32, addresses \[text\],
-/// interfaces \[named\], schedulers \[u8\], queues \[queue\], accounts \[text\], compilers \[named\], mpis \[named\], modules text, module
-/// names \[text\], shared home u8, home text; `named` is name text, text; `queue` is scheduler u8, name text, nodes u32, cores u32, free u32,
-/// memory u64, limit u32, running u32, pending u32, wait u32, open u8, usual u8.
+/// As bytes, in this order: host text, architecture text, system text, processors u32, memory u64, load u32, addresses
+/// \[text\], interfaces \[named\], schedulers \[u8\], queues \[queue\], accounts \[text\], compilers \[named\], mpis
+/// \[named\], modules text, module names \[text\], shared home u8, home text; `named` is name text, text; `queue` is
+/// scheduler u8, name text, nodes u32, cores u32, free u32, memory u64, limit u32, running u32, pending u32, wait u32,
+/// open u8, usual u8.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Host name of the machine that answers.
