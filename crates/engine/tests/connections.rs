@@ -9,6 +9,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Instant;
 
+use common::middle::Middle;
 use common::*;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use common::middle::Middle;
 use common::*;
 use isthmus_identity::Authority;
 use isthmus_net::{Config, Listener, Reach, start};

@@ -2,7 +2,7 @@
 //! Small jobs inside one process, on loopback.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-mod middle;
+pub(crate) mod middle;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,8 +14,6 @@ use isthmus_net::{Config, Listener, Prober, Reach, Transports, start};
 use isthmus_transport::{Lease, Lent, Peer, Placement, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
-
-pub(crate) use middle::Middle;
 
 pub(crate) const JOB: &str = "test-job";
 pub(crate) const SECRET: [u8; 32] = [42; 32];
