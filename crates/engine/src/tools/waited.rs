@@ -8,9 +8,12 @@ use std::time::{Duration, Instant};
 
 use isthmus_wire::time::{MOST_WAITS, OTHERS, Time, Wait};
 
-/// Fruitless polls, with spare cores, from which on a call waits: a microsecond or two that are not counted. Looking at
-/// the clock sooner would lengthen what is waited for.
+/// Fruitless polls, with spare cores, from which on a call waits: what comes before is not counted. Looking at the
+/// clock sooner would lengthen what is waited for.
 pub(crate) const PROMPT: u64 = 64;
+/// The same for short messages and operations in shared memory, which are polled for in a tighter loop: a microsecond
+/// or two, where a whole round trip takes one and looking at the clock a tenth of that.
+pub(crate) const PROMPT_DIRECTLY: u64 = 256;
 
 /// What a call waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -36,7 +36,7 @@ use crate::base::core::Core;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Told;
 use crate::p2p::receive::begin_directly;
-use crate::tools::waited::{PROMPT, Waited};
+use crate::tools::waited::{PROMPT, PROMPT_DIRECTLY, Waited};
 use crate::waiting::bell::Bell;
 use crate::waiting::keeper::{Keeper, LOOK};
 use crate::waiting::patience::{Experience, Patience};
@@ -461,7 +461,7 @@ impl Shared {
             _ => 1,
         };
         let counts_from = if spare_cores {
-            looks.saturating_sub(PROMPT)
+            looks.saturating_sub(PROMPT_DIRECTLY)
         } else {
             looks
         };
@@ -508,7 +508,7 @@ impl Shared {
         } else {
             1
         };
-        let (counts_from, mut began) = (rounds.saturating_sub(PROMPT).max(1), None);
+        let (counts_from, mut began) = (rounds.saturating_sub(PROMPT_DIRECTLY).max(1), None);
         // What other threads find due is seen to when the engine is unlocked.
         while rounds > 0 && !guard.progress_directly() {
             rounds -= 1;
