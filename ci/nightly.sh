@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [docs] [miri]     (all; an hour and a half)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [files] [docs] [miri]     (all; three hours)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory changed codes docs miri
+[ $# -gt 0 ] || set -- threads memory changed codes files docs miri
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -26,6 +26,12 @@ while [ $# -gt 0 ]; do
     changed) ISTHMUS_TEST_CHANGED=10000 cargo test -q -p isthmus-engine --test changed || bad=1 ;;
     # Solvers and libraries that people use, with their own checks.
     codes) sh conformance/codes/run.sh || bad=1 ;;
+    # What others test their files with, on one node and over two sites without a common directory.
+    files)
+        for suite in romio pnetcdf hdf5; do
+            for where in '' --sites; do sh "conformance/$suite/run.sh" --limit 1800 $where || bad=1; done
+        done
+        ;;
     # The commands of the book that take longer.
     docs) ISTHMUS_TEST_DOCS=all sh ci/docs.sh || bad=1 ;;
     # Undefined behaviour and data races, by interpretation. 77: there is no Miri here.
@@ -34,7 +40,7 @@ while [ $# -gt 0 ]; do
         sh ci/miri.sh || status=$?
         case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
-    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, docs, miri" ;;
+    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, files, docs, miri" ;;
     esac
 done
 exit $bad
