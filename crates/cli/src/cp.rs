@@ -12,12 +12,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use isthmus_job::catalogue::{Catalogue, Entry};
 use isthmus_job::transfer::Place;
 use isthmus_job::{JobError, JobErrors, quantity};
-use isthmus_launch::{Access, Failure, Remote, Tally};
+use isthmus_launch::{Access, Failure, Remote, Tally, here};
 use isthmus_stage::content::hex;
 use isthmus_wire::service::CacheVerb;
 use serde_json::json;
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Copy files and directories between home and sites. What is cut goes on where it was; what is there already is not sent
@@ -60,14 +60,10 @@ fn perform(arguments: &Copy) -> Result<Tally, JobErrors> {
         catalogue: &catalogue,
     };
     let tally = match (&source, &target) {
-        (Place::Home(from), Place::Site(site, to)) => ends.put(Path::new(from), site, to)?,
-        (Place::Site(site, from), Place::Home(to)) => ends.get(site, from, Path::new(to))?,
+        (Place::Home(from), Place::Site(site, to)) => ends.put(&at_home(from)?, site, to)?,
+        (Place::Site(site, from), Place::Home(to)) => ends.get(site, from, &at_home(to)?)?,
         (Place::Site(first, from), Place::Site(second, to)) => ends.across((first, from), (second, to))?,
-        (Place::Home(_), Place::Home(_)) => {
-            return Err(JobError::new("both are here")
-                .hint("use cp; sites are named as isthmus://SITE/PATH")
-                .into());
-        }
+        (Place::Home(from), Place::Home(to)) => inside(&at_home(from)?, &at_home(to)?)?,
         _ => {
             let hint = "isthmus cp knows paths and isthmus://SITE/PATH; inputs of jobs may be web addresses too";
             return Err(JobError::new("this kind of address cannot be copied from or to")
@@ -76,6 +72,49 @@ fn perform(arguments: &Copy) -> Result<Tally, JobErrors> {
         }
     };
     Ok(tally)
+}
+
+fn at_home(name: &str) -> Result<PathBuf, JobError> {
+    here(Path::new(""), name).map_err(|failure| JobError::new(failure.problem).hint(failure.hint))
+}
+
+/// A file from one place at home to another, as names of sites may come to.
+fn inside(from: &Path, to: &Path) -> Result<Tally, JobError> {
+    if from.is_dir() {
+        return Err(
+            JobError::new(format!("'{}' is a directory here, and so is its copy", from.display())).hint("use cp -r"),
+        );
+    }
+    let target = match (to.is_dir(), from.file_name()) {
+        (true, Some(name)) => to.join(name),
+        _ => to.to_owned(),
+    };
+    let same = |a: &Path, b: &Path| {
+        a.canonicalize()
+            .ok()
+            .zip(b.canonicalize().ok())
+            .is_some_and(|(a, b)| a == b)
+    };
+    if same(from, &target) {
+        return Err(JobError::new(format!(
+            "'{}' and '{}' are the same file",
+            from.display(),
+            target.display()
+        )));
+    }
+    let copied = std::fs::copy(from, &target);
+    let bytes = copied.map_err(|e| {
+        JobError::new(format!(
+            "cannot copy '{}' to '{}': {e}",
+            from.display(),
+            target.display()
+        ))
+    })?;
+    Ok(Tally {
+        files: 1,
+        bytes,
+        ..Tally::default()
+    })
 }
 
 struct Ends<'a> {

@@ -67,7 +67,7 @@ pub struct Input {
 /// Where a file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At home.
+    /// At home; `~/` at the beginning stands for the home directory.
     Home(String),
     /// At a site: name, path there.
     Site(String, String),
@@ -118,12 +118,12 @@ impl Place {
             },
             "isthmus" => {
                 let (site, path) = split()?;
-                // `/~/x` is below the home directory there.
-                let path = path.strip_prefix("/~/").map_or_else(|| path.clone(), str::to_owned);
-                Ok(if site == "home" {
-                    Self::Home(path)
-                } else {
-                    Self::Site(site, path)
+                // `/~/x` is below the home directory there, where a site's relative paths begin; those at home do not.
+                let below = path.strip_prefix("/~/");
+                Ok(match (site.as_str(), below) {
+                    ("home", Some(below)) => Self::Home(format!("~/{below}")),
+                    ("home", None) => Self::Home(path),
+                    (_, below) => Self::Site(site, below.unwrap_or(&path).to_owned()),
                 })
             }
             "sftp" | "ssh" => {
@@ -294,6 +294,7 @@ mod tests {
             ("file:///a/b", Place::Home("/a/b".into())),
             ("file://localhost/a", Place::Home("/a".into())),
             ("isthmus://home/x", Place::Home("/x".into())),
+            ("isthmus://home/~/x", Place::Home("~/x".into())),
             ("isthmus://lab/x", Place::Site("lab".into(), "/x".into())),
             ("isthmus://lab/~/x", Place::Site("lab".into(), "x".into())),
             ("sftp://me@h/x", Place::Sftp("me@h".into(), "/x".into())),

@@ -9,6 +9,7 @@
 //! ```
 
 use crate::connection::Failure;
+use crate::here::here;
 use crate::sharing::Access;
 use crate::staging;
 use crate::transfer::Line;
@@ -31,7 +32,7 @@ pub(crate) async fn to_home(
     tell: &(dyn Fn(String) + Sync),
 ) -> Result<PathBuf, Failure> {
     if let Place::Home(path) = place {
-        return Ok(home.join(path));
+        return here(home, path);
     }
     let key = place.to_string();
     let cell = access

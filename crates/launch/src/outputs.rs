@@ -51,7 +51,7 @@ pub(crate) async fn fetch_taken(
             root: if taken.at_site { Root::Site } else { Root::Job },
             path: taken.path.clone(),
         };
-        let here = home.join(&taken.target);
+        let here = crate::here::here(home, &taken.target)?;
         if let Some(parent) = here.parent() {
             std::fs::create_dir_all(parent)
                 .map_err(|e| Failure::new(format!("cannot create '{}': {e}", parent.display()), ""))?;
