@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# PnetCDF's own tests, built with our mpicc from Debian's source package.
+#
+#   sh conformance/pnetcdf/run.sh [--sites] [--limit SECONDS] [DIRECTORY...]
+#
+# `make check` (alone) and `make ptest` (4 ranks) in its directories testcases, C, fandc, nc_test, cdf_format, header and nonblocking, or in
+# those that are named. --sites: ptest over two testbed sites without a common directory. Exit status 0: all passed.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+program=pnetcdf
+. "$here/../common.sh"
+. "$here/../listed.sh"
+limit=1800
+listed_options "$@"
+need gcc gcc
+need m4 m4
+need make make
+need autoreconf autoconf
+need automake automake
+need libtoolize libtool
+need dpkg-source dpkg-dev
+install_missing
+need_mpicc "$bin/mpicc"
+mkdir -p "$work"
+if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
+    [ -d "$work/source" ] || debian_source pnetcdf
+    rm -rf "$work/build"
+    mkdir -p "$work/build"
+    say "building with $bin/mpicc"
+    {
+        { [ -x "$work/source/configure" ] || (cd "$work/source" && autoreconf -i); } && cd "$work/build" &&
+            "$work/source/configure" MPICC="$bin/mpicc" CFLAGS="-O1 -w" --disable-cxx --disable-fortran &&
+            make -j2 && make -j2 tests && cd "$work"
+    } >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; die "the build failed; all of it: $work/build.log"; }
+    cp "$bin/../include/mpi.h" "$work/mpi.h"
+fi
+listed_inside
+if [ -n "$sites" ]; then place=sites goals=ptest launch="$here/../spread"; else place=node goals="check ptest" launch="$bin/mpiexec"; fi
+export ISTHMUS_BIN="$bin"
+out=/tmp/isthmus-pnetcdf.$$
+mkdir -p "$out"
+failed=0
+for goal in $goals; do
+    for directory in ${only:-testcases C fandc nc_test cdf_format header nonblocking}; do
+        log=$work/$place-$goal-$directory.log
+        timeout -k 5 "$limit" make -k -C "$work/build/test/$directory" "$goal" TESTMPIRUN="$launch -n NP" TESTOUTDIR="$out" \
+            >"$log" 2>&1 </dev/null || { failed=1; say "$goal in $directory failed: $log"; grep -iE 'fail|error' "$log" | head -n 10 >&2; }
+        echo "pnetcdf ($place): $goal in $directory: $(grep -cE '^PASS|-- *pass' "$log") passed, $(grep -cE '^(FAIL|ERROR)|-- *fail' "$log") failed"
+    done
+done
+rm -rf "$out"
+exit $failed
