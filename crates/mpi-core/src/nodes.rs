@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! By what members of a communicator over several nodes take steps of its blocking collective operations together: memory of each node, or, in jobs of
+//! By what members of a communicator over several nodes take steps of its blocking collective operations together: memory
+//! of each node, or, in jobs of
 //! machines' own MPIs, communicators of these.
 //!
 //! The first member on each node takes two frames of memory; those of a job make two communicators. Plans are made without communication, so all members

@@ -111,7 +111,7 @@ impl Operation {
 /// One collective call.
 ///
 /// Unless a field says otherwise its value is equal on all members; then their plans match.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Which operation.
     pub operation: Operation,

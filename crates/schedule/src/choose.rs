@@ -7,10 +7,7 @@
 
 use crate::cost::Cost;
 use crate::strategy::{Algorithm, Strategy};
-use crate::{
-    Blocks, Call, Network, Operation, allgather, allreduce, alltoall, barrier, bcast, gather, node, reduce,
-    reduce_scatter, scan, scatter,
-};
+use crate::{Blocks, Call, Network, Operation, node};
 use std::sync::{Arc, OnceLock};
 
 /// In which order operands may be combined.
@@ -160,7 +157,7 @@ pub(crate) fn cheapest(candidates: &[Strategy]) -> usize {
 
 /// All ways that are possible, or those that the user asked for if there are any, in declared order. At least one.
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    let mut all = possible(question, network);
+    let mut all = (crate::collective(question.operation).candidates)(question, network);
     let said = network.overrides().about(question.operation, None, question.bytes());
     if let Some(name) = &said.name {
         if all.iter().any(|s| s.algorithm.name() == name) {
@@ -172,26 +169,6 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         strategy.lanes = said.lanes.unwrap_or(strategy.lanes);
     }
     all
-}
-
-fn possible(question: &Question, network: &Network) -> Vec<Strategy> {
-    match question.operation {
-        O::Barrier => barrier::candidates(question, network),
-        O::Bcast => bcast::candidates(question, network),
-        O::Reduce => reduce::candidates(question, network),
-        O::Allreduce => allreduce::candidates(question, network),
-        O::Gather | O::Gatherv => gather::candidates(question, network),
-        O::Scatter | O::Scatterv => scatter::candidates(question, network),
-        O::Allgather | O::Allgatherv => allgather::candidates(question, network),
-        O::Alltoall | O::Alltoallv | O::Alltoallw => alltoall::candidates(question, network),
-        O::Scan | O::Exscan => scan::candidates(question, network),
-        O::ReduceScatter | O::ReduceScatterBlock => reduce_scatter::candidates(question, network),
-        O::NeighborAllgather
-        | O::NeighborAllgatherv
-        | O::NeighborAlltoall
-        | O::NeighborAlltoallv
-        | O::NeighborAlltoallw => unreachable!("neighbourhoods have no choice"),
-    }
 }
 
 /// Bytes of all processes' contributions up to which they are brought together whole where they cannot be combined on the way.

@@ -31,6 +31,7 @@ mod pace;
 mod parcels;
 mod parties;
 mod places;
+mod recorded;
 mod rooted;
 mod routes;
 mod row;
@@ -70,6 +71,7 @@ pub use neighbor::{Edge, Neighbours, neighbor_plan};
 pub use network::Network;
 pub use node::{Steps, steps_together};
 pub use overrides::{OverrideError, Overrides};
+pub use recorded::Recorded;
 use std::sync::Arc;
 use step::{Plan, Rank};
 pub use together::{ALONE, together};
@@ -91,84 +93,34 @@ pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     if let Some(plan) = together::plan(call, network, me) {
         return plan;
     }
-    let network = in_order(call, network);
-    match call.operation {
-        Operation::Barrier => barrier::plan(call, network, me),
-        Operation::Bcast => bcast::plan(call, network, me),
-        Operation::Reduce => reduce::plan(call, network, me),
-        Operation::Allreduce => allreduce::plan(call, network, me),
-        Operation::Gather | Operation::Gatherv => gather::plan(call, network, me),
-        Operation::Scatter | Operation::Scatterv => scatter::plan(call, network, me),
-        Operation::Allgather | Operation::Allgatherv => allgather::plan(call, network, me),
-        Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => alltoall::plan(call, network, me),
-        Operation::Scan | Operation::Exscan => scan::plan(call, network, me),
-        Operation::ReduceScatterBlock | Operation::ReduceScatter => reduce_scatter::plan(call, network, me),
-        Operation::NeighborAllgather
-        | Operation::NeighborAllgatherv
-        | Operation::NeighborAlltoall
-        | Operation::NeighborAlltoallv
-        | Operation::NeighborAlltoallw => unreachable!("neighbourhoods have plans of their own: neighbor_plan"),
-    }
+    (collective(call.operation).plan)(call, in_order(call, network), me)
 }
 
 /// How many messages the data of a call send over each level, as the cost card of the chosen algorithm states. `None` where that depends on
 /// more than the group's shape: on unequal blocks, or on where neighbours and ranks are.
 pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
-    use Operation as O;
     if together::plan(call, network, 0).is_some() {
         return Some(Messages::default());
     }
-    let network = in_order(call, network);
-    match call.operation {
-        O::Barrier => barrier::messages(call, network),
-        O::Bcast => bcast::messages(call, network),
-        O::Reduce => reduce::messages(call, network),
-        O::Allreduce => allreduce::messages(call, network),
-        O::Gather | O::Gatherv => gather::messages(call, network),
-        O::Scatter | O::Scatterv => scatter::messages(call, network),
-        O::Allgather | O::Allgatherv => allgather::messages(call, network),
-        O::Alltoall => alltoall::messages(call, network),
-        O::Scan | O::Exscan => scan::messages(call, network),
-        O::ReduceScatter | O::ReduceScatterBlock => reduce_scatter::messages(call, network),
-        _ => None,
-    }
+    (collective(call.operation).messages)(call, in_order(call, network))
 }
 
 /// How many bytes the data of a call send over each level, as the cost card of the chosen algorithm states. `None` where that depends on
 /// more than shape and sizes: on trees that hand blocks on, on ways through other sites, on who has what.
 pub fn bytes(call: &Call, network: &Arc<Network>) -> Option<Bytes> {
-    use Operation as O;
     if together::plan(call, network, 0).is_some() {
         return Some(Bytes::default());
     }
-    let network = in_order(call, network);
-    match call.operation {
-        O::Barrier => Some(Bytes::default()),
-        O::Bcast => bcast::bytes(call, network),
-        O::Reduce => reduce::bytes(call, network),
-        O::Allreduce => allreduce::bytes(call, network),
-        O::Gather => gather::bytes(call, network),
-        O::Scatter => scatter::bytes(call, network),
-        O::Allgather | O::Allgatherv => allgather::bytes(call, network),
-        O::Alltoall => alltoall::bytes(call, network),
-        O::ReduceScatter | O::ReduceScatterBlock => reduce_scatter::bytes(call, network),
-        _ => None,
-    }
+    (collective(call.operation).bytes)(call, in_order(call, network))
 }
 
 /// The network in the order of sites in which a call is carried out: another than that of ranks where messages are put together or
 /// cut on their way between sites and nothing depends on the order. The same for equal calls.
 fn in_order<'a>(call: &Call, network: &'a Arc<Network>) -> &'a Arc<Network> {
-    use Operation as O;
-    let free = match call.operation {
-        O::Bcast | O::Gather | O::Gatherv | O::Scatter | O::Scatterv | O::Alltoall | O::Alltoallv | O::Alltoallw => {
-            true
-        }
-        O::Reduce | O::ReduceScatter | O::ReduceScatterBlock => {
-            call.commutative || call.fixed || !network.in_rank_order()
-        }
-        // Leaders exchange whole items, in any order.
-        _ => false,
+    let free = match collective(call.operation).order {
+        SiteOrder::Any => true,
+        SiteOrder::IfOperandsMay => call.commutative || call.fixed || !network.in_rank_order(),
+        SiteOrder::Ranks => false,
     };
     if free { network.arranged() } else { network }
 }
@@ -196,14 +148,172 @@ pub struct CountsPhase {
 ///
 /// `call.blocks` is [`Blocks::Known`] at the root and [`Blocks::Own`] elsewhere; the phase's structure depends on neither.
 pub fn counts_phase(call: &Call, network: &Arc<Network>, me: Rank) -> Option<CountsPhase> {
-    let network = in_order(call, network);
-    match call.operation {
-        Operation::Gatherv => gather::counts(call, network, me),
-        Operation::Scatterv => scatter::counts(call, network, me),
-        Operation::Alltoallv | Operation::Alltoallw => match call.blocks {
-            Blocks::Known(_) => alltoall::counts(call, network, me),
-            _ => None,
-        },
+    (collective(call.operation).counts)(call, in_order(call, network), me)
+}
+
+/// In which order a collective may meet the sites.
+enum SiteOrder {
+    /// In any: messages are put together or cut on their way, and nothing depends on the order.
+    Any,
+    /// The same, as far as operands may be exchanged.
+    IfOperandsMay,
+    /// In that of ranks: leaders exchange whole items, whose order costs nothing.
+    Ranks,
+}
+
+/// What there is of a collective operation: a new one is a row here and a folder.
+struct Collective {
+    plan: fn(&Call, &Arc<Network>, Rank) -> Box<dyn Plan>,
+    /// The ways in which it can be carried out, in declared order.
+    candidates: fn(&choose::Question, &Network) -> Vec<strategy::Strategy>,
+    messages: fn(&Call, &Arc<Network>) -> Option<Messages>,
+    bytes: fn(&Call, &Arc<Network>) -> Option<Bytes>,
+    counts: fn(&Call, &Arc<Network>, Rank) -> Option<CountsPhase>,
+    order: SiteOrder,
+}
+
+const BARRIER: Collective = Collective {
+    plan: |call, network, me| barrier::plan(call, network, me),
+    candidates: |question, network| barrier::candidates(question, network),
+    messages: |call, network| barrier::messages(call, network),
+    bytes: |_, _| Some(Bytes::default()),
+    counts: |_, _, _| None,
+    order: SiteOrder::Ranks,
+};
+
+const BCAST: Collective = Collective {
+    plan: |call, network, me| bcast::plan(call, network, me),
+    candidates: |question, network| bcast::candidates(question, network),
+    messages: |call, network| bcast::messages(call, network),
+    bytes: |call, network| bcast::bytes(call, network),
+    counts: |_, _, _| None,
+    order: SiteOrder::Any,
+};
+
+const REDUCE: Collective = Collective {
+    plan: |call, network, me| reduce::plan(call, network, me),
+    candidates: |question, network| reduce::candidates(question, network),
+    messages: |call, network| reduce::messages(call, network),
+    bytes: |call, network| reduce::bytes(call, network),
+    counts: |_, _, _| None,
+    order: SiteOrder::IfOperandsMay,
+};
+
+const ALLREDUCE: Collective = Collective {
+    plan: |call, network, me| allreduce::plan(call, network, me),
+    candidates: |question, network| allreduce::candidates(question, network),
+    messages: |call, network| allreduce::messages(call, network),
+    bytes: |call, network| allreduce::bytes(call, network),
+    counts: |_, _, _| None,
+    order: SiteOrder::Ranks,
+};
+
+const GATHER: Collective = Collective {
+    plan: |call, network, me| gather::plan(call, network, me),
+    candidates: |question, network| gather::candidates(question, network),
+    messages: |call, network| gather::messages(call, network),
+    bytes: |call, network| gather::bytes(call, network),
+    counts: |_, _, _| None,
+    order: SiteOrder::Any,
+};
+
+const GATHERV: Collective = Collective {
+    bytes: |_, _| None,
+    counts: |call, network, me| gather::counts(call, network, me),
+    ..GATHER
+};
+
+const SCATTER: Collective = Collective {
+    plan: |call, network, me| scatter::plan(call, network, me),
+    candidates: |question, network| scatter::candidates(question, network),
+    messages: |call, network| scatter::messages(call, network),
+    bytes: |call, network| scatter::bytes(call, network),
+    counts: |_, _, _| None,
+    order: SiteOrder::Any,
+};
+
+const SCATTERV: Collective = Collective {
+    bytes: |_, _| None,
+    counts: |call, network, me| scatter::counts(call, network, me),
+    ..SCATTER
+};
+
+const ALLGATHER: Collective = Collective {
+    plan: |call, network, me| allgather::plan(call, network, me),
+    candidates: |question, network| allgather::candidates(question, network),
+    messages: |call, network| allgather::messages(call, network),
+    bytes: |call, network| allgather::bytes(call, network),
+    counts: |_, _, _| None,
+    order: SiteOrder::Ranks,
+};
+
+const ALLTOALL: Collective = Collective {
+    plan: |call, network, me| alltoall::plan(call, network, me),
+    candidates: |question, network| alltoall::candidates(question, network),
+    messages: |call, network| alltoall::messages(call, network),
+    bytes: |call, network| alltoall::bytes(call, network),
+    counts: |_, _, _| None,
+    order: SiteOrder::Any,
+};
+
+const ALLTOALLV: Collective = Collective {
+    messages: |_, _| None,
+    bytes: |_, _| None,
+    counts: |call, network, me| match call.blocks {
+        Blocks::Known(_) => alltoall::counts(call, network, me),
         _ => None,
+    },
+    ..ALLTOALL
+};
+
+const SCAN: Collective = Collective {
+    plan: |call, network, me| scan::plan(call, network, me),
+    candidates: |question, network| scan::candidates(question, network),
+    messages: |call, network| scan::messages(call, network),
+    bytes: |_, _| None,
+    counts: |_, _, _| None,
+    order: SiteOrder::Ranks,
+};
+
+const REDUCE_SCATTER: Collective = Collective {
+    plan: |call, network, me| reduce_scatter::plan(call, network, me),
+    candidates: |question, network| reduce_scatter::candidates(question, network),
+    messages: |call, network| reduce_scatter::messages(call, network),
+    bytes: |call, network| reduce_scatter::bytes(call, network),
+    counts: |_, _, _| None,
+    order: SiteOrder::IfOperandsMay,
+};
+
+/// Along the edges of a topology there is one way ([`neighbor_plan`]), and nothing to choose.
+const NEIGHBORHOOD: Collective = Collective {
+    plan: |_, _, _| unreachable!("neighbourhoods have plans of their own: neighbor_plan"),
+    candidates: |_, _| unreachable!("neighbourhoods have no choice"),
+    messages: |_, _| None,
+    bytes: |_, _| None,
+    counts: |_, _, _| None,
+    order: SiteOrder::Ranks,
+};
+
+const fn collective(operation: Operation) -> &'static Collective {
+    use Operation as O;
+    match operation {
+        O::Barrier => &BARRIER,
+        O::Bcast => &BCAST,
+        O::Reduce => &REDUCE,
+        O::Allreduce => &ALLREDUCE,
+        O::Gather => &GATHER,
+        O::Gatherv => &GATHERV,
+        O::Scatter => &SCATTER,
+        O::Scatterv => &SCATTERV,
+        O::Allgather | O::Allgatherv => &ALLGATHER,
+        O::Alltoall => &ALLTOALL,
+        O::Alltoallv | O::Alltoallw => &ALLTOALLV,
+        O::Scan | O::Exscan => &SCAN,
+        O::ReduceScatterBlock | O::ReduceScatter => &REDUCE_SCATTER,
+        O::NeighborAllgather
+        | O::NeighborAllgatherv
+        | O::NeighborAlltoall
+        | O::NeighborAlltoallv
+        | O::NeighborAlltoallw => &NEIGHBORHOOD,
     }
 }

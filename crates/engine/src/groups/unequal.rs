@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations of blocks that may differ in length, where groups share memory ([`Rows`]).
 
-use isthmus_transport::meeting::{Lane, Place};
+use isthmus_transport::meeting::{Claim, Lane, Place};
 
 use crate::base::core::Core;
 use crate::groups::cut::Cut;
@@ -15,21 +15,59 @@ const NOWHERE: EngineError = EngineError::Plan {
     what: "blocks in cells of a group that shares no memory",
 };
 
+/// One that has begun.
+struct Begun {
+    place: Place,
+    rows: Rows,
+    cut: Cut,
+    /// Number of the step, and of its first round in each lane.
+    number: u64,
+    first: [u64; Lane::COUNT],
+}
+
 impl Groups {
-    /// Begins one; it is over, or has a request when `pause`, called after each look, has said no.
+    /// Begins one; it is over, or has a request when `pause`, called after each look, has said no. What is over soon
+    /// needs no [`Meet`].
     pub(crate) fn unequal(
         &mut self,
         core: &mut Core,
         channel: &Channel,
         step: Unequal,
         binding: &Binding,
-        pause: impl FnMut() -> bool,
+        mut pause: impl FnMut() -> bool,
     ) -> Result<Option<Request>, EngineError> {
         if let Some(error) = core.lost_of(&channel.members) {
             return Err(error);
         }
-        let meet = self.begin_unequal(core, channel, step, binding)?;
-        self.see_through(core, meet, pause)
+        let mut begun = self.begin_unequal(core, channel, step, binding)?;
+        let (place, mut mistake) = (begun.place, None);
+        loop {
+            let meeting = self.meeting(core).ok_or(NOWHERE)?;
+            if let Err(error) = begun.rows.advance(meeting, &place, &mut mistake) {
+                return Err(self.give_up(core, &place, error));
+            }
+            if begun.rows.is_over() || !pause() {
+                break;
+            }
+        }
+        if begun.rows.is_over() && mistake.is_none() {
+            return Ok(None);
+        }
+        let Begun {
+            rows,
+            cut,
+            number,
+            first,
+            ..
+        } = begun;
+        let over = rows.is_over();
+        let mut meet = Meet::of_rows(step, rows, place, channel.members.clone(), cut, number, first);
+        if let Some(mistake) = mistake.take_if(|_| over) {
+            return Err(self.after_mistake(core, &meet, mistake));
+        }
+        meet.mistake = mistake;
+        let index = self.go_on_with(core, meet);
+        Ok(Some(core.state.requests.name(index)))
     }
 
     fn begin_unequal(
@@ -38,7 +76,7 @@ impl Groups {
         channel: &Channel,
         step: Unequal,
         binding: &Binding,
-    ) -> Result<Meet, EngineError> {
+    ) -> Result<Begun, EngineError> {
         let place = Place {
             frame: channel.frame.ok_or(NOWHERE)?,
             members: channel.members.count(),
@@ -53,9 +91,18 @@ impl Groups {
         let cut = Cut::of_rows();
         let (number, first) = begun.begin(&cut);
         let rounds = [Lane::Short, Lane::Middle].map(|lane| first[lane as usize]);
-        let rows = Rows::new(step, &place, binding, slots, rounds);
-        let meet = Meet::of_rows(step, rows, place, channel.members.clone(), cut, number, first);
-        meeting.note(&place, number, meet.claim());
-        Ok(meet)
+        let claim = Claim {
+            what: step.what as u8,
+            root: step.root,
+            block: 0,
+        };
+        meeting.note(&place, number, claim);
+        Ok(Begun {
+            place,
+            rows: Rows::new(step, &place, binding, slots, rounds),
+            cut,
+            number,
+            first,
+        })
     }
 }

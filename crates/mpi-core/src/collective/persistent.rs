@@ -27,6 +27,7 @@ impl Persistent {
     /// What it is chosen by is decided here: the members may start it in another order than they agree on links.
     pub fn new(world: &World, prepared: Prepared, comm: Arc<Comm>) -> Result<Self> {
         let mut planned = *prepared.0;
+        planned.plans = Some(Arc::default());
         planned.among = Some(Among::of(world, &comm, planned.call.operation)?);
         let sequence = acting(&comm).next_persistent();
         Ok(Self {

@@ -12,6 +12,7 @@ use super::counts::bind_counts;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::fail;
+use crate::remembered::Plans;
 use crate::world::World;
 
 /// A collective operation that is to be planned.
@@ -26,6 +27,8 @@ pub(crate) struct Planned {
     pub(super) steps: Steps,
     /// All members start it in the same order as their others, and share memory.
     pub(super) turn: bool,
+    /// What is remembered of it, if not with the communicator: what it was made with stays.
+    pub(super) plans: Option<Arc<Plans>>,
 }
 
 /// What this process does in an operation.
@@ -48,6 +51,7 @@ impl Planned {
             among: None,
             steps: Steps::None,
             turn: false,
+            plans: None,
         }
     }
 
@@ -75,6 +79,7 @@ impl Planned {
             among,
             steps,
             turn,
+            plans,
         } = self;
         let among = match among {
             Some(among) => among,
@@ -100,7 +105,10 @@ impl Planned {
                 });
                 (phase.plan, first.in_form(form), Some(next))
             }
-            _ => (among.plan(&call, me), binding, last),
+            _ => {
+                let plans = plans.as_deref().unwrap_or(&comm.remembered.plans);
+                (plans.plan(&call, steps, || among.plan(&call, me)), binding, last)
+            }
         };
         let mut engine = world.engine().lock();
         engine.called(operation);

@@ -46,6 +46,12 @@ impl Comm {
         self.shortcuts(world).any()
     }
 
+    /// Whether it helps to know what a reduction [computes](Plain::computes).
+    #[inline(always)]
+    pub fn asks_what_is_computed(&self) -> bool {
+        self.is_native()
+    }
+
     /// Does a plain operation and waits for its end.
     // An error in a box of its own: then what is returned fits into registers. Results in memory cost a short operation
     // a tenth of its time.

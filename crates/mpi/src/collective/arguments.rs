@@ -45,25 +45,37 @@ impl From<In<Aint>> for Numbers {
 
 impl Numbers {
     /// The first `n`.
-    fn list(self, argument: &str, n: usize) -> Result<Vec<i64>> {
-        match self {
-            Self::Int(array) => wide(array, argument, n),
-            Self::Count(array) => wide(array, argument, n),
-            Self::Aint(array) => wide(array, argument, n),
-        }
+    fn list(&self, argument: &str, n: usize) -> Result<List<'_>> {
+        Ok(match self {
+            Self::Int(array) => List::Int(array.slice(argument, n)?),
+            Self::Count(array) => List::Count(array.slice(argument, n)?),
+            Self::Aint(array) => List::Aint(array.slice(argument, n)?),
+        })
     }
 
     /// The first `n`, which must not be negative.
-    pub(super) fn counts(self, argument: &str, n: usize) -> Result<Vec<u64>> {
-        self.list(argument, n)?
-            .into_iter()
-            .map(|c| count(argument, c))
-            .collect()
+    pub(super) fn counts(&self, argument: &str, n: usize) -> Result<Vec<u64>> {
+        let list = self.list(argument, n)?;
+        (0..n).map(|at| count(argument, list.at(at))).collect()
     }
 }
 
-fn wide<N: Number>(array: In<N>, argument: &str, n: usize) -> Result<Vec<i64>> {
-    Ok(array.slice(argument, n)?.iter().map(|v| v.wide()).collect())
+/// Such an array where it lies.
+enum List<'a> {
+    Int(&'a [c_int]),
+    Count(&'a [Count]),
+    Aint(&'a [Aint]),
+}
+
+impl List<'_> {
+    #[inline]
+    fn at(&self, index: usize) -> i64 {
+        match self {
+            Self::Int(list) => list[index].wide(),
+            Self::Count(list) => list[index].wide(),
+            Self::Aint(list) => list[index].wide(),
+        }
+    }
 }
 
 /// A buffer argument: one to read or one to write.
@@ -227,31 +239,30 @@ impl<B: Memory> Unequal<B> {
         is_in_place(self.buffer)
     }
 
-    fn types(&self, counts: &[u64]) -> Result<Vec<&'static Datatype>> {
+    /// Reads the arrays; the buffer is bound only if it is not MPI_IN_PLACE.
+    pub(super) fn read(&self, place: &Place, blocks: usize) -> Result<Row<B>> {
+        let counts = self.counts.list(self.names[1], blocks)?;
+        let displacements = self.displacements.list("displs", blocks)?;
         let argument = match self.datatypes {
             Types::One(_) => datatype_of(self.names),
             Types::Each(_) if self.names[0] == "sendbuf" => "sendtypes",
             Types::Each(_) => "recvtypes",
         };
-        let handles = match self.datatypes {
-            Types::One(handle) => return Ok(vec![datatype::find(handle).about(argument)?; counts.len()]),
-            Types::Each(handles) => handles.slice(argument, counts.len())?,
+        let types = match &self.datatypes {
+            Types::One(handle) => OfBlocks::One(datatype::find(*handle).about(argument)?),
+            Types::Each(handles) => OfBlocks::Each(handles.slice(argument, blocks)?),
         };
-        // No elements of no datatype are accepted: programs that leave out neighbours write that.
-        let find = |(&handle, &count): (&h::Datatype, &u64)| match handle {
-            h::MPI_DATATYPE_NULL if count == 0 => datatype::find(h::MPI_BYTE),
-            handle => datatype::find(handle).about(argument),
-        };
-        handles.iter().zip(counts).map(find).collect()
-    }
-
-    /// Reads the arrays; the buffer is bound only if it is not MPI_IN_PLACE.
-    pub(super) fn read(&self, place: &Place, blocks: usize) -> Result<Row<B>> {
-        let counts = self.counts.counts(self.names[1], blocks)?;
-        let displacements = self.displacements.list("displs", blocks)?;
-        let scaled = matches!(self.datatypes, Types::One(_));
-        let part = |((count, displacement), datatype): ((u64, i64), &'static Datatype)| {
-            let unit = if scaled { datatype.extent() } else { 1 };
+        let part = |block: usize| {
+            let count = count(self.names[1], counts.at(block))?;
+            let (datatype, unit) = match &types {
+                OfBlocks::One(datatype) => (*datatype, datatype.extent()),
+                // No elements of no datatype are accepted: programs that leave out neighbours write that.
+                OfBlocks::Each(handles) if handles[block] == h::MPI_DATATYPE_NULL && count == 0 => {
+                    (datatype::find(h::MPI_BYTE)?, 1)
+                }
+                OfBlocks::Each(handles) => (datatype::find(handles[block]).about(argument)?, 1),
+            };
+            let displacement = displacements.at(block);
             let Some(at) = displacement.checked_mul(unit) else {
                 fail!(
                     abi::MPI_ERR_ARG,
@@ -265,14 +276,18 @@ impl<B: Memory> Unequal<B> {
                 datatype,
             })
         };
-        let types = self.types(&counts)?;
-        let parts = counts.into_iter().zip(displacements).zip(types).map(part);
         Ok(Row {
             name: self.names[0],
             buffer: self.buffer,
-            parts: parts.collect::<Result<_>>()?,
+            parts: (0..blocks).map(part).collect::<Result<_>>()?,
         })
     }
+}
+
+/// The datatypes of blocks: displacements count extents of the only one, or bytes.
+enum OfBlocks<'a> {
+    One(&'static Datatype),
+    Each(&'a [h::Datatype]),
 }
 
 /// Unequal blocks whose arrays have been read.

@@ -204,11 +204,11 @@ pub(super) fn scatter(here: &Place, from: &Elements<Source>, into: &Elements<Tar
 }
 
 #[inline(always)]
-pub(super) fn allreduce(operands: &Operands, n: i64) -> Option<Plain> {
+pub(super) fn allreduce(here: &Place, operands: &Operands, n: i64) -> Option<Plain> {
     let sides = Sides::of(&operands.send(n), 1, &operands.receive(n), 1)?;
     let (give, take) = (sides.give.memory(), sides.take.memory());
     let plain = moving(Operation::Allreduce, 0, sides.block, Some(give), Some(take));
-    reducing(operands, plain, n)
+    reducing(here, operands, plain, n)
 }
 
 #[inline(always)]
@@ -218,12 +218,12 @@ pub(super) fn reduce(here: &Place, operands: &Operands, n: i64, at: c_int) -> Op
     if here.comm.rank() != root {
         let piece = Piece::of(&from, 1).filter(|_| !from.is_in_place())?;
         let plain = moving(Operation::Reduce, root, piece.bytes, Some(piece.memory()), None);
-        return reducing(operands, plain, n);
+        return reducing(here, operands, plain, n);
     }
     let sides = Sides::of(&from, 1, &operands.receive(n), 1)?;
     let (give, take) = (sides.give.memory(), sides.take.memory());
     let plain = moving(Operation::Reduce, root, sides.block, Some(give), Some(take));
-    reducing(operands, plain, n)
+    reducing(here, operands, plain, n)
 }
 
 /// Scan and exscan. (The first process has no result of an exscan, and its receive buffer no meaning.)
@@ -233,7 +233,7 @@ pub(super) fn prefix(here: &Place, what: Operation, operands: &Operands, n: i64)
     let takes = what == Operation::Scan || here.comm.rank() > 0;
     let take = takes.then(|| sides.take.memory());
     let plain = moving(what, 0, sides.block, Some(sides.give.memory()), take);
-    reducing(operands, plain, n)
+    reducing(here, operands, plain, n)
 }
 
 #[inline(always)]
@@ -241,12 +241,12 @@ pub(super) fn reduce_scatter_block(here: &Place, operands: &Operands, n: i64) ->
     let sides = Sides::of(&operands.send(n), here.size(), &operands.receive(n), 1)?;
     let (give, take) = (sides.give.memory(), sides.take.memory());
     let plain = moving(Operation::ReduceScatterBlock, 0, sides.block, Some(give), Some(take));
-    reducing(operands, plain, n)
+    reducing(here, operands, plain, n)
 }
 
 /// The same with what is computed: by the library, with elements one behind the other.
 #[inline(always)]
-fn reducing(operands: &Operands, mut plain: Plain, n: i64) -> Option<Plain> {
+fn reducing(here: &Place, operands: &Operands, mut plain: Plain, n: i64) -> Option<Plain> {
     let ty = datatype::known(operands.datatype)?;
     let reduction = op::find(operands.op, ty, operands.datatype).ok()?;
     let dense = ty.size() as i64 == ty.extent() && ty.contiguous(1).is_some_and(|(at, _)| at == 0);
@@ -254,6 +254,8 @@ fn reducing(operands: &Operands, mut plain: Plain, n: i64) -> Option<Plain> {
         plain.short.reducer = Some((reduction.reducer, ty.size()));
     }
     plain.count = n as u64;
-    plain.computes = computes(operands).ok()?;
+    if here.comm.asks_what_is_computed() {
+        plain.computes = computes(operands).ok()?;
+    }
     Some(plain)
 }

@@ -76,7 +76,10 @@ impl Operands {
 
 #[inline(always)]
 pub(super) fn allreduce(place: &Place, operands: Operands, n: i64) -> Result<Performed> {
-    place.perform(|| plain::allreduce(&operands, n), || all_reduced(place, operands, n))
+    place.perform(
+        || plain::allreduce(place, &operands, n),
+        || all_reduced(place, operands, n),
+    )
 }
 
 #[inline(never)]
