@@ -106,7 +106,6 @@ impl Running {
             representations: vec![],
         };
         let policy = Policy {
-            spare_cores: true,
             threads: promise.is_none(),
             guests: false,
         };
@@ -173,8 +172,6 @@ impl Running {
         };
         let node = &places.nodes[places.places[me as usize].node as usize];
         let policy = Policy {
-            // Who is bound to fewer processors than the node has was given them by whoever started the processes, and the others have theirs.
-            spare_cores: cores().max(node.processors as usize) >= node.processes as usize,
             threads: promise.is_none(),
             guests: far,
         };
@@ -488,10 +485,6 @@ fn route(transports: &Transports, way: Way) -> u8 {
         .iter()
         .position(|(w, _)| *w == way)
         .map_or(u8::MAX, |at| at as u8)
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// How the processes represent data; empty if all do as this one.

@@ -143,7 +143,6 @@ fn main() {
     // SAFETY: this program has one thread.
     let promise = unsafe { OneAtATime::promised() };
     let policy = Policy {
-        spare_cores: true,
         threads: false,
         guests: false,
     };

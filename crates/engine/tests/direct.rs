@@ -11,7 +11,6 @@ use isthmus_transport::memory::Options;
 /// Two processes; nobody waits while something is in flight.
 fn pair(options: Options) -> [Shared; 2] {
     let policy = Policy {
-        spare_cores: true,
         threads: false,
         guests: false,
     };

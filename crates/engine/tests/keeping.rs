@@ -19,7 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn processes(promised: bool) -> [Arc<Shared>; 2] {
     let policy = Policy {
-        spare_cores: false,
         threads: !promised,
         guests: true,
     };

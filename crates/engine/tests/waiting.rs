@@ -22,9 +22,8 @@ fn processes(count: u32, options: Options, policy: Policy) -> Vec<Arc<Shared>> {
         .collect()
 }
 
-fn policies() -> [Policy; 4] {
-    [(true, false), (false, false), (true, true), (false, true)].map(|(spare_cores, threads)| Policy {
-        spare_cores,
+fn policies() -> [Policy; 2] {
+    [false, true].map(|threads| Policy {
         threads,
         guests: threads,
     })
@@ -95,38 +94,35 @@ fn messages_wake_sleepers() {
 
 #[test]
 fn threads_of_one_process_wait_for_different_things() {
-    for spare_cores in [true, false] {
-        let both = processes(
-            2,
-            Options::default(),
-            Policy {
-                spare_cores,
-                threads: true,
-                guests: true,
-            },
-        );
-        std::thread::scope(|scope| {
-            for thread in 0..4 {
-                for me in 0..2_u32 {
-                    let shared = both[me as usize].clone();
-                    scope.spawn(move || {
-                        for round in 0..200_usize {
-                            let length = if round % 7 == 0 { 40_000 } else { 16 };
-                            if (round + thread) % 23 == 0 {
-                                std::thread::sleep(std::time::Duration::from_millis(1));
-                            }
-                            if round % 2 == me as usize {
-                                send(&shared, me, 1 - me, thread as i32, &pattern(round + thread, length));
-                            } else {
-                                let got = receive(&shared, me, 1 - me, thread as i32, length);
-                                assert!(got == pattern(round + thread, length));
-                            }
+    let both = processes(
+        2,
+        Options::default(),
+        Policy {
+            threads: true,
+            guests: true,
+        },
+    );
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            for me in 0..2_u32 {
+                let shared = both[me as usize].clone();
+                scope.spawn(move || {
+                    for round in 0..200_usize {
+                        let length = if round % 7 == 0 { 40_000 } else { 16 };
+                        if (round + thread) % 23 == 0 {
+                            std::thread::sleep(std::time::Duration::from_millis(1));
                         }
-                    });
-                }
+                        if round % 2 == me as usize {
+                            send(&shared, me, 1 - me, thread as i32, &pattern(round + thread, length));
+                        } else {
+                            let got = receive(&shared, me, 1 - me, thread as i32, length);
+                            assert!(got == pattern(round + thread, length));
+                        }
+                    }
+                });
             }
-        });
-    }
+        }
+    });
 }
 
 #[test]
@@ -135,7 +131,6 @@ fn a_request_completed_by_another_thread_wakes_its_waiter() {
         1,
         Options::default(),
         Policy {
-            spare_cores: false,
             threads: true,
             guests: true,
         },
@@ -161,7 +156,6 @@ fn a_transports_thread_makes_progress() {
         2,
         Options::default(),
         Policy {
-            spare_cores: true,
             threads: true,
             guests: true,
         },

@@ -6,6 +6,7 @@
 //! * [`credit`]: how much a sender may send unasked, so that unexpected messages take bounded memory.
 //! * [`channel`]: numbered segments that survive the connections that carry them.
 //! * [`choice`]: which protocol a message uses.
+//! * [`patience`]: how a thread waits for others, and whether somebody else wants its processor.
 //! * [`ways`]: which way of a long message is quicker between processes that share memory.
 //! * [`trunk`]: many streams on one connection between two gateways.
 #![forbid(unsafe_code)]
@@ -16,5 +17,6 @@ pub mod choice;
 pub mod credit;
 mod links;
 pub mod matching;
+pub mod patience;
 pub mod trunk;
 pub mod ways;

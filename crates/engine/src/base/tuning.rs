@@ -17,13 +17,13 @@ pub struct Tuning {
 pub enum Knob {
     /// Longest message, bytes, that is sent before its receiver has asked for it, if the transport allows as much.
     Eager,
-    /// How often a thread polls without pause, if there are spare cores: up to 25 us, what a message of 512 KiB on a
+    /// How often a thread polls without pause while nobody else wants its processor: up to 25 us, what a message of 512 KiB on a
     /// node takes.
     Polls,
-    /// How many microseconds a thread polls before it sleeps, if there are spare cores: longer than a message of 2 MiB
+    /// How many microseconds a thread polls, or lets others run, before it sleeps: longer than a message of 2 MiB
     /// inside a machine takes, short enough that waiting for anything slower costs little.
     Spin,
-    /// How often a thread yields at most before it sleeps, if there are no spare cores. The message it waits for is
+    /// How often a thread yields at most before it sleeps while others want its processor. The message it waits for is
     /// often there after one round through the processes of the core. (Measured: a barrier of 8 processes on 2 cores
     /// takes up to twice as long with 1, a third longer with 3; with other work on the machine 3 to 100 are alike.)
     Yields,

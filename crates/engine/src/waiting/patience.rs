@@ -1,166 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long a thread waits in vain before it sleeps.
+//! The clocks and the memory of what the waits of a process have been like; the thinking is in
+//! [`isthmus_protocol::patience`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use isthmus_protocol::patience::{Limits, Patience, Processor, Step, Times};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::{Knob, Tuning};
 
-/// Fewest times that a thread gives its core away before it sleeps.
-const LEAST: u64 = 2;
-/// Polls from one yield to the next, with spare cores: what arrives while a thread is yielding waits for the end of the call, which takes as long as
-/// many polls. (Half a ping-pong of 64 KiB in shared memory took 0.5 us longer with a yield after every poll.)
-const BETWEEN: u64 = 32;
-/// Polls without pause from one look at the clock to the next.
-const LOOK: u64 = 32;
-/// Longest time to poll without pause. Polls of sockets take as long as a message: whoever shares the core with the process that it waits for would get nothing for 0.2 ms.
-const ENOUGH: Duration = Duration::from_micros(25);
-/// A sleep this short would have been saved by waiting a little longer: a round through many processes of a core.
-const SHORT: Duration = Duration::from_micros(300);
+/// What threads have found out about the processor of their process. What one notes while another one does may be
+/// lost: it is about as true.
+#[derive(Debug)]
+pub(crate) struct Experience(AtomicU32);
 
-/// What the waits of a process have been like. Without spare cores, a message from a process that shares the core is there after some rounds of
-/// giving it away; one from another site, or the next piece of a long one, is not, and each round takes time from those who have work.
-/// So after every sleep that was long a thread yields half as often before the next one, and after one that was short twice as often.
-///
-/// With spare cores what came soon after the sleep had begun is waited for twice as long the next time: being woken costs more than the rest of
-/// the wait would have, and longer still on a virtual machine. (Messages of 4 MiB to a process of the machine take 0.35 ms; with sleeps they took a tenth more.)
-#[derive(Debug, Default)]
-pub(crate) struct Experience {
-    /// Halvings of yields.
-    long: AtomicU64,
-    /// Doublings of the time that is spun.
-    short: AtomicU64,
+impl Default for Experience {
+    fn default() -> Self {
+        Self(AtomicU32::new(Processor::default().to_bits()))
+    }
 }
 
 impl Experience {
-    /// Most halvings.
-    const MOST: u64 = 4;
-    /// Most doublings: to less than a millisecond, a small part of anything that crosses a wide area.
-    const MOST_DOUBLINGS: u64 = 2;
-
-    /// How often a thread should yield now before it sleeps.
     #[inline]
-    pub(crate) fn yields(&self, tuning: &Tuning) -> u64 {
-        let most = tuning.get(Knob::Yields);
-        (most >> self.long.load(Ordering::Relaxed)).max(LEAST.min(most))
+    pub(crate) fn processor(&self) -> Processor {
+        Processor::from_bits(self.0.load(Ordering::Relaxed))
     }
 
-    /// How long a thread should poll now before it sleeps, if there are spare cores.
+    /// Begins to wait.
     #[inline]
-    fn spin(&self, tuning: &Tuning) -> Duration {
-        Duration::from_micros(tuning.get(Knob::Spin)).saturating_mul(1 << self.short.load(Ordering::Relaxed))
+    pub(crate) fn patience(&self) -> Patience {
+        Patience::new(self.processor())
     }
 
-    /// A thread has slept for so long. What another one notes at the same time may be lost: it is about as true.
-    pub(crate) fn slept(&self, time: Duration) {
-        let long = self.long.load(Ordering::Relaxed);
-        let long = match time <= SHORT {
-            true => long.saturating_sub(1),
-            false => (long + 1).min(Self::MOST),
-        };
-        self.long.store(long, Ordering::Relaxed);
-        let short = match time <= SHORT {
-            true => (self.short.load(Ordering::Relaxed) + 1).min(Self::MOST_DOUBLINGS),
-            false => 0,
-        };
-        self.short.store(short, Ordering::Relaxed);
-    }
-}
-
-/// How long a thread has waited in vain.
-#[derive(Default)]
-pub(crate) struct Patience {
-    rounds: u64,
-    since: Option<Instant>,
-    /// It has polled without pause for [`ENOUGH`].
-    is_tired: bool,
-}
-
-impl Patience {
-    /// Counts a round; true when it is time to sleep.
+    /// After a look in vain.
     #[inline]
-    pub(crate) fn over(&mut self, spare_cores: bool, tuning: &Tuning, experience: &Experience) -> bool {
-        self.rounds += 1;
-        if !spare_cores {
-            return self.rounds > experience.yields(tuning);
+    pub(crate) fn step(&self, patience: &mut Patience, tuning: &Tuning) -> Step {
+        match patience.next() {
+            Some(step) => step,
+            None => self.decide(patience, tuning),
         }
-        if self.polls(tuning) {
-            if self.rounds % LOOK == 0 {
-                self.is_tired |= self.since.get_or_insert_with(Instant::now).elapsed() > ENOUGH;
-            }
+    }
+
+    fn decide(&self, patience: &mut Patience, tuning: &Tuning) -> Step {
+        let limits = Limits {
+            polls: tuning.get(Knob::Polls),
+            spin: tuning.get(Knob::Spin).saturating_mul(1000),
+            yields: tuning.get(Knob::Yields),
+        };
+        let now = nanoseconds(clock_gettime(ClockId::Monotonic));
+        patience.decide(self.processor(), &limits, now)
+    }
+
+    /// Lets others run; true if that was timed, so that decisions are due.
+    pub(crate) fn give_way(&self) -> bool {
+        if !self.note(Processor::is_due) {
+            std::thread::yield_now();
             return false;
         }
-        let now = Instant::now();
-        now.duration_since(*self.since.get_or_insert(now)) > experience.spin(tuning)
+        let before = times();
+        std::thread::yield_now();
+        let after = times();
+        self.note(|processor| processor.yielded(before, after));
+        true
     }
 
-    /// Whether it polls again without pause, where cores are spare.
-    #[inline]
-    pub(crate) fn polls(&self, tuning: &Tuning) -> bool {
-        (self.rounds <= tuning.get(Knob::Polls) && !self.is_tired) || self.rounds % BETWEEN != 0
+    /// A thread has slept for so long.
+    pub(crate) fn slept(&self, time: Duration) {
+        let time = time.as_nanos().try_into().unwrap_or(u64::MAX);
+        self.note(|processor| processor.slept(time));
+    }
+
+    fn note<T>(&self, change: impl FnOnce(&mut Processor) -> T) -> T {
+        let mut processor = self.processor();
+        let result = change(&mut processor);
+        self.0.store(processor.to_bits(), Ordering::Relaxed);
+        result
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LONG: Duration = Duration::from_millis(2);
-
-    /// Rounds until it is time to sleep.
-    fn rounds(tuning: &Tuning, experience: &Experience) -> u64 {
-        let mut patience = Patience::default();
-        (0..).take_while(|_| !patience.over(false, tuning, experience)).count() as u64
+fn times() -> Times {
+    Times {
+        wall: nanoseconds(clock_gettime(ClockId::Monotonic)),
+        own: nanoseconds(clock_gettime(ClockId::ThreadCPUTime)),
     }
+}
 
-    #[test]
-    fn long_sleeps_make_it_sleep_sooner_and_short_ones_later() {
-        let (tuning, experience) = (Tuning::default(), Experience::default());
-        let mut seen = vec![rounds(&tuning, &experience)];
-        for sleep in [LONG, LONG, LONG, LONG, LONG, LONG, LONG, SHORT, SHORT, LONG, SHORT] {
-            experience.slept(sleep);
-            seen.push(rounds(&tuning, &experience));
-        }
-        assert_eq!(seen, [30, 15, 7, 3, 2, 2, 2, 2, 3, 7, 3, 7]);
-        for _ in 0..5 {
-            experience.slept(SHORT);
-        }
-        assert_eq!(rounds(&tuning, &experience), 30, "as at the beginning");
-    }
-
-    #[test]
-    fn what_comes_soon_is_polled_for_longer_until_something_takes_long() {
-        let (tuning, experience) = (Tuning::default(), Experience::default());
-        let mut seen = vec![experience.spin(&tuning).as_micros()];
-        for sleep in [SHORT, SHORT, SHORT, LONG, LONG, SHORT] {
-            experience.slept(sleep);
-            seen.push(experience.spin(&tuning).as_micros());
-        }
-        assert_eq!(seen, [200, 400, 800, 800, 200, 200, 400]);
-        tuning.set(Knob::Spin, u64::MAX);
-        assert!(experience.spin(&tuning) > LONG);
-    }
-
-    #[test]
-    fn polls_that_take_long_are_soon_parted_by_yields() {
-        let (tuning, experience) = (Tuning::default(), Experience::default());
-        let rounds = |pause: Duration| {
-            let mut patience = Patience::default();
-            let mut in_a_row = 0;
-            while !patience.over(true, &tuning, &experience) && patience.polls(&tuning) {
-                in_a_row += 1;
-                std::thread::sleep(pause);
-            }
-            in_a_row
-        };
-        assert!(rounds(Duration::from_micros(1)) <= 2 * LOOK + BETWEEN);
-    }
-
-    #[test]
-    fn a_smaller_number_than_the_fewest_is_kept() {
-        let (tuning, experience) = (Tuning::default(), Experience::default());
-        tuning.set(Knob::Yields, 0);
-        experience.slept(LONG);
-        assert_eq!(rounds(&tuning, &experience), 0);
-    }
+fn nanoseconds(time: Timespec) -> u64 {
+    // Neither clock is ever before its beginning.
+    (time.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec as u64)
 }

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One engine for all threads of a process: locking and waiting.
 //!
-//! A thread that waits polls for a while and then sleeps until a transport's descriptor wakes it. How long it polls, and whether it
-//! gives its core to others between two polls, depends on [`Policy::spare_cores`]:
-//!
-//! ```text
-//!  spare cores     poll, poll ... Polls times, then poll ... yield, poll ... yield for Spin or more ([`Experience`]), then sleep
-//!  oversubscribed  poll, yield, poll, yield ... Yields times or less ([`Experience`]), then sleep
-//! ```
-//! with the numbers of [`Tuning`].
-//! Even with spare cores a thread yields soon: if somebody else's work keeps the cores busy, the process that is waited for may
-//! share this very core, and would get it only when this one sleeps. A yield costs nothing when nobody wants the core.
+//! A thread that waits polls, gives its processor to others between two polls where they want it, and after a while
+//! sleeps until a transport's descriptor wakes it: [`isthmus_protocol::patience`] says when, with the numbers of [`Tuning`].
 //!
 //! Several threads may wait at once. The lock is free while a thread yields or sleeps. What one thread's progress completes may be
 //! what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`]; the bell is
@@ -26,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_lock::{Lock, OneAtATime};
+use isthmus_protocol::patience::{Patience, Step};
 use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
 use isthmus_transport::{is_readable, wait as sleep_on};
@@ -39,11 +32,11 @@ use crate::p2p::receive::begin_directly;
 use crate::tools::waited::{PROMPT, PROMPT_DIRECTLY, Waited};
 use crate::waiting::bell::Bell;
 use crate::waiting::keeper::{Keeper, LOOK};
-use crate::waiting::patience::{Experience, Patience};
+use crate::waiting::patience::Experience;
 use crate::waiting::waits::{Teller, Watcher};
 use crate::{
-    Binding, Channel, Completion, Direct, Engine, EngineError, Knob, Mode, Operation, ReceiveBuffer, Request,
-    SendBuffer, Short, Tuning, Unequal,
+    Binding, Channel, Completion, Direct, Engine, EngineError, Mode, Operation, ReceiveBuffer, Request, SendBuffer,
+    Short, Tuning, Unequal,
 };
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
@@ -55,8 +48,6 @@ const NATIVE_ROUNDS: u32 = 512;
 /// How a process waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// At least as many cores as processes of the job on this node: spinning hurts nobody.
-    pub spare_cores: bool,
     /// Several threads call MPI at once (MPI_THREAD_MULTIPLE).
     pub threads: bool,
     /// Threads of the library make progress too: a transport's ([`Shared::progress_from_thread`]) and the [keeper](Shared::keep).
@@ -75,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) idle: Duration,
     /// What the watcher was told last.
     pub(crate) told: Option<Vec<Item>>,
+    /// Calls that found nothing and returned, one after the other, and what had happened when they began.
+    looking: (Patience, u64),
     /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
     descriptors: Option<Arc<[OwnedFd]>>,
 }
@@ -167,6 +160,7 @@ impl Shared {
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
         let tuning = engine.tuning();
+        let experience = Experience::default();
         let inner = Inner {
             engine,
             entries: 0,
@@ -174,13 +168,14 @@ impl Shared {
             sleepers: 0,
             idle: Duration::ZERO,
             told: None,
+            looking: (experience.patience(), 0),
             descriptors: None,
         };
         Self {
             inner: lock(inner),
             policy,
             tuning,
-            experience: Experience::default(),
+            experience,
             slept: AtomicU64::new(0),
             sleeps: AtomicU64::new(0),
             due: AtomicBool::new(false),
@@ -445,35 +440,45 @@ impl Shared {
         Some(done)
     }
 
-    /// What to do between two looks for the others, and whether to look again. With spare cores they are about to come; without, they come when
-    /// this process gives its core away. It keeps the engine meanwhile, which only matters if others wait for it.
-    /// `began` is when that began to take long.
+    /// What to do between two looks for the others, and whether to look again. It keeps the engine meanwhile, which only
+    /// matters if others wait for it. `began` is when that began to take long.
     #[inline]
-    fn pause_together<'a>(&self, core: &Core, began: &'a Cell<Option<Instant>>) -> impl FnMut() -> bool + use<'a> {
-        let Policy {
-            spare_cores,
-            threads,
-            guests,
-        } = self.policy;
-        let mut looks = match (threads, spare_cores) {
-            (false, true) => self.tuning.get(Knob::Polls),
-            (false, false) if !guests && core.is_idle() => self.experience.yields(&self.tuning),
-            _ => 1,
-        };
-        let counts_from = if spare_cores {
-            looks.saturating_sub(PROMPT_DIRECTLY)
-        } else {
-            looks
-        };
+    fn pause_together<'a>(&'a self, core: &Core, began: &'a Cell<Option<Instant>>) -> impl FnMut() -> bool + use<'a> {
+        let Policy { threads, guests } = self.policy;
+        let gives_way = !guests && core.is_idle();
+        let mut patience = self.experience.patience();
+        let (mut in_vain, counts_from) = (0, self.counts_from(PROMPT_DIRECTLY));
         move || {
-            if looks == counts_from {
+            in_vain += 1;
+            if in_vain == counts_from {
                 began.set(Some(Instant::now()));
             }
-            looks = looks.saturating_sub(1);
-            if !spare_cores && looks > 0 {
-                std::thread::yield_now();
+            !threads && self.pause_with(&mut patience, gives_way)
+        }
+    }
+
+    /// The look in vain from which on a wait counts as one: sooner where yields part the looks.
+    #[inline]
+    fn counts_from(&self, prompt: u64) -> u64 {
+        if self.experience.processor().is_shared() {
+            1
+        } else {
+            prompt
+        }
+    }
+
+    /// After a look in vain of a thread that keeps the engine; false: it must not do so any longer.
+    #[inline]
+    fn pause_with(&self, patience: &mut Patience, gives_way: bool) -> bool {
+        match self.experience.step(patience, &self.tuning) {
+            Step::Poll => true,
+            Step::Yield if gives_way => {
+                if self.experience.give_way() {
+                    patience.reconsider();
+                }
+                true
             }
-            looks > 0
+            Step::Yield | Step::Sleep => false,
         }
     }
 
@@ -503,17 +508,16 @@ impl Shared {
         if !begin_directly(&mut guard.core, channel, from, tag, memory, room) {
             return Direct::Nothing;
         }
-        let mut rounds = if self.policy.spare_cores {
-            self.tuning.get(Knob::Polls)
-        } else {
-            1
-        };
-        let (counts_from, mut began) = (rounds.saturating_sub(PROMPT_DIRECTLY).max(1), None);
+        let mut patience = self.experience.patience();
+        let (mut in_vain, counts_from, mut began) = (0, self.counts_from(PROMPT_DIRECTLY), None);
         // What other threads find due is seen to when the engine is unlocked.
-        while rounds > 0 && !guard.progress_directly() {
-            rounds -= 1;
-            if rounds == counts_from {
+        while !guard.progress_directly() {
+            in_vain += 1;
+            if in_vain == counts_from {
                 began = Some(guard.core.state.tools.wait_begins());
+            }
+            if !self.pause_with(&mut patience, !self.policy.guests) {
+                break;
             }
         }
         let end = guard.core.state.direct.end();
@@ -549,7 +553,8 @@ impl Shared {
         memory: WriteMemory,
         room: u64,
     ) -> Direct {
-        let rounds = if self.policy.spare_cores { NATIVE_ROUNDS } else { 1 };
+        let shared = self.experience.processor().is_shared();
+        let rounds = if shared { 1 } else { NATIVE_ROUNDS };
         let mut guard = self.lock();
         let Engine { core, vendor, .. } = &mut *guard;
         vendor.receive_soon(core, channel, from, tag, memory, (room, rounds))
@@ -587,19 +592,41 @@ impl Shared {
         self.wait_on(guard, |engine| engine.take(request))
     }
 
-    /// For a call that has found nothing and returns: a thread that calls it again and again must not keep the engine, or a core,
-    /// from those that it waits for. Where processes share cores, what it waits for is often on this very core, and would get it only
-    /// when the scheduler takes it away: a loop over MPI_Test then costs some milliseconds for each message.
+    /// For a call that has found nothing and returns: a thread that calls it again and again must not keep a processor from
+    /// those that it waits for. Where processes share one, what it waits for is often on this very processor, and would get
+    /// it only when the scheduler takes it away: a loop over MPI_Test would cost some milliseconds for each message.
     #[inline]
     pub fn idle(&self) {
-        if self.policy.threads || self.policy.guests || !self.policy.spare_cores {
-            std::thread::yield_now();
+        if self.policy.threads || self.policy.guests {
+            // Other threads want the engine, too, and where there are guests a look at sockets costs more than a yield.
+            return std::thread::yield_now();
         }
+        if self.look_again() == Step::Yield && self.experience.give_way() {
+            self.inner.lock().looking.0.reconsider();
+        }
+    }
+
+    /// What a call that has found nothing is to do before it returns.
+    #[inline]
+    fn look_again(&self) -> Step {
+        let mut inner = self.inner.lock();
+        let events = inner.engine.core.state.events;
+        let (patience, seen) = &mut inner.looking;
+        if *seen != events {
+            (*patience, *seen) = (self.experience.patience(), events);
+        }
+        let step = self.experience.step(patience, &self.tuning);
+        if step != Step::Sleep {
+            return step;
+        }
+        // It cannot sleep: the call is to return.
+        *patience = self.experience.patience();
+        patience.next().unwrap_or(Step::Poll)
     }
 
     #[inline]
     fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
-        let mut patience = Patience::default();
+        let mut patience = self.experience.patience();
         let (mut began, mut in_vain) = (None, 0);
         loop {
             if let Some(found) = check(&mut guard) {
@@ -609,11 +636,11 @@ impl Shared {
                 return found;
             }
             if self.poll(&mut guard) {
-                patience = Patience::default();
+                patience = self.experience.patience();
             } else {
                 in_vain += 1;
                 let tools = &guard.core.state.tools;
-                if began.is_none() && (in_vain >= PROMPT || !self.policy.spare_cores || tools.traces()) {
+                if began.is_none() && (in_vain >= self.counts_from(PROMPT) || tools.traces()) {
                     began = Some(tools.wait_begins());
                 }
                 guard = self.pause(guard, &mut patience);
@@ -632,21 +659,24 @@ impl Shared {
 
     /// After a round in which nothing happened: spins, yields or sleeps.
     fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience) -> Guard<'a> {
-        if !patience.over(self.policy.spare_cores, &self.tuning, &self.experience) {
-            let spin = self.policy.spare_cores && patience.polls(&self.tuning);
-            if spin && !self.policy.threads {
-                // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's latency.
-                return guard;
+        match self.experience.step(patience, &self.tuning) {
+            // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's
+            // latency.
+            Step::Poll if !self.policy.threads => guard,
+            Step::Poll => {
+                drop(guard);
+                std::hint::spin_loop();
+                self.lock()
             }
-            drop(guard);
-            if spin {
-                std::hint::spin_loop()
-            } else {
-                std::thread::yield_now()
+            Step::Yield => {
+                drop(guard);
+                if self.experience.give_way() {
+                    patience.reconsider();
+                }
+                self.lock()
             }
-            return self.lock();
+            Step::Sleep => self.sleep(guard, None),
         }
-        self.sleep(guard, None)
     }
 
     /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look at everything.

@@ -113,13 +113,13 @@ pub const CHECK: Flag = Flag { name: "ISTHMUS_CHECK", default: true };
 /// longest message that is sent before its receiver has asked for it, where the transport allows as much; 0: none
 pub const EAGER: Optional = Optional { name: "ISTHMUS_EAGER", none: None, least: 0, most: u64::MAX };
 
-/// how often a waiting thread polls without pause when there are spare cores
+/// how often a waiting thread polls without pause while nobody else wants its processor
 pub const POLLS: Number = Number { name: "ISTHMUS_POLLS", default: 2000, least: 0, most: u64::MAX };
 
-/// how long a waiting thread polls before it sleeps when there are spare cores; up to four times as long where its sleeps turn out short
+/// how long a waiting thread polls, or lets others run, before it sleeps; up to four times as long where its sleeps turn out short
 pub const SPIN: Number = Number { name: "ISTHMUS_SPIN", default: 200, least: 0, most: u64::MAX };
 
-/// how often at most a waiting thread lets others run before it sleeps when there are no spare cores; fewer times after long sleeps
+/// how often at most a waiting thread lets others run before it sleeps while others want its processor; fewer times after long sleeps
 pub const YIELDS: Number = Number { name: "ISTHMUS_YIELDS", default: 30, least: 0, most: u64::MAX };
 
 /// rules that override the choice of collective algorithms: OPERATION\[@LEVEL]\[:SIZES]=NAME\[,seg=SIZE]\[,lanes=N]; for example bcast@wide=flat,seg=64K; allreduce:64K..=split
@@ -487,7 +487,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "2000",
         reason: "about 25 microseconds, what 512 KiB on a node take",
         scope: "tunable",
-        help: "how often a waiting thread polls without pause when there are spare cores",
+        help: "how often a waiting thread polls without pause while nobody else wants its processor",
         kind: Kind::Number(POLLS),
     },
     Setting {
@@ -496,7 +496,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "200",
         reason: "longer than a message of 2 MiB takes on a node",
         scope: "tunable",
-        help: "how long a waiting thread polls before it sleeps when there are spare cores; up to four times as long where its sleeps turn out short",
+        help: "how long a waiting thread polls, or lets others run, before it sleeps; up to four times as long where its sleeps turn out short",
         kind: Kind::Number(SPIN),
     },
     Setting {
@@ -505,7 +505,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "30",
         reason: "one round through the processes that share a core",
         scope: "tunable",
-        help: "how often at most a waiting thread lets others run before it sleeps when there are no spare cores; fewer times after long sleeps",
+        help: "how often at most a waiting thread lets others run before it sleeps while others want its processor; fewer times after long sleeps",
         kind: Kind::Number(YIELDS),
     },
     Setting {

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waits in virtual time.
+
+use super::*;
+
+const LIMITS: Limits = Limits {
+    polls: 2000,
+    spin: 200_000,
+    yields: 30,
+};
+const LONG: u64 = 2_000_000;
+
+/// A machine: what looks and yields take.
+#[derive(Clone, Copy)]
+struct Machine {
+    look: u64,
+    own: u64,
+    others: u64,
+}
+
+/// Nobody else is there.
+const QUIET: Machine = Machine {
+    look: 12,
+    own: 400,
+    others: 50,
+};
+/// Another process of the job, which yields as well.
+const CROWDED: Machine = Machine {
+    look: 12,
+    own: 1000,
+    others: 1500,
+};
+
+/// Waits in vain until it is time to sleep: how often it yields, and the time.
+fn wait(machine: Machine, processor: &mut Processor, limits: &Limits) -> (u64, u64) {
+    let mut patience = Patience::new(*processor);
+    let (mut wall, mut yields) = (1_000_000, 0);
+    let began = wall;
+    loop {
+        wall += machine.look;
+        let step = patience.next();
+        match step.unwrap_or_else(|| patience.decide(*processor, limits, wall)) {
+            Step::Poll => continue,
+            Step::Sleep => return (yields, wall - began),
+            Step::Yield => yields += 1,
+        }
+        let before = Times { wall, own: 0 };
+        wall += machine.own + machine.others;
+        if processor.is_due() {
+            processor.yielded(before, Times { wall, own: machine.own });
+            patience.reconsider();
+        }
+    }
+}
+
+fn alone() -> Processor {
+    let mut processor = Processor::default();
+    wait(QUIET, &mut processor, &LIMITS);
+    processor
+}
+
+#[test]
+fn a_process_that_is_alone_finds_it_out_in_its_first_wait() {
+    let mut processor = Processor::default();
+    assert!(processor.is_shared(), "until it is known");
+    wait(QUIET, &mut processor, &LIMITS);
+    assert!(!processor.is_shared());
+}
+
+#[test]
+fn whoever_is_alone_looks_for_a_while_and_then_yields_seldom() {
+    let mut processor = alone();
+    let mut patience = Patience::new(processor);
+    let looks = (0..).take_while(|_| patience.next() == Some(Step::Poll)).count();
+    assert_eq!(looks, 31, "no look at the clock before");
+    let (yields, time) = wait(QUIET, &mut processor, &LIMITS);
+    assert!(time > LIMITS.spin && time < LIMITS.spin + 2000, "{time}");
+    // From 25 to 200 us by an eighth each time.
+    assert!((10..25).contains(&yields), "{yields}");
+}
+
+#[test]
+fn looks_that_take_long_are_soon_parted_by_yields() {
+    let mut processor = alone();
+    let slow = Machine { look: 1000, ..QUIET };
+    let (yields, _) = wait(slow, &mut processor, &LIMITS);
+    assert!(yields > 2, "{yields}");
+}
+
+#[test]
+fn two_late_yields_show_that_the_processor_is_shared_and_one_does_not() {
+    let mut processor = alone();
+    let late = Times { wall: 5000, own: 400 };
+    while processor.crowd > 0 {
+        processor.yielded(Times::default(), Times { wall: 400, own: 390 });
+    }
+    processor.yielded(Times::default(), late);
+    assert!(!processor.is_shared());
+    processor.yielded(Times::default(), late);
+    assert!(processor.is_shared());
+    // And it is noticed when the others are gone.
+    wait(QUIET, &mut processor, &LIMITS);
+    assert!(!processor.is_shared());
+}
+
+#[test]
+fn whoever_shares_yields_after_each_look_and_sleeps_soon() {
+    let mut processor = Processor::default();
+    let (yields, time) = wait(CROWDED, &mut processor, &LIMITS);
+    assert!(processor.is_shared());
+    assert_eq!(yields, 30);
+    assert_eq!(time, 31 * CROWDED.look + 30 * (CROWDED.own + CROWDED.others));
+}
+
+/// A yield to somebody who computes takes a turn of the scheduler: one such turn is enough.
+#[test]
+fn a_long_turn_of_somebody_else_ends_the_yields() {
+    let mut processor = Processor::default();
+    let computes = Machine {
+        others: 4_000_000,
+        ..CROWDED
+    };
+    for _ in 0..20 {
+        let (yields, _) = wait(computes, &mut processor, &LIMITS);
+        assert!((1..=3).contains(&yields), "{yields}");
+    }
+    assert!(processor.is_shared());
+}
+
+#[test]
+fn long_sleeps_make_it_sleep_sooner_and_short_ones_later() {
+    let mut processor = Processor::default();
+    let yields = |processor: &mut Processor| wait(CROWDED, processor, &LIMITS).0;
+    let mut seen = vec![yields(&mut processor)];
+    for sleep in [LONG, LONG, LONG, LONG, LONG, LONG, LONG, SHORT, SHORT, LONG, SHORT] {
+        processor.slept(sleep);
+        seen.push(yields(&mut processor));
+    }
+    assert_eq!(seen, [30, 15, 7, 3, 2, 2, 2, 2, 3, 7, 3, 7]);
+    for _ in 0..5 {
+        processor.slept(SHORT);
+    }
+    assert_eq!(yields(&mut processor), 30, "as at the beginning");
+}
+
+#[test]
+fn what_comes_soon_is_waited_for_longer_until_something_takes_long() {
+    let mut processor = alone();
+    let mut seen = vec![processor.spin(&LIMITS)];
+    for sleep in [SHORT, SHORT, SHORT, LONG, LONG, SHORT] {
+        processor.slept(sleep);
+        seen.push(processor.spin(&LIMITS));
+    }
+    assert_eq!(seen, [200_000, 400_000, 800_000, 800_000, 200_000, 200_000, 400_000]);
+    let forever = Limits {
+        spin: u64::MAX,
+        ..LIMITS
+    };
+    assert_eq!(processor.spin(&forever), u64::MAX);
+}
+
+#[test]
+fn a_smaller_number_than_the_fewest_is_kept_but_for_one_yield() {
+    let mut processor = Processor::default();
+    processor.slept(LONG);
+    let none = Limits { yields: 0, ..LIMITS };
+    assert_eq!(wait(CROWDED, &mut processor, &none).0, 1);
+    let nothing = Limits {
+        polls: 0,
+        spin: 0,
+        yields: 0,
+    };
+    let mut processor = alone();
+    let (yields, time) = wait(QUIET, &mut processor, &nothing);
+    assert!(yields <= 1 && time < 2000, "{yields} in {time}");
+}
+
+#[test]
+fn what_is_known_survives_as_a_number() {
+    let mut processor = Processor::default();
+    processor.slept(LONG);
+    assert_eq!(Processor::from_bits(processor.to_bits()), processor);
+}
