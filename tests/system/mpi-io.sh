@@ -145,6 +145,19 @@ test ! -e /tmp/at-b1
 test "$(ssh b1 od -An -tu4 /tmp/at-b1 | tr -s ' ')" = " 0 1 2 3"
 ssh b1 test -s '~/below'
 test -s /tmp/named
+# isthmus cp knows the same names.
+$job ./where isthmus://home/~/below >below.told
+for name in isthmus://home/tmp/named isthmus://home/~/below isthmus://b1/tmp/at-b1 isthmus://b1/~/below; do
+    rm -f back
+    isthmus cp $name back 2>cp.err
+    test "$(od -An -tu4 back | tr -s ' ')" = " 0 1 2 3"
+done
+isthmus cp isthmus://home/~/below isthmus://b1/tmp/from-home 2>cp.err
+test "$(ssh b1 od -An -tu4 /tmp/from-home | tr -s ' ')" = " 0 1 2 3"
+isthmus cp isthmus://b1/tmp/at-b1 isthmus://home/~/from-b1 2>cp.err
+cmp ~/from-b1 /tmp/named
+! isthmus cp isthmus://home/tmp/named /tmp/named 2>cp.err
+grep -q 'are the same file' cp.err
 grep -q 'site named "nowhere"; its sites are \["home", "b1"\]' told
 grep -q 'names no site' told
 # One file for each site.
