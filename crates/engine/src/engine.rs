@@ -6,14 +6,12 @@ use std::ops::{Deref, DerefMut};
 use isthmus_datatype::Representation;
 use isthmus_transport::native::Native;
 use isthmus_transport::{Peer, Transport};
-use isthmus_wire::waiting::Item;
 
 use crate::activity::Running;
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
 use crate::base::requests::Owner;
 use crate::base::state::{State, Work};
-use crate::base::waits::waits;
 use crate::groups::meeting::Groups;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
@@ -187,18 +185,6 @@ impl Engine {
         !self.activities.is_empty() || self.core.is_pending()
     }
 
-    /// What is pending, as much of it as is told, and how much more there is.
-    pub(crate) fn waits(&self) -> (Vec<Item>, u32) {
-        let state = &self.core.state;
-        waits(state, |owner, index| match owner {
-            Owner::Plans => self.plans.pending(state, index),
-            Owner::Groups => self.groups.pending(state, index),
-            Owner::Vendor => self.vendor.pending(state, index),
-            Owner::Partitioned => self.partitioned.pending(state, index),
-            Owner::Registered(number) => state.machines.get(number)?.pending(state, index),
-        })
-    }
-
     /// Asks all transports to ring when something arrives; false if something has arrived, or waits for a thread of the
     /// user.
     pub(crate) fn arm(&mut self) -> bool {
@@ -213,25 +199,12 @@ impl Engine {
             && !self.core.each_machine(|machine, core| !machine.may_sleep(core))
     }
 
-    /// Ends what [`Engine::arm`] began.
-    pub(crate) fn disarm(&mut self) {
-        for transport in &mut self.core.transports {
-            transport.disarm();
-        }
-    }
-
-    /// Whether all transports can ring; otherwise whoever waits polls.
-    pub(crate) fn rings(&self) -> bool {
-        self.core.transports.iter().all(|transport| transport.rings())
-    }
-
     // ---- the end --------------------------------------------------------------------------------------------------
 
     /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
     /// [`crate::Shared::wait`], which makes progress.
     pub fn is_flushed(&mut self) -> bool {
-        self.work();
-        self.have_sends_left() && self.core.transports.iter().all(|transport| transport.is_flushed())
+        self.sends_are_over() && self.core.transports.iter().all(|transport| transport.is_flushed())
     }
 
     /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends are over and have arrived
@@ -250,20 +223,8 @@ impl Engine {
     fn sends_are_over(&mut self) -> bool {
         self.work();
         self.vendor.advance(&mut self.core);
-        self.have_sends_left()
-    }
-
-    fn have_sends_left(&mut self) -> bool {
         let ours = self.core.state.requests.sends == 0 && self.core.state.outgoing.is_empty();
         ours && self.vendor.is_flushed() && !self.core.each_machine(|machine, _| !machine.is_flushed())
-    }
-
-    /// The last call: no process of the job will send any more. Memory that requests still have is given back.
-    pub fn finish(&mut self) {
-        self.core.state.end();
-        for transport in &mut self.core.transports {
-            transport.finish();
-        }
     }
 
     // ---- work -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What others call: messages and operations, and which machine does them.
 
+use std::ops::Range;
+
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
@@ -16,6 +18,7 @@ use crate::p2p::queue::Outbound;
 use crate::p2p::{cancel, receive, send};
 use crate::partitioned;
 use crate::plans::plan::Hands;
+use crate::vendor::native::Vendor;
 use crate::{
     Arrived, Binding, Channel, Engine, EngineError, MatchedMessage, Mode, NativeComm, NativeOperation, Next, Operation,
     ReceiveBuffer, Request, SendBuffer, Sent,
@@ -136,6 +139,15 @@ impl Engine {
         self.core.release(request);
     }
 
+    /// These peers are gone, as somebody says who knows: everything that waits for one of them fails.
+    pub fn lose_peers(&mut self, peers: Range<Peer>, reason: &str) {
+        let end = peers.end.min(self.core.state.peers.len() as Peer);
+        for peer in peers.start..end {
+            self.core.lose(peer, reason.into());
+        }
+        self.work();
+    }
+
     /// Partitioned messages.
     pub fn partitioned(&mut self) -> Partitions<'_> {
         Partitions(self)
@@ -174,19 +186,9 @@ impl Engine {
         self.vendor.start(&mut self.core, channel, operation, sequence, native)
     }
 
-    /// Whether there is a machine's own MPI with communicators of its own.
-    pub fn has_native(&self) -> bool {
-        self.vendor.is_there()
-    }
-
-    /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
-    pub fn create_native(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
-        self.vendor.create(peers, tag)
-    }
-
-    /// A communicator that is not the other MPI's is about to be: its messages need progress of ours for good.
-    pub fn mix(&mut self) {
-        self.vendor.mix();
+    /// The machine's own MPI underneath.
+    pub fn underneath(&mut self) -> Underneath<'_> {
+        Underneath(&mut self.vendor)
     }
 
     /// How many operations of the group this process has begun where its members meet.
@@ -210,6 +212,26 @@ impl Engine {
             core: &mut self.core,
             groups: &mut self.groups,
         }
+    }
+}
+
+/// A machine's own MPI underneath ([`Engine::underneath`]).
+pub struct Underneath<'a>(&'a mut Vendor);
+
+impl Underneath<'_> {
+    /// Whether there is one with communicators of its own.
+    pub fn is_there(&self) -> bool {
+        self.0.is_there()
+    }
+
+    /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
+    pub fn create(self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
+        self.0.create(peers, tag)
+    }
+
+    /// A communicator that is not the other MPI's is about to be: its messages need progress of ours for good.
+    pub fn mix(self) {
+        self.0.mix();
     }
 }
 

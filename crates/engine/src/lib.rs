@@ -34,7 +34,7 @@ pub use base::tuning::{Knob, Tuning};
 pub use engine::{Engine, Setup};
 pub use groups::rows::Unequal;
 pub use groups::short::Short;
-pub use interface::{Frames, Partitions};
+pub use interface::{Frames, Partitions, Underneath};
 pub use isthmus_transport::native::{Collective, Element, Operator};
 pub use p2p::direct::{Direct, Received};
 pub use tools::observe::{Event, EventKind, Observed, PlanEvent};

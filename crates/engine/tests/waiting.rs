@@ -7,11 +7,11 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::{Random, channel, content, memory, pattern, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Engine, Mode, Policy, Shared};
+use isthmus_engine::{Engine, EngineError, Mode, Policy, Shared};
 use isthmus_transport::memory::Options;
 
 fn processes(count: u32, options: Options, policy: Policy) -> Vec<Arc<Shared>> {
@@ -218,4 +218,68 @@ fn others_are_served_beside_another_wait() {
             assert!(content(&target, 300_000) == pattern(1, 300_000));
         }
     }
+}
+
+/// What a listener hears: peers from 1 on are gone.
+fn tell(shared: &Shared, heard: Arc<AtomicUsize>) -> UnixStream {
+    let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    shared.listen(theirs.into(), move |engine| {
+        heard.fetch_add(1, Ordering::Relaxed);
+        engine.lose_peers(1..u32::MAX, "rank 1 was killed by signal 9");
+        // As at the end of what can be heard: it stays readable.
+        false
+    });
+    ours.write_all(&[1]).expect("room for a byte");
+    ours
+}
+
+fn killed() -> Option<EngineError> {
+    Some(EngineError::PeerLost {
+        peer: 1,
+        reason: "rank 1 was killed by signal 9".into(),
+    })
+}
+
+#[test]
+fn who_waits_or_tests_in_vain_hears_that_others_are_gone() {
+    for policy in policies() {
+        let both = processes(2, Options::default(), policy);
+        let heard = Arc::new(AtomicUsize::new(0));
+        let target = OwnMemory::new(0, 8);
+        let here = channel(0, 0, 2);
+        let post = |tag| both[0].lock().irecv(&here, Some(1), Some(tag), receiving(&target, 8));
+        let (first, second) = (post(1), post(2));
+        let _ours = tell(&both[0], heard.clone());
+        assert_eq!(
+            both[0].wait(|engine| engine.take(first)).error,
+            killed(),
+            "in its sleep"
+        );
+        assert_eq!(both[0].wait(|engine| engine.take(second)).error, killed());
+        let third = post(3);
+        assert_eq!(both[0].wait(|engine| engine.take(third)).error, killed(), "at once");
+        let again = both[0].lock().send(&here, 1, 1, Mode::Standard, sending(&target, 8));
+        assert_eq!(again.err(), killed());
+        assert_eq!(
+            heard.load(Ordering::Relaxed),
+            1,
+            "who has nothing more to say is not asked again"
+        );
+    }
+    let both = processes(2, Options::default(), policies()[0]);
+    let target = OwnMemory::new(0, 8);
+    let request = both[0]
+        .lock()
+        .irecv(&channel(0, 0, 2), Some(1), Some(1), receiving(&target, 8));
+    let _ours = tell(&both[0], Arc::default());
+    let error = loop {
+        let mut engine = both[0].lock();
+        engine.progress();
+        if let Some(completion) = engine.take(request) {
+            break completion.error;
+        }
+        drop(engine);
+        both[0].idle();
+    };
+    assert_eq!(error, killed(), "in a loop that never waits");
 }

@@ -208,7 +208,7 @@ impl Comm {
         if at_leader && !low {
             world.contexts().give_back(mine.numbers);
         }
-        world.engine().lock().mix();
+        world.engine().lock().underneath().mix();
         let Some(blueprint) = Blueprint::new(world, mine.group) else {
             fail!(
                 abi::MPI_ERR_INTERN,

@@ -162,7 +162,7 @@ impl Comm {
         let mut comms = Vec::new();
         for _ in 0..2 {
             let tag = self.channel().context as i32 & i32::MAX;
-            let made = world.engine().lock().create_native(&peers, tag);
+            let made = world.engine().lock().underneath().create(&peers, tag);
             comms.extend(made.map_err(|error| Error::from(&error))?);
         }
         Ok(comms)

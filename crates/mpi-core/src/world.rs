@@ -50,7 +50,7 @@ impl World {
     pub fn new(rank: u32, places: Arc<PlaceTable>, engine: Shared) -> Self {
         let topology = Arc::new(Topology::new(&places));
         let operations = Operations::new(&engine);
-        let has_native = engine.lock().has_native();
+        let has_native = engine.lock().underneath().is_there();
         let mut representations = places.places.iter().map(|place| place.representation);
         let first = representations.next();
         let unlike = representations.any(|other| Some(other) != first);

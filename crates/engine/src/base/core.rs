@@ -200,6 +200,26 @@ impl Core {
         !self.state.outgoing.is_empty() || requests.indices().any(moves)
     }
 
+    /// Ends what arming has begun.
+    pub(crate) fn disarm(&mut self) {
+        for transport in &mut self.transports {
+            transport.disarm();
+        }
+    }
+
+    /// Whether all transports can ring; otherwise whoever waits polls.
+    pub(crate) fn rings(&self) -> bool {
+        self.transports.iter().all(|transport| transport.rings())
+    }
+
+    /// The last call: no process of the job will send any more. Memory that requests still have is given back.
+    pub fn finish(&mut self) {
+        self.state.end();
+        for transport in &mut self.transports {
+            transport.finish();
+        }
+    }
+
     /// Whether all transports say yes; all are asked.
     pub(crate) fn each_transport(&mut self, mut ask: impl FnMut(&mut dyn Transport, &mut State) -> bool) -> bool {
         let mut all = true;

@@ -15,14 +15,14 @@ const COPY_ROUNDS: u64 = 2;
 /// How blocks are cut, and in which rounds they go; the same for all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    pub(crate) lane: Lane,
+    pub(super) lane: Lane,
     /// Bytes of a piece.
-    pub(crate) piece: u64,
-    pub(crate) pieces: u64,
+    pub(super) piece: u64,
+    pub(super) pieces: u64,
     /// Long reduction: two rounds for each piece.
-    pub(crate) twice: bool,
+    pub(super) twice: bool,
     /// Members copy the blocks from each other, and need the rounds only if they cannot.
-    pub(crate) pulls: bool,
+    pub(super) pulls: bool,
     /// Blocks may differ in length: one round of middle cells beside that of short ones.
     rows: bool,
 }

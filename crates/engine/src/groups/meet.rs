@@ -41,36 +41,36 @@ const FAILED: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Begin {
     /// Its first piece has been given.
-    pub(crate) given: bool,
+    pub(super) given: bool,
     /// What this member wants, if it decides how the step goes.
-    pub(crate) turn: Option<Turn>,
+    pub(super) turn: Option<Turn>,
 }
 
 /// What a member does in a step together.
 pub(crate) struct Meet {
-    pub(crate) what: What,
-    pub(crate) root: u32,
+    pub(super) what: What,
+    pub(super) root: u32,
     place: Place,
     /// The whole group: whoever is lost of it, the step waits in vain.
-    pub(crate) members: Members,
+    pub(super) members: Members,
     /// Those of the place, if they are only some of the group.
-    pub(crate) node: Option<Arc<NodeMembers>>,
-    pub(crate) give: Option<Side>,
-    pub(crate) take: Option<Side>,
-    pub(crate) block: u64,
+    pub(super) node: Option<Arc<NodeMembers>>,
+    pub(super) give: Option<Side>,
+    pub(super) take: Option<Side>,
+    pub(super) block: u64,
     /// Bytes of an element, and the reduction.
-    pub(crate) unit: u64,
+    pub(super) unit: u64,
     reducer: Option<Reducer>,
-    pub(crate) cut: Cut,
-    pub(crate) phase: Phase,
+    pub(super) cut: Cut,
+    pub(super) phase: Phase,
     /// At the member that decides how results are stored: past the caches.
-    pub(crate) past: bool,
+    pub(super) past: bool,
     /// Since when it lasts, and what for that is to be found out.
     timed: Option<(Instant, Lesson)>,
     /// Somebody could not copy.
-    pub(crate) failed: bool,
+    pub(super) failed: bool,
     /// Number of the step at its place, and of the first round in each lane.
-    pub(crate) step: u64,
+    pub(super) step: u64,
     first: [u64; Lane::COUNT],
     /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
     vain: u32,
@@ -81,9 +81,9 @@ pub(crate) struct Meet {
     /// Of the rounds that are waited for in the middle and at the end: number, and members known to have arrived.
     seen: [(u64, u32); 2],
     /// A member gave another length than this one expects.
-    pub(crate) mistake: Option<EngineError>,
+    pub(super) mistake: Option<EngineError>,
     /// What those who watch were told of that has begun here.
-    pub(crate) told: Option<Told>,
+    pub(super) told: Option<Told>,
 }
 
 impl std::fmt::Debug for Meet {

@@ -18,6 +18,6 @@ pub(crate) struct Turn {
 /// An operation in messages whose members do not all take part, and what to say of it.
 pub(crate) struct InVain {
     pub(crate) request: Request,
-    pub(crate) place: Place,
+    pub(super) place: Place,
     pub(crate) error: EngineError,
 }

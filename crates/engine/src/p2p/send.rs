@@ -39,6 +39,7 @@ enum First {
 /// Sends if that is possible at once: `Ok(None)` means that the message has left or is kept, and the buffer may be
 /// reused.
 /// `Ok(Some(request))`: it takes longer; wait for the request. Saves the request for most short messages.
+#[inline(always)]
 pub(crate) fn send(core: &mut Core, mut outbound: Outbound) -> Result<Option<Request>, EngineError> {
     let peer = outbound.peer;
     count(core, Operation::POINT_TO_POINT, peer, outbound.buffer.length());

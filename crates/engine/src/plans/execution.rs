@@ -47,12 +47,12 @@ struct Passing {
 
 pub(crate) struct Execution {
     plan: Option<Box<dyn Plan>>,
-    pub(crate) next: Option<Next>,
+    pub(super) next: Option<Next>,
     binding: Binding,
-    pub(crate) channel: Channel,
-    pub(crate) operation: Operation,
+    pub(super) channel: Channel,
+    pub(super) operation: Operation,
     /// Upper half of the tags.
-    pub(crate) tag: i32,
+    pub(super) tag: i32,
     /// Memory of the plan, as large as the plan asked for.
     scratch: Vec<BoundBuffer>,
     /// What it lies in, to be given back.
@@ -64,14 +64,14 @@ pub(crate) struct Execution {
     base: u32,
     window: VecDeque<StepState>,
     /// Pairs of processes that use a link of the wide area at the same time.
-    pub(crate) sharers: u32,
+    pub(super) sharers: u32,
     /// Steps that the window may hold.
     room: usize,
     edges: Vec<Edge>,
     free_edge: u32,
     ready: VecDeque<u32>,
     running: u32,
-    pub(crate) aborted: bool,
+    pub(super) aborted: bool,
 }
 
 impl fmt::Debug for Execution {

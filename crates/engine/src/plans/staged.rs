@@ -17,7 +17,7 @@ use crate::base::block::Block;
 #[derive(Debug)]
 pub(crate) struct Staged {
     /// What the plan uses.
-    pub(crate) buffer: BoundBuffer,
+    pub(super) buffer: BoundBuffer,
     memory: OwnMemory,
     parts: Vec<Part>,
     /// What holds data: read from the user's buffer, or written by the plan.

@@ -36,7 +36,7 @@ impl fmt::Debug for NativeOperation {
 #[derive(Debug)]
 pub(crate) struct Running {
     /// The communicator there.
-    pub(crate) comm: u64,
+    pub(super) comm: u64,
     context: u32,
     operation: Operation,
     sequence: u32,

@@ -45,7 +45,7 @@ impl Binding {
 #[derive(Debug)]
 pub(crate) struct NativeStep {
     /// The communicator there.
-    pub(crate) comm: u64,
+    pub(super) comm: u64,
     /// The memory that is used, if the library owns it.
     _give: Option<BoundBuffer>,
     take: Option<Side>,

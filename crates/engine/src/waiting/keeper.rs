@@ -74,14 +74,7 @@ impl Shared {
     #[inline]
     pub fn watch(&self) {
         if self.keeper.state.load(Ordering::Acquire) == IDLE {
-            self.wake_keeper();
-        }
-    }
-
-    #[cold]
-    fn wake_keeper(&self) {
-        if self.keeper.state.swap(AWAKE, Ordering::AcqRel) == IDLE {
-            self.keeper.bell.ring();
+            wake_keeper(self);
         }
     }
 
@@ -97,22 +90,22 @@ impl Shared {
         self.keeper.state.store(AWAKE, Ordering::Release);
         let (mut entries, mut pause, mut vain) = (0, LOOK, 0);
         while !self.keeper.stop.load(Ordering::Acquire) {
-            let found = self.look(&mut entries);
+            let found = look(self, &mut entries);
             vain = if found == Found::Nothing { vain + 1 } else { 0 };
             match found {
                 Found::More => {}
                 Found::Armed => {
                     pause = LOOK;
-                    self.doze(&descriptors, NAP);
+                    doze(self, &descriptors, NAP);
                 }
                 Found::Nothing if vain > VAIN_LOOKS => {
-                    if self.is_quiet() {
-                        self.doze(&descriptors[..1], Duration::MAX);
+                    if is_quiet(self) {
+                        doze(self, &descriptors[..1], Duration::MAX);
                     }
                     (pause, vain) = (LOOK, 0);
                 }
                 Found::Nothing | Found::Busy => {
-                    self.doze(&descriptors[..1], pause);
+                    doze(self, &descriptors[..1], pause);
                     pause = (2 * pause).min(LONGEST_LOOK);
                 }
             }
@@ -132,56 +125,6 @@ impl Shared {
         self.keeper.kept.load(Ordering::Relaxed)
     }
 
-    fn doze(&self, descriptors: &[OwnedFd], time: Duration) {
-        let all: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
-        sleep_on(&all, (time != Duration::MAX).then_some(time));
-        self.keeper.bell.silence();
-    }
-
-    /// Becomes idle, unless something was started meanwhile.
-    fn is_quiet(&self) -> bool {
-        self.keeper.state.store(IDLE, Ordering::SeqCst);
-        // Whoever starts something after this look sees that the keeper is idle.
-        let quiet = self.inner.visit().is_some_and(|inner| !inner.engine.is_pending());
-        // Otherwise it is woken: then the bell rings, or it stays awake by itself.
-        quiet || self.keeper.state.swap(AWAKE, Ordering::AcqRel) != IDLE
-    }
-
-    /// `entries`: of the last look.
-    fn look(&self, entries: &mut u64) -> Found {
-        let Some(mut inner) = self.inner.visit() else {
-            return Found::Busy;
-        };
-        if inner.sleepers > 0 {
-            return Found::Busy;
-        }
-        if std::mem::take(&mut inner.kept) {
-            inner.engine.disarm();
-        }
-        let entered = std::mem::replace(entries, inner.entries) != inner.entries;
-        if !inner.engine.is_pending() {
-            return Found::Nothing;
-        }
-        if entered {
-            return Found::Busy;
-        }
-        self.advance(&mut inner);
-        self.keeper.kept.fetch_add(1, Ordering::Relaxed);
-        if !inner.engine.is_pending() {
-            return Found::Nothing;
-        }
-        if !inner.engine.rings() {
-            // Nobody will wake the keeper: it looks again.
-            return Found::Busy;
-        }
-        inner.kept = inner.engine.arm_transports();
-        if inner.kept {
-            return Found::Armed;
-        }
-        inner.engine.disarm();
-        Found::More
-    }
-
     /// Somebody else looks after the transports.
     #[cold]
     pub(crate) fn relieve(&self, inner: &mut Inner) {
@@ -189,4 +132,61 @@ impl Shared {
         inner.engine.disarm();
         self.keeper.bell.ring();
     }
+}
+
+#[cold]
+fn wake_keeper(shared: &Shared) {
+    if shared.keeper.state.swap(AWAKE, Ordering::AcqRel) == IDLE {
+        shared.keeper.bell.ring();
+    }
+}
+
+fn doze(shared: &Shared, descriptors: &[OwnedFd], time: Duration) {
+    let all: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+    sleep_on(&all, (time != Duration::MAX).then_some(time));
+    shared.keeper.bell.silence();
+}
+
+/// Becomes idle, unless something was started meanwhile.
+fn is_quiet(shared: &Shared) -> bool {
+    shared.keeper.state.store(IDLE, Ordering::SeqCst);
+    // Whoever starts something after this look sees that the keeper is idle.
+    let quiet = shared.inner.visit().is_some_and(|inner| !inner.engine.is_pending());
+    // Otherwise it is woken: then the bell rings, or it stays awake by itself.
+    quiet || shared.keeper.state.swap(AWAKE, Ordering::AcqRel) != IDLE
+}
+
+/// `entries`: of the last look.
+fn look(shared: &Shared, entries: &mut u64) -> Found {
+    let Some(mut inner) = shared.inner.visit() else {
+        return Found::Busy;
+    };
+    if inner.sleepers > 0 {
+        return Found::Busy;
+    }
+    if std::mem::take(&mut inner.kept) {
+        inner.engine.disarm();
+    }
+    let entered = std::mem::replace(entries, inner.entries) != inner.entries;
+    if !inner.engine.is_pending() {
+        return Found::Nothing;
+    }
+    if entered {
+        return Found::Busy;
+    }
+    shared.advance(&mut inner);
+    shared.keeper.kept.fetch_add(1, Ordering::Relaxed);
+    if !inner.engine.is_pending() {
+        return Found::Nothing;
+    }
+    if !inner.engine.rings() {
+        // Nobody will wake the keeper: it looks again.
+        return Found::Busy;
+    }
+    inner.kept = inner.engine.arm_transports();
+    if inner.kept {
+        return Found::Armed;
+    }
+    inner.engine.disarm();
+    Found::More
 }

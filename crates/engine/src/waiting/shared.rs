@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,9 @@ pub(crate) const NAP: Duration = Duration::from_secs(1);
 /// How often a blocking receive looks for a message of a machine's own MPI before other progress is made: some tens of microseconds.
 const NATIVE_ROUNDS: u32 = 512;
 
+/// Calls that find nothing, after which one listens to what comes from outside of MPI: that costs a system call.
+const LISTEN: u32 = 4096;
+
 /// How a process waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -55,39 +58,49 @@ pub struct Policy {
 }
 
 pub(crate) struct Inner {
-    pub(crate) engine: Engine,
+    pub(super) engine: Engine,
     /// How often a thread of the program has taken the engine; counted where there are guests.
-    pub(crate) entries: u64,
+    pub(super) entries: u64,
     /// The transports are armed for the keeper.
-    pub(crate) kept: bool,
+    pub(super) kept: bool,
     /// Threads that sleep.
-    pub(crate) sleepers: u32,
+    pub(super) sleepers: u32,
     /// For how long sleeps have ended without anything having come, one after the other.
-    pub(crate) idle: Duration,
+    pub(super) idle: Duration,
     /// What the watcher was told last.
-    pub(crate) told: Option<Vec<Item>>,
+    pub(super) told: Option<Vec<Item>>,
     /// Calls that found nothing and returned, one after the other, and what had happened when they began.
     looking: (Patience, u64),
+    /// Who hears what comes from outside of MPI.
+    listener: Option<Listener>,
     /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
     descriptors: Option<Arc<[OwnedFd]>>,
 }
 
+/// Hears what comes from outside of MPI.
+struct Listener {
+    descriptor: OwnedFd,
+    hear: Box<dyn FnMut(&mut Engine) -> bool + Send>,
+}
+
 /// The engine of a process.
 pub struct Shared {
-    pub(crate) inner: Lock<Inner>,
+    pub(super) inner: Lock<Inner>,
     policy: Policy,
     tuning: Arc<Tuning>,
     experience: Experience,
     /// Nanoseconds that threads have slept, and how often.
     slept: AtomicU64,
     sleeps: AtomicU64,
+    /// Calls that have found nothing.
+    vain: AtomicU32,
     /// A transport's thread found the engine busy: progress is due.
     due: AtomicBool,
     bell: Bell,
-    pub(crate) keeper: Keeper,
-    pub(crate) watcher: OnceLock<Watcher>,
+    pub(super) keeper: Keeper,
+    pub(super) watcher: OnceLock<Watcher>,
     /// Hears that time passes and nothing comes.
-    pub(crate) teller: OnceLock<Teller>,
+    pub(super) teller: OnceLock<Teller>,
     /// Where time goes; from [`Shared::name_waits`] on.
     waited: OnceLock<Waited>,
 }
@@ -169,6 +182,7 @@ impl Shared {
             idle: Duration::ZERO,
             told: None,
             looking: (experience.patience(), 0),
+            listener: None,
             descriptors: None,
         };
         Self {
@@ -178,6 +192,7 @@ impl Shared {
             experience,
             slept: AtomicU64::new(0),
             sleeps: AtomicU64::new(0),
+            vain: AtomicU32::new(0),
             due: AtomicBool::new(false),
             bell: Bell::default(),
             keeper: Keeper::default(),
@@ -597,6 +612,12 @@ impl Shared {
     /// it only when the scheduler takes it away: a loop over MPI_Test would cost some milliseconds for each message.
     #[inline]
     pub fn idle(&self) {
+        // A count that threads spoil for each other is as good.
+        let vain = self.vain.load(Ordering::Relaxed).wrapping_add(1);
+        self.vain.store(vain, Ordering::Relaxed);
+        if vain % LISTEN == 0 {
+            self.lock().inner.listen();
+        }
         if self.policy.threads || self.policy.guests {
             // Other threads want the engine, too, and where there are guests a look at sockets costs more than a yield.
             return std::thread::yield_now();
@@ -681,7 +702,7 @@ impl Shared {
 
     /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look at everything.
     fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>) -> Guard<'a> {
-        let descriptors = self.descriptors(&mut guard.inner);
+        let descriptors = guard.inner.descriptors(&self.bell);
         if !guard.inner.engine.arm() {
             guard.inner.engine.disarm();
             if guard.inner.engine.rings() {
@@ -711,6 +732,7 @@ impl Shared {
         let mut guard = self.lock();
         guard.inner.engine.disarm();
         guard.inner.sleepers -= 1;
+        guard.inner.listen();
         if time >= NAP || !guard.inner.idle.is_zero() {
             self.report(&mut guard.inner, time);
         }
@@ -723,13 +745,13 @@ impl Shared {
         guard
     }
 
-    fn descriptors(&self, inner: &mut Inner) -> io::Result<Arc<[OwnedFd]>> {
-        if let Some(descriptors) = &inner.descriptors {
-            return Ok(descriptors.clone());
-        }
-        let all: Arc<[OwnedFd]> = inner.descriptors_with(&self.bell)?.into();
-        inner.descriptors = Some(all.clone());
-        Ok(all)
+    /// From now on `hear` is called by a thread that waits, or looks for something in vain again and again, when the
+    /// descriptor is readable. It says whether more may come; if not, it is not called again.
+    pub fn listen(&self, descriptor: OwnedFd, hear: impl FnMut(&mut Engine) -> bool + Send + 'static) {
+        let mut guard = self.lock();
+        let hear = Box::new(hear);
+        guard.inner.listener = Some(Listener { descriptor, hear });
+        guard.inner.descriptors = None;
     }
 
     /// As [`Engine::start_activity`], for one that something outside the engine wakes ([`Shared::wake`]): there is a bell from now on.
@@ -782,6 +804,29 @@ impl Shared {
 }
 
 impl Inner {
+    fn descriptors(&mut self, bell: &Bell) -> io::Result<Arc<[OwnedFd]>> {
+        if let Some(descriptors) = &self.descriptors {
+            return Ok(descriptors.clone());
+        }
+        let mut all = self.descriptors_with(bell)?;
+        if let Some(listener) = &self.listener {
+            all.push(listener.descriptor.try_clone()?);
+        }
+        let all: Arc<[OwnedFd]> = all.into();
+        self.descriptors = Some(all.clone());
+        Ok(all)
+    }
+
+    /// Hears what has come from outside of MPI.
+    fn listen(&mut self) {
+        let Some(listener) = &mut self.listener else { return };
+        if is_readable(listener.descriptor.as_fd()) && !(listener.hear)(&mut self.engine) {
+            // Whoever sleeps next does so without it.
+            self.listener = None;
+            self.descriptors = None;
+        }
+    }
+
     /// The transports' descriptors after that of a bell.
     pub(crate) fn descriptors_with(&self, bell: &Bell) -> io::Result<Vec<OwnedFd>> {
         let mut all = vec![bell.descriptor()?.try_clone_to_owned()?];

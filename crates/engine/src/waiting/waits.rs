@@ -5,7 +5,23 @@ use std::time::Duration;
 
 use isthmus_wire::waiting::Item;
 
+use crate::Engine;
+use crate::base::machine::Machine;
+use crate::base::requests::Owner;
+use crate::base::waits::waits;
 use crate::waiting::shared::{Inner, NAP, Shared};
+
+/// What is pending, as much of it as is told, and how much more there is.
+fn pending(engine: &Engine) -> (Vec<Item>, u32) {
+    let state = &engine.core.state;
+    waits(state, |owner, index| match owner {
+        Owner::Plans => engine.plans.pending(state, index),
+        Owner::Groups => engine.groups.pending(state, index),
+        Owner::Vendor => engine.vendor.pending(state, index),
+        Owner::Partitioned => engine.partitioned.pending(state, index),
+        Owner::Registered(number) => state.machines.get(number)?.pending(state, index),
+    })
+}
 
 /// Hears what this process waits for when nothing has come for a second and for how long; `None`: something has come since. Says
 /// whether that could be passed on.
@@ -43,7 +59,7 @@ impl Shared {
         if let Some(teller) = self.teller.get() {
             teller();
         }
-        let (items, more) = inner.engine.waits();
+        let (items, more) = pending(&inner.engine);
         if inner.told.as_ref() != Some(&items) && watcher(Some((inner.idle, &items, more))) {
             inner.told = Some(items);
         }

@@ -68,7 +68,7 @@ impl Comm {
         then: impl FnOnce(Arc<Self>) + Send + 'static,
     ) -> Result<Request> {
         let copy = self.copy(world, hints)?;
-        world.engine().lock().mix();
+        world.engine().lock().underneath().mix();
         let everybody = self.everybody();
         let mine = if everybody.rank() == 0 {
             world.contexts().take(copy.is_inter())
@@ -213,7 +213,7 @@ impl Comm {
                 group.size()
             )
         };
-        world.engine().lock().mix();
+        world.engine().lock().underneath().mix();
         let side = Side::of_job(world, string_tag(tag, group.members()));
         let take = || world.contexts().take(false);
         let numbers = first_takes(world, &side, group.members(), blueprint.rank, take, tag.as_bytes())?;

@@ -273,7 +273,8 @@ impl Comm {
         let made = world
             .engine()
             .lock()
-            .create_native(self.group.members(), self.channel.context as i32 & i32::MAX);
+            .underneath()
+            .create(self.group.members(), self.channel.context as i32 & i32::MAX);
         if let Some(native) = made.map_err(|error| Error::from(&error))? {
             self.set_native(native);
         }
