@@ -9,7 +9,7 @@ use isthmus_job::Job;
 use isthmus_job::form::{Form, Input};
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Measured, Origin};
-use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
+use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, Message};
 use isthmus_wire::chosen::Chosen;
 use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::file::{self, Question, What};
@@ -432,6 +432,11 @@ fn boot_messages() -> Vec<Message> {
     vec![
         Message::Hello(hello),
         Message::Finished(counters),
+        Message::Gone(Gone {
+            first: 3,
+            count: 1,
+            reason: reason.clone(),
+        }),
         Message::Abort { code: 1, reason },
         Message::Dismissed,
     ]

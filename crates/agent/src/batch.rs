@@ -202,7 +202,9 @@ impl Batch {
                 let readers = self.parts.iter().filter(|p| p.reads(self.start.input));
                 readers.for_each(|part| part.send(&ToAgent::Input(bytes.clone())));
             }
-            message @ (ToAgent::Dismiss | ToAgent::Abort { .. } | ToAgent::Signal(_)) => self.send_all(&message),
+            message @ (ToAgent::Dismiss | ToAgent::Gone(_) | ToAgent::Abort { .. } | ToAgent::Signal(_)) => {
+                self.send_all(&message);
+            }
             // The rest is handled by the agent itself.
             _ => {}
         }

@@ -104,7 +104,7 @@ async fn serve(
                 continue;
             }
             Message::Abort { code, reason } => Event::Aborted { index, code, reason },
-            Message::Hello(_) | Message::World(_) | Message::Dismissed => {
+            Message::Hello(_) | Message::World(_) | Message::Dismissed | Message::Gone(_) => {
                 let reason = "sent a message that only an agent may send".to_owned();
                 Event::Aborted { index, code: 1, reason }
             }

@@ -360,6 +360,7 @@ impl Subjob {
         match message {
             ToAgent::Commit(commit) => self.commit(*commit),
             ToAgent::Dismiss => self.tell_all(&Message::Dismissed),
+            ToAgent::Gone(gone) => self.tell_all(&Message::Gone(gone)),
             ToAgent::Abort { code, reason } => {
                 self.tell_all(&Message::Abort { code, reason });
                 self.processes

@@ -5,6 +5,7 @@
 //! transport per peer (shared memory on the node, TCP inside the local area, TLS between sites) and makes the engine.
 #![forbid(unsafe_code)]
 
+mod listening;
 mod origin;
 pub mod rendezvous;
 mod routes;

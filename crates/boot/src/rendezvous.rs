@@ -2,12 +2,13 @@
 //! The conversation with the agent of this machine: hello, world, abort, finished, dismissed.
 
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use isthmus_wire::boot::{Counters, Hello, Message, NOT_LET_IN, VERSION, World};
+use isthmus_transport::is_readable;
+use isthmus_wire::boot::{Counters, Gone, Hello, Message, NOT_LET_IN, VERSION, World};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::place::Representation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -68,6 +69,17 @@ pub struct Agent {
     stream: UnixStream,
     deframer: Deframer,
     voice: Voice,
+    /// What was heard while nobody waited for an answer, and is none.
+    heard: Option<Result<Message, BootError>>,
+}
+
+/// What the agent has said without being asked.
+pub(crate) enum Unasked {
+    /// Nothing, as yet.
+    Nothing,
+    Gone(Gone),
+    /// It says no more that could be heard before this process asks.
+    Silence,
 }
 
 /// What several threads of the process say to the agent, message by message.
@@ -116,6 +128,7 @@ impl Agent {
             stream,
             deframer: Deframer::default(),
             voice: Voice(Arc::new(Mutex::new(other))),
+            heard: None,
         };
         agent.say(&Message::Hello(Hello {
             version: VERSION,
@@ -165,10 +178,24 @@ impl Agent {
 
     /// Says finished and waits until every process of the job has said so. `wait`: returns when there is something to read; meanwhile others
     /// may need this process.
-    pub fn finish(&mut self, counters: Counters, wait: impl FnOnce(BorrowedFd<'_>)) -> Result<(), BootError> {
+    /// `gone`: others have died meanwhile.
+    pub fn finish(
+        &mut self,
+        counters: Counters,
+        wait: impl Fn(BorrowedFd<'_>),
+        gone: impl Fn(&Gone),
+    ) -> Result<(), BootError> {
         self.say(&Message::Finished(counters))?;
-        wait(self.stream.as_fd());
-        match self.hear()? {
+        let answer = loop {
+            if self.heard.is_none() {
+                wait(self.stream.as_fd());
+            }
+            match self.hear()? {
+                Message::Gone(who) => gone(&who),
+                answer => break answer,
+            }
+        };
+        match answer {
             Message::Dismissed => Ok(()),
             Message::Abort { reason, .. } => Err(BootError::Aborted(reason)),
             other => Err(BootError::agent(format!(
@@ -184,28 +211,81 @@ impl Agent {
             .map_err(|e| BootError::agent(format!("the agent of this machine is gone: {e}")))
     }
 
-    fn hear(&mut self) -> Result<Message, BootError> {
+    /// For other threads: its descriptor, which is readable when there is something to [hear](Agent::hear_unasked).
+    pub(crate) fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.stream.as_fd().try_clone_to_owned()
+    }
+
+    /// What the agent has said by now, without waiting.
+    pub(crate) fn hear_unasked(&mut self) -> Unasked {
+        if self.heard.is_some() {
+            return Unasked::Silence;
+        }
+        match self.next_body() {
+            Ok(Some(body)) => self.take_unasked(&body),
+            Ok(None) if !is_readable(self.stream.as_fd()) => Unasked::Nothing,
+            // What comes now has come: no wait.
+            Ok(None) => match self.read_some().and_then(|()| self.next_body()) {
+                Ok(Some(body)) => self.take_unasked(&body),
+                Ok(None) => Unasked::Nothing,
+                Err(error) => self.silence(Err(error)),
+            },
+            Err(error) => self.silence(Err(error)),
+        }
+    }
+
+    fn take_unasked(&mut self, body: &[u8]) -> Unasked {
+        match decode(body) {
+            Ok(Message::Gone(gone)) => Unasked::Gone(gone),
+            other => self.silence(other),
+        }
+    }
+
+    fn silence(&mut self, heard: Result<Message, BootError>) -> Unasked {
+        self.heard = Some(heard);
+        Unasked::Silence
+    }
+
+    fn next_body(&mut self) -> Result<Option<Vec<u8>>, BootError> {
+        let body = self.deframer.next_body();
+        body.map_err(|e| BootError::agent(format!("malformed message: {e}")))
+    }
+
+    /// Waits for some bytes.
+    fn read_some(&mut self) -> Result<(), BootError> {
+        let mut buffer = [0; 65536];
         loop {
-            let body = self
-                .deframer
-                .next_body()
-                .map_err(|e| BootError::agent(format!("malformed message: {e}")))?;
-            if let Some(body) = body {
-                return Message::decode(&body).map_err(|e| BootError::agent(format!("malformed message: {e}")));
-            }
-            let mut buffer = [0; 65536];
             match self.stream.read(&mut buffer) {
                 Ok(0) => {
                     return Err(BootError::agent(
                         "the agent of this machine closed the connection".into(),
                     ));
                 }
-                Ok(n) => self.deframer.feed(&buffer[..n]),
+                Ok(n) => {
+                    self.deframer.feed(&buffer[..n]);
+                    return Ok(());
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(BootError::agent(format!("the agent of this machine is gone: {e}"))),
             }
         }
     }
+
+    fn hear(&mut self) -> Result<Message, BootError> {
+        if let Some(heard) = self.heard.take() {
+            return heard;
+        }
+        loop {
+            if let Some(body) = self.next_body()? {
+                return decode(&body);
+            }
+            self.read_some()?;
+        }
+    }
+}
+
+fn decode(body: &[u8]) -> Result<Message, BootError> {
+    Message::decode(body).map_err(|e| BootError::agent(format!("malformed message: {e}")))
 }
 
 fn name(message: &Message) -> &'static str {
@@ -219,6 +299,7 @@ fn name(message: &Message) -> &'static str {
         Message::Trace(_) => "trace",
         Message::Waiting(_) => "waiting",
         Message::Time(_) => "time",
+        Message::Gone(_) => "gone",
     }
 }
 

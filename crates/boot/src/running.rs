@@ -2,6 +2,7 @@
 //! A running MPI process.
 
 use std::io::Write;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -22,6 +23,7 @@ use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::waiting::Waiting;
 
 use crate::BootError;
+use crate::listening::{listen, lose};
 use crate::origin::Origin;
 use crate::rendezvous::{Agent, Invitation};
 use crate::routes::{Way, node_peers, reach, way};
@@ -34,7 +36,7 @@ use crate::vendor;
 pub struct Running {
     world: Arc<World>,
     /// `None`: a world of one, started by hand.
-    agent: Option<Mutex<Agent>>,
+    agent: Option<Arc<Mutex<Agent>>>,
     /// The thread that makes progress while the program computes.
     keeper: Mutex<Option<JoinHandle<()>>>,
     host: String,
@@ -190,7 +192,7 @@ impl Running {
             engine = engine.with_native(Box::new(native), everybody);
             if everybody {
                 let peers: Vec<u32> = (0..places.places.len() as u32).collect();
-                let made = engine.create_native(&peers, 0);
+                let made = engine.underneath().create(&peers, 0);
                 native_world = made.map_err(|e| BootError::System(e.to_string()))?;
             }
         }
@@ -217,11 +219,13 @@ impl Running {
             });
         }
         let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
+        let agent = Arc::new(Mutex::new(agent));
+        listen(&world, &agent)?;
         // What comes from other sites is the hook's business.
         let keeper = if far && inside { Some(keeper(&world)?) } else { None };
         Ok(Self {
             world,
-            agent: Some(Mutex::new(agent)),
+            agent: Some(agent),
             keeper: Mutex::new(keeper),
             host,
             name,
@@ -340,7 +344,8 @@ impl Running {
             Some(agent) => {
                 let mut agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
                 // Others are not there yet. What they have sent may need an answer of the machine's own MPI here, or of ours.
-                agent.finish(counters, |answer| engine.wait_beside(answer))?;
+                let wait = |answer: BorrowedFd<'_>| engine.wait_beside(answer);
+                agent.finish(counters, wait, |gone| lose(&mut engine.lock(), gone))?;
             }
             None => print_counters(&counters),
         }

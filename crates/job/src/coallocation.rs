@@ -28,6 +28,7 @@ use crate::terms::Substitute;
 use isthmus_wire::grid::Exit;
 use site::{Process, Site};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 use words::{list_of_ranks, signal_name};
 
@@ -78,6 +79,17 @@ pub enum Action {
     Settled {
         /// Which.
         site: usize,
+    },
+    /// Tell the processes of these subjobs, who are a world, that others of it are gone.
+    Gone {
+        /// Whom to tell.
+        sites: Vec<usize>,
+        /// Rank in that world of the first one.
+        first: u32,
+        /// How many, one after the other.
+        count: u32,
+        /// Who and why.
+        reason: String,
     },
     /// Tell all processes that the job ends.
     Abort {
@@ -377,6 +389,9 @@ impl Coallocation {
         }
         ended.ended += 1;
         if let Some(verdict) = self.judge_exit(site, index, was, exit) {
+            if was == Process::Arrived {
+                self.tell_gone(site, index..index + 1, &verdict);
+            }
             self.fail_site(site, verdict, now);
         }
         // A subjob that begins again elsewhere has no process that ended.
@@ -393,6 +408,7 @@ impl Coallocation {
     pub fn handle_site_failed(&mut self, site: usize, problem: &str, hint: &str, now: Duration) {
         let name = &self.sites[site].name;
         let verdict = Verdict::launch(format!("site '{name}': {problem}"), hint);
+        self.tell_gone(site, 0..self.sites[site].size(), &verdict);
         self.fail_site(site, verdict, now);
     }
 
@@ -424,6 +440,30 @@ impl Coallocation {
             Phase::Leaving { .. } => {}
             _ => self.leave_when_ended(now),
         }
+    }
+
+    /// Tells the world of a subjob that these of its processes are gone, before the job ends or goes on without them.
+    fn tell_gone(&mut self, site: usize, indices: Range<u32>, verdict: &Verdict) {
+        let running = matches!(self.phase, Phase::Gathering | Phase::Running);
+        let world = self.sites[site].world.filter(|_| running && self.sites[site].is_live());
+        let Some(world) = world.map(|number| &self.worlds[number]) else {
+            return;
+        };
+        let whole = indices.len() == self.sites[site].size() as usize;
+        let hears = |other: usize| !self.sites[other].gone && !(whole && other == site);
+        let sites: Vec<usize> = world.sites.iter().copied().filter(|&other| hears(other)).collect();
+        if sites.is_empty() {
+            return;
+        }
+        // Its ranks are numbered subjob by subjob.
+        let before = world.sites.iter().take_while(|&&other| other != site);
+        let first: u32 = before.map(|&other| self.sites[other].size()).sum();
+        self.actions.push_back(Action::Gone {
+            sites,
+            first: first + indices.start,
+            count: indices.end - indices.start,
+            reason: verdict.problem.clone().unwrap_or_default(),
+        });
     }
 
     /// Name of a process for people.

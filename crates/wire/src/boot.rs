@@ -6,6 +6,7 @@
 //!     | Hello (token, pid, port, csr)  --->    |      MPI_Init begins
 //!     |    <---  World (ranks, places, links) |      co-allocation committed: the barrier opens
 //!     | ...                                    |
+//!     |    <---  Gone (ranks, reason)          |      others have died, or cannot be reached any more
 //!     |    <---  Abort (code, reason)          |      another process ended the job
 //!     | Traffic (links)                --->    |      at most once a second, while something passes to other sites
 //!     | Time (waits)                   --->    |      once a second, while something passes or nothing comes
@@ -38,7 +39,7 @@ use crate::time::Time;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
@@ -48,6 +49,50 @@ pub const MAX_NODE_PROCESSES: u32 = 1024;
 
 /// Longest reason text, bytes; longer ones are cut.
 pub const MAX_REASON: usize = 4096;
+
+/// Processes that have died, or cannot be reached any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Rank in MPI_COMM_WORLD of the first one.
+    pub first: u32,
+    /// How many, one after the other.
+    pub count: u32,
+    /// For people: who and why; at most [`MAX_REASON`] bytes.
+    pub reason: String,
+}
+
+impl Gone {
+    /// Appends it to a message.
+    pub fn write(&self, w: &mut Writer) {
+        w.u32(self.first).u32(self.count).text(cut(&self.reason));
+    }
+
+    /// Reads it from a message.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let gone = Self {
+            first: r.u32("first")?,
+            count: r.u32("count")?,
+            reason: r.text("reason")?,
+        };
+        match gone.first.checked_add(gone.count) {
+            Some(_) if gone.reason.len() <= MAX_REASON => Ok(gone),
+            Some(_) => Err(DecodeError::Invalid {
+                field: "reason",
+                value: gone.reason.len() as u64,
+            }),
+            None => Err(DecodeError::Invalid {
+                field: "count",
+                value: u64::from(gone.count),
+            }),
+        }
+    }
+
+    /// Their ranks, those below `size`.
+    pub fn ranks(&self, size: u32) -> std::ops::Range<u32> {
+        let end = self.first.saturating_add(self.count).min(size);
+        self.first.min(end)..end
+    }
+}
 
 /// First message of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -254,6 +299,8 @@ pub enum Message {
     Waiting(Option<Waiting>),
     /// Process to agent: where its time has gone.
     Time(Time),
+    /// Agent to process: others of its world are gone.
+    Gone(Gone),
 }
 
 impl Message {
@@ -318,6 +365,11 @@ impl Message {
                 time.write(&mut w);
                 w.into_framed()
             }
+            Self::Gone(gone) => {
+                let mut w = Writer::new(10);
+                gone.write(&mut w);
+                w.into_framed()
+            }
         }
     }
 
@@ -358,6 +410,7 @@ impl Message {
             7 => Self::Trace(r.bytes("trace")?),
             8 => Self::Waiting(read_waiting(&mut r)?),
             9 => Self::Time(Time::read(&mut r)?),
+            10 => Self::Gone(Gone::read(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -448,6 +501,11 @@ mod tests {
                 code: -3,
                 reason: "rank 3 called MPI_Abort".into(),
             },
+            Message::Gone(Gone {
+                first: 3,
+                count: 1,
+                reason: "rank 3 was killed by signal 9".into(),
+            }),
             Message::Finished(Counters {
                 rows: vec![(
                     "bcast".into(),
@@ -508,5 +566,26 @@ mod tests {
             let framed = m.encode();
             assert_eq!(Message::decode(&framed[4..]), Ok(m));
         }
+    }
+
+    #[test]
+    fn who_is_gone_is_bounded_by_who_was_there() {
+        let gone = |first, count, reason: String| Gone { first, count, reason };
+        assert_eq!(gone(2, 2, String::new()).ranks(8), 2..4);
+        assert_eq!(gone(2, u32::MAX - 2, String::new()).ranks(8), 2..8);
+        assert_eq!(gone(9, 2, String::new()).ranks(8), 8..8);
+        let body = |gone: &Gone| {
+            let mut w = Writer::new(10);
+            w.u32(gone.first).u32(gone.count).text(&gone.reason);
+            w.into_framed()[4..].to_vec()
+        };
+        assert!(Message::decode(&body(&gone(1, 1, "x".repeat(MAX_REASON)))).is_ok());
+        assert!(Message::decode(&body(&gone(1, 1, "x".repeat(MAX_REASON + 1)))).is_err());
+        assert!(Message::decode(&body(&gone(2, u32::MAX, String::new()))).is_err());
+        let long = Message::Gone(gone(1, 1, "x".repeat(2 * MAX_REASON))).encode();
+        assert!(
+            Message::decode(&long[4..]).is_ok(),
+            "what is too long is cut by who says it"
+        );
     }
 }

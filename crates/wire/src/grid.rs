@@ -13,6 +13,7 @@
 //!     |    <---  Arrived ([hello ...])          |      processes are inside MPI_Init
 //!     | Commit (places, certificates)  --->     |      the barrier opens
 //!     |    <---  Output, Exited, Finished       |
+//!     | Gone (ranks, reason)           --->     |      processes have died: the others of their world hear who
 //!     | Dismiss                        --->     |      every process of the job has said Finished
 //!     | End                            --->     |      kill what is left, clean up
 //!     |    <---  Gone                           |      nothing is left
@@ -37,6 +38,7 @@
 //! | `Gateway` | 12 | a message to the gateway ([`crate::gateway::ToGateway`]); the first one starts it |
 //! | `Launch` | 13 | \[host text, processes u32\] |
 //! | `LauncherEnded` | 14 | how u8, number u32, said text |
+//! | `Gone` | 15 | first u32, count u32, reason text |
 //!
 //! | agent to coordinator | kind | fields |
 //! |---|---|---|
@@ -65,9 +67,11 @@
 //! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes, which it treats as a coordinator does.
 
 mod allocation;
+mod launcher;
 pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
+pub use launcher::LauncherEnd;
 
-use crate::boot::{Counters, LinkTraffic, read_waiting, write_waiting};
+use crate::boot::{Counters, Gone, LinkTraffic, read_waiting, write_waiting};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
 use crate::links::Table;
@@ -75,7 +79,7 @@ use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 use crate::waiting::{Condition, Waiting};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -307,6 +311,8 @@ pub enum ToAgent {
         /// For people.
         reason: String,
     },
+    /// Tell the processes that others of their world are gone.
+    Gone(Gone),
     /// Send this signal to all processes.
     Signal(u32),
     /// Kill what is left, clean up, leave.
@@ -319,15 +325,6 @@ pub enum ToAgent {
     Launch(Vec<(String, u32)>),
     /// What another node told.
     LauncherEnded(LauncherEnd),
-}
-
-/// How the `mpiexec` of a machine's own MPI has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LauncherEnd {
-    /// How.
-    pub exit: Exit,
-    /// What it said, cut.
-    pub said: String,
 }
 
 /// From an agent to the coordinator.
@@ -451,6 +448,7 @@ impl ToAgent {
                 });
             }
             Self::LauncherEnded(end) => end.write(&mut w),
+            Self::Gone(gone) => gone.write(&mut w),
             Self::Dismiss | Self::End => {}
         }
         w.into_framed()
@@ -472,6 +470,7 @@ impl ToAgent {
             Self::Gateway(_) => 12,
             Self::Launch(_) => 13,
             Self::LauncherEnded(_) => 14,
+            Self::Gone(_) => 15,
         }
     }
 
@@ -500,6 +499,7 @@ impl ToAgent {
             12 => Self::Gateway(r.bytes("gateway")?),
             13 => Self::Launch(r.list("hosts", |r| Ok((r.text("host")?, r.u32("processes")?)))?),
             14 => Self::LauncherEnded(LauncherEnd::read(&mut r)?),
+            15 => Self::Gone(Gone::read(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -843,20 +843,6 @@ fn read_stream(r: &mut Reader<'_>) -> Result<Stream, DecodeError> {
             field: "stream",
             value: u64::from(other),
         }),
-    }
-}
-
-impl LauncherEnd {
-    fn write(&self, w: &mut Writer) {
-        self.exit.write(w);
-        w.text(&self.said);
-    }
-
-    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            exit: Exit::read(r)?,
-            said: r.text("what it said")?,
-        })
     }
 }
 

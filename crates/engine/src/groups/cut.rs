@@ -15,7 +15,7 @@ const COPY_ROUNDS: u64 = 2;
 /// How blocks are cut, and in which rounds they go; the same for all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    pub(super) lane: Lane,
+    pub(crate) lane: Lane,
     /// Bytes of a piece.
     pub(super) piece: u64,
     pub(super) pieces: u64,

@@ -151,6 +151,15 @@ impl Trial {
                     self.here.retain(|(other, _)| *other != site);
                 }
                 Action::Abort { .. } | Action::Leave => self.ended = true,
+                Action::Gone {
+                    sites, first, count, ..
+                } => {
+                    assert!(
+                        sites.iter().all(|site| self.begun.contains(site)),
+                        "only a world hears of it"
+                    );
+                    assert!(count > 0 && first + count <= PROCESSES * self.begun.len() as u32);
+                }
                 Action::Ask { .. } | Action::Settled { .. } | Action::Signal(_) => {}
             }
         }

@@ -75,6 +75,17 @@ fn the_first_failure_is_the_verdict_and_ends_the_job() {
         verdict.problem.as_deref(),
         Some("rank 2 (site 's1') was killed by signal 9 (SIGKILL)")
     );
+    let gone = Action::Gone {
+        sites: vec![0, 1],
+        first: 2,
+        count: 1,
+        reason: "rank 2 (site 's1') was killed by signal 9 (SIGKILL)".to_owned(),
+    };
+    assert_eq!(
+        m.poll_action(),
+        Some(gone),
+        "those who are left hear of it, once, and first"
+    );
     assert!(matches!(m.poll_action(), Some(Action::Abort { code: 137, .. })));
     m.handle_time(GRACE);
     assert_eq!(m.poll_action(), Some(Action::Leave));
@@ -293,8 +304,11 @@ fn substitutes_are_tried_in_turn() {
     assert_eq!(actions(&mut m), [Action::Commit(vec![0, 1])]);
     m.handle_closed(1, "gone", "", S(3));
     assert!(
-        matches!(&actions(&mut m)[..], [Action::Abort { .. }]),
-        "after the start no substitute helps"
+        matches!(
+            &actions(&mut m)[..],
+            [Action::Gone { sites, first: 2, count: 2, .. }, Action::Abort { .. }] if *sites == [0]
+        ),
+        "after the start no substitute helps, and the others hear of all that are gone"
     );
 }
 

@@ -10,6 +10,7 @@ use crate::worlds::{self, World};
 use isthmus_job::coallocation::Action;
 use isthmus_job::numbering::Machine;
 use isthmus_job::{Job, JobError, Subjob, Substitute};
+use isthmus_wire::boot::Gone;
 use isthmus_wire::grid::{Input, ToAgent};
 use isthmus_wire::place::PlaceTable;
 
@@ -26,6 +27,15 @@ impl Coordinator {
             Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
             Action::Ask { site, problem, hint } => self.ask(site, &problem, &hint),
             Action::Settled { site } => self.settle(site, "is there now"),
+            Action::Gone {
+                sites,
+                first,
+                count,
+                reason,
+            } => {
+                let gone = ToAgent::Gone(Gone { first, count, reason });
+                sites.iter().for_each(|&site| self.connections.send(site, &gone));
+            }
             Action::Abort { code, reason } => {
                 self.committing.clear();
                 self.connections.send_all(&ToAgent::Abort { code, reason });

@@ -86,6 +86,11 @@ fn messages_to_an_agent_survive_the_wire() {
             code: -1,
             reason: "why".into(),
         },
+        ToAgent::Gone(Gone {
+            first: 2,
+            count: 3,
+            reason: "site 'b' cannot be reached".into(),
+        }),
         ToAgent::Signal(15),
         ToAgent::End,
         ToAgent::Ping(9),

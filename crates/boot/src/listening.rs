@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the agent says to a process that waits for something else: that others are gone.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isthmus_core::world::World;
+use isthmus_engine::Engine;
+use isthmus_wire::boot::Gone;
+
+use crate::BootError;
+use crate::rendezvous::{Agent, Unasked};
+
+/// From now on whoever waits inside MPI hears what the agent says without being asked.
+pub(crate) fn listen(world: &Arc<World>, agent: &Arc<Mutex<Agent>>) -> Result<(), BootError> {
+    let locked = agent.lock().unwrap_or_else(PoisonError::into_inner);
+    let descriptor = locked
+        .descriptor()
+        .map_err(|e| BootError::System(format!("cannot duplicate a descriptor: {e}")))?;
+    drop(locked);
+    let agent = Arc::downgrade(agent);
+    world.engine().listen(descriptor, move |engine| {
+        let Some(agent) = agent.upgrade() else { return false };
+        // Who has it asks the agent, and hears this too.
+        let Ok(mut agent) = agent.try_lock() else { return true };
+        loop {
+            match agent.hear_unasked() {
+                Unasked::Nothing => return true,
+                Unasked::Gone(gone) => lose(engine, &gone),
+                Unasked::Silence => return false,
+            }
+        }
+    });
+    Ok(())
+}
+
+pub(crate) fn lose(engine: &mut Engine, gone: &Gone) {
+    engine.lose_peers(gone.ranks(u32::MAX), &gone.reason);
+}
