@@ -5,6 +5,7 @@ use crate::targets::unframed;
 use isthmus_job::catalogue;
 use isthmus_wire::control::{Edit, Reply, Request, Standing};
 use isthmus_wire::grid::Scheduler;
+use isthmus_wire::rate::Rate;
 use isthmus_wire::service::{
     Answer, Ask, CacheVerb, Cached, Entry, EntryKind, Facts, File, Manifest, Named, Placed, Queue, Root,
 };
@@ -146,7 +147,7 @@ fn answers(manifest: Manifest) -> Vec<Answer> {
         },
         Answer::Measured {
             round_trip: 1_000_000,
-            rate: 1_000_000_000,
+            rate: Some(Rate::bare(125_000_000)),
             address: "10.0.0.1".to_owned(),
         },
     ]

@@ -10,6 +10,8 @@ use isthmus_job::form::{Form, Input};
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Measured, Origin};
 use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, Message};
+use isthmus_topology::{Known, Measured, Origin, Rate};
+use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message};
 use isthmus_wire::chosen::Chosen;
 use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::file::{self, Question, What};
@@ -300,7 +302,10 @@ fn link_tables() -> Vec<Vec<u8>> {
         measured.push(Measured {
             between: (a, 3),
             latency: (a > 0).then_some(20_000_000),
-            rate: Some(12_500_000),
+            rate: Some(Rate {
+                at_least: a > 1,
+                ..Rate::bare(12_500_000)
+            }),
         });
         known = known.learn(&measured, Origin::Measured);
         all.push(known.to_wire().encode());

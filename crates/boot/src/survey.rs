@@ -128,7 +128,7 @@ pub(crate) fn measured(prober: &Prober, topology: &Topology, me: u32, settled: b
                     .filter(|_| !settled || estimate.trips >= SETTLED_TRIPS)
                     .and_then(|trip| u64::try_from(trip.as_nanos() / 2).ok())
                     .filter(|&l| l > 0),
-                rate: estimate.rate.filter(|&r| r > 0),
+                rate: estimate.rate,
             }
         }))
     })
@@ -137,6 +137,7 @@ pub(crate) fn measured(prober: &Prober, topology: &Topology, me: u32, settled: b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isthmus_topology::Rate;
 
     #[test]
     fn everybody_meets_everybody_once_and_one_at_a_time() {
@@ -169,7 +170,7 @@ mod tests {
         let measured = |between, rate| Measured {
             between,
             latency: Some(5),
-            rate,
+            rate: rate.map(Rate::bare),
         };
         let known = Known::default().learn(&[measured((0, 1), Some(1)), measured((0, 2), None)], Origin::Cached);
         let survey = |me| Survey::plan(&topology(), &known, me);

@@ -6,15 +6,17 @@
 use crate::described::{Line, SiteSize, describe};
 use crate::diagnostic::{note, refuse};
 use crate::links::table;
+use crate::rates::{add_rate, evidence, rate_in_words};
 use crate::reach;
 use crate::sites::found::{self, size, span};
 use clap::{Args, ValueEnum};
 use isthmus_discovery::select::{Candidate, Placement, Selection, View, place};
 use isthmus_job::catalogue::Catalogue;
-use isthmus_job::quantity::show_rate;
 use isthmus_job::{JobError, JobErrors};
-use isthmus_launch::{Access, Remote, measure_links};
+use isthmus_launch::{Access, Remote, Sighting, measure_links, site_name};
+use isthmus_topology::{Measured, Rate};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -67,6 +69,8 @@ pub(crate) enum Place {
 struct Known {
     sites: Map<String, Value>,
     links: Map<String, Value>,
+    /// Of them, what was measured just now.
+    measured: BTreeMap<String, Measured>,
     problems: Vec<JobError>,
 }
 
@@ -107,6 +111,7 @@ fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
     if !arguments.no_links {
         known.measure(&catalogue, &access, &names, arguments.fresh);
     }
+    known.believe(&names)?;
     known.keep();
     let taken = |name: &&String| selection.as_ref().is_none_or(|s| s.matches(&known.site(name)));
     let names: Vec<&String> = names
@@ -188,6 +193,7 @@ impl Known {
         Self {
             sites: part("sites"),
             links: part("links"),
+            measured: BTreeMap::new(),
             problems: Vec::new(),
         }
     }
@@ -228,14 +234,58 @@ impl Known {
             })
             .collect();
         for ((a, b), link) in measure_links(&remotes) {
-            let value = match link {
+            let (a, b) = (&entries[a].0, &entries[b].0);
+            let mut value = json!({ "looked_unix_seconds": now });
+            match link {
                 Ok((round_trip, rate)) => {
-                    json!({ "round_trip_seconds": round_trip, "bits_per_second": rate, "looked_unix_seconds": now })
+                    let measured = Measured {
+                        latency: u64::try_from(round_trip.as_nanos() / 2).ok().filter(|l| *l > 0),
+                        rate,
+                        ..Measured::default()
+                    };
+                    value["round_trip_seconds"] = json!(round_trip.as_secs_f64());
+                    add_rate(&mut value, rate.as_ref());
+                    self.measured.insert(pair(a, b), measured);
                 }
-                Err(why) => json!({ "problem": why, "looked_unix_seconds": now }),
-            };
-            self.links.insert(pair(&entries[a].0, &entries[b].0), value);
+                Err(why) => value["problem"] = json!(why),
+            }
+            self.links.insert(pair(a, b), value);
         }
+    }
+
+    /// Links are told as the better evidence says, this command's or that of earlier jobs and commands; jobs will go
+    /// by the same.
+    fn believe(&mut self, names: &[String]) -> Result<(), JobError> {
+        let options = crate::links::options()?;
+        let mut pairs = Vec::new();
+        let mut seen = Vec::new();
+        for (n, b) in names.iter().enumerate() {
+            for a in &names[..n] {
+                let host = |name: &str| self.sites.get(name).and_then(|s| s["host"].as_str());
+                let (Some(first), Some(second)) = (host(a), host(b)) else {
+                    continue;
+                };
+                pairs.push(pair(a, b));
+                seen.push(Sighting {
+                    between: [site_name(a, first), site_name(b, second)],
+                    measured: self.measured.get(&pair(a, b)).copied().unwrap_or_default(),
+                });
+            }
+        }
+        let (known, problem) = isthmus_launch::believe(&seen, &options);
+        problem.into_iter().for_each(|text| note(&JobError::new(text)));
+        for (pair, known) in pairs.iter().zip(known) {
+            let Some(link) = self.links.get_mut(pair).filter(|l| l["problem"].is_null()) else {
+                continue;
+            };
+            if let Some(latency) = known.latency {
+                link["round_trip_seconds"] = json!(latency.value as f64 * 2e-9);
+            }
+            if let Some(rate) = known.rate {
+                add_rate(link, Some(&rate.value));
+            }
+        }
+        Ok(())
     }
 
     fn site<'a>(&'a self, name: &'a str) -> Site<'a> {
@@ -248,10 +298,14 @@ impl Known {
             for a in &names[..n] {
                 let measured = &self.links.get(&pair(a, b)).cloned().unwrap_or_default();
                 let site = self.site(a);
-                links.push(json!({
+                let mut link = json!({
                     "between": [a, b], "round_trip_seconds": site.round_trip(b), "bits_per_second": site.rate(b), "problem": measured["problem"],
-                    "direct": measured["round_trip_seconds"].is_number(),
-                }));
+                    "direct": measured["round_trip_seconds"].is_number(), "at_least": measured["at_least"].as_bool().unwrap_or(false),
+                });
+                for key in ["spread", "seen_bytes", "seen_seconds"] {
+                    link[key] = measured[key].clone();
+                }
+                links.push(link);
             }
         }
         links
@@ -334,7 +388,7 @@ impl Known {
         if links.is_empty() {
             return;
         }
-        let mut rows = vec![["link", "round trip", "rate", ""].map(str::to_owned)];
+        let mut rows = vec![["link", "round trip", "rate", "seen", ""].map(str::to_owned)];
         for link in links {
             let name = |n: usize| link["between"][n].as_str().unwrap_or_default().to_owned();
             let how = match (link["direct"].as_bool(), link["problem"].as_str()) {
@@ -347,14 +401,26 @@ impl Known {
                 link["round_trip_seconds"]
                     .as_f64()
                     .map_or_else(|| "?".to_owned(), |s| format!("{:.1} ms", s * 1e3)),
-                link["bits_per_second"]
-                    .as_f64()
-                    .map_or_else(|| "?".to_owned(), |r| show_rate((r / 8e5).round() as u64 * 100_000)),
+                rate_of(&link).map_or_else(|| "?".to_owned(), |rate| rate_in_words(&rate)),
+                rate_of(&link).map_or_else(String::new, |rate| evidence(&rate)),
                 how.to_owned(),
             ]);
         }
         crate::print(&format!("\n{}", table(&rows)));
     }
+}
+
+/// The rate of a link that is told as JSON.
+fn rate_of(link: &Value) -> Option<Rate> {
+    let number = |key: &str| link[key].as_f64().unwrap_or_default();
+    let bits = link["bits_per_second"].as_f64()?;
+    Some(Rate {
+        bytes: link["seen_bytes"].as_u64().unwrap_or_default(),
+        busy: (number("seen_seconds") * 1e9) as u64,
+        spread: (number("spread") * 1e3) as u16,
+        at_least: link["at_least"].as_bool().unwrap_or_default(),
+        ..Rate::bare((bits / 8.0) as u64)
+    })
 }
 
 /// A site, for selecting.
@@ -451,6 +517,7 @@ pub(crate) fn choose(
     if condition.contains("rtt") || condition.contains("rate") {
         known.measure(catalogue, &access, &names, false);
     }
+    known.believe(&names)?;
     known.keep();
     known.problems.iter().for_each(note);
     let candidates: Vec<Candidate> = names

@@ -2,16 +2,16 @@
 //! `isthmus doctor`: whether jobs can run on these sites, by which paths, and what to change.
 
 use clap::Args;
-use isthmus_job::quantity::{show_rate, show_time};
+use isthmus_job::quantity::show_time;
 use isthmus_job::sites::{self, SiteSpec};
-use isthmus_job::{Job, JobErrors, Program};
-use isthmus_launch::{Examination, Options, PathReport, SiteReport, is_our_version};
+use isthmus_job::{Job, JobError, JobErrors, Program};
+use isthmus_launch::{Examination, Options, PathReport, Sighting, SiteReport, is_our_version, site_name};
+use isthmus_topology::Measured;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::links::rounded;
 use crate::reach;
 
 /// A clock that is wrong by more makes certificates invalid.
@@ -54,7 +54,10 @@ pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
         Err(errors) => return crate::diagnostic::refuse(&errors),
     };
     let found = match isthmus_launch::examine(&job, options) {
-        Ok(found) => found,
+        Ok(mut found) => {
+            believe(&mut found);
+            found
+        }
         Err(error) => {
             crate::complain(&format!("isthmus: error: cannot look around: {error}"));
             return ExitCode::FAILURE;
@@ -70,6 +73,47 @@ pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// Links are told as the better evidence says, this examination's or that of earlier jobs and commands; jobs will go
+/// by the same.
+fn believe(found: &mut Examination) {
+    let options = match crate::links::options() {
+        Ok(options) => options,
+        Err(error) => return crate::diagnostic::note(&error),
+    };
+    let name = |name: &str| {
+        let host = found
+            .sites
+            .iter()
+            .find(|s| s.name == name)
+            .and_then(|s| s.host.as_deref());
+        site_name(name, host.unwrap_or_default())
+    };
+    // What goes through ssh says nothing about the link.
+    let counts = |p: &&PathReport| !matches!(p.path, "ssh" | "none");
+    let sighting = |p: &PathReport| Sighting {
+        between: [name(&p.between.0), name(&p.between.1)],
+        measured: Measured {
+            latency: p
+                .round_trip
+                .and_then(|t| u64::try_from(t.as_nanos() / 2).ok())
+                .filter(|l| *l > 0),
+            rate: p.rate,
+            ..Measured::default()
+        },
+    };
+    let seen: Vec<Sighting> = found.paths.iter().filter(counts).map(sighting).collect();
+    let (known, problem) = isthmus_launch::believe(&seen, &options);
+    problem
+        .into_iter()
+        .for_each(|text| crate::diagnostic::note(&JobError::new(text)));
+    let told = found.paths.iter_mut().filter(|p| counts(&&**p));
+    for (path, known) in told.zip(known) {
+        path.rate = known.rate.map(|r| r.value).or(path.rate);
+        let trip = known.latency.map(|l| Duration::from_nanos(l.value.saturating_mul(2)));
+        path.round_trip = trip.or(path.round_trip);
     }
 }
 
@@ -165,8 +209,8 @@ fn tell_path(text: &mut String, path: &PathReport, verbose: bool) {
     if let Some(trip) = path.round_trip {
         let _ = write!(text, ", round trip {}", time(trip));
     }
-    if let Some(rate) = path.rate {
-        let _ = write!(text, ", {}", show_rate(rounded(rate)));
+    if let Some(rate) = &path.rate {
+        let _ = write!(text, ", {}", crate::rates::rate_with_evidence(rate));
     }
     text.push('\n');
     for (from, to, why, reached) in [
@@ -228,10 +272,12 @@ fn as_json(found: &Examination) -> Value {
         })
     };
     let path = |p: &PathReport| {
-        json!({
+        let mut link = json!({
             "between": [p.between.0, p.between.1], "path": p.path, "round_trip_seconds": p.round_trip.map(|t| t.as_secs_f64()),
-            "bits_per_second": p.rate.map(|r| r as f64 * 8.0), "reached": [p.reached.0, p.reached.1], "refused": [p.refused.0, p.refused.1], "change": cure(p),
-        })
+            "reached": [p.reached.0, p.reached.1], "refused": [p.refused.0, p.refused.1], "change": cure(p),
+        });
+        crate::rates::add_rate(&mut link, p.rate.as_ref());
+        link
     };
     json!({
         "works": is_well(found),

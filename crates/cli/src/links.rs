@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus links`: what is known of the links between sites; and the settings about them.
 
+use crate::rates::{add_rate, evidence, rate_in_words, rate_with_evidence, rounded};
 use clap::Args;
 use isthmus_job::cache::Dated;
 use isthmus_job::quantity::{show_rate, show_time};
@@ -55,50 +56,47 @@ fn show(arguments: &Links, options: &LinkOptions) -> Result<String, JobError> {
     }
     let now = isthmus_launch::now();
     if arguments.json {
-        let age = |known: Option<Dated>| known.map(|Dated { at, .. }| now.saturating_sub(at));
-        let expired = |known| age(known).is_some_and(|age| age >= options.expiry);
         let all = cache.links().map(|(a, b, known)| {
-            json!({
+            let (latency, rate) = (known.latency.map(|l| l.at), known.rate.map(|r| r.at));
+            let age = |at: Option<u64>| at.map(|at| now.saturating_sub(at));
+            let expired = |at| age(at).is_some_and(|age| age >= options.expiry);
+            let mut link = json!({
                 "between": [a, b],
                 "round_trip_seconds": known.latency.map(|l| l.value as f64 * 2e-9),
-                "round_trip_age_seconds": age(known.latency), "round_trip_expired": expired(known.latency),
-                "bits_per_second": known.rate.map(|r| r.value as f64 * 8.0),
-                "rate_age_seconds": age(known.rate), "rate_expired": expired(known.rate),
-            })
+                "round_trip_age_seconds": age(latency), "round_trip_expired": expired(latency),
+                "rate_age_seconds": age(rate), "rate_expired": expired(rate),
+            });
+            add_rate(&mut link, known.rate.map(|r| r.value).as_ref());
+            link
         });
         return Ok(crate::json::text("links", json!({ "links": all.collect::<Vec<_>>() })));
     }
     let rows: Vec<[String; 4]> = cache
         .links()
         .map(|(a, b, known)| {
+            let time = |nanoseconds: &u64| show_time(rounded(*nanoseconds));
             [
                 format!("{a} - {b}"),
-                dated(known.latency, show_time, now, options.expiry),
-                dated(known.rate, show_rate, now, options.expiry),
-                String::new(),
+                dated(known.latency.as_ref(), time, now, options.expiry),
+                dated(known.rate.as_ref(), rate_in_words, now, options.expiry),
+                known.rate.map_or_else(String::new, |r| evidence(&r.value)),
             ]
         })
         .collect();
     if rows.is_empty() {
         return Ok(format!("nothing is known of any link ({})", file.display()));
     }
-    let head = ["between", "latency, one way (age)", "rate (age)", ""].map(str::to_owned);
+    let head = ["between", "latency, one way (age)", "rate (age)", "seen"].map(str::to_owned);
     Ok(table(&[vec![head], rows].concat()))
 }
 
-fn dated(known: Option<Dated>, show: fn(u64) -> String, now: u64, expiry: u64) -> String {
+fn dated<T>(known: Option<&Dated<T>>, show: impl Fn(&T) -> String, now: u64, expiry: u64) -> String {
     let Some(Dated { value, at }) = known else {
         return "-".to_owned();
     };
-    let age = now.saturating_sub(at);
+    let age = now.saturating_sub(*at);
     let expired = if age < expiry { "" } else { ", expired" };
-    format!("{} ({}{expired})", show(rounded(value)), span(age))
-}
-
-/// Four digits.
-pub(crate) fn rounded(value: u64) -> u64 {
-    let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(3));
-    (value + unit / 2) / unit * unit
+    format!("{} ({}{expired})", show(value), span(age))
 }
 
 fn span(seconds: u64) -> String {
@@ -127,10 +125,15 @@ pub(crate) fn report(links: &[LinkReport]) -> String {
         .iter()
         .map(|link| {
             let (latency, rate) = (link.latency, link.rate);
+            let words = link.evidence.as_ref().map(rate_with_evidence);
             [
                 link.between.join(" - "),
                 format!("{} ({})", show_time(rounded(latency.0)), latency.1.name()),
-                format!("{} ({})", show_rate(rounded(rate.0)), rate.1.name()),
+                format!(
+                    "{} ({})",
+                    words.unwrap_or_else(|| show_rate(rounded(rate.0))),
+                    rate.1.name()
+                ),
             ]
         })
         .collect();

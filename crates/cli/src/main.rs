@@ -25,6 +25,7 @@ mod links;
 mod login;
 mod manual;
 mod plan;
+mod rates;
 mod reach;
 mod report;
 mod run;

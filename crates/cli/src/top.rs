@@ -5,6 +5,7 @@ mod prometheus;
 mod serve;
 
 use self::prometheus::{CLASSES, prometheus};
+use crate::rates::{amount, scaled};
 use crate::sessions::find;
 use clap::Args;
 use isthmus_launch::session::Entry;
@@ -295,22 +296,6 @@ impl View<'_> {
 fn bits(rate: f64) -> String {
     const UNITS: [&str; 4] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
     scaled(rate * 8.0, &UNITS)
-}
-
-/// Bytes for people.
-pub(crate) fn amount(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
-    scaled(bytes as f64, &UNITS)
-}
-
-fn scaled(mut value: f64, units: &[&str]) -> String {
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let digits = usize::from(unit > 0 && value < 100.0);
-    format!("{value:.digits$} {}", units[unit])
 }
 
 fn trip(nanoseconds: u64) -> String {

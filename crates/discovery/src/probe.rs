@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measuring the link between two sites: one listens for some seconds, the other dials.
+//! Measuring the link between two sites: one listens for some seconds, the other dials. Bytes are metered where they
+//! arrive.
 
+use isthmus_protocol::meter::{MAX_STREAM, Sounding};
 use isthmus_stage::guarded::random;
+use isthmus_wire::rate::{RATE_BYTES, Rate};
 use isthmus_wire::service::Answer;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -13,9 +16,8 @@ const OPEN: Duration = Duration::from_secs(20);
 const CONNECT: Duration = Duration::from_secs(3);
 /// How long either side may be silent.
 const SILENCE: Duration = Duration::from_secs(5);
-/// For how long and how much is sent to see how fast it arrives.
-const BURST: Duration = Duration::from_millis(800);
-const MAX_BURST: u64 = 256 << 20;
+/// How long what was sent too much is still taken, so that the answer arrives before the end.
+const REST: Duration = Duration::from_secs(1);
 /// Bytes that come back one by one.
 const PINGS: usize = 5;
 /// Strangers that are heard before nobody is.
@@ -70,22 +72,40 @@ fn serve(mut stream: TcpStream, token: &[u8; 32]) -> io::Result<()> {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let mut one = [0; 1];
-    for _ in 0..PINGS {
+    let mut round_trip = Duration::MAX;
+    for number in 0..PINGS {
+        let waited = Instant::now();
         stream.read_exact(&mut one)?;
+        // The next byte comes when the other side has got this one.
+        if number > 0 {
+            round_trip = round_trip.min(waited.elapsed());
+        }
         stream.write_all(&one)?;
     }
+    let rate = sound(&mut stream, round_trip)?;
+    stream.write_all(&Rate::encode(rate))?;
+    let (end, mut buffer) = (Instant::now() + REST, vec![0; 256 << 10]);
+    stream.set_read_timeout(Some(REST))?;
+    while Instant::now() < end && stream.read(&mut buffer).is_ok_and(|n| n > 0) {}
+    Ok(())
+}
+
+/// Reads until that says enough.
+fn sound(stream: &mut TcpStream, round_trip: Duration) -> io::Result<Option<Rate>> {
     let mut buffer = vec![0; 256 << 10];
-    let mut count = 0_u64;
-    loop {
-        match stream.read(&mut buffer)? {
-            0 => break,
-            n => count += n as u64,
-        }
-        if count > MAX_BURST {
-            return Err(io::ErrorKind::FileTooLarge.into());
+    let mut sounding = Sounding::new(Instant::now(), round_trip);
+    while let Some(left) = sounding.left(Instant::now()) {
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => sounding.arrived(Instant::now(), n as u64),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // It was silent for so long.
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+            Err(e) => return Err(e),
         }
     }
-    stream.write_all(&count.to_le_bytes())
+    Ok(sounding.end())
 }
 
 /// Measures the link to whoever listens at one of these addresses.
@@ -107,7 +127,7 @@ pub(crate) fn dial(addresses: &[String], port: u16, token: &[u8; 32]) -> Result<
     Err(format!("no direct connection ({})", problems.join("; ")))
 }
 
-fn measure(address: SocketAddr, token: &[u8; 32]) -> io::Result<(u64, u64)> {
+fn measure(address: SocketAddr, token: &[u8; 32]) -> io::Result<(u64, Option<Rate>)> {
     let mut stream = TcpStream::connect_timeout(&address, CONNECT)?;
     prepare(&stream)?;
     stream.write_all(token)?;
@@ -119,20 +139,19 @@ fn measure(address: SocketAddr, token: &[u8; 32]) -> io::Result<(u64, u64)> {
         stream.read_exact(&mut one)?;
         best = best.min(began.elapsed());
     }
-    let zeros = vec![0; 64 << 10];
-    let began = Instant::now();
-    let mut sent = 0;
-    while began.elapsed() < BURST && sent + (zeros.len() as u64) < MAX_BURST {
-        stream.write_all(&zeros)?;
-        sent += zeros.len() as u64;
-    }
-    stream.shutdown(std::net::Shutdown::Write)?;
-    let mut count = [0; 8];
-    stream.read_exact(&mut count)?;
-    // The answer took half a round trip that the bytes did not, and the first bytes another half.
-    let took = began.elapsed().saturating_sub(best).max(Duration::from_millis(1));
-    let rate = u64::from_le_bytes(count) as f64 * 8.0 / took.as_secs_f64();
-    Ok((u64::try_from(best.as_nanos()).unwrap_or(u64::MAX), rate as u64))
+    let mut sending = stream.try_clone()?;
+    let sender = std::thread::spawn(move || {
+        let zeros = vec![0; 64 << 10];
+        // It fails when the answer is there, or nobody takes anything any more.
+        (0..2 * MAX_STREAM / zeros.len() as u64).all(|_| sending.write_all(&zeros).is_ok())
+    });
+    let mut said = [0; RATE_BYTES];
+    let answer = stream.read_exact(&mut said);
+    let _ = stream.shutdown(std::net::Shutdown::Both);
+    let _ = sender.join();
+    answer?;
+    let rate = Rate::decode(&said).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
+    Ok((u64::try_from(best.as_nanos()).unwrap_or(u64::MAX), rate))
 }
 
 #[cfg(test)]
@@ -154,7 +173,8 @@ mod tests {
         else {
             panic!("nothing measured")
         };
-        assert!(round_trip > 0 && rate > 0 && address == "127.0.0.1");
+        assert!(round_trip > 0 && address == "127.0.0.1");
+        assert!(rate.is_some_and(|r| r.bytes_per_second > 1_000_000), "{rate:?}");
         assert!(dial(&here, 1, &token).unwrap_err().contains("no direct connection"));
     }
 }

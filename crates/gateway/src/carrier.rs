@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_net::Trunkline;
+use isthmus_protocol::meter::Sounding;
 use isthmus_protocol::trunk::{Event, Trunk};
 use isthmus_wire::gateway::{FromGateway, MAX_RELAY, RELAY_WINDOW, Relay, WISH_BULK, is_stream};
+use isthmus_wire::rate::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -76,6 +78,8 @@ pub(crate) struct Carrier {
     heard: Cell<Instant>,
     asked: RefCell<Option<(u64, Instant)>>,
     measured: Notify,
+    /// What arrives is measured, as long as somebody sends for that.
+    sounding: RefCell<Option<Sounding>>,
 }
 
 impl Carrier {
@@ -101,6 +105,7 @@ impl Carrier {
             heard: Cell::new(Instant::now()),
             asked: RefCell::default(),
             measured: Notify::new(),
+            sounding: RefCell::default(),
         })
     }
 
@@ -205,6 +210,22 @@ impl Carrier {
         }
     }
 
+    /// From now on what arrives is measured.
+    pub(crate) async fn begin_sounding(&self) {
+        let trip = self.round_trip().await.unwrap_or_default();
+        *self.sounding.borrow_mut() = Some(Sounding::new(std::time::Instant::now(), trip));
+    }
+
+    /// How long that still takes.
+    pub(crate) fn sounding_left(&self) -> Option<Duration> {
+        self.sounding.borrow().as_ref()?.left(std::time::Instant::now())
+    }
+
+    /// What came of it.
+    pub(crate) fn end_sounding(&self) -> Option<Rate> {
+        self.sounding.borrow_mut().take()?.end()
+    }
+
     /// What there is to send, as soon as there is something.
     async fn output(self: &Rc<Self>, gateway: &Rc<Gateway>, most: usize) -> Vec<u8> {
         loop {
@@ -251,6 +272,9 @@ impl Carrier {
     pub(crate) fn feed(self: &Rc<Self>, gateway: &Rc<Gateway>, bytes: &[u8]) -> bool {
         self.heard.set(Instant::now());
         self.traffic.receives(bytes.len());
+        if let Some(sounding) = self.sounding.borrow_mut().as_mut() {
+            sounding.arrived(std::time::Instant::now(), bytes.len() as u64);
+        }
         let mut events = Vec::new();
         let fed = self.trunk.borrow_mut().input(bytes, &mut events);
         events.into_iter().for_each(|event| self.event(gateway, event));

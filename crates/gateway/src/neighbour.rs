@@ -414,7 +414,7 @@ impl Neighbour {
                 return;
             };
             if let Some(rate) = stream::measure(&carrier).await {
-                own.note(&us, |s| s.rate = rate);
+                own.note(&us, |s| s.rate = Some(rate));
             }
         });
     }

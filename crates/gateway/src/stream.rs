@@ -6,18 +6,21 @@ use std::rc::Rc;
 use isthmus_net::Ends;
 use std::time::Duration;
 
+use isthmus_protocol::meter::MAX_STREAM;
 use isthmus_wire::gateway::{READY, WISH_MEASURE, is_stream};
+use isthmus_wire::rate::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use crate::carrier::{Carrier, Piece};
 use crate::{Gateway, dial};
 
-/// How long a measurement sends, and how much at most.
-const MEASURING: (Duration, usize) = (Duration::from_millis(500), 64 << 20);
+/// Longest wait for what a measurement gives.
+const MEASURING: Duration = Duration::from_secs(10);
+/// How long what was sent too much for a measurement is still taken.
+const REST: Duration = Duration::from_secs(2);
 /// Bytes that are read at once.
 const READ: usize = 64 << 10;
 
@@ -79,42 +82,55 @@ async fn outward(
     Err(())
 }
 
-/// Bytes per second that leave at the other end of a carrier.
-pub(crate) async fn measure(carrier: &Rc<Carrier>) -> Option<u64> {
-    let trip = carrier.round_trip().await?;
+/// How fast bytes arrive at the other end of a carrier, as it says there.
+pub(crate) async fn measure(carrier: &Rc<Carrier>) -> Option<Rate> {
     let number = carrier.ask(0, 0, WISH_MEASURE).await.ok()?;
     let (mut pieces, _) = carrier.take(number)?;
-    let (began, piece) = (Instant::now(), vec![0; READ]);
-    let mut sent = 0;
-    while sent < MEASURING.1 && began.elapsed() < MEASURING.0 + 2 * trip {
-        carrier.send(number, &piece).await;
-        sent += piece.len();
-    }
+    let sending = async {
+        let piece = vec![0; READ];
+        for _ in 0..2 * MAX_STREAM / READ as u64 {
+            carrier.send(number, &piece).await;
+        }
+        tokio::time::sleep(MEASURING).await;
+    };
+    let answer = tokio::select! {
+        answer = pieces.recv() => answer,
+        () = sending => None,
+        () = tokio::time::sleep(MEASURING) => None,
+    };
     carrier.end(number);
-    let answer = tokio::time::timeout(20 * MEASURING.0, pieces.recv()).await;
     carrier.forget(number);
-    answer.ok().flatten()?;
-    let time = began.elapsed().saturating_sub(trip).as_secs_f64();
-    Some((sent as f64 / time.max(1e-6)) as u64)
+    match answer? {
+        Piece::Data(bytes) => Rate::decode(&bytes).ok().flatten(),
+        Piece::End => None,
+    }
 }
 
-/// Takes the bytes of a measurement.
-async fn swallow(carrier: &Rc<Carrier>, number: u32) {
+/// Takes the bytes of a measurement until they say enough, and tells what they say.
+async fn sound(carrier: &Rc<Carrier>, number: u32) {
+    carrier.begin_sounding().await;
     carrier.accept(number);
     let Some((mut pieces, _)) = carrier.take(number) else {
         return;
     };
-    while let Some(Piece::Data(bytes)) = pieces.recv().await {
+    while let Some(left) = carrier.sounding_left() {
+        match tokio::time::timeout(left, pieces.recv()).await {
+            Ok(Some(Piece::Data(bytes))) => carrier.consumed(number, bytes.len()),
+            _ => break,
+        }
+    }
+    carrier.send(number, &Rate::encode(carrier.end_sounding())).await;
+    carrier.end(number);
+    while let Ok(Some(Piece::Data(bytes))) = tokio::time::timeout(REST, pieces.recv()).await {
         carrier.consumed(number, bytes.len());
     }
-    carrier.end(number);
     carrier.forget(number);
 }
 
 /// A stream that the other gateway asks for, for one of our processes.
 pub(crate) async fn asked(gateway: Rc<Gateway>, carrier: Rc<Carrier>, number: u32, ranks: (u32, u32), wish: u8) {
     if wish == WISH_MEASURE {
-        return swallow(&carrier, number).await;
+        return sound(&carrier, number).await;
     }
     match reach(&gateway, &carrier, ranks, wish).await {
         Ok(stream) if is_stream(wish) => {

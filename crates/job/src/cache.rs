@@ -8,6 +8,10 @@
 //! latency_at = 1767225600           # when that was measured, seconds since 1970
 //! rate = "94.15 Mbit/s"
 //! rate_at = 1767225600
+//! rate_bytes = 1400000              # seen to arrive that fast
+//! rate_time = "119 ms"              # in which they kept the link busy
+//! rate_spread = 12                  # thousandths: how far off it may be
+//! rate_at_least = true              # there only if the link may do more
 //! ```
 //! Pure: the time and the file's content are arguments.
 
@@ -15,7 +19,7 @@ use crate::document::Document;
 use crate::error::JobError;
 use crate::links::place;
 use crate::quantity;
-use isthmus_topology::Measured;
+use isthmus_topology::{Measured, Rate};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use toml_edit::{Item, TableLike, Value};
@@ -23,13 +27,23 @@ use toml_edit::{Item, TableLike, Value};
 /// Most pairs of sites that are kept; the ones measured longest ago go first.
 pub const MAX_LINKS: usize = 4096;
 
-const KEYS: [&str; 5] = ["between", "latency", "latency_at", "rate", "rate_at"];
+const KEYS: [&str; 9] = [
+    "between",
+    "latency",
+    "latency_at",
+    "rate",
+    "rate_at",
+    "rate_bytes",
+    "rate_time",
+    "rate_spread",
+    "rate_at_least",
+];
 
-/// A number and when it was measured, in seconds since 1970.
+/// Something and when it was measured, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dated {
-    /// Nanoseconds, or bytes per second.
-    pub value: u64,
+pub struct Dated<T> {
+    /// What was measured.
+    pub value: T,
     /// When.
     pub at: u64,
 }
@@ -38,9 +52,9 @@ pub struct Dated {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
     /// One way, nanoseconds.
-    pub latency: Option<Dated>,
-    /// Bytes per second.
-    pub rate: Option<Dated>,
+    pub latency: Option<Dated<u64>>,
+    /// How fast data arrive, and what that stands on.
+    pub rate: Option<Dated<Rate>>,
 }
 
 /// All of them, by the names of the two sites in alphabetical order.
@@ -65,17 +79,17 @@ impl LinkCache {
     /// What is remembered of a link and was measured no longer ago than `expiry` seconds.
     pub fn fresh(&self, a: &str, b: &str, now: u64, expiry: u64) -> Remembered {
         let known = self.links.get(&key(a, b)).copied().unwrap_or_default();
-        let fresh = |one: &Dated| now.saturating_sub(one.at) < expiry;
+        let fresh = |at: u64| now.saturating_sub(at) < expiry;
         Remembered {
-            latency: known.latency.filter(fresh),
-            rate: known.rate.filter(fresh),
+            latency: known.latency.filter(|one| fresh(one.at)),
+            rate: known.rate.filter(|one| fresh(one.at)),
         }
     }
 
-    /// Notes what was measured between two sites.
+    /// Notes what was measured between two sites. Of two rates the one counts that stands on better evidence
+    /// ([`Rate::or_older`]).
     pub fn note(&mut self, a: &str, b: &str, measured: &Measured, now: u64) {
         let known = self.links.entry(key(a, b)).or_default();
-        let dated = |value| Dated { value, at: now };
         // A loaded machine measures too much, never too little: what is a little longer than before is the same.
         let same = |new: &u64| {
             known
@@ -84,16 +98,32 @@ impl LinkCache {
                 .filter(|old| (*old..*old + *old / 5).contains(new))
         };
         let latency = measured.latency.map(|new| same(&new).unwrap_or(new));
-        known.latency = latency.map(dated).or(known.latency);
-        known.rate = measured.rate.map(dated).or(known.rate);
+        known.latency = latency.map(|value| Dated { value, at: now }).or(known.latency);
+        let rate = measured.rate.map(|value| Dated { value, at: now });
+        let better = |new: Dated<Rate>, old: Dated<Rate>| {
+            let winner = new.value.or_older(old.value, now.saturating_sub(old.at));
+            if winner == old.value { old } else { new }
+        };
+        known.rate = match (rate, known.rate) {
+            (Some(new), Some(old)) => Some(better(new, old)),
+            (new, old) => new.or(old),
+        };
         while self.links.len() > MAX_LINKS {
-            let age = |known: &Remembered| known.latency.max_by_time(known.rate);
+            let age = |known: &Remembered| known.latency.map(|one| one.at).max(known.rate.map(|one| one.at));
             let oldest = self
                 .links
                 .iter()
                 .min_by_key(|(_, known)| age(known))
                 .map(|(k, _)| k.clone());
             oldest.and_then(|oldest| self.links.remove(&oldest));
+        }
+    }
+
+    /// Forgets what was measured between two sites `expiry` seconds ago or more.
+    pub fn expire(&mut self, a: &str, b: &str, now: u64, expiry: u64) {
+        let fresh = self.fresh(a, b, now, expiry);
+        if let Some(known) = self.links.get_mut(&key(a, b)) {
+            *known = fresh;
         }
     }
 
@@ -118,22 +148,18 @@ impl LinkCache {
                     quantity::show_time(value)
                 );
             }
-            if let Some(Dated { value, at }) = known.rate {
-                let _ = write!(text, "rate = \"{}\"\nrate_at = {at}\n", quantity::show_rate(value));
+            if let Some(Dated { value: rate, at }) = known.rate {
+                let shown = quantity::show_rate(rate.bytes_per_second);
+                let _ = write!(text, "rate = \"{shown}\"\nrate_at = {at}\n");
+                let (bytes, time, spread) = (rate.bytes, quantity::show_time(rate.busy), rate.spread);
+                let _ = write!(
+                    text,
+                    "rate_bytes = {bytes}\nrate_time = \"{time}\"\nrate_spread = {spread}\n"
+                );
+                text.push_str(if rate.at_least { "rate_at_least = true\n" } else { "" });
             }
         }
         text
-    }
-}
-
-trait Younger {
-    fn max_by_time(self, other: Self) -> u64;
-}
-
-impl Younger for Option<Dated> {
-    fn max_by_time(self, other: Self) -> u64 {
-        let at = |one: Self| one.map_or(0, |one| one.at);
-        at(self).max(at(other))
     }
 }
 
@@ -147,15 +173,17 @@ pub fn parse(text: &str, file: &str) -> Result<LinkCache, JobError> {
     for (table, span) in source.tables(top, "link")? {
         source.check_keys(table, &KEYS, "a link")?;
         let [a, b] = source.between(table, &span)?;
+        let whole = |name: &str| {
+            table
+                .get(name)
+                .and_then(Item::as_integer)
+                .and_then(|n| u64::try_from(n).ok())
+        };
         let dated = |name: &str, when: &str, read: fn(&str) -> Result<u64, JobError>| {
             let Some(text) = source.text(table, name)? else {
                 return Ok(None);
             };
             let value = source.point(read(&text), table, name)?;
-            let at = table
-                .get(when)
-                .and_then(Item::as_integer)
-                .and_then(|at| u64::try_from(at).ok());
             let missing = || {
                 source.at(
                     JobError::new(format!("'{when}' must be a number of seconds")),
@@ -164,12 +192,26 @@ pub fn parse(text: &str, file: &str) -> Result<LinkCache, JobError> {
             };
             Ok(Some(Dated {
                 value,
-                at: at.ok_or_else(missing)?,
+                at: whole(when).ok_or_else(missing)?,
             }))
         };
+        let busy = source.text(table, "rate_time")?;
+        let busy = busy.map_or(Ok(0), |text| source.point(quantity::time(&text), table, "rate_time"))?;
+        // Files of earlier versions say nothing about evidence: that is none.
+        let evidence = |bytes_per_second| Rate {
+            bytes: whole("rate_bytes").unwrap_or(0),
+            busy,
+            spread: whole("rate_spread").map_or(0, |s| u16::try_from(s).unwrap_or(u16::MAX)),
+            at_least: table.get("rate_at_least").and_then(Item::as_bool).unwrap_or(false),
+            ..Rate::bare(bytes_per_second)
+        };
+        let rate = dated("rate", "rate_at", quantity::rate)?;
         let known = Remembered {
             latency: dated("latency", "latency_at", quantity::time)?,
-            rate: dated("rate", "rate_at", quantity::rate)?,
+            rate: rate.map(|Dated { value, at }| Dated {
+                value: evidence(value),
+                at,
+            }),
         };
         if links.insert(key(&a, &b), known).is_some() || links.len() > MAX_LINKS {
             let error = JobError::new("this link is there twice, or there are too many");
@@ -186,7 +228,7 @@ mod tests {
     fn measured(latency: Option<u64>, rate: Option<u64>) -> Measured {
         Measured {
             latency,
-            rate,
+            rate: rate.map(Rate::bare),
             ..Measured::default()
         }
     }
@@ -202,7 +244,7 @@ mod tests {
         let fresh = |now| again.fresh("lab@b\"1", "home@a1", now, 1000);
         assert_eq!(fresh(1600).latency.map(|d| d.value), Some(20_100_001));
         assert_eq!(fresh(2100).latency, None);
-        assert_eq!(fresh(2100).rate.map(|d| d.value), Some(11_768_750));
+        assert_eq!(fresh(2100).rate.map(|d| d.value.bytes_per_second), Some(11_768_750));
         assert_eq!(fresh(2500), Remembered::default());
         let mut less = again;
         assert_eq!(
@@ -219,6 +261,43 @@ mod tests {
             let latency = cache.fresh("a", "b", now, 1).latency;
             assert_eq!(latency, Some(Dated { value: kept, at: now }));
         }
+    }
+
+    #[test]
+    fn the_better_evidence_is_kept_with_its_date() {
+        let rate = |bytes_per_second, busy, at_least| Rate {
+            bytes: 3_000_000,
+            busy,
+            spread: 12,
+            at_least,
+            ..Rate::bare(bytes_per_second)
+        };
+        let mut cache = LinkCache::default();
+        let (short, long) = (rate(5_000_000, 20_000_000, true), rate(25_000_000, 400_000_000, false));
+        for (now, one) in [(1, short), (2, long), (3, short)] {
+            let measured = Measured {
+                rate: Some(one),
+                ..Measured::default()
+            };
+            cache.note("a", "b", &measured, now);
+        }
+        assert_eq!(cache.fresh("a", "b", 3, 9).rate, Some(Dated { value: long, at: 2 }));
+        cache.note(
+            "a",
+            "c",
+            &Measured {
+                rate: Some(short),
+                ..Measured::default()
+            },
+            3,
+        );
+        assert_eq!(parse(&cache.format(), "links.toml").unwrap(), cache);
+        let old = parse(
+            "[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"8 kbit/s\"\nrate_at = 1\n",
+            "l",
+        )
+        .unwrap();
+        assert_eq!(old.fresh("a", "b", 1, 9).rate.map(|d| d.value), Some(Rate::bare(1000)));
     }
 
     #[test]

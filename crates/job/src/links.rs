@@ -270,7 +270,7 @@ pub(crate) fn place(table: &dyn TableLike, key: &str, otherwise: &Range<usize>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isthmus_topology::Measured;
+    use isthmus_topology::{Measured, Rate};
 
     fn number(name: &str) -> Option<u32> {
         ["home", "far", "lab"].iter().position(|n| *n == name).map(|n| n as u32)
@@ -285,7 +285,7 @@ mod tests {
         let measured = |between| Measured {
             between,
             latency: Some(1_000_000),
-            rate: Some(2_000_000),
+            rate: Some(Rate::bare(2_000_000)),
         };
         let known = Known::new(pins.levels(), []).learn(&[measured((0, 1)), measured((1, 2))], Origin::Cached);
         let known = pins.pinned(known, number);

@@ -3,8 +3,8 @@
 //! this job's measurements go to.
 
 use isthmus_job::Job;
-use isthmus_job::cache::{self, LinkCache};
-use isthmus_topology::{Known, Measured, Origin, combine};
+use isthmus_job::cache::{self, LinkCache, Remembered};
+use isthmus_topology::{Known, Measured, Origin, Rate, combine};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,48 @@ pub struct LinkReport {
     pub latency: (u64, Origin),
     /// Bytes per second, and where that comes from.
     pub rate: (u64, Origin),
+    /// What the rate stands on, if it was measured.
+    pub evidence: Option<Rate>,
+}
+
+/// What a command has measured of the link between two sites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The two sites, as the cache calls them: see [`site_name`].
+    pub between: [String; 2],
+    /// What was measured; nothing: only what is known is wanted.
+    pub measured: Measured,
+}
+
+/// How the cache calls a site: its name in the job and the host that was reached.
+pub fn site_name(name: &str, host: &str) -> String {
+    format!("{name}@{host}")
+}
+
+/// Keeps what was measured, and says of each link what is to be believed of it: of what was measured now and what was
+/// measured before, by jobs or commands, the better evidence. Second: what the user should be told.
+pub fn believe(seen: &[Sighting], options: &LinkOptions) -> (Vec<Remembered>, Option<String>) {
+    let file = options.cache.as_deref();
+    let (mut cache, mut problem) = match file.map(read_cache) {
+        Some(Ok(cache)) => (cache, None),
+        Some(Err(text)) => (LinkCache::default(), Some(text)),
+        None => (LinkCache::default(), None),
+    };
+    let before = cache.clone();
+    let now = now();
+    for sighting in seen {
+        let [a, b] = &sighting.between;
+        if sighting.measured.latency.is_some() || sighting.measured.rate.is_some() {
+            // What is expired says nothing any more.
+            cache.expire(a, b, now, options.expiry);
+            cache.note(a, b, &sighting.measured, now);
+        }
+    }
+    if let Some(file) = file.filter(|_| problem.is_none() && cache != before) {
+        problem = write_cache(file, &cache).err();
+    }
+    let known = |s: &Sighting| cache.fresh(&s.between[0], &s.between[1], now, options.expiry.max(1));
+    (seen.iter().map(known).collect(), problem)
 }
 
 /// The place of the cache: `$XDG_CACHE_HOME/isthmus/links.toml` or `$HOME/.cache/isthmus/links.toml`.
@@ -107,6 +149,8 @@ pub(crate) struct JobLinks {
     /// Of the local areas, by number: as the user calls them, and as the cache does.
     names: Vec<(String, String)>,
     known: Known,
+    /// What earlier jobs and commands have left.
+    cached: Vec<Measured>,
     measured: Vec<Measured>,
 }
 
@@ -116,12 +160,13 @@ impl JobLinks {
         let areas = job.local_areas();
         let identity = |(name, subjobs): &(&str, Vec<usize>)| {
             let host = subjobs.first().and_then(|&s| hosts.get(s)).map_or("", |h| h);
-            ((*name).to_owned(), format!("{name}@{host}"))
+            ((*name).to_owned(), site_name(name, host))
         };
         let mut links = Self {
             options: options.clone(),
             names: areas.iter().map(identity).collect(),
             known: Known::new(job.links().levels(), []),
+            cached: Vec::new(),
             measured: Vec::new(),
         };
         let mut problem = None;
@@ -133,8 +178,8 @@ impl JobLinks {
                     problem = Some(text);
                     LinkCache::default()
                 });
-            let cached = links.remembered(&cache, now());
-            links.known = links.known.learn(&cached, Origin::Cached);
+            links.cached = links.remembered(&cache, now());
+            links.known = links.known.learn(&links.cached, Origin::Cached);
         }
         let number = |name: &str| {
             let of_site = |subjobs: &[usize]| subjobs.iter().any(|&s| job.subjobs()[s].site == name);
@@ -185,6 +230,7 @@ impl JobLinks {
         for one in &combine(self.measured.iter().copied()) {
             let name = |number: u32| self.names.get(number as usize).map(|(_, name)| name);
             if let (Some(a), Some(b)) = (name(one.between.0), name(one.between.1)) {
+                cache.expire(a, b, now, self.options.expiry);
                 cache.note(a, b, one, now);
             }
         }
@@ -193,19 +239,42 @@ impl JobLinks {
 
     /// For people: every pair of which something is known in the end.
     pub(crate) fn report(&self) -> Vec<LinkReport> {
-        let known = self
-            .known
-            .learn(&combine(self.measured.iter().copied()), Origin::Measured);
+        let measured = combine(self.measured.iter().copied());
+        // As the next job will see it.
+        let learnt: Vec<Measured> = measured.iter().map(|one| self.news(one)).collect();
+        let known = self.known.learn(&learnt, Origin::Measured);
         let name = |number: u32| {
             let name = self.names.get(number as usize);
             name.map_or_else(String::new, |(name, _)| name.clone())
         };
-        let report = known.pairs().map(|((a, b), origins, link)| LinkReport {
-            between: [name(a), name(b)],
-            latency: (link.latency, origins.latency),
-            rate: (link.gap.as_rate(), origins.rate),
+        let report = known.pairs().map(|(between, origins, link)| {
+            let from = match origins.rate {
+                Origin::Measured => &learnt,
+                Origin::Cached => &self.cached,
+                Origin::Assumed | Origin::Pinned => &Vec::new(),
+            };
+            LinkReport {
+                between: [name(between.0), name(between.1)],
+                latency: (link.latency, origins.latency),
+                rate: (link.gap.as_rate(), origins.rate),
+                evidence: from.iter().find(|m| m.between == between).and_then(|m| m.rate),
+            }
         });
         report.collect()
+    }
+
+    /// What this job has measured, without a rate that stands on less than the one that was known before.
+    fn news(&self, measured: &Measured) -> Measured {
+        let old = self.cached.iter().find(|m| m.between == measured.between);
+        let rate = measured.rate.map(|new| match old.and_then(|o| o.rate) {
+            Some(old) => new.or_older(old, 0),
+            None => new,
+        });
+        let known = rate.is_some() && rate == old.and_then(|o| o.rate);
+        Measured {
+            rate: rate.filter(|_| !known),
+            ..*measured
+        }
     }
 }
 
@@ -238,7 +307,7 @@ mod tests {
         let measured = |between, latency| Measured {
             between,
             latency: Some(latency),
-            rate: Some(1_000_000),
+            rate: Some(Rate::bare(1_000_000)),
         };
         first.take(&[measured((0, 1), 7_000_000), measured((0, 9), 1)]);
         first.take(&[measured((0, 1), 6_000_000)]);

@@ -9,6 +9,7 @@ use isthmus_job::Job;
 use isthmus_wire::control::Trunk;
 use isthmus_wire::gateway::{Area, Carried, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
 use isthmus_wire::place::PlaceTable;
+use isthmus_wire::rate::Rate;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wishes::{addresses, policy, setting};
@@ -58,8 +59,8 @@ pub struct PathReport {
     pub path: &'static str,
     /// Round trip on the trunk between the gateways.
     pub round_trip: Option<Duration>,
-    /// Bytes per second, when measured.
-    pub rate: Option<u64>,
+    /// When it was measured.
+    pub rate: Option<Rate>,
     /// What came of attempts from the first to the second, and back; empty where one succeeded.
     pub refused: (String, String),
     /// Address and port that answered, from the first to the second, and back.
@@ -424,7 +425,7 @@ impl Crossings {
         let mut pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
         let (a, b) = pairs.nth(pair)?;
         let known = self.settled.get(&(number(a), number(b)));
-        let done = known.is_none_or(|s| s.carrier == Carrier::None || s.rate > 0);
+        let done = known.is_none_or(|s| s.carrier == Carrier::None || s.rate.is_some());
         Some((self.gateways[a].site, ToGateway::Measure(number(b)), done))
     }
 
@@ -507,7 +508,7 @@ impl Crossings {
             between: (one.name.clone(), other.name.clone()),
             path,
             round_trip: trip.map(Duration::from_nanos),
-            rate: Some(there.rate.max(back.rate)).filter(|r| *r > 0),
+            rate: there.rate.or(back.rate),
             refused: (refusal(there, &one.failed), refusal(back, &other.failed)),
             reached: (there.outward.clone(), back.outward.clone()),
             settled_after: self

@@ -7,6 +7,7 @@ use crate::sharing::Access;
 use crate::staging;
 use crate::transfer::Line;
 use isthmus_job::Contact;
+use isthmus_wire::rate::Rate;
 use isthmus_wire::service::{Answer, Ask, CacheVerb, Cached, Entry, EntryKind, Facts, File, Placed, Root};
 use std::future::Future;
 use std::path::Path;
@@ -305,8 +306,11 @@ async fn rate(service: &mut Service, round_trip: f64, home: bool) -> Result<Opti
     Ok((best > 0.0).then_some(best))
 }
 
-/// What is known of the link between two sites, by their places in the list: round trip in seconds and bits per second, or why nothing.
-pub type MeasuredLink = ((usize, usize), Result<(f64, f64), String>);
+/// What was measured of a link: round trip and rate.
+pub type Measurement = (Duration, Option<Rate>);
+
+/// What is known of the link between two sites, by their places in the list, or why nothing.
+pub type MeasuredLink = ((usize, usize), Result<Measurement, String>);
 
 /// Measures the links between all of these sites, one after the other, so that they do not disturb each other. Sites that cannot be reached
 /// are left out.
@@ -350,7 +354,7 @@ async fn measure_link(
     listening: &mut Service,
     addresses: &[String],
     dialling: &mut Service,
-) -> Result<(f64, f64), Failure> {
+) -> Result<Measurement, Failure> {
     let Answer::Listening { port, token } = listening.ask(&Ask::Listen).await? else {
         return Err(out_of_turn());
     };
@@ -360,7 +364,7 @@ async fn measure_link(
         token,
     };
     match dialling.ask(&dial).await? {
-        Answer::Measured { round_trip, rate, .. } => Ok((round_trip as f64 / 1e9, rate as f64)),
+        Answer::Measured { round_trip, rate, .. } => Ok((Duration::from_nanos(round_trip), rate)),
         _ => Err(out_of_turn()),
     }
 }

@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use isthmus_datatype::raw::WriteMemory;
+use isthmus_protocol::meter::Estimate;
 use isthmus_transport::{Lent, Peer, Rates, Tuning};
 use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
 use crate::flow::Flow;
-use crate::meter::Estimate;
 use crate::queues::Long;
 use crate::reactor::{Reactor, Round};
 use crate::signals::spawn_quiet;

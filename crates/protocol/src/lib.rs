@@ -7,6 +7,7 @@
 //! * [`channel`]: numbered segments that survive the connections that carry them.
 //! * [`choice`]: which protocol a message uses.
 //! * [`patience`]: how a thread waits for others, and whether somebody else wants its processor.
+//! * [`meter`]: what arrivals say about a link: round trip, rate, and how sure that is.
 //! * [`ways`]: which way of a long message is quicker between processes that share memory.
 //! * [`trunk`]: many streams on one connection between two gateways.
 #![forbid(unsafe_code)]
@@ -18,5 +19,6 @@ pub mod credit;
 mod links;
 pub mod matching;
 pub mod patience;
+pub mod meter;
 pub mod trunk;
 pub mod ways;

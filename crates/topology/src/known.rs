@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use isthmus_wire::links as wire;
 pub use isthmus_wire::links::{Measured, Origin};
+pub use isthmus_wire::rate::Rate;
 
 use crate::{Curve, CurveError, Level, Link, Links};
 
@@ -90,7 +91,10 @@ impl Known {
             origins.latency == Origin::Assumed
                 || off(link.latency, new, LATENCY_CHANGE) && link.latency.abs_diff(new) > JITTER
         };
-        let rate = |new| origins.rate == Origin::Assumed || off(link.gap.as_rate(), new, RATE_CHANGE);
+        let rate = |new: Rate| {
+            let (old, new, bound) = (link.gap.as_rate(), new.bytes_per_second, new.at_least);
+            origins.rate == Origin::Assumed || off(old, new, RATE_CHANGE) && !(bound && new < old)
+        };
         origins.latency != Origin::Pinned && measured.latency.is_some_and(latency)
             || origins.rate != Origin::Pinned && measured.rate.is_some_and(rate)
     }
@@ -106,8 +110,12 @@ impl Known {
             if let Some(latency) = one.latency.filter(|_| origins.latency != Origin::Pinned) {
                 (link.latency, origins.latency) = (latency, origin);
             }
-            if let Some(rate) = one.rate.filter(|_| origins.rate != Origin::Pinned) {
-                (link.gap, origins.rate) = (Curve::framed(rate, FRAMING), origin);
+            // That a link does at least what is known of it already is no news.
+            let old = (origins.rate != Origin::Assumed).then(|| link.gap.as_rate());
+            let says_more = |new: &Rate| !new.at_least || old.is_none_or(|old| new.bytes_per_second > old);
+            let rate = one.rate.filter(|_| origins.rate != Origin::Pinned).filter(says_more);
+            if let Some(rate) = rate {
+                (link.gap, origins.rate) = (Curve::framed(rate.bytes_per_second, FRAMING), origin);
             }
             if origins != Origins::default() {
                 links.set_pair(a, b, link);
@@ -186,22 +194,19 @@ impl Known {
     }
 }
 
-/// Measurements of several processes as one per pair: the shortest latency, the median of the rates (of an even number the mean
-/// of the two in the middle). The order of the processes does not matter.
+/// Measurements of several processes as one per pair: the shortest latency, the middle rate ([`Rate::middle`]). The
+/// order of the processes does not matter.
 pub fn combine(all: impl IntoIterator<Item = Measured>) -> Vec<Measured> {
-    let mut pairs: BTreeMap<(u32, u32), (Option<u64>, Vec<u64>)> = BTreeMap::new();
+    let mut pairs: BTreeMap<(u32, u32), (Option<u64>, Vec<Rate>)> = BTreeMap::new();
     for one in all {
         let (latency, rates) = pairs.entry(one.between).or_default();
         *latency = [*latency, one.latency].into_iter().flatten().min();
         rates.extend(one.rate);
     }
-    let one = |(between, (latency, mut rates)): ((u32, u32), (Option<u64>, Vec<u64>))| {
-        rates.sort_unstable();
-        let middle = |at: usize| rates.get(at).copied();
-        let upper = middle(rates.len() / 2);
-        let lower = middle((rates.len().max(1) - 1) / 2);
-        let rate = lower.zip(upper).map(|(lower, upper)| lower + (upper - lower) / 2);
-        Measured { between, latency, rate }
+    let one = |(between, (latency, rates)): ((u32, u32), (Option<u64>, Vec<Rate>))| Measured {
+        between,
+        latency,
+        rate: Rate::middle(rates),
     };
     pairs.into_iter().map(one).collect()
 }
@@ -211,6 +216,7 @@ mod tests {
     use super::*;
 
     fn measured(between: (u32, u32), latency: Option<u64>, rate: Option<u64>) -> Measured {
+        let rate = rate.map(Rate::bare);
         Measured { between, latency, rate }
     }
 
@@ -259,6 +265,23 @@ mod tests {
         assert!(differs(Some(12_100_000), None) && differs(None, Some(660_000)));
         assert!(!known.differs(&measured((0, 2), Some(1), None)), "pinned");
         assert!(known.differs(&measured((1, 2), Some(20_000_000), None)), "was assumed");
+        let bound = |rate| Measured {
+            rate: Some(Rate {
+                at_least: true,
+                ..Rate::bare(rate)
+            }),
+            ..measured((0, 1), None, None)
+        };
+        assert!(!known.differs(&bound(10_000)) && known.differs(&bound(2_000_000)));
+        let after = |rate| {
+            known
+                .learn(&[bound(rate)], Origin::Measured)
+                .links()
+                .pair(0, 1)
+                .gap
+                .as_rate()
+        };
+        assert_eq!((after(10_000), after(2_000_000)), (1_000_000, 2_000_000));
     }
 
     #[test]
@@ -267,7 +290,11 @@ mod tests {
         let one = [measured((0, 1), Some(4), Some(7))];
         assert_eq!(combine([a, b]), one);
         assert_eq!(combine([b, a]), one);
-        let rates = |all: &[u64]| combine(all.iter().map(|&r| measured((0, 1), None, Some(r))))[0].rate;
+        let rates = |all: &[u64]| {
+            combine(all.iter().map(|&r| measured((0, 1), None, Some(r))))[0]
+                .rate
+                .map(|r| r.bytes_per_second)
+        };
         assert_eq!((rates(&[9, 1]), rates(&[9, 1, 3])), (Some(5), Some(3)));
         assert_eq!(combine([measured((0, 1), None, None)])[0].rate, None);
     }

@@ -16,7 +16,7 @@ pub mod processors;
 mod shape;
 
 pub use colours::{Colours, DEPTH, VENDOR_DEPTH};
-pub use known::{Known, Measured, Origin, Origins, combine};
+pub use known::{Known, Measured, Origin, Origins, Rate, combine};
 pub use level::Level;
 pub use links::{Curve, CurveError, Link, Links};
 pub use places::Topology;

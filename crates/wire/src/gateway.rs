@@ -21,7 +21,7 @@
 //! | gateway to coordinator | kind | fields |
 //! |---|---|---|
 //! | `Listening` | 65 | port u16, \[address text\] |
-//! | `Settled` | 66 | area u32, outward text, inward u8, carrier u8, round trip u64 (ns), rate u64 (bytes/s), why text |
+//! | `Settled` | 66 | area u32, outward text, inward u8, carrier u8, round trip u64 (ns), rate ([`Rate`]), why text |
 //! | `Relay` | 67 | as above |
 //! | `Credit` | 68 | as above |
 //! | `Failed` | 69 | reason text |
@@ -37,7 +37,7 @@
 //! ```
 //! | frame | kind | payload |
 //! |---|---|---|
-//! | `Open` | 1 | from u32, to u32, wish u8 (1 a stream, 0 to be dialled, 2 bytes to be counted, 3 a stream that makes way) |
+//! | `Open` | 1 | from u32, to u32, wish u8 (0 to be dialled, 1 a stream, 2 bytes to be metered, 3 a stream that makes way) |
 //! | `Opened` | 2 | |
 //! | `Refused` | 3 | text |
 //! | `Data` | 4 | bytes |
@@ -60,6 +60,7 @@ pub use wish::{
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::PlaceTable;
+use crate::rate::Rate;
 
 /// Largest payload of a frame on a trunk, bytes.
 pub const MAX_PAYLOAD: usize = 64 << 10;
@@ -163,8 +164,8 @@ pub struct Settled {
     pub carrier: Carrier,
     /// Round trip on the trunk, nanoseconds; 0: not known.
     pub round_trip: u64,
-    /// Bytes per second to the other; 0: not measured.
-    pub rate: u64,
+    /// To the other, if it was measured.
+    pub rate: Option<Rate>,
     /// What came of each address.
     pub why: String,
 }
@@ -343,7 +344,9 @@ impl FromGateway {
             }
             Self::Settled(s) => {
                 w.u32(s.area).text(&s.outward).u8(s.inward.into()).u8(s.carrier as u8);
-                w.u64(s.round_trip).u64(s.rate).text(&s.why);
+                w.u64(s.round_trip);
+                Rate::write(s.rate, &mut w);
+                w.text(&s.why);
             }
             Self::Relay(relay) => relay.write(&mut w),
             Self::Credit { area, epoch, bytes } => {
@@ -379,7 +382,7 @@ impl FromGateway {
                     other => return Err(invalid("carrier", other.into())),
                 },
                 round_trip: r.u64("round trip")?,
-                rate: r.u64("rate")?,
+                rate: Rate::read(&mut r)?,
                 why: r.text("why")?,
             }),
             67 => Self::Relay(Relay::read(&mut r)?),

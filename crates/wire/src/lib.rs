@@ -12,6 +12,7 @@
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.
+//! * [`rate`]: the rate of a link, and what it stands on.
 //! * [`trace`]: what a traced process records.
 //! * [`codec`]: the bounded reader and writer that all of them use.
 //!
@@ -32,6 +33,7 @@ pub mod hello;
 pub mod links;
 pub mod partitioned;
 pub mod place;
+pub mod rate;
 pub mod segment;
 pub mod service;
 pub mod time;

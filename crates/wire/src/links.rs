@@ -8,12 +8,13 @@
 //!  curve   | count u32 | (bytes u64, nanoseconds u64) ... |                    sizes ascend, times do not descend
 //!  pair    | a u32 | b u32 | origin of latency u8 | origin of rate u8 | link |   local areas, a < b, pairs ascend
 //!
-//!  Measured, 24 bytes
-//!  | a u32 | b u32 | latency u64, 0: none | bytes per second u64, 0: none |
+//!  Measured, 43 bytes
+//!  | a u32 | b u32 | latency u64, 0: none | rate, see [`Rate`] |
 //! ```
 //! Local areas have numbers in the order in which their first machines stand in the place table.
 
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::rate::{RATE_BYTES, Rate};
 
 /// Version of the layout of [`Table`].
 pub const VERSION: u8 = 1;
@@ -25,7 +26,7 @@ pub const MAX_POINTS: usize = 64;
 pub const MAX_PAIRS: usize = 1 << 16;
 
 /// Bytes of a [`Measured`].
-pub const MEASURED_BYTES: usize = 24;
+pub const MEASURED_BYTES: usize = 16 + RATE_BYTES;
 
 /// Points (bytes, nanoseconds).
 pub type Curve = Vec<(u64, u64)>;
@@ -120,8 +121,8 @@ pub struct Measured {
     pub between: (u32, u32),
     /// One way, nanoseconds.
     pub latency: Option<u64>,
-    /// Bytes per second.
-    pub rate: Option<u64>,
+    /// Of one connection.
+    pub rate: Option<Rate>,
 }
 
 fn write_curve(w: &mut Writer, curve: &Curve) {
@@ -264,7 +265,8 @@ impl Measured {
     /// Appends it to a message.
     pub fn write(&self, w: &mut Writer) {
         w.u32(self.between.0).u32(self.between.1);
-        w.u64(self.latency.unwrap_or(0)).u64(self.rate.unwrap_or(0));
+        w.u64(self.latency.unwrap_or(0));
+        Rate::write(self.rate, w);
     }
 
     /// Reads it.
@@ -273,7 +275,7 @@ impl Measured {
         Ok(Self {
             between: read_between(r)?,
             latency: some(r.u64("latency")?),
-            rate: some(r.u64("rate")?),
+            rate: Rate::read(r)?,
         })
     }
 
@@ -356,7 +358,7 @@ mod tests {
     #[test]
     fn measurements_survive_the_wire() {
         let one = |between, latency, rate| Measured { between, latency, rate };
-        let all = [one((0, 3), Some(5), None), one((1, 2), None, Some(9))];
+        let all = [one((0, 3), Some(5), None), one((1, 2), None, Some(Rate::bare(9)))];
         let bytes = Measured::encode_all(&all);
         assert_eq!(bytes.len(), 2 * MEASURED_BYTES);
         assert_eq!(Measured::decode_all(&bytes), Ok(all.to_vec()));

@@ -59,10 +59,10 @@
 //! | `Facts` | 76 | see [`Facts`] |
 //! | `Listening` | 77 | port u16, token 32 |
 //! | `Busy` | 79 | |
-//! | `Measured` | 78 | round trip u64 (ns), rate u64 (bit/s), address text |
+//! | `Measured` | 78 | round trip u64 (ns), rate ([`Rate`]), address text |
 //!
 //! Between `Listen` at one site and `Dial` at another they speak TCP for some seconds: the caller sends the token; then single bytes come
-//! back at once; then it sends zeros for a moment and shuts its side down, and gets the number of bytes (u64) that have arrived.
+//! back at once; then it sends zeros until the other one has seen enough of them and answers with a [`Rate`].
 //!
 //! A *manifest* is `hash 32, size u64, [piece hash 32]`.
 
@@ -72,9 +72,10 @@ pub use facts::{Facts, Named, Queue};
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::grid::Hash;
+use crate::rate::Rate;
 
 /// Version of this protocol.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of a piece of a file; the last may be shorter.
 pub const PIECE: usize = 1 << 20;
 /// Pieces that may be on their way without an answer.
@@ -260,8 +261,8 @@ pub enum Answer {
     Measured {
         /// Shortest round trip, nanoseconds.
         round_trip: u64,
-        /// Bits per second of one connection.
-        rate: u64,
+        /// Of one connection.
+        rate: Option<Rate>,
         /// Address that was reached.
         address: String,
     },
@@ -556,7 +557,9 @@ impl Answer {
                 rate,
                 address,
             } => {
-                w.u64(*round_trip).u64(*rate).text(address);
+                w.u64(*round_trip);
+                Rate::write(*rate, &mut w);
+                w.text(address);
             }
         }
         w.into_framed()
@@ -611,7 +614,7 @@ impl Answer {
             },
             78 => Self::Measured {
                 round_trip: r.u64("round trip")?,
-                rate: r.u64("rate")?,
+                rate: Rate::read(&mut r)?,
                 address: r.text("address")?,
             },
             79 => Self::Busy,

@@ -307,7 +307,7 @@ impl Channel {
         } = self;
         let link = pipe
             .rate()
-            .or_else(|| self.gauge.meter.estimate().rate.map(|r| r as f64));
+            .or_else(|| self.gauge.meter.estimate().rate.map(|r| r.bytes_per_second as f64));
         for ((lane, connection), takes) in connections.iter_mut().zip(shares) {
             match connection.secure.flush() {
                 Ok(true) => {}

@@ -49,7 +49,7 @@ fn messages_survive_the_wire_and_cut_ones_are_refused() {
         inward: true,
         carrier: Carrier::Relay,
         round_trip: 7,
-        rate: 8,
+        rate: Some(Rate::bare(8)),
         why: "x".into(),
     };
     for message in [

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rates and amounts for people, and what a rate stands on. All commands say them alike.
+
+use isthmus_job::quantity::show_rate;
+use isthmus_topology::Rate;
+use serde_json::{Value, json};
+
+/// A rate with how far off it may be: `182.1 Mbit/s +- 3 %`, `at least 912 Mbit/s`. The same in all commands.
+pub(crate) fn rate_in_words(rate: &Rate) -> String {
+    let shown = show_rate(rounded(rate.bytes_per_second));
+    match rate {
+        rate if rate.at_least => format!("at least {shown}"),
+        rate if rate.busy == 0 => shown,
+        rate => format!("{shown} +- {} %", (rate.spread / 10).max(1)),
+    }
+}
+
+/// What a rate stands on: `3.0 MB in 0.42 s`.
+pub(crate) fn evidence(rate: &Rate) -> String {
+    if rate.busy == 0 {
+        return String::new();
+    }
+    let seconds = rate.busy as f64 / 1e9;
+    let digits = if seconds < 0.1 { 3 } else { 2 };
+    format!("{} in {seconds:.digits$} s", amount(rate.bytes))
+}
+
+/// Both in one.
+pub(crate) fn rate_with_evidence(rate: &Rate) -> String {
+    match evidence(rate) {
+        seen if seen.is_empty() => rate_in_words(rate),
+        seen => format!("{}, from {seen}", rate_in_words(rate)),
+    }
+}
+
+/// Adds a rate and what it stands on to what is told as JSON.
+pub(crate) fn add_rate(link: &mut Value, rate: Option<&Rate>) {
+    link["bits_per_second"] = json!(rate.map(|r| r.bytes_per_second as f64 * 8.0));
+    link["at_least"] = json!(rate.is_some_and(|r| r.at_least));
+    link["spread"] = json!(rate.map(|r| f64::from(r.spread) / 1e3));
+    link["seen_bytes"] = json!(rate.map(|r| r.bytes));
+    link["seen_seconds"] = json!(rate.map(|r| r.busy as f64 / 1e9));
+}
+
+/// Four digits.
+pub(crate) fn rounded(value: u64) -> u64 {
+    let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(3));
+    (value + unit / 2) / unit * unit
+}
+
+/// Bytes for people.
+pub(crate) fn amount(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    scaled(bytes as f64, &UNITS)
+}
+
+/// A number with the largest of these units, a thousand apart, in which it is at least one.
+pub(crate) fn scaled(mut value: f64, units: &[&str]) -> String {
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value < 100.0);
+    format!("{value:.digits$} {}", units[unit])
+}
