@@ -18,6 +18,7 @@ mod memory;
 mod mutate;
 mod service;
 mod targets;
+mod words;
 
 use mutate::Mutator;
 use targets::{TARGETS, Target};

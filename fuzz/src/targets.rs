@@ -2,7 +2,7 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
-use crate::{hello, memory, service};
+use crate::{hello, memory, service, words};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
@@ -131,6 +131,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "conversion",
         run: conversion,
         corpus: foreign_data,
+    },
+    Target {
+        name: "words",
+        run: words::words,
+        corpus: words::odd_words,
     },
     Target {
         name: "links",

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Relative names belong to where the user stands, with files too; what processes leave elsewhere is counted, named and kept; results of
-# different jobs do not mix.
+# different jobs do not mix. Names, arguments and values that are not UTF-8 arrive as they are, everywhere.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mkdir -p stand/sub
@@ -30,8 +30,28 @@ site = "b1"
 contact = "b1"
 count = 1
 T
+# "dépôt" in Latin-1: bytes that are no UTF-8.
+odd=$(printf 'd\351p\364t')
+mkdir "$odd"
+cat >"$odd/$odd.sh" <<'S'
+#!/bin/sh
+{ for word in "$0" "$1" "$ODD" "$PWD"; do printf '%s\n' "$word"; done; cat "$ISTHMUS_FILES/$1"; } >"out.$(hostname).$1"
+S
+chmod +x "$odd/$odd.sh"
+echo inside >"$odd/$odd"
 cat >run.sh <<'S'
 set -eu
+odd=$(printf 'd\351p\364t')
+export ODD=$odd
+cd "$odd"
+isthmus run --site home:1 --site b1:1 -x ODD --input "$odd" --output "out.*" "./$odd.sh" "$odd" >../odd.out 2>../odd.err
+cp "out.a1.$odd" ../odd.home
+cp isthmus-results/*/b1/"out.b1.$odd" ../odd.b1
+isthmus run --dry-run -n 1 -wdir "$PWD" -x "A=$odd" "./$odd.sh" "$odd" >../odd.plan
+isthmus run --dry-run --json -n 1 "./$odd.sh" "$odd" >../odd.json
+cd ..
+mpiexec -n 1 -wdir "$odd" -outfile-pattern "$odd/o.%r" sh -c 'printf "%s\n" "$1" "$PWD"' sh "$odd"
+cp "$odd/o.0" odd.mpiexec
 cd stand
 isthmus run -n 1 --input mesh ./prog.sh read >../alone.out 2>../alone.err
 test -s out.a1-0 || { echo "an output of a job with an input is not where the user stands"; exit 1; }
@@ -64,4 +84,11 @@ from a1-1' ] || fail "outputs: $(cat fetched)"
 [ -s back/out.b1-0 ] && [ -s back/deep/x.b1-0 ] || fail "isthmus cp of what is left: $(cat left.err)"
 grep -q "no process has left a file that is called 'log.txt': --output fetches files that the processes write" log.err || fail "--output=log.txt: $(cat log.err)"
 [ -s quiet.err ] && fail "nothing was left: $(cat quiet.err)"
+for at in home b1; do
+    [ "$(grep -ac "^$odd\$" odd.$at)" = 2 ] || fail "words that are not UTF-8 at $at: $(od -c odd.$at | head -20)"
+    grep -q '^inside$' odd.$at || fail "an input whose name is not UTF-8 at $at: $(cat odd.err)"
+done
+[ "$(head -n 1 odd.mpiexec)" = "$odd" ] && [ "$(tail -n 1 odd.mpiexec)" = "$PWD/$odd" ] || fail "mpiexec: $(od -c odd.mpiexec)"
+grep -qF 'd\xe9p\xf4t' odd.plan || fail "people see which bytes these are: $(cat odd.plan)"
+python3 -c 'import json; print(json.load(open("odd.json"))["command"])' >odd.said || fail "JSON: $(cat odd.json)"
 echo "files are where the user looks for them, or are told of"

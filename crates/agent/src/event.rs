@@ -4,6 +4,7 @@
 use crate::batch::BatchEvent;
 use crate::processes::Pipes;
 use crate::program::Refusal;
+use isthmus_stage::words;
 use isthmus_wire::boot::{Counters, Hello, LinkTraffic, Message};
 use isthmus_wire::grid::{Commit, Exit, LauncherEnd, ToAgent};
 use isthmus_wire::time::Time;
@@ -99,8 +100,8 @@ impl World {
             rank: self.first_rank + index,
             places: self.commit.places.clone(),
             links: self.commit.links.clone(),
-            shared_memory: self.shared_memory.to_string_lossy().into_owned(),
-            node_directory: self.node_directory.to_string_lossy().into_owned(),
+            shared_memory: words::text(&self.shared_memory),
+            node_directory: words::text(&self.node_directory),
             secret: self.commit.secret,
             certificate: self
                 .commit

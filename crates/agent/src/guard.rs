@@ -7,6 +7,7 @@
 use crate::program::{Length, SHORTEN};
 use isthmus_sched::fork::{self, STATUS_NOT_EXECUTABLE, TRAMPOLINE};
 use isthmus_stage::content::hex;
+use isthmus_stage::words;
 use isthmus_wire::grid::Exit;
 use isthmus_wire::guard::{Answer, MAX_ANSWER, MAX_DESCRIPTORS, Orders, encode_ended};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
@@ -121,9 +122,9 @@ fn start(rank: u32, orders: &Orders) -> io::Result<Child> {
     command
         .arg(TRAMPOLINE)
         .arg(std::process::id().to_string())
-        .arg(&orders.name)
+        .arg(words::os(&orders.name))
         .arg(text(&orders.program))
-        .args(&orders.arguments)
+        .args(orders.arguments.iter().map(|a| words::os(a)))
         .current_dir(text(&orders.directory));
     for name in &orders.hidden {
         command.env_remove(name);

@@ -376,7 +376,7 @@ impl Agent {
 
     /// A file is here: nodes may want it too.
     fn keep(&mut self, file: StagedFile) -> FileState {
-        let path = file.path.to_string_lossy().into_owned();
+        let path = isthmus_stage::words::text(&file.path);
         self.files.push(file);
         FileState::Here(path)
     }

@@ -204,7 +204,7 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
     let mut own = vec![
         (
             isthmus_settings::RENDEZVOUS.name,
-            rendezvous.to_string_lossy().into_owned(),
+            isthmus_stage::words::text(rendezvous),
         ),
         (isthmus_settings::TOKEN.name, hex(&token)),
         (isthmus_settings::INDEX.name, index.to_string()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Finding the program and saying before the start what is wrong with it.
 
-use isthmus_stage::content;
+use isthmus_stage::{content, words};
 use isthmus_wire::grid::{FromAgent, Start};
 use std::ffi::OsString;
 use std::fmt;
@@ -56,7 +56,7 @@ impl Length {
         };
         // All end with a zero.
         for (number, argument) in (1..).zip(arguments) {
-            let bytes = argument.len() + 1;
+            let bytes = words::os(argument).len() + 1;
             length.arguments += bytes;
             length.compare(bytes, || format!("argument {number}"));
         }
@@ -122,7 +122,7 @@ pub(crate) fn directory(start: &Start) -> Result<PathBuf, Refusal> {
     if start.directory.is_empty() {
         return Ok(own());
     }
-    let wanted = own().join(&start.directory);
+    let wanted = own().join(words::path(&start.directory));
     match fs::read_dir(&wanted) {
         Ok(_) => Ok(wanted),
         Err(_) if start.directory_optional => {
@@ -146,7 +146,7 @@ pub(crate) fn find(start: &Start, directory: &Path, path: Option<OsString>) -> R
 
 fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<PathBuf, Refusal> {
     if program.contains('/') {
-        let file = directory.join(program.trim_start_matches("./"));
+        let file = directory.join(words::path(program.trim_start_matches("./")));
         return match fs::metadata(&file) {
             Ok(_) => Ok(file),
             Err(error) => Err(Refusal::new(
@@ -158,11 +158,11 @@ fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<Pat
     let path = path.unwrap_or_default();
     let mut places = std::env::split_paths(&path).chain([directory.to_owned()]);
     let found = places.find_map(|place| {
-        let file = directory.join(place).join(program);
+        let file = directory.join(place).join(words::path(program));
         (file.is_file() && is_executable(&file)).then_some(file)
     });
     found.ok_or_else(|| {
-        let beside = directory.join(program);
+        let beside = directory.join(words::path(program));
         if beside.is_file() {
             return not_executable(&beside);
         }

@@ -3,6 +3,7 @@
 
 use crate::link::Outbox;
 use crate::program::Refusal;
+use isthmus_stage::words;
 use isthmus_wire::grid::{FromAgent, Start, Stream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ impl OutputFile {
 pub(crate) fn open(start: &Start, directory: &Path, outbox: &Outbox) -> Result<(Sink, Sink), Refusal> {
     let place = |name: &str| match name {
         "" => Ok(Sink::Coordinator(outbox.clone())),
-        name => create(&directory.join(name), outbox),
+        name => create(&directory.join(words::path(name)), outbox),
     };
     let output = place(&start.stdout)?;
     let error = if start.stderr == start.stdout {

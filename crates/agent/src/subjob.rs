@@ -15,6 +15,7 @@ use crate::told::Told;
 use crate::too_new;
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
+use isthmus_stage::words;
 use isthmus_wire::boot::{self, Hello, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, Stream, ToAgent};
 use std::collections::HashMap;
@@ -90,7 +91,7 @@ impl Subjob {
         };
         let directories = Directories::create(place_of_memory(start), binary).map_err(cannot)?;
         let door = rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
-        let stdin = (!start.stdin.is_empty()).then(|| template.directory.join(&start.stdin));
+        let stdin = (!start.stdin.is_empty()).then(|| template.directory.join(words::path(&start.stdin)));
         if let Some(path) = &stdin {
             std::fs::File::open(path).map_err(|error| {
                 let reason = format!("cannot read the input file '{}': {error}", path.display());
@@ -512,7 +513,7 @@ fn check_descriptors(count: u32) -> Result<(), Refusal> {
 /// A variable as the processes will see it.
 fn variable(start: &Start, name: &str) -> Option<OsString> {
     let given = start.environment.iter().rev().find(|(n, _)| n == name);
-    given.map(|(_, v)| OsString::from(v)).or_else(|| std::env::var_os(name))
+    given.map(|(_, v)| words::os(v)).or_else(|| std::env::var_os(name))
 }
 
 /// Whether the user means processes that know nothing of each other.
@@ -526,8 +527,11 @@ fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
     if !means_alone(start) {
         other_mpi::check(&program)?;
     }
-    let mut environment: Vec<(String, OsString)> =
-        start.environment.iter().map(|(n, v)| (n.clone(), v.into())).collect();
+    let mut environment: Vec<(String, OsString)> = start
+        .environment
+        .iter()
+        .map(|(n, v)| (n.clone(), words::os(v)))
+        .collect();
     let reach = match start.reach {
         Reach::Node => "node",
         Reach::Wide => "wide",
@@ -536,7 +540,7 @@ fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
     environment.push((isthmus_settings::REACH.name.to_owned(), reach.into()));
     let mut library_path = variable(start, "LD_LIBRARY_PATH").unwrap_or_default();
     if !start.library.is_empty() {
-        let mut path = OsString::from(&start.library);
+        let mut path = words::os(&start.library);
         if !library_path.is_empty() {
             path.push(":");
             path.push(library_path);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running MPI process.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -148,7 +151,7 @@ impl Running {
         let measure = world.links.measure;
         let known = Known::from_wire(std::mem::take(&mut world.links))
             .map_err(|e| BootError::agent(format!("what it told about links makes no sense: {e:?}")))?;
-        let node_directory = Path::new(&world.node_directory);
+        let node_directory = &path_of(&world.node_directory);
         let threads = promise.is_none();
         let underneath = vendor
             .map(|(vendor, _)| vendor::underneath(vendor, &places, me, node_directory, threads))
@@ -420,7 +423,7 @@ fn transports(
     // Over a machine's own MPI no message goes this way, but short collective operations do.
     if peers.len() > 1 && meets {
         let slot = places.places[world.rank as usize].slot as usize;
-        let (path, bells) = (Path::new(&world.shared_memory), Path::new(&world.node_directory));
+        let (path, bells) = (&path_of(&world.shared_memory), &path_of(&world.node_directory));
         let shm = ShmTransport::join(path, bells, &world.job, slot, peers.len(), peers)
             .map_err(|e| BootError::System(e.to_string()))?;
         all.push((Way::SharedMemory, Box::new(shm)));
@@ -516,6 +519,11 @@ fn representation() -> Representation {
 
 fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The file that a word of the agent names.
+fn path_of(word: &str) -> PathBuf {
+    OsString::from_vec(isthmus_wire::word::to_bytes(word)).into()
 }
 
 fn say(text: &str) {

@@ -111,7 +111,7 @@ fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
     if !arguments.no_links {
         known.measure(&catalogue, &access, &names, arguments.fresh);
     }
-    known.believe(&names)?;
+    known.believe(&names);
     known.keep();
     let taken = |name: &&String| selection.as_ref().is_none_or(|s| s.matches(&known.site(name)));
     let names: Vec<&String> = names
@@ -255,8 +255,8 @@ impl Known {
 
     /// Links are told as the better evidence says, this command's or that of earlier jobs and commands; jobs will go
     /// by the same.
-    fn believe(&mut self, names: &[String]) -> Result<(), JobError> {
-        let options = crate::links::options()?;
+    fn believe(&mut self, names: &[String]) {
+        let options = crate::links::options();
         let mut pairs = Vec::new();
         let mut seen = Vec::new();
         for (n, b) in names.iter().enumerate() {
@@ -285,7 +285,6 @@ impl Known {
                 add_rate(link, Some(&rate.value));
             }
         }
-        Ok(())
     }
 
     fn site<'a>(&'a self, name: &'a str) -> Site<'a> {
@@ -517,7 +516,7 @@ pub(crate) fn choose(
     if condition.contains("rtt") || condition.contains("rate") {
         known.measure(catalogue, &access, &names, false);
     }
-    known.believe(&names)?;
+    known.believe(&names);
     known.keep();
     known.problems.iter().for_each(note);
     let candidates: Vec<Candidate> = names

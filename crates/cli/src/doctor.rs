@@ -79,10 +79,7 @@ pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
 /// Links are told as the better evidence says, this examination's or that of earlier jobs and commands; jobs will go
 /// by the same.
 fn believe(found: &mut Examination) {
-    let options = match crate::links::options() {
-        Ok(options) => options,
-        Err(error) => return crate::diagnostic::note(&error),
-    };
+    let options = crate::links::options();
     let name = |name: &str| {
         let host = found
             .sites

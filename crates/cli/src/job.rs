@@ -7,6 +7,7 @@ use isthmus_job::attributes::{ATTRIBUTES, Fate};
 use isthmus_job::form::{Described, Form, Input};
 use isthmus_job::transfer::Place;
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, rsl, sites};
+use isthmus_stage::words;
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use std::io::Read;
 use std::path::Path;
@@ -128,7 +129,7 @@ impl Source {
         match self.file.as_deref() {
             Some("-") => Ok(("standard input".to_owned(), read(std::io::stdin(), "standard input")?)),
             Some(file) => {
-                let opened = std::fs::File::open(file).map_err(|error| {
+                let opened = std::fs::File::open(words::path(file)).map_err(|error| {
                     let here = std::env::current_dir().unwrap_or_default();
                     let hint = format!(
                         "it is looked for from {}; isthmus job example shows what one can say",
@@ -223,7 +224,12 @@ fn converted(convert: &Convert) -> Result<(), JobErrors> {
 /// Prints a job in a form and says what the form has no words for.
 pub(crate) fn write(form: Form, job: &Job) {
     let written = form.write(job);
-    crate::print(written.text.trim_end_matches('\n'));
+    // TOML has a way to write such characters, so they come back.
+    let text = match form {
+        Form::Toml => crate::json::escaped(&written.text, |c| format!("\\U{:08X}", u32::from(c))),
+        _ => written.text,
+    };
+    crate::print(text.trim_end_matches('\n'));
     for lost in written.lost {
         diagnostic::note(&JobError::new(format!("{} cannot say: {lost}", form.name())));
     }
@@ -235,7 +241,7 @@ pub(crate) fn absolute(job: Job, directory: &Path) -> Result<Job, JobError> {
     let mut subjobs = job.subjobs().to_vec();
     for path in subjobs.iter_mut().filter_map(|s| s.program.any.as_mut()) {
         if path.contains('/') && !path.contains("://") {
-            *path = directory.join(&*path).to_string_lossy().replace("/./", "/");
+            *path = words::text(directory.join(words::path(path))).replace("/./", "/");
         }
     }
     Ok(Job::new(subjobs)?.with_links(links))

@@ -4,6 +4,7 @@
 //! Numbers have their unit in the name (`_seconds`, `_bytes`, `bits_per_second`), several values are a list, and a word means the same in all
 //! documents. Commands that look again and again print one object a line.
 
+use isthmus_wire::word;
 use serde_json::{Value, json};
 
 /// Counted up when a field goes away or changes its meaning; new ones may come at any time.
@@ -25,7 +26,28 @@ pub(crate) fn print(command: &str, fields: Value) {
 
 /// As it is printed by commands that end then.
 pub(crate) fn text(command: &str, fields: Value) -> String {
-    format!("{:#}", document(command, fields))
+    let text = format!("{:#}", document(command, fields));
+    escaped(&text, |c| {
+        let units = c
+            .encode_utf16(&mut [0; 2])
+            .iter()
+            .map(|u| format!("\\u{u:04x}"))
+            .collect::<Vec<_>>();
+        units.concat()
+    })
+}
+
+/// A text of a language that has a way to write the characters that stand for bytes which are no text.
+pub(crate) fn escaped(text: &str, way: impl Fn(char) -> String) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if word::stands_for_a_byte(c) {
+            out.push_str(&way(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 #[cfg(test)]

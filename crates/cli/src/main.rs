@@ -148,23 +148,13 @@ fn command() -> ExitCode {
     if let Some(language) = compiler::Language::of_wrapper(&called) {
         return compiler::main(language, arguments.collect());
     }
-    let mut words = Vec::new();
-    for argument in arguments {
-        match argument.into_string() {
-            Ok(word) => words.push(word),
-            Err(word) => {
-                complain(&format!("{called}: error: argument {word:?} is not UTF-8"));
-                return ExitCode::from(run::STATUS_USAGE);
-            }
-        }
-    }
-    run::run_mpiexec(&words)
+    run::run_mpiexec(&arguments.map(isthmus_stage::words::text).collect::<Vec<_>>())
 }
 
 /// The words of the command line for people to read. The first, which is left out, may have any name.
 pub(crate) fn words() -> Vec<String> {
     let words = std::env::args_os().skip(1);
-    words.map(|word| word.to_string_lossy().into_owned()).collect()
+    words.map(isthmus_stage::words::text).collect()
 }
 
 fn is_alias(name: &str) -> bool {
@@ -225,7 +215,7 @@ fn agent(serve: impl FnOnce(PathBuf) -> std::io::Result<()>) -> ExitCode {
 pub(crate) fn print(text: &str) {
     use std::io::Write;
     let mut output = std::io::stdout();
-    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+    match writeln!(output, "{}", isthmus_wire::word::show(text)).and_then(|()| output.flush()) {
         // A closed standard output is the reader's choice.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe && !OUTPUT_LOST.swap(true, Ordering::Relaxed) => {
             complain(&format!("isthmus: error: cannot write to standard output: {error}"));
@@ -237,5 +227,9 @@ pub(crate) fn print(text: &str) {
 /// A line for the user.
 pub(crate) fn complain(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{}", diagnostic::without_numbers(text));
+    let _ = writeln!(
+        std::io::stderr(),
+        "{}",
+        isthmus_wire::word::show(&diagnostic::without_numbers(text))
+    );
 }

@@ -19,6 +19,7 @@ use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec, network};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, Options, Outcome, Session};
 use isthmus_schedule::Overrides;
+use isthmus_stage::words;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -240,10 +241,10 @@ struct Outside;
 
 impl mpiexec::Outside for Outside {
     fn read(&mut self, path: &str) -> Result<String, String> {
-        std::fs::read_to_string(path).map_err(|e| e.to_string())
+        std::fs::read_to_string(words::path(path)).map_err(|e| e.to_string())
     }
     fn variable(&mut self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
+        std::env::var_os(name).map(words::text)
     }
     fn is_own(&mut self, host: &str) -> bool {
         reach::is_home(host)
@@ -386,9 +387,9 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
 fn variable(text: &str) -> Result<(String, String), JobError> {
     match text.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => match std::env::var(text) {
-            Ok(value) => Ok((text.to_owned(), value)),
-            Err(_) => Err(JobError::new(format!("variable '{text}' is not set here"))
+        None => match std::env::var_os(text) {
+            Some(value) => Ok((text.to_owned(), words::text(value))),
+            None => Err(JobError::new(format!("variable '{text}' is not set here"))
                 .hint("write --env NAME=VALUE, or --env NAME for a variable that is set")),
         },
     }
@@ -538,7 +539,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         silence: isthmus_settings::AWAY.read(std::env::var_os),
         lease: isthmus_settings::LEASE.read(std::env::var_os),
         session: None,
-        trace: launch.trace.as_ref().map(PathBuf::from),
+        trace: launch.trace.as_deref().map(words::path),
         links: crate::links::options(),
         catalogue: reach::catalogue().unwrap_or_default(),
         described: Vec::new(),
@@ -551,7 +552,7 @@ fn limit(text: &str) -> Result<Duration, JobError> {
 
 /// The user's settings, for all processes at all sites.
 fn settings(traced: bool) -> Vec<(String, String)> {
-    let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+    let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, words::text(v))));
     all.filter(|(name, _)| name.starts_with(isthmus_settings::PREFIX) && !INTERNAL.contains(&name.as_str()))
         .chain(traced.then(|| (isthmus_settings::TRACE.name.to_owned(), "1".to_owned())))
         .collect()

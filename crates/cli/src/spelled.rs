@@ -5,6 +5,7 @@ use crate::background;
 use crate::diagnostic::note;
 use isthmus_job::JobError;
 use isthmus_job::mpiexec::spellings::{self, Own};
+use isthmus_stage::words;
 use std::ffi::OsString;
 
 /// The command line with the options of `isthmus run` in its own spelling, where other launchers' are written.
@@ -12,10 +13,16 @@ pub(crate) fn spelled(all: Vec<OsString>, command: &clap::Command) -> Result<Vec
     let Some(run) = command.find_subcommand("run") else {
         return Ok(all);
     };
-    let words: Option<Vec<String>> = all.iter().skip(2).map(|w| w.to_str().map(str::to_owned)).collect();
-    let (Some(words), true) = (words, all.get(1).is_some_and(|verb| verb == "run")) else {
+    // Those whose words name programs, arguments and files of the user: they need not be UTF-8.
+    let verb = all.get(1).and_then(|verb| verb.to_str()).unwrap_or_default();
+    if !matches!(verb, "run" | "job") {
         return Ok(all);
-    };
+    }
+    let words: Vec<String> = all.iter().skip(2).map(words::text).collect();
+    if verb == "job" {
+        let first = all.into_iter().take(2);
+        return Ok(first.chain(words.into_iter().map(OsString::from)).collect());
+    }
     let spelled = spellings::translate(&words, &|word| own(run, word))?;
     if !background::is() {
         spelled.notes.iter().for_each(note);

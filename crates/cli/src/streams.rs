@@ -13,7 +13,7 @@ pub(crate) fn check(output_dir: Option<&str>, options: &Options, job: &Job) -> R
             return Err(error.hint(format!("the ranks of this job are 0 to {last}")));
         }
     }
-    let directory = output_dir.map(|d| options.directory.join(d));
+    let directory = output_dir.map(|d| options.directory.join(isthmus_stage::words::path(d)));
     match directory.map(|d| (std::fs::create_dir_all(&d), d)) {
         Some((Err(error), directory)) => {
             let error = JobError::new(format!(

@@ -4,7 +4,7 @@
 use crate::{look, probe};
 use isthmus_stage::store::{Partial, StageError, Store};
 use isthmus_stage::workspace::Workspace;
-use isthmus_stage::{content, elf, local};
+use isthmus_stage::{content, elf, local, words};
 use isthmus_wire::codec::{Deframer, MAX_MESSAGE};
 use isthmus_wire::service::{Answer, Ask, CacheVerb, Cached, File, Placed, Root, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -201,12 +201,12 @@ impl<W: Write> Service<W> {
     fn offer(&mut self, name: &str, manifest: isthmus_wire::service::Manifest) -> Result<Answer, String> {
         let (store, _) = self.store()?;
         if let Some(path) = store.find(&manifest.hash, name, manifest.size).map_err(text)? {
-            return Ok(Answer::Path(path.to_string_lossy().into_owned()));
+            return Ok(Answer::Path(words::text(path)));
         }
         let partial = store.receive_pieces(manifest, name).map_err(text)?;
         if partial.is_complete() {
             let path = partial.finish().map_err(text)?;
-            return Ok(Answer::Path(path.to_string_lossy().into_owned()));
+            return Ok(Answer::Path(words::text(path)));
         }
         let missing = partial.missing();
         self.partial = Some(partial);
@@ -227,7 +227,7 @@ impl<W: Write> Service<W> {
             return Ok(());
         }
         let answer = match partial.finish() {
-            Ok(path) => Answer::Path(path.to_string_lossy().into_owned()),
+            Ok(path) => Answer::Path(words::text(path)),
             Err(error) => Answer::Failed(error.to_string()),
         };
         self.send(&answer)
@@ -248,7 +248,7 @@ impl<W: Write> Service<W> {
             }
             self.workspace = Some(workspace);
         }
-        Ok(Answer::Path(self.workspace()?.path().to_string_lossy().into_owned()))
+        Ok(Answer::Path(words::text(self.workspace()?.path())))
     }
 
     fn workspace(&self) -> Result<&Workspace, String> {
@@ -275,7 +275,7 @@ impl<W: Write> Service<W> {
 
     fn scratch(&self, below: &File) -> Result<Answer, String> {
         let made = self.workspace()?.scratch(&at_site(&below.path)?).map_err(text)?;
-        Ok(Answer::Path(made.to_string_lossy().into_owned()))
+        Ok(Answer::Path(words::text(made)))
     }
 
     fn list(&self, file: &File) -> Result<Answer, String> {
@@ -376,14 +376,13 @@ fn is_readable(input: &impl AsFd, limit: Duration) -> io::Result<bool> {
 
 /// Relative paths begin at the home directory, as those of scp do.
 fn at_site(path: &str) -> Result<PathBuf, String> {
-    if path.contains('\0') || path.len() > 4096 {
+    if path.contains('\0') || words::os(path).len() > 4096 {
         return Err("this is no path".to_owned());
     }
     let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     Ok(match path {
         "" | "." => home(),
-        path if path.starts_with('/') => PathBuf::from(path),
-        path => home().join(path),
+        path => home().join(words::path(path)),
     })
 }
 

@@ -15,7 +15,7 @@ use crate::workspace::{Attended, Terms, Workspace};
 use isthmus_job::scratch::MARK;
 use isthmus_job::transfer::{Given, Input, Pattern, Transfers};
 use isthmus_job::{Contact, Subjob};
-use isthmus_stage::local;
+use isthmus_stage::{local, words};
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Placed, Root};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -207,7 +207,7 @@ impl Filling<'_> {
             let here = if entry.path.is_empty() {
                 path.clone()
             } else {
-                path.join(&entry.path)
+                path.join(words::path(&entry.path))
             };
             match entry.kind {
                 EntryKind::Directory => items.push(Item::Directory(name)),

@@ -2,7 +2,9 @@
 //! What processes have left behind: outputs in the user's own directory at home, and files at a site that no pattern fetches.
 
 use isthmus_job::transfer::Pattern;
+use isthmus_stage::words;
 use isthmus_wire::service::{Entry, EntryKind};
+use isthmus_wire::word;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -80,15 +82,18 @@ fn descend(
     take: &mut dyn FnMut(&str, &fs::Metadata),
 ) -> io::Result<()> {
     // What may not be looked into holds nothing that could be fetched.
-    for entry in fs::read_dir(top.join(below)).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(top.join(words::path(below)))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         *seen += 1;
         if *seen > MOST {
             let text = format!("'{}' has more than {MOST} files", top.display());
             return Err(io::Error::other(text));
         }
-        let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else {
-            continue;
-        };
+        let Ok(metadata) = entry.metadata() else { continue };
+        let name = words::text(entry.file_name());
         let path = if below.is_empty() {
             name
         } else {
@@ -111,7 +116,9 @@ pub(crate) fn told(entries: &[Entry], fetched: impl Fn(&str) -> bool, at: &str, 
     let left: Vec<&Entry> = made.filter(|e| !fetched(&e.path)).collect();
     let bytes: u64 = left.iter().map(|e| e.size).sum();
     let names = left.iter().take(NAMED);
-    let mut names: Vec<String> = names.map(|e| format!("'{}'", e.path.escape_default())).collect();
+    let mut names: Vec<String> = names
+        .map(|e| format!("'{}'", word::show(&e.path).escape_debug()))
+        .collect();
     if left.len() > NAMED {
         names.push("...".to_owned());
     }

@@ -2,6 +2,7 @@
 //! Files here that get the output of processes: one for each process, or those that a subjob names.
 
 use isthmus_job::{JobError, Subjob};
+use isthmus_stage::words;
 use isthmus_wire::grid::Stream;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -53,7 +54,7 @@ impl OutputPattern {
                 (sign, _) => out.push(sign),
             }
         }
-        out.into()
+        words::path(&out)
     }
 }
 
@@ -87,7 +88,7 @@ impl Place {
                 .unwrap_or(path)
         }) {
             Some("/dev/stdin" | "/dev/stdout" | "/dev/stderr") => Self::Here,
-            Some(path) => Self::File(path.into()),
+            Some(path) => Self::File(words::path(path)),
             None if text.is_empty() => Self::Here,
             None => Self::There(text.to_owned()),
         }

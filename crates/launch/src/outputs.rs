@@ -6,6 +6,7 @@ use crate::files::progress;
 use crate::left::Before;
 use crate::transfer::Line;
 use isthmus_job::transfer::{Pattern, Transfers};
+use isthmus_stage::words;
 use isthmus_wire::service::{Entry, File, Root};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ pub(crate) async fn fetch_listed(
     for entry in files {
         isthmus_job::transfer::check_relative(&entry.path)
             .map_err(|why| Failure::new(format!("the site names a file '{}': {why}", entry.path), ""))?;
-        let here: PathBuf = top.join(&entry.path);
+        let here: PathBuf = top.join(words::path(&entry.path));
         let parent = here.parent().unwrap_or(top);
         std::fs::create_dir_all(parent)
             .map_err(|e| Failure::new(format!("cannot create '{}': {e}", parent.display()), ""))?;
@@ -52,6 +53,7 @@ pub(crate) async fn fetch_taken(
             path: taken.path.clone(),
         };
         let here = crate::here::here(home, &taken.target)?;
+        let here = home.join(words::path(&taken.target));
         if let Some(parent) = here.parent() {
             std::fs::create_dir_all(parent)
                 .map_err(|e| Failure::new(format!("cannot create '{}': {e}", parent.display()), ""))?;
@@ -67,10 +69,10 @@ pub(crate) fn copy_own(before: &Before, patterns: &[Pattern], top: &Path) -> Res
     let cannot = |what: &Path, e: std::io::Error| Failure::new(format!("cannot create '{}': {e}", what.display()), "");
     let changed = before.changed(patterns).map_err(|e| cannot(top, e))?;
     for path in &changed {
-        let here = top.join(path);
+        let here = top.join(words::path(path));
         let parent = here.parent().unwrap_or(top);
         std::fs::create_dir_all(parent).map_err(|e| cannot(parent, e))?;
-        std::fs::copy(before.directory().join(path), &here).map_err(|e| cannot(&here, e))?;
+        std::fs::copy(before.directory().join(words::path(path)), &here).map_err(|e| cannot(&here, e))?;
     }
     Ok(changed)
 }
@@ -78,7 +80,7 @@ pub(crate) fn copy_own(before: &Before, patterns: &[Pattern], top: &Path) -> Res
 /// Where the outputs of a job go, below the user's directory.
 pub(crate) fn results(transfers: &Transfers, job: &str) -> PathBuf {
     match &transfers.results {
-        Some(named) => PathBuf::from(named),
+        Some(named) => words::path(named),
         None => Path::new(RESULTS).join(job.strip_prefix("isthmus-").unwrap_or(job)),
     }
 }

@@ -73,7 +73,7 @@ impl Session {
             "words": words,
             "processes": processes,
             "background": keep,
-            "directory": std::env::current_dir().unwrap_or_default().to_string_lossy(),
+            "directory": isthmus_stage::words::text(std::env::current_dir().unwrap_or_default()),
         });
         session.write("about", &about)?;
         Ok(session)

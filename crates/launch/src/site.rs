@@ -13,6 +13,7 @@ use crate::staging::{self, Staged};
 use isthmus_job::scratch::{self, MARK};
 use isthmus_job::transfer::Place;
 use isthmus_job::{Contact, Program, Subjob};
+use isthmus_stage::words;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
@@ -180,7 +181,7 @@ impl Site {
             if !matches!(place, Place::Home(_)) {
                 fetch::make_executable(&here)?;
             }
-            *program = here.to_string_lossy().into_owned();
+            *program = words::text(here);
         }
         Ok(programs)
     }
@@ -214,7 +215,7 @@ impl Site {
         let at_home = self.subjob.contact == Contact::Home;
         // Relative names of the program belong to where the user stands.
         let filled = files.clone().filter(|_| !works_at_home(&self.subjob));
-        let own = (!at_home).then(|| options.directory.to_string_lossy().into_owned());
+        let own = (!at_home).then(|| words::text(&options.directory));
         // As MPICH-G2 had them; what the job says itself wins.
         let mut environment = vec![
             ("GLOBUS_DUROC_SUBJOB_INDEX".to_owned(), self.number.to_string()),
@@ -262,7 +263,7 @@ impl Site {
             let library = options.library.as_ref().and_then(|l| l.parent());
             return Ok((
                 self.program_at_home(program),
-                library.map(|l| l.to_string_lossy().into_owned()).unwrap_or_default(),
+                library.map(words::text).unwrap_or_default(),
             ));
         }
         let mut library = String::new();
@@ -294,10 +295,10 @@ impl Site {
 
     /// A relative name belongs to where the user stands, also when the processes work elsewhere; what is not there may be where they work.
     fn program_at_home(&self, program: &str) -> String {
-        let here = self.shared.options.directory.join(program);
+        let here = self.shared.options.directory.join(words::path(program));
         let elsewhere = self.subjob.directory.is_some() || !self.subjob.files.is_empty();
         if elsewhere && program.contains('/') && here.is_file() {
-            return here.to_string_lossy().into_owned();
+            return words::text(here);
         }
         program.to_owned()
     }

@@ -5,7 +5,7 @@ use crate::connection::Failure;
 use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
 use isthmus_job::Subjob;
-use isthmus_stage::{content, elf, hashes};
+use isthmus_stage::{content, elf, hashes, words};
 use isthmus_wire::grid::Hash;
 use isthmus_wire::service::{Answer, Ask, Manifest};
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ pub(crate) async fn lacking(access: &Access, subjob: &Subjob, program: &Path) ->
 
 fn locate(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
     if program.contains('/') {
-        let path = directory.join(program);
+        let path = directory.join(words::path(program));
         return match path.metadata() {
             Ok(_) => Ok(path),
             Err(error) => Err(Failure::new(
@@ -97,7 +97,7 @@ fn locate(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).chain([directory.to_owned()]);
     let found = places.find_map(|place| {
-        let file = directory.join(place).join(program);
+        let file = directory.join(place).join(words::path(program));
         (file.is_file() && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok()).then_some(file)
     });
     found.ok_or_else(|| {
@@ -121,8 +121,8 @@ fn check_architecture(program: &str, path: &Path, machine: &str) -> Result<(), F
 
 /// Hashes a file in a thread where that disturbs nobody.
 pub(crate) async fn prepare(path: PathBuf) -> Result<Staged, Failure> {
-    let name = path.file_name().and_then(|n| n.to_str()).map(str::to_owned);
-    let name = name.ok_or_else(|| Failure::new(format!("'{}' has no printable file name", path.display()), ""))?;
+    let name = path.file_name().map(words::text);
+    let name = name.ok_or_else(|| Failure::new(format!("'{}' has no file name", path.display()), ""))?;
     let file = path.clone();
     let cache = cache_directory();
     let hashed = tokio::task::spawn_blocking(move || hashes::manifest(&file, cache.as_deref())).await;

@@ -373,7 +373,8 @@ pub(crate) fn environment_info() -> Info {
         // Values longer than the standard allows are left out, as it says.
         let _ = info.set(key, &value);
     };
-    let arguments: Vec<String> = std::env::args().collect();
+    let words = std::env::args_os();
+    let arguments: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).collect();
     if let Some((command, rest)) = arguments.split_first() {
         put("command", command.clone());
         put("argv", rest.join(" "));

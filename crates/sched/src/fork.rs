@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -52,6 +53,11 @@ pub enum StandardInput {
     File(PathBuf),
 }
 
+/// What a word is for the system.
+fn os(text: &str) -> OsString {
+    OsString::from_vec(isthmus_wire::word::to_bytes(text))
+}
+
 /// Starts one process with its own variables. Must be called on a thread that lives as long as the process:
 /// the kernel kills the process when that thread ends.
 pub fn spawn(template: &Template, own: &[(&str, String)], input: &StandardInput) -> io::Result<Child> {
@@ -59,16 +65,16 @@ pub fn spawn(template: &Template, own: &[(&str, String)], input: &StandardInput)
     command
         .arg(TRAMPOLINE)
         .arg(std::process::id().to_string())
-        .arg(&template.name)
+        .arg(os(&template.name))
         .arg(&template.program)
-        .args(&template.arguments)
+        .args(template.arguments.iter().map(|a| os(a)))
         .current_dir(&template.directory)
         .process_group(0);
     for name in &template.hidden {
         command.env_remove(name);
     }
     command.envs(template.environment.iter().map(|(n, v)| (n, v)));
-    command.envs(own.iter().map(|(n, v)| (n, v)));
+    command.envs(own.iter().map(|(n, v)| (n, os(v))));
     let mut command = Command::from(command);
     command.stdin(match input {
         StandardInput::Empty => Stdio::null(),

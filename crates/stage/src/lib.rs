@@ -8,6 +8,7 @@
 //! * [`lines`]: cutting output into whole lines.
 //! * [`local`]: files at home: reading pieces, receiving pieces, walking directories.
 //! * [`store`]: the cache of staged files at a site.
+//! * [`words`]: words of the system that need not be UTF-8.
 //! * [`workspace`]: the directory of a job at a site.
 #![forbid(unsafe_code)]
 
@@ -18,6 +19,7 @@ pub mod hashes;
 pub mod lines;
 pub mod local;
 pub mod store;
+pub mod words;
 pub mod workspace;
 
 /// Fuzz entry: no bytes may make the readers of files panic.

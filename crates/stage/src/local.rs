@@ -3,7 +3,9 @@
 
 use crate::content;
 use crate::store::{StageError, failed};
+use crate::words;
 use isthmus_wire::service::{Entry, EntryKind, MAX_ENTRIES, Manifest, PIECE};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
@@ -31,8 +33,16 @@ pub fn read_piece(file: &fs::File, piece: u32) -> io::Result<Vec<u8>> {
 
 /// A name beside a file for what will replace it.
 pub fn beside(target: &Path) -> PathBuf {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    target.with_file_name(format!(".{name}.isthmus-{}", std::process::id()))
+    hidden(target, &format!("isthmus-{}", std::process::id()))
+}
+
+/// The name of a file between a dot and something.
+fn hidden(target: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(".");
+    name.push(end);
+    target.with_file_name(name)
 }
 
 /// Opens a file that arrives by pieces, or makes it: of its whole size, for its owner alone, and never through a link.
@@ -70,8 +80,7 @@ impl Arriving {
         if same(target, &manifest) {
             return Ok(None);
         }
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let part = target.with_file_name(format!(".{name}.{}.part", &content::hex(&manifest.hash)[..16]));
+        let part = hidden(target, &format!("{}.part", &content::hex(&manifest.hash)[..16]));
         let file = with_room(&part, manifest.size)?;
         let here = |n: &u32| read_piece(&file, *n).is_ok_and(|bytes| content::is_piece(&manifest, *n, &bytes));
         let count = u32::try_from(manifest.pieces.len()).unwrap_or(u32::MAX);
@@ -169,8 +178,7 @@ fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut 
     let mut names: Vec<_> = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
     names.sort_by_key(fs::DirEntry::file_name);
     for found in names {
-        let name = found.file_name().into_string();
-        let name = name.map_err(|name| io::Error::other(format!("the name {name:?} is not UTF-8")))?;
+        let name = words::text(found.file_name());
         let below = if prefix.is_empty() {
             name
         } else {

@@ -18,6 +18,7 @@ pub use evict::{Held, USUAL_LIMIT};
 pub use partial::Partial;
 
 use crate::content::{Hasher, MAX_FILE, hex};
+use crate::words;
 use isthmus_wire::grid::Hash;
 use isthmus_wire::service::{Manifest, Placed};
 use rustix::fs::{FlockOperation, flock};
@@ -188,11 +189,11 @@ impl Store {
     }
 
     fn path(&self, hash: &Hash, name: &str) -> Result<PathBuf, StageError> {
-        let odd = name.is_empty() || name.len() > MAX_NAME || name.starts_with('.') && is_own(name);
+        let odd = name.is_empty() || words::os(name).len() > MAX_NAME || name.starts_with('.') && is_own(name);
         if odd || name.contains(['/', '\0']) {
             return Err(StageError::Name(name.to_owned()));
         }
-        Ok(self.files().join(hex(hash)).join(name))
+        Ok(self.files().join(hex(hash)).join(words::path(name)))
     }
 
     /// Keeps others from removing a file, and notes that it is used.

@@ -14,6 +14,7 @@
 use crate::guarded;
 use crate::local;
 use crate::store::{StageError, Store, failed};
+use crate::words;
 use isthmus_wire::service::{Entry, Placed};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::fs;
@@ -172,7 +173,7 @@ impl Workspace {
         let entries = self.list().unwrap_or_default();
         let links = entries
             .iter()
-            .filter_map(|e| fs::read_link(self.path().join(&e.path)).ok());
+            .filter_map(|e| fs::read_link(self.path().join(words::path(&e.path))).ok());
         links.collect()
     }
 
@@ -206,7 +207,7 @@ impl Workspace {
                 } else {
                     directory
                 };
-                at = openat(&at, part, flags, Mode::empty())?;
+                at = openat(&at, words::os(part), flags, Mode::empty())?;
             }
             let file = fs::File::from(at);
             match file.metadata()?.is_file() {
@@ -218,11 +219,11 @@ impl Workspace {
     }
 
     fn inside(&self, path: &str) -> Result<PathBuf, StageError> {
-        let odd = |part: &str| matches!(part, "" | "." | "..") || part.contains('\0') || part.len() > 255;
-        if path.len() > 4096 || path.split('/').any(odd) {
+        let odd = |part: &str| matches!(part, "" | "." | "..") || part.contains('\0') || words::os(part).len() > 255;
+        if words::os(path).len() > 4096 || path.split('/').any(odd) {
             return Err(StageError::Name(path.to_owned()));
         }
-        Ok(self.path().join(path))
+        Ok(self.path().join(words::path(path)))
     }
 }
 

@@ -14,6 +14,7 @@
 //! * [`links`]: what messages cost.
 //! * [`rate`]: the rate of a link, and what it stands on.
 //! * [`trace`]: what a traced process records.
+//! * [`word`]: words of the user that need not be UTF-8, as text.
 //! * [`codec`]: the bounded reader and writer that all of them use.
 //!
 //! All integers on a wire are little-endian, whatever the machine. User data is not: it travels in
@@ -39,3 +40,4 @@ pub mod service;
 pub mod time;
 pub mod trace;
 pub mod waiting;
+pub mod word;
