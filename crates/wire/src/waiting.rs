@@ -11,6 +11,8 @@ use crate::codec::{DecodeError, Reader, Writer};
 pub const MOST_ITEMS: usize = 64;
 /// Most members of a group that are listed one by one.
 pub const MOST_MEMBERS: u32 = 256;
+/// Longest name of a function or an operation, bytes.
+pub const LONGEST_NAME: usize = 256;
 /// Peer of a receive that takes messages from anybody.
 pub const ANYBODY: u32 = u32::MAX;
 /// Tag of a receive that takes any.
@@ -80,12 +82,14 @@ impl Waiting {
 
     /// Reads it.
     pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            call: r.text("call")?,
+        let waiting = Self {
+            call: name(r, "call")?,
             idle: r.u64("idle")?,
             more: r.u32("more")?,
             items: r.list("items", Item::read)?,
-        })
+        };
+        bounded("items", waiting.items.len(), MOST_ITEMS)?;
+        Ok(waiting)
     }
 }
 
@@ -100,7 +104,7 @@ impl Item {
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
+        let item = Self {
             kind: match r.u8("kind")? {
                 1 => Kind::Receive,
                 2 => Kind::Incoming,
@@ -119,11 +123,30 @@ impl Item {
             tag: r.u32("tag")?,
             context: r.u32("context")?,
             bytes: r.u64("bytes")?,
-            name: r.text("name")?,
+            name: name(r, "name")?,
             sequence: r.u32("sequence")?,
             members: r.list("members", |r| r.u32("member"))?,
             size: r.u32("size")?,
-        })
+        };
+        bounded("members", item.members.len(), MOST_MEMBERS as usize)?;
+        Ok(item)
+    }
+}
+
+fn name(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> {
+    let name = r.text(field)?;
+    bounded(field, name.len(), LONGEST_NAME)?;
+    Ok(name)
+}
+
+/// What processes keep to when they write: more is nonsense, however it would fit into a message.
+fn bounded(field: &'static str, count: usize, most: usize) -> Result<(), DecodeError> {
+    match count > most {
+        true => Err(DecodeError::Invalid {
+            field,
+            value: count as u64,
+        }),
+        false => Ok(()),
     }
 }
 
@@ -217,4 +240,43 @@ pub fn fuzz(body: &[u8]) {
     process.write(&mut w);
     let again = w.into_body();
     assert_eq!(Process::read(&mut Reader::new(&again[1..])), Ok(process));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(waiting: &Waiting) -> Result<Waiting, DecodeError> {
+        let mut w = Writer::default();
+        waiting.write(&mut w);
+        Waiting::read(&mut Reader::new(&w.into_body()))
+    }
+
+    #[test]
+    fn more_than_a_process_tells_is_refused() {
+        let with = |items: usize, members: usize, name: usize| Waiting {
+            call: "x".repeat(name),
+            items: vec![
+                Item {
+                    members: vec![1; members],
+                    ..Item::default()
+                };
+                items
+            ],
+            ..Waiting::default()
+        };
+        let most = with(MOST_ITEMS, MOST_MEMBERS as usize, LONGEST_NAME);
+        assert_eq!(read(&most), Ok(most));
+        for (items, members, name) in [
+            (MOST_ITEMS + 1, 0, 0),
+            (1, MOST_MEMBERS as usize + 1, 0),
+            (0, 0, LONGEST_NAME + 1),
+        ] {
+            let refused = read(&with(items, members, name));
+            assert!(
+                matches!(refused, Err(DecodeError::Invalid { .. })),
+                "{items} {members} {name}"
+            );
+        }
+    }
 }
