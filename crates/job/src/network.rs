@@ -62,6 +62,14 @@ pub fn binding(option: &str, value: &str) -> Result<Option<Part>, JobError> {
     }
     let known: Vec<&str> = none.into_iter().chain(Part::ALL.map(Part::name)).collect();
     let error = JobError::new(format!("{option} is '{value}'"));
+    // Other launchers say with it how many processes each host gets.
+    let about_hosts = |word: &str| value == word || value.starts_with(&format!("{word}:"));
+    if none.is_none() && ["node", "ppr", "host", "machine"].iter().any(|word| about_hosts(word)) {
+        return Err(error.hint(format!(
+            "how many processes each host gets is said by -ppn N or NAME:N; this is about parts of a machine: {}",
+            known.join(", ")
+        )));
+    }
     Err(match nearest(value, &known) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error.hint(format!("it can be {}", known.join(", "))),
@@ -108,6 +116,10 @@ mod tests {
         assert_eq!(binding("map-by", "slot").unwrap(), Some(Part::Core));
         let error = binding("bind-to", "sockets").unwrap_err();
         assert!(error.to_string().contains("did you mean 'socket'?"), "{error}");
+        for theirs in ["node", "ppr:2:node"] {
+            let error = binding("map-by", theirs).unwrap_err();
+            assert!(error.to_string().contains("-ppn N"), "{error}");
+        }
         assert!(check_binding(Some("none"), Some("core")).is_err());
         assert!(check_binding(Some("core"), Some("socket")).is_ok());
     }

@@ -341,7 +341,8 @@ fn disagree(total: u32, given: u64) -> JobError {
         .hint("leave -n away or let the numbers agree")
 }
 
-const FORMS: &str = "write NAME:N, where NAME is 'home' or an ssh destination, or ALIAS=NAME:N";
+const FORMS: &str =
+    "write NAME:N, where NAME is 'home' or an ssh destination, or ALIAS=NAME:N; with a port it is ssh://NAME:PORT";
 
 #[cfg(test)]
 mod tests {

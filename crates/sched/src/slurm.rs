@@ -9,12 +9,14 @@ use isthmus_wire::grid::Scheduler;
 
 const SCHEDULER: Scheduler = Scheduler::Slurm;
 /// Why a job waits that can never start, as it is asked for.
-const NEVER: [&str; 6] = [
+const NEVER: [&str; 8] = [
     "PartitionNodeLimit",
     "PartitionTimeLimit",
     "BadConstraints",
     "InvalidAccount",
     "InvalidQOS",
+    "AccountNotAllowed",
+    "QOSNotAllowed",
     "DependencyNeverSatisfied",
 ];
 /// What Slurm says of a job that it has forgotten.
@@ -153,8 +155,12 @@ fn cause(word: &str) -> Option<Cause> {
 fn hint(complaint: &str) -> &'static str {
     let complaint = complaint.to_lowercase();
     match () {
-        () if complaint.contains("partition") => "sinfo -s lists the queues (partitions) of the site",
+        // Slurm's sentence about accounts names partitions too.
         () if complaint.contains("account") => "sacctmgr show associations user=$USER lists your accounts",
+        () if complaint.contains("qos") => {
+            "sacctmgr show associations user=$USER format=Account,QOS lists what you may ask for"
+        }
+        () if complaint.contains("partition") => "sinfo -s lists the queues (partitions) of the site",
         () if complaint.contains("time limit") => "sinfo shows the longest time limit of each queue",
         () => "",
     }

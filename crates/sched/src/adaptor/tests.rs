@@ -173,6 +173,18 @@ fn refusals_are_one_clear_sentence() {
             "sinfo",
         ),
         (
+            Scheduler::Slurm,
+            "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n",
+            "Slurm refused the job: Batch job submission failed: Invalid account or account/partition combination specified",
+            "sacctmgr",
+        ),
+        (
+            Scheduler::Slurm,
+            "sbatch: error: Batch job submission failed: Invalid qos specification\n",
+            "Slurm refused the job: Batch job submission failed: Invalid qos specification",
+            "sacctmgr show associations user=$USER format=Account,QOS",
+        ),
+        (
             Scheduler::GridEngine,
             "Unable to run job: Job was rejected because job requests unknown queue \"nope\".\nExiting.\n",
             "Grid Engine refused the job: Job was rejected because job requests unknown queue \"nope\".",
