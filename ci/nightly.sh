@@ -4,6 +4,9 @@
 # usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [files] [docs] [miri]     (all; three hours)
 . "$(dirname "$0")/../scripts/common.sh"
 [ $# -gt 0 ] || set -- threads memory changed codes files docs miri
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [docs] [miri] [checkers]     (all; an hour and a half)
+. "$(dirname "$0")/../scripts/common.sh"
+[ $# -gt 0 ] || set -- threads memory changed codes docs miri checkers
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -41,6 +44,13 @@ while [ $# -gt 0 ]; do
         case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
     *) die "$name is not a nightly check; there are: threads, memory, changed, codes, files, docs, miri" ;;
+    # Programs under valgrind and ThreadSanitizer, with the suppressions that are shipped.
+    checkers)
+        status=0
+        sh ci/checkers.sh || status=$?
+        case $status in 0 | 77) ;; *) bad=1 ;; esac
+        ;;
+    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, docs, miri, checkers" ;;
     esac
 done
 exit $bad
