@@ -8,7 +8,6 @@ use isthmus_job::quantity::{show_rate, show_time};
 use isthmus_job::{Job, JobError, links};
 use isthmus_launch::{LinkOptions, LinkReport};
 use serde_json::json;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Show what earlier jobs have measured of the links between sites
