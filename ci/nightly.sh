@@ -1,12 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [files] [docs] [miri]     (all; three hours)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [files] [docs] [miri] [checkers]     (all; three hours)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory changed codes files docs miri
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [docs] [miri] [checkers]     (all; an hour and a half)
-. "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory changed codes docs miri checkers
+[ $# -gt 0 ] || set -- threads memory changed codes files docs miri checkers
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -43,14 +40,13 @@ while [ $# -gt 0 ]; do
         sh ci/miri.sh || status=$?
         case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
-    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, files, docs, miri" ;;
     # Programs under valgrind and ThreadSanitizer, with the suppressions that are shipped.
     checkers)
         status=0
         sh ci/checkers.sh || status=$?
         case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
-    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, docs, miri, checkers" ;;
+    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, files, docs, miri, checkers" ;;
     esac
 done
 exit $bad

@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

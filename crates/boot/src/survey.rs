@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_known_is_not_measured() {
-        let measured = |between, rate| Measured {
+        let measured = |between, rate: Option<u64>| Measured {
             between,
             latency: Some(5),
             rate: rate.map(Rate::bare),

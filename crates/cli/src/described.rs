@@ -6,6 +6,7 @@ use isthmus_job::JobError;
 use isthmus_job::cache::{Dated, LinkCache};
 use isthmus_job::quantity::{show_rate, show_time};
 use isthmus_launch::record;
+use isthmus_topology::Rate;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -156,7 +157,7 @@ fn lines(sites: &[SiteSize], cache: &LinkCache) -> Vec<Line> {
             let between = cache
                 .links()
                 .filter(|(x, y, _)| (is(x, a) && is(y, b)) || (is(x, b) && is(y, a)));
-            let (mut latency, mut rate): (Option<Dated>, Option<Dated>) = (None, None);
+            let (mut latency, mut rate): (Option<Dated<u64>>, Option<Dated<Rate>>) = (None, None);
             for (_, _, known) in between {
                 latency = latency.into_iter().chain(known.latency).max_by_key(|one| one.at);
                 rate = rate.into_iter().chain(known.rate).max_by_key(|one| one.at);
@@ -164,7 +165,7 @@ fn lines(sites: &[SiteSize], cache: &LinkCache) -> Vec<Line> {
             all.push(Line {
                 between: [a.clone(), b.clone()],
                 latency: latency.map(|one| one.value),
-                rate: rate.map(|one| one.value),
+                rate: rate.map(|one| one.value.bytes_per_second),
             });
         }
     }

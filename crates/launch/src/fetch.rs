@@ -16,7 +16,6 @@ use crate::transfer::Line;
 use isthmus_job::catalogue::{Catalogue, Entry};
 use isthmus_job::transfer::Place;
 use isthmus_stage::content::{MAX_FILE, hex};
-use isthmus_stage::words;
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Root};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -34,7 +33,6 @@ pub(crate) async fn to_home(
 ) -> Result<PathBuf, Failure> {
     if let Place::Home(path) = place {
         return here(home, path);
-        return Ok(home.join(words::path(path)));
     }
     let key = place.to_string();
     let cell = access

@@ -53,7 +53,6 @@ pub(crate) async fn fetch_taken(
             path: taken.path.clone(),
         };
         let here = crate::here::here(home, &taken.target)?;
-        let here = home.join(words::path(&taken.target));
         if let Some(parent) = here.parent() {
             std::fs::create_dir_all(parent)
                 .map_err(|e| Failure::new(format!("cannot create '{}': {e}", parent.display()), ""))?;

@@ -18,7 +18,7 @@ pub mod choice;
 pub mod credit;
 mod links;
 pub mod matching;
-pub mod patience;
 pub mod meter;
+pub mod patience;
 pub mod trunk;
 pub mod ways;
