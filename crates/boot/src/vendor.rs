@@ -20,7 +20,7 @@ pub(crate) fn begin(single: bool) -> Result<Option<(Vendor, u32)>, BootError> {
     let (rank, _) = vendor.begin(single).map_err(failed)?;
     let told = isthmus_settings::VENDOR_RANK.read(std::env::var_os);
     if told != Some(u64::from(rank)) {
-        let told = told.map_or("nothing".to_owned(), |told| told.to_string());
+        let told = told.map_or_else(|| "nothing".to_owned(), |told| told.to_string());
         return Err(BootError::System(format!(
             "the machine's own MPI says that this is its rank {rank}, but its mpiexec has said {told}; was the program started by \
              the mpiexec of another MPI than that whose mpicc was found, or by srun without what this MPI finds its processes by (srun --mpi=list; \

@@ -171,13 +171,7 @@ impl Partitioned {
         }
     }
 
-    pub(crate) fn psend_start(
-        &mut self,
-        core: &mut Core,
-        outlet: Request,
-        buffer: SendBuffer,
-        partitions: u32,
-    ) -> Request {
+    pub(crate) fn psend_start(&self, core: &mut Core, outlet: Request, buffer: SendBuffer, partitions: u32) -> Request {
         let index = core.state.requests.insert(Task::Nothing);
         let request = core.state.requests.name(index);
         let Some((name, peer, header)) = self.outlet_header(core, outlet, buffer.length()) else {

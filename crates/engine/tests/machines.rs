@@ -42,27 +42,27 @@ impl Machine for Adder {
             bytes: header.token,
             ..Completion::default()
         };
-        if let Some(request) = self.asked.lock().unwrap().take() {
+        if let Some(request) = self.asked.lock().expect("nobody panics with it").take() {
             state.complete(request, completion);
         }
     }
 
     fn advance(&mut self, _: &mut Core) -> bool {
-        *self.looks.lock().unwrap() += 1;
+        *self.looks.lock().expect("nobody panics with it") += 1;
         false
     }
 
     fn completed(&mut self, _: &mut Core, _: Part) {}
 
     fn lose(&mut self, _: &mut Core, peer: Peer) {
-        self.lost.lock().unwrap().push(peer);
+        self.lost.lock().expect("nobody panics with it").push(peer);
     }
 }
 
 /// Asks the peer; the request completes with its answer.
 fn ask(engine: &mut Engine, asked: &Mutex<Option<Request>>, peer: Peer, number: u64) -> Request {
     let request = engine.machine_request(protocol::TEST);
-    *asked.lock().unwrap() = Some(request);
+    *asked.lock().expect("nobody panics with it") = Some(request);
     engine.send_frame(peer, frame(QUESTION, number));
     request
 }
@@ -86,7 +86,7 @@ fn a_protocol_that_registers_itself_gets_its_frames_and_completes_its_requests()
         let completion = w.finish(0, request);
         assert_eq!((completion.source, completion.bytes, completion.error), (1, sum, None));
     }
-    assert!(*looks.lock().unwrap() > 0, "progress moves it");
+    assert!(*looks.lock().expect("nobody panics with it") > 0, "progress moves it");
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn a_frame_of_an_unknown_protocol_loses_its_sender_and_machines_hear_of_that() {
     w.engines[0].send_frame(1, unknown);
     for _ in 0..1000 {
         w.poll();
-        if !lost.lock().unwrap().is_empty() {
+        if !lost.lock().expect("nobody panics with it").is_empty() {
             break;
         }
     }
-    assert_eq!(*lost.lock().unwrap(), [0]);
+    assert_eq!(*lost.lock().expect("nobody panics with it"), [0]);
 }

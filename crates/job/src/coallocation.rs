@@ -450,7 +450,7 @@ impl Coallocation {
             return;
         };
         let whole = indices.len() == self.sites[site].size() as usize;
-        let hears = |other: usize| !self.sites[other].gone && !(whole && other == site);
+        let hears = |other: usize| !(self.sites[other].gone || whole && other == site);
         let sites: Vec<usize> = world.sites.iter().copied().filter(|&other| hears(other)).collect();
         if sites.is_empty() {
             return;

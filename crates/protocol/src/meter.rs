@@ -190,7 +190,7 @@ impl Meter {
             median: trips.get(trips.len() / 2).copied(),
             trips: self.trips,
             bursts: rate.is_some(),
-            rate: rate.or(self.whole.filter(|_| self.settled)),
+            rate: rate.or_else(|| self.whole.filter(|_| self.settled)),
         }
     }
 

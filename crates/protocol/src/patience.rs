@@ -209,7 +209,7 @@ impl Patience {
 
     /// What to do after a look in vain; [`Patience::decide`] says it if this does not.
     #[inline]
-    pub fn next(&mut self) -> Option<Step> {
+    pub fn decided(&mut self) -> Option<Step> {
         let decided = self.left > 0;
         self.left = self.left.saturating_sub(1);
         decided.then_some(self.meanwhile)

@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn info_keys_of_ours_are_known() {
-        assert_eq!(unknown_hint("isthmus_class").or(unknown_hint("cb_nodes")), None);
+        assert_eq!(unknown_hint("isthmus_class").or_else(|| unknown_hint("cb_nodes")), None);
         assert_eq!(
             unknown_hint("isthmus_clas").unwrap(),
             "the info key isthmus_clas has no meaning; did you mean isthmus_class?"

@@ -127,7 +127,7 @@ impl Seconds {
     /// The time.
     pub fn read(&self, from: impl FnOnce(&'static str) -> Option<OsString>) -> Duration {
         let found = said(from(self.name)).and_then(|v| self.parse(&v));
-        found.unwrap_or(self.usual())
+        found.unwrap_or_else(|| self.usual())
     }
 
     /// What holds when nothing is said.

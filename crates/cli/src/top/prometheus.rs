@@ -69,8 +69,11 @@ const TRUNK: [Metric<Trunk>; 5] = [
 /// Names of the classes, as info `isthmus_class` has them; the middle one is that of communicators without.
 pub(super) const CLASSES: [&str; 3] = ["latency", "normal", "bulk"];
 
+/// A name and what it is the time of.
+type Spent = (&'static str, fn(&Time) -> u64);
+
 /// What processes do with their time.
-const SPENT: [(&str, fn(&Time) -> u64); 4] = [
+const SPENT: [Spent; 4] = [
     ("computing", Time::computed),
     ("waiting_for_messages", |time| time.waited(false)),
     ("waiting_in_collectives", |time| time.waited(true)),

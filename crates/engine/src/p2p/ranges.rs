@@ -10,7 +10,7 @@ use crate::p2p::queue::{chunk, stream};
 
 impl SendTask {
     /// First byte and length of what can leave now, at most `limit` bytes.
-    pub(crate) fn next_piece(&mut self, limit: u64) -> Option<(u64, u64)> {
+    pub(crate) fn next_piece(&self, limit: u64) -> Option<(u64, u64)> {
         let Some(parts) = &self.parts else {
             return Some((self.sent, limit.min(self.wanted - self.sent)));
         };

@@ -267,7 +267,7 @@ impl Plans {
     }
 
     /// Ends what can be ended of a plan that has failed; the rest completes by itself.
-    fn abort(&mut self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
+    fn abort(&self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
         if execution.channel.node.is_some() {
             let error = with.core.state.requests.slot(index).completion.error.clone();
             if let Some(error) = error {
@@ -370,7 +370,7 @@ impl Plans {
     }
 
     fn run_send(
-        &mut self,
+        &self,
         with: &mut Hands<'_>,
         execution: &Execution,
         to: u32,
@@ -425,7 +425,7 @@ impl Plans {
 
     /// Gives the request.
     fn run_receive(
-        &mut self,
+        &self,
         with: &mut Hands<'_>,
         execution: &Execution,
         from: u32,
@@ -458,7 +458,7 @@ impl Plans {
 
     /// A request that has completed at once ends the step, if it was a receive with so many bytes; a truncation is
     /// noted for the plan.
-    fn outcome(&mut self, with: &mut Hands<'_>, plan: u32, request: u32) -> Result<(Outcome, u64), EngineError> {
+    fn outcome(&self, with: &mut Hands<'_>, plan: u32, request: u32) -> Result<(Outcome, u64), EngineError> {
         if !with.core.state.requests.slot(request).done {
             return Ok((Outcome::Started(request), 0));
         }

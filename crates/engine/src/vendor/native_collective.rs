@@ -301,7 +301,7 @@ impl Vendor {
     }
 
     /// One that was started is over.
-    pub(crate) fn over(&mut self, core: &mut Core, running: Running) {
+    pub(crate) fn over(&self, core: &mut Core, running: Running) {
         running.native.finish();
         core.state
             .tools
@@ -312,7 +312,7 @@ impl Vendor {
     #[inline]
     pub(crate) fn come(
         &mut self,
-        core: &mut Core,
+        core: &Core,
         comm: u64,
         operation: &Collective<'_>,
     ) -> Option<Result<(), EngineError>> {

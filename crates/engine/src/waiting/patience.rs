@@ -36,7 +36,7 @@ impl Experience {
     /// After a look in vain.
     #[inline]
     pub(crate) fn step(&self, patience: &mut Patience, tuning: &Tuning) -> Step {
-        match patience.next() {
+        match patience.decided() {
             Some(step) => step,
             None => self.decide(patience, tuning),
         }

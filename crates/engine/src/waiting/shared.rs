@@ -642,7 +642,7 @@ impl Shared {
         }
         // It cannot sleep: the call is to return.
         *patience = self.experience.patience();
-        patience.next().unwrap_or(Step::Poll)
+        patience.decided().unwrap_or(Step::Poll)
     }
 
     #[inline]

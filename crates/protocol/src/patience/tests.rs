@@ -38,7 +38,7 @@ fn wait(machine: Machine, processor: &mut Processor, limits: &Limits) -> (u64, u
     let began = wall;
     loop {
         wall += machine.look;
-        let step = patience.next();
+        let step = patience.decided();
         match step.unwrap_or_else(|| patience.decide(*processor, limits, wall)) {
             Step::Poll => continue,
             Step::Sleep => return (yields, wall - began),
@@ -71,7 +71,7 @@ fn a_process_that_is_alone_finds_it_out_in_its_first_wait() {
 fn whoever_is_alone_looks_for_a_while_and_then_yields_seldom() {
     let mut processor = alone();
     let mut patience = Patience::new(processor);
-    let looks = (0..).take_while(|_| patience.next() == Some(Step::Poll)).count();
+    let looks = (0..).take_while(|_| patience.decided() == Some(Step::Poll)).count();
     assert_eq!(looks, 31, "no look at the clock before");
     let (yields, time) = wait(QUIET, &mut processor, &LIMITS);
     assert!(time > LIMITS.spin && time < LIMITS.spin + 2000, "{time}");
