@@ -18,8 +18,10 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Columns from which the classes are shown, and from which round trips, connections and notes are.
+/// Columns from which the classes are shown, from which what processes do with their time is, and from which round
+/// trips, connections and notes are.
 const CLASSES_FROM: usize = 110;
+const TIMES_FROM: usize = 90;
 const ALL_FROM: usize = 66;
 
 /// Show what passes between the sites of a job: throughput of each link in both directions, by class, what compression saves, what is
@@ -224,7 +226,7 @@ impl View<'_> {
                 trip(now.round_trip)
             );
         }
-        if !self.now.times.is_empty() && all {
+        if !self.now.times.is_empty() && columns >= TIMES_FROM {
             let _ = write!(text, "\n\n{}", times::by_site(&self.now.times, true));
         }
         text
@@ -364,7 +366,7 @@ mod tests {
     fn narrow_screens_have_the_rates() {
         let (last, now) = (passed(1000, 1_000_000), passed(3000, 26_000_000));
         let (job, last, now) = ("j", &last, &now);
-        for columns in [40, 66, 80, 109, 110] {
+        for columns in [40, 66, 80, 90, 109, 110] {
             let text = View { job, last, now }.text(columns);
             assert!(text.contains("100 Mbit/s"), "{text}");
             assert_eq!(text.contains("40.1 ms"), columns >= ALL_FROM, "{text}");

@@ -406,7 +406,7 @@ impl Plans {
 
     /// Sends a message of so many bytes that has come to be handed on, if the step does that and has not done it yet.
     fn hand_on(
-        &mut self,
+        &self,
         with: &mut Hands<'_>,
         execution: &mut Execution,
         step: u32,

@@ -93,7 +93,7 @@ fn build() -> Vec<Category> {
         },
         Category {
             controls: controls(|n| WAITING.contains(&n)),
-            variables: variables(|v| matches!(v, Variable::SleepTime | Variable::Sleeps)),
+            variables: variables(|v| matches!(v, Variable::SleepTime | Variable::Sleeps | Variable::Waited(..))),
             ..category("isthmus_waiting", "how a blocked call waits")
         },
         Category {
