@@ -24,6 +24,9 @@ use crate::{
     ReceiveBuffer, Request, SendBuffer, Sent,
 };
 
+/// Rounds of progress in which what somebody sent before it was gone is taken in.
+const LAST_LOOKS: u32 = 1000;
+
 /// Messages: those of a channel that is a machine's own MPI underneath are that MPI's.
 impl Engine {
     /// Sends if that is possible at once: `Ok(None)` means that the message has left or is kept, and the buffer may be
@@ -141,6 +144,12 @@ impl Engine {
 
     /// These peers are gone, as somebody says who knows: everything that waits for one of them fails.
     pub fn lose_peers(&mut self, peers: Range<Peer>, reason: &str) {
+        // Whoever is gone may have done its part before: what is there to be received counts. Others may go on sending.
+        for _ in 0..LAST_LOOKS {
+            if !self.progress() {
+                break;
+            }
+        }
         let end = peers.end.min(self.core.state.peers.len() as Peer);
         for peer in peers.start..end {
             self.core.lose(peer, reason.into());

@@ -220,6 +220,29 @@ fn others_are_served_beside_another_wait() {
     }
 }
 
+#[test]
+fn what_somebody_sent_before_it_was_gone_is_received() {
+    for policy in policies() {
+        let both = processes(2, Options::default(), policy);
+        let (here, there) = (channel(0, 0, 2), channel(0, 1, 2));
+        let (source, target) = (OwnMemory::new(0, 8), OwnMemory::new(0, 8));
+        let posted = both[0].lock().irecv(&here, Some(1), Some(1), receiving(&target, 8));
+        for tag in [1, 2] {
+            let sent = both[1]
+                .lock()
+                .send(&there, 0, tag, Mode::Standard, sending(&source, 8))
+                .expect("room");
+            assert!(sent.is_none(), "a short message leaves at once");
+        }
+        both[0].lock().lose_peers(1..2, "rank 1 was killed by signal 9");
+        assert_eq!(both[0].wait(|engine| engine.take(posted)).error, None, "posted before");
+        let late = both[0].lock().irecv(&here, Some(1), Some(2), receiving(&target, 8));
+        assert_eq!(both[0].wait(|engine| engine.take(late)).error, None, "it had arrived");
+        let vain = both[0].lock().irecv(&here, Some(1), Some(3), receiving(&target, 8));
+        assert_eq!(both[0].wait(|engine| engine.take(vain)).error, killed());
+    }
+}
+
 /// What a listener hears: peers from 1 on are gone.
 fn tell(shared: &Shared, heard: Arc<AtomicUsize>) -> UnixStream {
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
