@@ -142,7 +142,7 @@ fn prepare(
         None => isthmus_stage::content::hex(&credentials::random::<4>()?),
     };
     let name = format!("isthmus-{number}");
-    let credentials = Credentials::new(&name, job.spans_wide_area())?;
+    let credentials = Credentials::new(&name, job.spans_nodes())?;
     let files = Files::new(&number, &options.directory, options.output.clone(), job.subjobs());
     let trace = options.trace.as_deref().map(|path| {
         let cannot = |error: std::io::Error| {

@@ -13,9 +13,9 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// New ones; an authority only when the job spans a wide area.
-    pub(crate) fn new(job: &str, wide_area: bool) -> io::Result<Self> {
-        let authority = wide_area
+    /// New ones; an authority only when processes of different nodes connect.
+    pub(crate) fn new(job: &str, connects: bool) -> io::Result<Self> {
+        let authority = connects
             .then(|| Authority::new(job))
             .transpose()
             .map_err(io::Error::other)?;

@@ -120,7 +120,7 @@ impl Coordinator {
         let credentials = if self.known_links.is_none() {
             &self.credentials
         } else {
-            further = Credentials::new(&self.name, self.job.spans_wide_area()).map_err(|e| e.to_string())?;
+            further = Credentials::new(&self.name, self.job.spans_nodes()).map_err(|e| e.to_string())?;
             &further
         };
         // Gateways serve the first world; processes of others connect by themselves.
