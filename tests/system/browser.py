@@ -5,9 +5,11 @@ usage: browser.py URL DIRECTORY [SELECTOR...]
 
 Opens the page at phone and desktop width, dark and light, and leaves a screenshot of each in the directory. Every selector must match
 something. Fails if the console has an error, the page asks for anything outside, or it is wider than the window."""
-import fcntl, json, os, subprocess, sys, tempfile
+import fcntl, json, os, subprocess, sys, tempfile, time
 
 url, directory, *selectors = sys.argv[1:]
+# Seconds in which everything must be there.
+PATIENCE = 30
 os.makedirs(directory, exist_ok=True)
 
 
@@ -72,10 +74,12 @@ def look(browser, width, height, scheme):
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    # What a live page asks for once more has come by then.
-    value("new Promise((done) => setTimeout(done, 300))")
+    # A live page has some things only after it has asked for news.
+    end = time.monotonic() + PATIENCE
     for selector in selectors:
-        assert value(f"document.querySelectorAll({json.dumps(selector)}).length"), f"nothing on the page is '{selector}' ({width}, {scheme})"
+        while not value(f"document.querySelectorAll({json.dumps(selector)}).length"):
+            assert time.monotonic() < end, f"nothing on the page is '{selector}' ({width}, {scheme})"
+            value("new Promise((done) => setTimeout(done, 100))")
     wide = value("document.documentElement.scrollWidth")
     assert wide <= width, f"the page is {wide} wide in a window of {width}"
     # Colours of the scheme are in force, and text can be read: contrast 4.5 or more (WCAG AA).

@@ -65,4 +65,4 @@ if [ -z "$BROWSER" ]; then
 fi
 python3 "$BROWSER" "file://$PWD/final.html" final h1 svg table .u-wrap >final.seen || { cat final.seen; fail "the page of a job that has ended"; }
 cat live.seen final.seen
-[ -z "$ISTHMUS_SHOTS" ] || cp -r live final "$ISTHMUS_SHOTS"
+[ -z "$ISTHMUS_TEST_SHOTS" ] || cp -r live final "$ISTHMUS_TEST_SHOTS"

@@ -187,7 +187,7 @@ impl Plans {
 
     /// A message that is to be handed on has come: sends it. Every other step is done.
     fn go_on_with(
-        &mut self,
+        &self,
         with: &mut Hands<'_>,
         index: u32,
         execution: &mut Execution,
@@ -305,7 +305,7 @@ impl Plans {
     }
 
     fn run_step(
-        &mut self,
+        &self,
         with: &mut Hands<'_>,
         index: u32,
         execution: &mut Execution,
