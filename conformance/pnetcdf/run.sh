@@ -37,7 +37,7 @@ if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
 fi
 listed_inside
 if [ -n "$sites" ]; then place=sites goals=ptest launch="$here/../spread"; else place=node goals="check ptest" launch="$bin/mpiexec"; fi
-export ISTHMUS_BIN="$bin"
+export ISTHMUS_TEST_BIN="$bin"
 out=/tmp/isthmus-pnetcdf.$$
 mkdir -p "$out"
 failed=0
