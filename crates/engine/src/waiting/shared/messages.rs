@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages, and the wait for their end.
+
+use super::*;
+
+impl Shared {
+    /// A blocking send: [`Engine::send`] and the wait that may follow, under one lock.
+    #[inline]
+    pub fn send(
+        &self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        mode: Mode,
+        buffer: SendBuffer,
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        let sent = guard.send(channel, to, tag, mode, buffer)?;
+        self.sent(guard, sent)
+    }
+
+    /// Waits for what has not left at once.
+    #[inline]
+    fn sent(&self, guard: Guard<'_>, request: Option<Request>) -> Result<(), EngineError> {
+        match request {
+            None => Ok(()),
+            Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
+        }
+    }
+
+    /// A blocking receive: [`Engine::irecv`] and the wait, under one lock.
+    pub fn receive(&self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Completion {
+        let mut guard = self.lock();
+        let request = guard.irecv(channel, from, tag, buffer);
+        self.completion(guard, request)
+    }
+
+    /// A blocking receive that saves the request if the message arrives while the thread polls; anything else that happens ends it,
+    /// and [`Shared::receive`] has to follow. Only where all processes represent data alike.
+    #[inline]
+    pub fn receive_directly(
+        &self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Direct {
+        // With other threads about the lock must not be kept while polling.
+        if self.policy.threads {
+            return Direct::Nothing;
+        }
+        let mut guard = self.lock();
+        if !begin_directly(&mut guard.core, channel, from, tag, memory, room) {
+            return Direct::Nothing;
+        }
+        let mut patience = self.experience.patience();
+        let (mut in_vain, counts_from, mut began) = (0, self.counts_from(PROMPT_DIRECTLY), None);
+        // What other threads find due is seen to when the engine is unlocked.
+        while !guard.progress_directly() {
+            in_vain += 1;
+            if in_vain == counts_from {
+                began = Some(guard.core.state.tools.wait_begins());
+            }
+            if !self.pause_with(&mut patience, !self.policy.guests) {
+                break;
+            }
+        }
+        let end = guard.core.state.direct.end();
+        if let Some(began) = began {
+            let over = matches!(end, Direct::Received(_));
+            guard.core.state.tools.waited_directly(began, over);
+        }
+        end
+    }
+
+    /// A blocking send out of one piece of memory on a communicator of a machine's own MPI ([`Channel::native`]).
+    #[inline]
+    pub fn send_natively(
+        &self,
+        channel: &Channel,
+        to: u32,
+        tag: i32,
+        data: (ReadMemory, u64),
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        let Engine { core, vendor, .. } = &mut *guard;
+        let sent = vendor.send_piece(core, channel, to, tag, data)?;
+        self.sent(guard, sent)
+    }
+
+    /// The blocking receive there, if it is over soon; otherwise it has a request.
+    #[inline]
+    pub fn receive_natively(
+        &self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Direct {
+        let shared = self.experience.processor().is_shared();
+        let rounds = if shared { 1 } else { NATIVE_ROUNDS };
+        let mut guard = self.lock();
+        let Engine { core, vendor, .. } = &mut *guard;
+        vendor.receive_soon(core, channel, from, tag, memory, (room, rounds))
+    }
+}
