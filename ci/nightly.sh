@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [files] [docs] [miri] [checkers]     (all; three hours)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [fortran] [files] [docs] [miri] [checkers]     (all; three hours)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory changed codes files docs miri checkers
+[ $# -gt 0 ] || set -- threads memory changed codes fortran files docs miri checkers
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -26,6 +26,12 @@ while [ $# -gt 0 ]; do
     changed) ISTHMUS_TEST_CHANGED=10000 cargo test -q -p isthmus-engine --test changed || bad=1 ;;
     # Solvers and libraries that people use, with their own checks.
     codes) sh conformance/codes/run.sh || bad=1 ;;
+    # Codes in Fortran and what they stand on, on one node and over two sites.
+    fortran)
+        for suite in npb; do
+            for where in '' --sites; do sh "conformance/$suite/run.sh" $where || bad=1; done
+        done
+        ;;
     # What others test their files with, on one node and over two sites without a common directory.
     files)
         for suite in romio pnetcdf hdf5; do
@@ -46,7 +52,7 @@ while [ $# -gt 0 ]; do
         sh ci/checkers.sh || status=$?
         case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
-    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, files, docs, miri, checkers" ;;
+    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, fortran, files, docs, miri, checkers" ;;
     esac
 done
 exit $bad

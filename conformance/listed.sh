@@ -33,7 +33,7 @@ listed_wanted() {
     case " $only " in *" $1 "*) return 0 ;; *) return 1 ;; esac
 }
 
-# listed_run DIRECTORY: all of list.txt, with the programs of a directory. listed_good LOG STATUS judges one.
+# listed_run DIRECTORY: all of list.txt (or of the file that listed_list names), with the programs of a directory. listed_good LOG STATUS judges one.
 listed_run() {
     directory=$1 passed=0 failed=0 expected=0
     if [ -n "$sites" ]; then place=sites launch="$here/../spread"; else place=node launch="$bin/mpiexec"; fi
@@ -62,7 +62,7 @@ listed_run() {
             say "$name on $ranks ranks failed (status $status): $log"
             tail -n 5 "$log" >&2
         fi
-    done 3<"$here/list.txt"
+    done 3<"${listed_list:-$here/list.txt}"
     echo "$program ($place): $passed passed, $failed failed, $expected expected to fail"
     [ "$failed" = 0 ]
 }
