@@ -108,6 +108,27 @@ program sections
   call MPI_Sendrecv(wide(2::3), 1, gaps, right, 2, got(1::3), 1, gaps, left, 2, comm, MPI_STATUS_IGNORE)
   call check(got(1) == 2 .and. got(7) == 8 .and. count(got /= -1) == 2, 'a datatype with gaps')
 
+  ! Requests that are freed while they are active: what they receive arrives all the same, and what they send was taken before.
+  got = -1
+  call MPI_Irecv(got(1::3), 1, gaps, left, 4, comm, request)
+  call MPI_Request_free(request)
+  wide = [(i, i = 1, 24)]
+  call MPI_Isend(wide(2::3), 1, gaps, right, 4, comm, request)
+  call MPI_Request_free(request)
+  call MPI_Send(wide, 1, MPI_INTEGER, right, 5, comm)
+  call MPI_Recv(code, 1, MPI_INTEGER, left, 5, comm, MPI_STATUS_IGNORE)
+  call MPI_F_sync_reg(got)
+  call check(got(1) == 2 .and. got(7) == 8 .and. count(got /= -1) == 2, 'requests that were freed')
+  got = -1
+  call MPI_Recv_init(got(1::3), 1, gaps, left, 6, comm, request)
+  call MPI_Start(request)
+  call MPI_Sendrecv(wide(2::3), 1, gaps, right, 6, code, 0, MPI_INTEGER, MPI_PROC_NULL, 6, comm, MPI_STATUS_IGNORE)
+  call MPI_Barrier(comm)
+  call MPI_Sendrecv(wide, 1, MPI_INTEGER, right, 7, code, 1, MPI_INTEGER, left, 7, comm, MPI_STATUS_IGNORE)
+  call MPI_Request_free(request)
+  call MPI_F_sync_reg(got)
+  call check(got(1) == 2 .and. got(7) == 8 .and. count(got /= -1) == 2, 'a persistent request that was freed')
+
   ! A section that is too short is named.
   call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
   call MPI_Isend(wide(1::12), 3, MPI_INTEGER, rank, 3, comm, request, code)

@@ -29,6 +29,7 @@ pub use base::counters::Operation;
 pub use base::error::EngineError;
 pub use base::machine::{Machine, Part};
 pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent};
+pub use base::requests::Kept;
 pub use base::state::State;
 pub use base::tuning::{Knob, Tuning};
 pub use engine::{Engine, Setup};

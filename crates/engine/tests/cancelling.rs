@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Random, World, channel, content, kinds, memory, pattern, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{EngineError, Mode, Request};
@@ -249,5 +251,41 @@ fn a_send_without_a_request_can_be_cancelled() {
             assert_eq!((outcome.cancelled, outcome.error), (cancelled, None), "{options:?}");
         }
         w.close();
+    }
+}
+
+#[test]
+fn what_is_kept_for_a_released_request_goes_when_its_operation_is_over() {
+    for options in kinds() {
+        for length in [8, 70_000] {
+            for sends in [true, false] {
+                let mut w = world(2, options);
+                let (data, target) = (memory(&pattern(1, length)), OwnMemory::new(0, 70_000));
+                let kept = Arc::new(());
+                let room = receiving(&target, length as u64);
+                let first = if sends {
+                    send(&mut w, 1, 1, Mode::Synchronous, &data, length)
+                } else {
+                    w.engines[1].irecv(&channel(0, 1, 2), Some(0), Some(1), room.clone())
+                };
+                let at = usize::from(!sends);
+                w.engines[at].keep(first, Box::new(kept.clone()));
+                w.engines[at].release(first);
+                for _ in 0..50 {
+                    w.poll();
+                }
+                assert_eq!(Arc::strong_count(&kept), 2, "{options:?} {length} {sends}: not yet");
+                let second = if sends {
+                    w.engines[1].irecv(&channel(0, 1, 2), Some(0), Some(1), room)
+                } else {
+                    send(&mut w, 1, 1, Mode::Synchronous, &data, length)
+                };
+                w.finish(usize::from(sends), second);
+                while Arc::strong_count(&kept) > 1 {
+                    w.poll();
+                }
+                assert!(content(&target, length) == pattern(1, length));
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ use isthmus_transport::{Peer, Rates, Transport, Tuning as Traffic};
 use isthmus_wire::frame::Header;
 
 use crate::base::machine::Machine;
-use crate::base::requests::{Owned, Owner, Task};
+use crate::base::requests::{Kept, Owned, Owner, Task};
 use crate::base::state::State;
 use crate::tools::Tools;
 use crate::{Completion, EngineError, Gauges, Members, Operation, Request, Tuning};
@@ -66,6 +66,13 @@ impl Core {
         }
         self.state.requests.discard(index);
         Some((source, tag, bytes))
+    }
+
+    /// Keeps something until what the request began is over; before [`Core::release`].
+    pub fn keep(&mut self, request: Request, kept: Kept) {
+        if let Some(index) = self.state.requests.index(request) {
+            self.state.requests.keep(index, kept);
+        }
     }
 
     /// Forgets the request; what it began goes on (MPI_Request_free).

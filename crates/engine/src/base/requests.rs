@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The slab of requests.
 
+use std::any::Any;
 use std::time::Instant;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
@@ -15,6 +16,9 @@ use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
 
 /// No request, no peer.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// What lives as long as an operation that nobody waits for any more.
+pub type Kept = Box<dyn Any + Send>;
 
 /// What a request does.
 #[derive(Debug)]
@@ -297,6 +301,8 @@ pub(crate) struct Requests {
     free: Vec<u32>,
     /// Sends that are not complete.
     pub(crate) sends: usize,
+    /// What is kept for requests that were released.
+    kept: Vec<(u32, Kept)>,
 }
 
 impl Requests {
@@ -454,7 +460,20 @@ impl Requests {
         let completion = std::mem::take(&mut self.slots[index as usize].completion);
         self.slots[index as usize].task = Task::Nothing;
         self.discard(index);
+        if !self.kept.is_empty() {
+            self.let_go(index);
+        }
         completion
+    }
+
+    /// Keeps something until the request is gone.
+    pub(crate) fn keep(&mut self, index: u32, kept: Kept) {
+        self.kept.push((index, kept));
+    }
+
+    #[cold]
+    fn let_go(&mut self, index: u32) {
+        self.kept.retain(|(of, _)| *of != index);
     }
 
     /// Frees the slot of a request that has completed without an error and without a task.

@@ -2,12 +2,14 @@
 //! Starting, cancelling and freeing requests (MPI 5.0 sections 3.7.3, 3.8.4 and 3.9).
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 
+use super::copies::Left;
 use super::{Object, Operation, Role, comm_at, find, remove, started};
 use crate::c::{In, Out, count};
 use crate::call::{call, call_on};
@@ -97,9 +99,8 @@ fn free(request: Out<h::Request>) -> Result<()> {
     }
     let operation = object.state().take();
     if let Some(operation) = operation {
-        // It goes on without anybody who says when it is over, so its copies stay.
-        std::mem::forget(object.copies.clone());
-        operation.release(&mut process::world()?.engine().lock());
+        let copies = object.copies.clone().map(|copies| Arc::new(Left(copies)));
+        operation.release(&mut process::world()?.engine().lock(), copies.as_ref());
     }
     match remove(handle).map(|object| object.role) {
         Some(Role::Partitioned(_, role)) => role.release(),

@@ -63,6 +63,15 @@ impl Drop for Copies {
     }
 }
 
+/// Copies of an operation that nobody waits for any more: what has changed goes back when the last holder is gone.
+pub(super) struct Left(pub(super) Arc<Copies>);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// For `libmpifort_abi`: the buffers of a request that was just made are copies. MPI_SUCCESS: the request has them from now on.
 ///
 /// # Safety

@@ -24,8 +24,8 @@ use crate::comm::Held;
 use crate::handle::{Kind, Table};
 use crate::process;
 use crate::turns::{Guard, Turns};
-use copies::Copies;
 pub(crate) use copies::part;
+use copies::{Copies, Left};
 use generalized::Callbacks;
 pub(crate) use partitioned::{Partitioned, insert_partitioned, partitioned};
 
@@ -265,15 +265,21 @@ impl Operation {
         }
     }
 
-    /// Lets it go on without anybody who waits (MPI_Request_free).
-    fn release(&self, engine: &mut Engine) {
+    /// Lets it go on without anybody who waits (MPI_Request_free); its copies stay until it is over.
+    fn release(&self, engine: &mut Engine, copies: Option<&Arc<Left>>) {
+        let mut leave = |request| {
+            if let Some(copies) = copies {
+                engine.keep(request, Box::new(copies.clone()));
+            }
+            engine.release(request);
+        };
         match self {
-            Self::Send(r) | Self::Receive(r) | Self::Other(r) => engine.release(*r),
+            Self::Send(r) | Self::Receive(r) | Self::Other(r) => leave(*r),
             Self::Pair(send, receive) => {
                 if let Some(r) = send {
-                    engine.release(*r);
+                    leave(*r);
                 }
-                receive.release(engine);
+                receive.release(engine, copies);
             }
             Self::Sent(_) | Self::Flush(_) | Self::Done(_) => {}
         }
