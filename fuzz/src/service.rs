@@ -183,6 +183,7 @@ pub(crate) fn control_bodies() -> Vec<Vec<u8>> {
                 state: "active".to_owned(),
                 detail: String::new(),
                 processes: 3,
+                starts: 9,
             }],
         },
     ];

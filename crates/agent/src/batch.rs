@@ -21,7 +21,7 @@ use crate::event::Event;
 use crate::link::Outbox;
 use crate::program::Refusal;
 use crate::sink::{self, Sink};
-use isthmus_sched::{Adaptor, Cause, JobId, State};
+use isthmus_sched::{Adaptor, Cause, JobId, State, Wait};
 use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
 use listen::Listener;
@@ -79,8 +79,8 @@ pub(crate) struct Batch {
     /// The scheduler's name for it, once it is submitted.
     id: Option<JobId>,
     submitting: bool,
-    /// Why it waits, as last told.
-    why: Option<String>,
+    /// How it waits, as last told.
+    told: Option<Wait>,
     /// How often it was seen waiting.
     waits: u32,
     running_since: Option<Instant>,
@@ -105,6 +105,18 @@ pub(crate) struct Batch {
     /// What is judged looks like the work of the scheduler.
     suspected: bool,
     refused: bool,
+}
+
+/// An estimate is told again when it has moved by so much, seconds: schedulers reckon anew all the time.
+const MOVED: u64 = 60;
+
+/// Whether people want to know that a job waits otherwise than before.
+fn is_news(told: &Wait, now: &Wait) -> bool {
+    let moved = match (told.start, now.start) {
+        (Some(told), Some(now)) => told.abs_diff(now) >= MOVED,
+        (told, now) => told != now,
+    };
+    moved || told.why != now.why
 }
 
 impl Batch {
@@ -147,7 +159,7 @@ impl Batch {
             _listener: listener,
             id: None,
             submitting: true,
-            why: None,
+            told: None,
             waits: 0,
             running_since: None,
             suspended: false,
@@ -172,7 +184,7 @@ impl Batch {
         match event {
             BatchEvent::Submitted(Ok(id)) => {
                 self.submitting = false;
-                self.tell_queued(&id, String::new());
+                self.tell_queued(&id, Wait::default());
                 tokio::spawn(watch::poll(self.adaptor, id.clone(), self.events.clone()));
                 self.id = Some(id);
             }
@@ -219,13 +231,14 @@ impl Batch {
         format!("{} job {id}", self.adaptor.scheduler())
     }
 
-    fn tell_queued(&mut self, id: &JobId, why: String) {
+    fn tell_queued(&mut self, id: &JobId, wait: Wait) {
         self.outbox.send(&FromAgent::Queued {
             scheduler: self.adaptor.scheduler(),
             id: id.as_str().to_owned(),
-            why: why.clone(),
+            why: wait.why.clone(),
+            start: wait.start.unwrap_or(0),
         });
-        self.why = Some(why);
+        self.told = Some(wait);
     }
 
     /// Ends the subjob, once.
@@ -243,11 +256,11 @@ impl Batch {
                 let reason = format!("{} can never start: {why}", self.scheduler_job());
                 self.refuse(Refusal::new(reason, "ask for less, or for another queue or account"));
             }
-            State::Queued(why) => {
+            State::Queued(wait) => {
                 self.waits += 1;
-                if self.waits >= WORTH_TELLING && self.why.as_ref() != Some(&why) {
+                if self.waits >= WORTH_TELLING && self.told.as_ref().is_none_or(|told| is_news(told, &wait)) {
                     if let Some(id) = self.id.clone() {
-                        self.tell_queued(&id, why);
+                        self.tell_queued(&id, wait);
                     }
                 }
             }

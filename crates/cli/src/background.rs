@@ -2,8 +2,8 @@
 //! `isthmus run --detach`: the same command once more, in a session of its own, without a terminal.
 
 use crate::diagnostic::note;
-use isthmus_job::{Job, JobError};
-use isthmus_launch::session::Session;
+use isthmus_job::{Job, JobError, JobName};
+use isthmus_launch::session::{About, Refused, Session};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -81,16 +81,27 @@ const PLACE: &str = "let HOME or XDG_CACHE_HOME be a directory that can be writt
 
 /// Where the job has its place on this machine. One in the foreground does without if it must.
 pub(crate) fn session(job: &Job) -> Result<Option<Session>, JobError> {
-    let words = crate::words();
-    match Session::create(&words, job.processes(), is()) {
+    let about = About {
+        words: &crate::words(),
+        processes: job.processes(),
+        name: job.name().map(JobName::as_str),
+    };
+    match Session::create(&about, is()) {
         Ok(session) => Ok(Some(session)),
-        Err(error) if !is() => {
+        Err(Refused::Taken(other)) => {
+            let name = about.name.unwrap_or_default();
+            let error = JobError::new(format!("a job called '{name}' runs here already: {other}"));
+            Err(error.hint(format!(
+                "give this one another name, or end that one: isthmus kill {other}"
+            )))
+        }
+        Err(Refused::NoPlace(error)) if !is() => {
             let problem =
                 format!("isthmus ps, top and where will not see this job: no place for it in ~/.cache: {error}");
             note(&JobError::new(problem).hint(PLACE));
             Ok(None)
         }
-        Err(error) => {
+        Err(Refused::NoPlace(error)) => {
             let error = JobError::new(format!("there is no place for the logs of the job: {error}"));
             Err(error.hint(PLACE))
         }

@@ -237,14 +237,13 @@ pub(crate) fn write(form: Form, job: &Job) {
 
 /// The job with the names of staged programs as the whole system knows them, so that they mean the same elsewhere.
 pub(crate) fn absolute(job: Job, directory: &Path) -> Result<Job, JobError> {
-    let links = job.links().clone();
     let mut subjobs = job.subjobs().to_vec();
     for path in subjobs.iter_mut().filter_map(|s| s.program.any.as_mut()) {
         if path.contains('/') && !path.contains("://") {
             *path = words::text(directory.join(words::path(path))).replace("/./", "/");
         }
     }
-    Ok(Job::new(subjobs)?.with_links(links))
+    job.with_subjobs(subjobs)
 }
 
 /// Refuses what can be described and cannot be run, and tells what is kept without effect.

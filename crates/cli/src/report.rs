@@ -18,7 +18,7 @@ const STYLE: &str = include_str!("report/page.css");
 /// Show how a job over several sites went, or goes: states, links, throughput, operations, events
 #[derive(Args, Debug)]
 pub(crate) struct Report {
-    /// The job, as `isthmus ps` named it; the beginning of its name is enough; the newest if none is given
+    /// The job: its name, its identifier or the beginning of one; the newest if none is given
     job: Option<String>,
     /// Write a page for browsers, one file that needs nothing else; `-` is standard output
     #[arg(long, value_name = "FILE")]
@@ -130,7 +130,13 @@ fn text(found: &Found) -> String {
             status => format!("ended with status {}", status.unwrap_or(1)),
         },
     );
-    let mut text = format!("job {}: {how}, {:.1} s\n", found.name, last - begun);
+    let name = of(found, "record").next().map_or("", |record| words(record, "name"));
+    let name = if name.is_empty() {
+        String::new()
+    } else {
+        format!(" ({name})")
+    };
+    let mut text = format!("job {}{name}: {how}, {:.1} s\n", found.name, last - begun);
     if let Some(end) = end.filter(|end| !words(end, "problem").is_empty()) {
         let _ = writeln!(text, "{}\n{}", words(end, "problem"), words(end, "hint"));
     }
@@ -175,7 +181,7 @@ mod tests {
 
     fn found() -> Found {
         let lines = [
-            json!({"event": "record", "time": 10.0, "words": ["</script><b>"], "processes": 2, "subjobs": []}),
+            json!({"event": "record", "time": 10.0, "name": "climate", "words": ["</script><b>"], "processes": 2, "subjobs": []}),
             json!({"event": "state", "time": 11.0, "site": "lab", "state": "running", "detail": ""}),
             json!({"event": "traffic", "time": 12.0, "links": [{"from": "a", "to": "b", "sent_bytes": 2_500_000, "round_trip_seconds": 0.0401, "cuts": 1}]}),
             json!({"event": "end", "time": 14.5, "status": 3, "problem": "rank 1 failed", "hint": "look there"}),
@@ -202,7 +208,7 @@ mod tests {
     fn terminals_get_states_links_and_the_problem() {
         let text = text(&found());
         for part in [
-            "ended with status 3, 4.5 s",
+            "job ab (climate): ended with status 3, 4.5 s",
             "rank 1 failed",
             "look there",
             "a > b",

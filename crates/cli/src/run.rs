@@ -15,7 +15,7 @@ use isthmus_job::form::{Described, Form, hosts};
 use isthmus_job::hostfile::Host;
 use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::transfer::{Input, Pattern, Transfers};
-use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, mpiexec, network};
+use isthmus_job::{Job, JobError, JobErrors, JobName, Program, Subjob, mpiexec, network};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, Options, Outcome, Session};
 use isthmus_schedule::Overrides;
@@ -75,6 +75,9 @@ pub(crate) struct Run {
     /// Every process says on standard error which processors it may use
     #[arg(long)]
     report_bindings: bool,
+    /// What the job is called in isthmus ps, attach and the like; no other job that runs here may be called so
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Variable for all processes; repeatable
     #[arg(short, long = "env", value_name = "NAME=VALUE")]
     environment: Vec<String>,
@@ -160,7 +163,12 @@ struct Launch {
 
 /// `isthmus run`.
 pub(crate) fn run(arguments: &Run) -> ExitCode {
-    match job_of(arguments) {
+    let named = |described: Described| -> Result<Described, JobErrors> {
+        let name = arguments.name.as_deref().map(JobName::parse).transpose()?;
+        let job = described.job.called(name);
+        Ok(Described { job, ..described })
+    };
+    match job_of(arguments).and_then(named) {
         Ok(described) => show_or_launch(described, &arguments.launch),
         Err(errors) => refuse(&errors),
     }

@@ -3,6 +3,7 @@
 
 use crate::run::STATUS_USAGE;
 use clap::Args;
+use isthmus_launch::expected;
 use isthmus_launch::session::{Entry, LogReader};
 use isthmus_wire::control::{Edit, Reply, Request, Standing};
 use serde_json::json;
@@ -33,7 +34,7 @@ pub(crate) struct Ps {
 /// Follow a job in the background to its end, and end with its exit status; Ctrl-C lets it run on
 #[derive(Args, Debug)]
 pub(crate) struct Attach {
-    /// The job, as `isthmus ps` names it; the beginning of its name is enough; not needed where only one runs
+    /// The job: its name, its identifier or the beginning of one; not needed where only one runs
     job: Option<String>,
 }
 
@@ -116,15 +117,27 @@ pub(crate) fn ps(arguments: &Ps) -> ExitCode {
         crate::complain("isthmus: no job runs here");
         return ExitCode::SUCCESS;
     }
+    // As wide as the longest name; no column where no job has one.
+    let widest = rows
+        .iter()
+        .filter_map(|row| row.entry.chosen_name())
+        .map(str::len)
+        .max();
+    let name = |name: &str| widest.map_or_else(String::new, |most| format!("{name:<0$}", most.max(4) + 2));
     crate::print(&format!(
-        "{:<10}{:<10}{:>6}  {:<14}COMMAND",
-        "JOB", "AGE", "RANKS", "STATE"
+        "{:<10}{}{:<10}{:>6}  {:<14}COMMAND",
+        "JOB",
+        name("NAME"),
+        "AGE",
+        "RANKS",
+        "STATE"
     ));
     for row in rows {
         let age = age(isthmus_launch::now().saturating_sub(row.entry.started()));
         crate::print(&format!(
-            "{:<10}{age:<10}{:>6}  {:<14}{}",
+            "{:<10}{}{age:<10}{:>6}  {:<14}{}",
             row.entry.name,
+            name(row.entry.chosen_name().unwrap_or_default()),
             row.entry.processes(),
             row.shown_state(),
             row.entry.words().join(" ")
@@ -135,7 +148,9 @@ pub(crate) fn ps(arguments: &Ps) -> ExitCode {
                 state,
                 detail,
                 processes,
+                starts,
             } = subjob;
+            let detail = expected(detail, Some(*starts).filter(|s| *s > 0), isthmus_launch::now());
             crate::print(format!("  {name:<18}{processes:>6}  {state:<14}{detail}").trim_end());
         }
     }
@@ -177,14 +192,17 @@ impl Row {
     }
 
     fn json(&self) -> serde_json::Value {
-        let subjobs = self
-            .subjobs
-            .iter()
-            .map(|s| json!({"site": s.name, "state": s.state, "detail": s.detail, "processes": s.processes}));
+        let subjobs = self.subjobs.iter().map(|s| {
+            json!({
+                "site": s.name, "state": s.state, "detail": s.detail, "processes": s.processes,
+                "expected_start_unix_seconds": (s.starts > 0).then_some(s.starts),
+            })
+        });
         let outcome = self.entry.outcome();
         let subjobs: Vec<_> = subjobs.collect();
         json!({
             "job": self.entry.name,
+            "name": self.entry.chosen_name(),
             "pid": self.entry.pid(),
             "started_unix_seconds": self.entry.started(),
             "processes": self.entry.processes(),

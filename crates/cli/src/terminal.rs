@@ -140,7 +140,7 @@ impl Terminal {
                 let detail = if now.detail.is_empty() {
                     String::new()
                 } else {
-                    format!(" ({})", now.detail)
+                    format!(" ({})", now.told())
                 };
                 text.push_str(&format!("isthmus: site '{}': {}{detail}\n", now.site, now.word));
             }
@@ -259,7 +259,7 @@ impl Display {
         let width = subjobs.iter().map(|p| p.site.chars().count()).max().unwrap_or(0);
         for (line, now) in self.lines.iter().zip(subjobs) {
             line.set_prefix(format!("{:width$}", now.site));
-            line.set_message(format!("{:<12}{}", now.word, now.detail));
+            line.set_message(format!("{:<12}{}", now.word, now.told()));
             line.tick();
         }
     }

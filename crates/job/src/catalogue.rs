@@ -304,7 +304,7 @@ impl Catalogue {
         for subjob in &mut subjobs {
             self.complete_subjob(subjob)?;
         }
-        Ok(Job::new(subjobs)?.with_links(links))
+        Ok(job.with_subjobs(subjobs)?.with_links(links))
     }
 
     /// The same for one subjob.

@@ -8,6 +8,7 @@ use crate::attributes::{self, Content, Datum, Fate, Request, Shape};
 use crate::catalogue::Catalogue;
 use crate::error::{JobError, JobErrors};
 use crate::model::{Contact, Job, Program, Subjob, check_count};
+use crate::naming::JobName;
 use crate::network;
 use crate::rsl;
 use crate::rsl::syntax::{Operator, Spec};
@@ -24,7 +25,7 @@ pub const EXAMPLE: &str = include_str!("document/example.toml");
 /// Largest job file, bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
-const TOP_KEYS: [&str; 23] = [
+const TOP_KEYS: [&str; 24] = [
     "arguments",
     "directory",
     "environment",
@@ -32,6 +33,7 @@ const TOP_KEYS: [&str; 23] = [
     "inputs",
     "level",
     "link",
+    "name",
     "need",
     "outputs",
     "process",
@@ -158,6 +160,7 @@ impl<'a> Document<'a> {
         if let Some(scope) = errors.take(self.files(top)).flatten() {
             common.environment.insert(0, scope);
         }
+        let name = errors.take(self.name(top)).flatten();
         let tables = errors.take(self.subjob_tables(top))?;
         let mut subjobs: Vec<Subjob> = Vec::new();
         for (table, span) in tables {
@@ -181,11 +184,16 @@ impl<'a> Document<'a> {
             let named = |s: &&Subjob| s.lan == name || s.site == name;
             subjobs.iter().find(named).map(|s| s.lan.clone())
         }))?;
-        let job = Job::new(subjobs).map(|job| job.with_links(pins));
+        let job = Job::new(subjobs).map(|job| job.with_links(pins).called(name));
         errors.take(job.map_err(|error| JobError {
             problem: format!("{}: {}", self.file, error.problem),
             ..error
         }))
+    }
+
+    fn name(&self, top: &dyn TableLike) -> Result<Option<JobName>, JobError> {
+        let text = self.text(top, "name")?;
+        self.point(text.map(|t| JobName::parse(&t)).transpose(), top, "name")
     }
 
     fn subjob_tables<'t>(&self, top: &'t dyn TableLike) -> Result<Vec<Spanned<'t>>, JobError> {

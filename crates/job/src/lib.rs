@@ -4,6 +4,7 @@
 //! Everything here is pure: text and events come in, values and actions go out. Time is an argument.
 //!
 //! * [`model`]: what a job is and what makes one valid.
+//! * [`naming`]: names of jobs.
 //! * [`sites`]: `--site` specifications.
 //! * [`mpiexec`]: the standard command line.
 //! * [`hostfile`]: host files of MPICH and Open MPI.
@@ -32,6 +33,7 @@ pub mod hostfile;
 pub mod links;
 pub mod model;
 pub mod mpiexec;
+pub mod naming;
 pub mod network;
 pub mod numbering;
 pub mod quantity;
@@ -45,6 +47,7 @@ pub mod transfer;
 pub use error::{JobError, JobErrors, Location, Paint};
 pub use isthmus_wire::grid::{Allocation, Scheduler};
 pub use model::{Contact, Job, Program, Subjob};
+pub use naming::JobName;
 pub use terms::{Need, StartType, Substitute, Terms};
 
 struct Nothing;

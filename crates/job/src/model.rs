@@ -4,6 +4,7 @@
 use crate::attributes::{Request, Setting};
 use crate::error::JobError;
 use crate::links::Pins;
+use crate::naming::JobName;
 use crate::rsl::syntax::Operator;
 use crate::terms::Terms;
 use crate::transfer::{MAX_TRANSFERS, Transfers};
@@ -26,6 +27,7 @@ pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 pub struct Job {
     subjobs: Vec<Subjob>,
     links: Pins,
+    name: Option<JobName>,
 }
 
 /// The part of a job for one machine.
@@ -153,7 +155,34 @@ impl Job {
         Ok(Self {
             subjobs,
             links: Pins::default(),
+            name: None,
         })
+    }
+
+    /// The same job with other subjobs: its name and what is said of its links stay.
+    ///
+    /// # Errors
+    /// What is wrong with the subjobs.
+    pub fn with_subjobs(&self, subjobs: Vec<Subjob>) -> Result<Self, JobError> {
+        Ok(Self {
+            links: self.links.clone(),
+            name: self.name.clone(),
+            ..Self::new(subjobs)?
+        })
+    }
+
+    /// The same under this name, if it is one.
+    #[must_use]
+    pub fn called(self, name: Option<JobName>) -> Self {
+        Self {
+            name: name.or(self.name),
+            ..self
+        }
+    }
+
+    /// The name that its owner gave it.
+    pub fn name(&self) -> Option<&JobName> {
+        self.name.as_ref()
     }
 
     /// What is said of its links, above what has been said before.

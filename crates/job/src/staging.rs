@@ -17,7 +17,6 @@ impl Job {
     /// # Errors
     /// All that cannot be done, with the name of the site.
     pub fn with_staging(self) -> Result<Self, JobErrors> {
-        let links = self.links().clone();
         let mut subjobs = self.subjobs().to_vec();
         let mut errors = JobErrors::default();
         for subjob in &mut subjobs {
@@ -40,7 +39,7 @@ impl Job {
                 errors.push(JobError::new(problem).hint(hint));
             }
         }
-        errors.or(Some(Self::new(subjobs)?.with_links(links)))
+        errors.or(Some(self.with_subjobs(subjobs)?))
     }
 }
 

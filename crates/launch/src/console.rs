@@ -3,9 +3,9 @@
 
 use crate::coordinator::Event;
 use crate::output::Files;
+use crate::progress::Progress;
 use crate::record::{Record, Sums};
 use crate::trace::{Offset, TraceFile};
-use isthmus_job::coallocation::State;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::grid::Stream;
 use isthmus_wire::time::SiteTime;
@@ -31,19 +31,6 @@ pub trait Console: Send + 'static {
     fn asking(&mut self, now: bool);
     /// The terminal is gone: everything goes elsewhere from here.
     fn hang_up(&mut self);
-}
-
-/// Where a subjob stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Its name.
-    pub site: String,
-    /// Its state.
-    pub state: State,
-    /// The same for people, who want to know what it waits for.
-    pub word: String,
-    /// What else there is to say; may be empty.
-    pub detail: String,
 }
 
 /// What goes to the console.

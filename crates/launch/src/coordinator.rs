@@ -20,6 +20,7 @@ use crate::links::{JobLinks, LinkOptions};
 use crate::output::{Files, Place};
 use crate::passed::Tally;
 use crate::paths::Crossings;
+use crate::progress::Progress;
 use crate::question::Questions;
 use crate::record::Record;
 use crate::session::Session;
@@ -30,7 +31,7 @@ use crate::whereabouts::Waits;
 use crate::{Options, Outcome, Statistics};
 use isthmus_job::Job;
 use isthmus_job::Subjob;
-use isthmus_job::coallocation::{Coallocation, State, Watch};
+use isthmus_job::coallocation::{Coallocation, Watch};
 use isthmus_job::numbering::Machine;
 use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::grid::{Input, Reach, ToAgent};
@@ -158,7 +159,7 @@ fn prepare(
     let subjobs: Vec<(&str, u32)> = job.subjobs().iter().map(|s| (s.site.as_str(), s.count)).collect();
     let record = session
         .filter(|_| subjobs.len() > 1)
-        .and_then(|s| Record::begin(s.name(), s.words(), &subjobs).ok());
+        .and_then(|s| Record::begin(s, &subjobs).ok());
     let printer = Printer::start(console, files, (trace.transpose()?, record), events.clone())?;
     Ok((printer, credentials, name))
 }
@@ -172,7 +173,9 @@ struct Known {
     machine: Machine,
     /// What there is to say of its state.
     detail: String,
-    told: Option<(State, String)>,
+    /// When a scheduler expects to start it, seconds since 1970.
+    starts: Option<u64>,
+    told: Option<Progress>,
 }
 
 struct Coordinator {
@@ -241,6 +244,7 @@ impl Coordinator {
         let known = job.subjobs().iter().map(|_| Known {
             machine: Machine::unknown(),
             detail: String::new(),
+            starts: None,
             told: None,
         });
         let shared = Arc::new(Shared {

@@ -4,7 +4,7 @@
 //! | event | fields |
 //! |---|---|
 //! | `begin` | job, processes, subjobs |
-//! | `state` | site, state, detail |
+//! | `state` | site, state, detail; expected_start_unix_seconds: when a scheduler expects to start it, or null |
 //! | `start` | sites, processes: a barrier opens |
 //! | `drop` | site, problem |
 //! | `substitute` | site, place, problem |
@@ -13,6 +13,7 @@
 //! | `notice` | text |
 //! | `end` | status, problem, hint |
 
+use crate::progress::Progress;
 use isthmus_wire::grid::Exit;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,8 +27,11 @@ impl JobEvent {
         Self::new(json!({"event": "begin", "job": job, "processes": processes, "subjobs": subjobs}))
     }
 
-    pub(crate) fn state(site: &str, state: &str, detail: &str) -> Self {
-        Self::new(json!({"event": "state", "site": site, "state": state, "detail": detail}))
+    pub(crate) fn state(now: &Progress) -> Self {
+        Self::new(json!({
+            "event": "state", "site": now.site, "state": now.state.to_string(), "detail": now.detail,
+            "expected_start_unix_seconds": now.starts,
+        }))
     }
 
     pub(crate) fn start(sites: &[&str], processes: u32) -> Self {

@@ -7,21 +7,21 @@
 //!
 //! | event | fields |
 //! |---|---|
-//! | `record` | version, words, processes, subjobs: \[name, processes\] |
+//! | `record` | version, name (or null), words, processes, subjobs: \[name, processes\] |
 //! | `traffic` | links: \[from, to, sent_bytes, received_bytes, round_trip_seconds, channels_away, cuts, connections\], sums since the processes began; times: \[[`crate::times`] without calls\] |
 //! | `truncated` | nothing further is recorded: the record is at its largest |
 //! | `sums` | links, paths, operations, times (with calls), choices: what is known at the end |
 
 use crate::events::JobEvent;
-use crate::session::KEPT;
+use crate::session::{self, Candidate, KEPT, Session, Unclear};
 use crate::{LinkReport, PathReport, Statistics, times};
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::time::SiteTime;
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Version of what stands in a record.
@@ -36,7 +36,7 @@ const SAMPLE: Duration = Duration::from_secs(2);
 
 /// Where all records are.
 fn directory() -> Option<PathBuf> {
-    Some(crate::session::directory()?.with_file_name("records"))
+    Some(session::directory()?.with_file_name("records"))
 }
 
 /// What is known when a job has ended.
@@ -64,7 +64,7 @@ pub(crate) struct Record {
 
 impl Record {
     /// Begins the record of a job. Older ones make room.
-    pub(crate) fn begin(name: &str, words: &[String], subjobs: &[(&str, u32)]) -> io::Result<Self> {
+    pub(crate) fn begin(session: &Session, subjobs: &[(&str, u32)]) -> io::Result<Self> {
         let base = directory().ok_or_else(|| io::Error::other("HOME is not set"))?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&base)?;
         sweep(&base);
@@ -73,7 +73,7 @@ impl Record {
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(base.join(format!("{name}.jsonl")))?;
+            .open(base.join(format!("{}.jsonl", session.name())))?;
         let mut record = Self {
             file,
             bytes: 0,
@@ -87,9 +87,10 @@ impl Record {
             .map(|(name, processes)| json!({"name": name, "processes": processes}))
             .collect();
         let processes: u64 = subjobs.iter().filter_map(|s| s["processes"].as_u64()).sum();
-        record.event(&line(
-            json!({"event": "record", "version": VERSION, "words": words, "processes": processes, "subjobs": subjobs}),
-        ));
+        record.event(&line(json!({
+            "event": "record", "version": VERSION, "name": session.chosen_name(), "words": session.words(), "processes": processes,
+            "subjobs": subjobs,
+        })));
         Ok(record)
     }
 
@@ -192,7 +193,7 @@ fn link(l: &LinkTraffic) -> Value {
 }
 
 /// Removes old records.
-fn sweep(base: &std::path::Path) {
+fn sweep(base: &Path) {
     let mut all: Vec<(SystemTime, PathBuf)> = fs::read_dir(base)
         .into_iter()
         .flatten()
@@ -211,43 +212,82 @@ fn sweep(base: &std::path::Path) {
 /// A record that was read.
 #[derive(Debug)]
 pub struct Found {
-    /// Name of the job.
+    /// Identifier of the job.
     pub name: String,
     /// Its lines, the oldest first.
     pub lines: Vec<Value>,
 }
 
-/// Reads the record of the job whose name begins so; of the newest job without a name.
+/// A record that is there.
+struct Kept {
+    touched: SystemTime,
+    identifier: String,
+    name: Option<String>,
+    path: PathBuf,
+}
+
+impl Kept {
+    fn open(path: PathBuf) -> Option<Self> {
+        let identifier = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.to_owned();
+        let touched = fs::metadata(&path).ok()?.modified().ok()?;
+        let mut first = String::new();
+        let _ = io::BufReader::new(File::open(&path).ok()?.take(MAX_BYTES)).read_line(&mut first);
+        let first: Value = serde_json::from_str(&first).unwrap_or_default();
+        let name = first["name"].as_str().map(str::to_owned);
+        Some(Self {
+            touched,
+            identifier,
+            name,
+            path,
+        })
+    }
+}
+
+/// All records, those that were written last at the end.
+fn kept(base: &Path) -> Vec<Kept> {
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
+    let mut all: Vec<Kept> = entries.filter_map(|entry| Kept::open(entry.path())).collect();
+    all.sort_by(|a, b| (a.touched, &a.identifier).cmp(&(b.touched, &b.identifier)));
+    all
+}
+
+/// Which of them a word means.
+fn meant(word: &str, all: &[Kept]) -> Result<usize, Unclear> {
+    let living: Vec<bool> = all.iter().map(|one| session::lives(&one.identifier)).collect();
+    let known: Vec<Candidate<'_>> = all
+        .iter()
+        .zip(&living)
+        .map(|(one, lives)| Candidate {
+            identifier: &one.identifier,
+            name: one.name.as_deref(),
+            lives: *lives,
+        })
+        .collect();
+    session::choose(word, &known)
+}
+
+/// Reads the record of the job that a word means (its name, or the beginning of it or of its identifier); without a
+/// word that of the newest job.
 ///
 /// # Errors
 /// There is none, or several are meant, or it cannot be read.
 pub fn read(job: Option<&str>) -> Result<Found, String> {
     let base = directory().ok_or("neither HOME nor XDG_CACHE_HOME is set, so there are no records of jobs")?;
-    let mut all: Vec<(SystemTime, String, PathBuf)> = fs::read_dir(&base)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let path = entry.path();
-            let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.to_owned();
-            let meant = job.is_none_or(|job| name.starts_with(job.strip_prefix("isthmus-").unwrap_or(job)));
-            meant.then_some((entry.metadata().ok()?.modified().ok()?, name, path))
-        })
-        .collect();
-    all.sort();
-    let several = all.len() > 1;
-    let Some((_, name, path)) = all.pop() else {
-        return Err(match job {
-            Some(job) => format!(
-                "there is no record of job '{job}'; records are kept of jobs of several subjobs, for {} days",
+    let mut all = kept(&base);
+    let at = match job {
+        Some(word) => meant(word, &all).map_err(|why| match why {
+            Unclear::Unknown => format!(
+                "there is no record of job '{word}'; records are kept of jobs of several subjobs, for {} days",
                 KEPT.as_secs() / 86_400
             ),
-            None => "there is no record of a job yet; records are kept of jobs of several subjobs".to_owned(),
-        });
+            other => other.of(word),
+        })?,
+        None => all
+            .len()
+            .checked_sub(1)
+            .ok_or("there is no record of a job yet; records are kept of jobs of several subjobs")?,
     };
-    if let Some(job) = job.filter(|_| several) {
-        return Err(format!("'{job}' is the beginning of several jobs' names"));
-    }
+    let Kept { identifier, path, .. } = all.swap_remove(at);
     let mut text = String::new();
     let wrong = |error: io::Error| format!("the record '{}' cannot be read: {error}", path.display());
     let file = File::open(&path).map_err(wrong)?;
@@ -258,7 +298,10 @@ pub fn read(job: Option<&str>) -> Result<Found, String> {
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
-    Ok(Found { name, lines })
+    Ok(Found {
+        name: identifier,
+        lines,
+    })
 }
 
 #[cfg(test)]

@@ -41,41 +41,84 @@ pub struct Session {
     path: PathBuf,
     name: String,
     words: Vec<String>,
+    chosen: Option<String>,
     _lock: File,
     listener: Option<UnixListener>,
     keep: bool,
 }
 
+/// What other commands are to know of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// What was typed.
+    pub words: &'a [String],
+    /// Number of its processes.
+    pub processes: u32,
+    /// The name that its owner gave it.
+    pub name: Option<&'a str>,
+}
+
+/// Why a job has no place.
+#[derive(Debug)]
+pub enum Refused {
+    /// Another job that runs has its name: which.
+    Taken(String),
+    /// Nothing can be kept on this machine.
+    NoPlace(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self::NoPlace(error)
+    }
+}
+
 impl Session {
     /// A place for a new job; `keep`: its logs stay when it has ended.
-    pub fn create(words: &[String], processes: u32, keep: bool) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Its name is taken, or nothing can be kept here.
+    pub fn create(about: &About<'_>, keep: bool) -> Result<Self, Refused> {
         let base = directory().ok_or_else(|| io::Error::other("HOME is not set"))?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&base)?;
         sweep(&base);
+        // Of two that begin at once with one name the second sees the first.
+        let turn = File::open(&base)?;
+        flock(&turn, FlockOperation::LockExclusive).map_err(io::Error::from)?;
+        let taken = |name| {
+            Entry::all()
+                .into_iter()
+                .find(|e| e.lives && e.chosen_name() == Some(name))
+        };
+        if let Some(other) = about.name.and_then(taken) {
+            return Err(Refused::Taken(other.name));
+        }
         let name = isthmus_stage::content::hex(&crate::credentials::random::<4>()?);
         let path = base.join(&name);
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let lock = private().create_new(true).open(path.join("lock"))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from)?;
         let mut session = Self {
             path,
             name,
-            words: words.to_vec(),
+            words: about.words.to_vec(),
+            chosen: about.name.map(str::to_owned),
             _lock: lock,
             listener: None,
             keep,
         };
         session.listener = Some(session.listen()?);
-        let about = json!({
+        let facts = json!({
             "job": session.name,
+            "name": about.name,
             "pid": std::process::id(),
             "started": crate::now(),
-            "words": words,
-            "processes": processes,
+            "words": about.words,
+            "processes": about.processes,
             "background": keep,
             "directory": isthmus_stage::words::text(std::env::current_dir().unwrap_or_default()),
         });
-        session.write("about", &about)?;
+        session.write("about", &facts)?;
         Ok(session)
     }
 
@@ -95,6 +138,11 @@ impl Session {
     /// Name of the job.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name that its owner gave it.
+    pub(crate) fn chosen_name(&self) -> Option<&str> {
+        self.chosen.as_deref()
     }
 
     /// What was typed.
@@ -167,6 +215,60 @@ fn sweep(base: &Path) {
     }
 }
 
+/// What a word may mean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate<'a> {
+    /// What the launcher calls the job.
+    pub(crate) identifier: &'a str,
+    /// What its owner calls it.
+    pub(crate) name: Option<&'a str>,
+    /// Whether it runs.
+    pub(crate) lives: bool,
+}
+
+/// Which job a word means, of those in the order of their beginnings: the one with this name, of several the one that
+/// runs or else the newest; or the one whose identifier or name begins so.
+pub(crate) fn choose(word: &str, all: &[Candidate<'_>]) -> Result<usize, Unclear> {
+    if word.is_empty() {
+        return Err(Unclear::Unnamed);
+    }
+    let word = word.strip_prefix("isthmus-").unwrap_or(word);
+    let exact = |c: &Candidate<'_>| c.identifier == word || c.name == Some(word);
+    let running = all.iter().rposition(|c| exact(c) && c.lives);
+    if let Some(at) = running.or_else(|| all.iter().rposition(exact)) {
+        return Ok(at);
+    }
+    let begins = |c: &Candidate<'_>| c.identifier.starts_with(word) || c.name.is_some_and(|n| n.starts_with(word));
+    let mut found = (0..all.len()).filter(|at| begins(&all[*at]));
+    match (found.next(), found.next()) {
+        (Some(at), None) => Ok(at),
+        (None, _) => Err(Unclear::Unknown),
+        _ => Err(Unclear::Several),
+    }
+}
+
+/// Why a word means no job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unclear {
+    /// It is empty.
+    Unnamed,
+    /// No job is called so.
+    Unknown,
+    /// Several names begin so.
+    Several,
+}
+
+impl Unclear {
+    /// For people.
+    pub(crate) fn of(self, word: &str) -> String {
+        match self {
+            Self::Unnamed => "no job is named".to_owned(),
+            Self::Unknown => format!("there is no job '{word}'"),
+            Self::Several => format!("'{word}' is the beginning of several jobs' names"),
+        }
+    }
+}
+
 /// A job as other commands see it.
 #[derive(Debug)]
 pub struct Entry {
@@ -205,15 +307,22 @@ impl Entry {
         all
     }
 
-    /// The job of this name, or the beginning of one.
-    pub fn find(name: &str) -> Result<Self, String> {
-        let mut found: Vec<Self> = Self::all().into_iter().filter(|e| e.name.starts_with(name)).collect();
-        match found.len() {
-            _ if name.is_empty() => Err("no job is named".to_owned()),
-            1 => Ok(found.remove(0)),
-            0 => Err(format!("there is no job '{name}'")),
-            _ => Err(format!("'{name}' is the beginning of several jobs' names")),
-        }
+    /// The job that is meant by this word: see [`choose`].
+    ///
+    /// # Errors
+    /// There is none, or several are meant.
+    pub fn find(word: &str) -> Result<Self, String> {
+        let mut all = Self::all();
+        let known: Vec<Candidate<'_>> = all
+            .iter()
+            .map(|e| Candidate {
+                identifier: &e.name,
+                name: e.chosen_name(),
+                lives: e.lives,
+            })
+            .collect();
+        let at = choose(word, &known).map_err(|why| why.of(word))?;
+        Ok(all.swap_remove(at))
     }
 
     /// Whether it still runs, looked at anew.
@@ -230,6 +339,11 @@ impl Entry {
     /// Whether it runs, or ran, without a terminal.
     pub fn is_background(&self) -> bool {
         self.about.as_ref().is_some_and(|a| a["background"] == true) || self.path.join("output").exists()
+    }
+
+    /// The name that its owner gave it.
+    pub fn chosen_name(&self) -> Option<&str> {
+        self.about.as_ref()?["name"].as_str()
     }
 
     /// Process of its coordinator.
@@ -270,6 +384,11 @@ impl Entry {
             ["outcome", "about", "lock", "."].map(|f| fs::metadata(self.path.join(f)).and_then(|m| m.modified()));
         files.into_iter().flatten().next().unwrap_or_else(SystemTime::now)
     }
+}
+
+/// Whether the coordinator of the job with this identifier lives here.
+pub(crate) fn lives(identifier: &str) -> bool {
+    directory().is_some_and(|base| Entry::open(base.join(identifier)).is_some_and(|entry| entry.lives))
 }
 
 fn facts(path: &Path) -> Option<Value> {
@@ -377,6 +496,38 @@ impl LogReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_means_one_job() {
+        let job = |identifier, name, lives| Candidate {
+            identifier,
+            name,
+            lives,
+        };
+        let all = [
+            job("11aa22bb", Some("climate"), false),
+            job("22bb33cc", Some("climate"), true),
+            job("33cc44dd", Some("climate"), false),
+            job("44dd55ee", Some("climate-2"), false),
+            job("44ee66ff", None, true),
+            job("55ff7700", Some("mesh"), false),
+            job("66007711", Some("mesh"), false),
+        ];
+        for (word, meant) in [
+            ("climate", 1),
+            ("mesh", 6),
+            ("climate-", 3),
+            ("33", 2),
+            ("11aa22bb", 0),
+            ("isthmus-44ee66ff", 4),
+        ] {
+            assert_eq!(choose(word, &all), Ok(meant), "{word}");
+        }
+        assert_eq!(choose("44", &all), Err(Unclear::Several));
+        assert_eq!(choose("clim", &all), Err(Unclear::Several));
+        assert_eq!(choose("99", &all), Err(Unclear::Unknown));
+        assert_eq!(choose("", &all), Err(Unclear::Unnamed));
+    }
 
     #[test]
     fn logs_are_bounded_and_read_while_they_grow() {

@@ -108,11 +108,30 @@ impl std::fmt::Display for Cause {
     }
 }
 
+/// How a job waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wait {
+    /// Why, in the scheduler's words; may be empty.
+    pub why: String,
+    /// When the scheduler expects to start it, seconds since 1970, if it says so.
+    pub start: Option<u64>,
+}
+
+impl Wait {
+    /// For a reason, without an estimate.
+    pub(crate) fn because(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            start: None,
+        }
+    }
+}
+
 /// Where a job stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It waits, for this reason in the scheduler's words (may be empty).
-    Queued(String),
+    /// It waits.
+    Queued(Wait),
     /// It waits for what will never be, for this reason in the scheduler's words.
     Never(String),
     /// It has its nodes.

@@ -13,6 +13,8 @@ pub struct Command {
     pub arguments: Vec<String>,
     /// What it reads on standard input.
     pub input: String,
+    /// Variables that say in which form it prints.
+    pub form: Vec<(&'static str, &'static str)>,
 }
 
 impl Command {
@@ -35,6 +37,11 @@ impl Command {
 
     pub(crate) fn arg_if(self, condition: bool, argument: impl Into<String>) -> Self {
         if condition { self.arg(argument) } else { self }
+    }
+
+    pub(crate) fn form(mut self, name: &'static str, value: &'static str) -> Self {
+        self.form.push((name, value));
+        self
     }
 
     pub(crate) fn input(mut self, text: String) -> Self {

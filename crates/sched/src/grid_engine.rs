@@ -2,7 +2,7 @@
 //! Grid Engine: qsub, qstat, qdel, qacct; qrsh for the nodes.
 
 use crate::adaptor::{
-    Adaptor, Cause, JobId, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent,
+    Adaptor, Cause, JobId, Refusal, Request, State, Verified, Wait, identifier, judge_cancel, refused, silent,
 };
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
@@ -149,7 +149,7 @@ fn state_of(code: &str) -> State {
             "it is in the error state {}, for qstat -j says why",
             words(c)
         ))),
-        c if c.contains('q') || c.contains('w') => State::Queued(words(c)),
+        c if c.contains('q') || c.contains('w') => State::Queued(Wait::because(words(c))),
         // Stopped by its user, its queue or a threshold.
         c if c.contains(['s', 'S', 'T']) => State::Suspended,
         _ => State::Running,

@@ -8,7 +8,7 @@
 //! ```text
 //!  verb     gives                       reads
 //!  submit   command, script on stdin    the job's identifier, or why it was refused
-//!  poll     command                     State: queued, running, ending, ended, unknown
+//!  poll     command                     State: queued (when it is expected to start), running, ending, ended, unknown
 //!  cancel   command                     whether the job is gone
 //!  nodes    lines of the script that start an agent on every allocated node
 //! ```
@@ -25,7 +25,7 @@ mod run;
 mod script;
 mod slurm;
 
-pub use adaptor::{Adaptor, Cause, JobId, Refusal, Request, State, Verified, adaptor};
+pub use adaptor::{Adaptor, Cause, JobId, Refusal, Request, State, Verified, Wait, adaptor};
 pub use command::{Command, Output};
 pub use run::run;
 pub use script::{FETCH, NodeAgent, slots};

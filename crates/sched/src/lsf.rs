@@ -2,7 +2,7 @@
 //! IBM Spectrum LSF: bsub, bjobs, bkill; blaunch for the nodes.
 
 use crate::adaptor::{
-    Adaptor, Cause, JobId, Refusal, Request, State, Verified, identifier, judge_cancel, refused, silent,
+    Adaptor, Cause, JobId, Refusal, Request, State, Verified, Wait, identifier, judge_cancel, refused, silent,
 };
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
@@ -92,7 +92,7 @@ impl Adaptor for Lsf {
         let (state, code, reason, pending) = (next(), next(), next(), next());
         Ok(match state {
             "" => State::Unknown,
-            "PEND" | "PSUSP" | "WAIT" | "PROV" => State::Queued(words(pending)),
+            "PEND" | "PSUSP" | "WAIT" | "PROV" => State::Queued(Wait::because(words(pending))),
             "DONE" => State::Ended(Cause::Unsaid),
             "EXIT" if reason.contains("RUNLIMIT") => State::Ended(Cause::TimeLimit),
             "EXIT" if !reason.is_empty() => State::Ended(Cause::said(words(reason))),

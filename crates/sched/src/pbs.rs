@@ -2,7 +2,7 @@
 //! OpenPBS and PBS Professional: qsub, qstat, qdel; pbs_tmrsh for the nodes.
 
 use crate::adaptor::{
-    Adaptor, Cause, JobId, Refusal, Request, State, Verified, clock, identifier, judge_cancel, refused, silent,
+    Adaptor, Cause, JobId, Refusal, Request, State, Verified, Wait, clock, identifier, judge_cancel, refused, silent,
 };
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
@@ -78,7 +78,8 @@ impl Adaptor for Pbs {
     }
 
     fn poll(&self, id: &JobId) -> Command {
-        Command::new("qstat").args(["-x", "-f", id.as_str()])
+        // Its times are local ones.
+        Command::new("qstat").form("TZ", "UTC0").args(["-x", "-f", id.as_str()])
     }
 
     fn polled(&self, _id: &JobId, said: &Output) -> Result<State, Refusal> {
@@ -92,7 +93,10 @@ impl Adaptor for Pbs {
         Ok(match field(&said.output, "job_state") {
             None => State::Unknown,
             Some("Q") if comment().starts_with("Can Never Run") => State::Never(comment()),
-            Some("Q" | "H" | "W" | "T" | "M") => State::Queued(comment()),
+            Some("Q" | "H" | "W" | "T" | "M") => State::Queued(Wait {
+                why: comment(),
+                start: field(&said.output, "estimated.start_time").and_then(seconds),
+            }),
             Some("E") => State::Ending(Cause::Unsaid),
             Some("F" | "X" | "C") => State::Ended(ending(&said.output)),
             Some("S" | "U") => State::Suspended,
@@ -129,6 +133,35 @@ wait
 
 fn chunk(nodes: u32, per_node: u32) -> String {
     format!("{nodes}:ncpus={per_node}:mpiprocs={per_node}")
+}
+
+/// `Fri Nov 27 14:05:00 2026` as seconds since 1970; nothing for what looks otherwise.
+fn seconds(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let mut parts = text.split_whitespace().skip(1);
+    let month = parts.next().and_then(|m| MONTHS.iter().position(|known| *known == m))? as u64;
+    let day: u64 = parts.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let mut clock = parts
+        .next()?
+        .splitn(3, ':')
+        .map(|part| part.parse::<u64>().ok().filter(|n| *n < 61));
+    let clock = [clock.next()??, clock.next()??, clock.next()??];
+    let year: u64 = parts
+        .next()?
+        .parse()
+        .ok()
+        .filter(|year| (1970..10_000).contains(year))?;
+    // Years that begin in March have the day that is not always there at their end.
+    let (year, month) = if month < 2 {
+        (year - 1, month + 10)
+    } else {
+        (year, month - 2)
+    };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let seconds = clock[0] * 3600 + clock[1] * 60 + clock[2];
+    Some(days.checked_sub(719_468)? * 86_400 + seconds)
 }
 
 /// `    name = value` in `qstat -f`.

@@ -24,6 +24,7 @@ pub async fn run(
         .envs(environment.iter().map(|(n, v)| (n, v)))
         // What it prints is read by a program.
         .env("LC_ALL", "C")
+        .envs(command.form.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -2,7 +2,7 @@
 //! Slurm: sbatch, squeue, scancel; srun for the nodes.
 
 use crate::adaptor::{
-    Adaptor, Cause, JobId, Refusal, Request, State, Verified, clock, identifier, judge_cancel, refused, silent,
+    Adaptor, Cause, JobId, Refusal, Request, State, Verified, Wait, clock, identifier, judge_cancel, refused, silent,
 };
 use crate::command::{Command, Output, words};
 use isthmus_wire::grid::Scheduler;
@@ -78,7 +78,9 @@ impl Adaptor for Slurm {
     }
 
     fn poll(&self, id: &JobId) -> Command {
-        Command::new("squeue").args(["--noheader", "--states=all", "--format=%T|%r", "--jobs", id.as_str()])
+        // %S: when it started, or is expected to; the variable makes that seconds since 1970, wherever the site is.
+        let command = Command::new("squeue").form("SLURM_TIME_FORMAT", "%s");
+        command.args(["--noheader", "--states=all", "--format=%T|%r|%S", "--jobs", id.as_str()])
     }
 
     fn polled(&self, _id: &JobId, said: &Output) -> Result<State, Refusal> {
@@ -91,7 +93,17 @@ impl Adaptor for Slurm {
         let line = said.output.lines().map(str::trim).find(|l| l.contains('|'));
         Ok(line
             .and_then(|l| l.split_once('|'))
-            .map_or(State::Unknown, |(state, reason)| state_of(state, reason)))
+            .map_or(State::Unknown, |(state, rest)| {
+                let (reason, start) = rest.rsplit_once('|').unwrap_or((rest, ""));
+                match state_of(state, reason) {
+                    // N/A, or a time in another form: it does not say.
+                    State::Queued(wait) => State::Queued(Wait {
+                        start: start.trim().parse().ok(),
+                        ..wait
+                    }),
+                    other => other,
+                }
+            }))
     }
 
     fn cancel(&self, id: &JobId) -> Command {
@@ -124,7 +136,7 @@ fn state_of(state: &str, reason: &str) -> State {
     match state {
         "PENDING" if NEVER.contains(&reason) || reason.ends_with("PerJobLimit") => State::Never(words(reason)),
         "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
-            State::Queued(words(reason))
+            State::Queued(Wait::because(words(reason)))
         }
         "RUNNING" | "RESIZING" | "SIGNALING" | "STAGE_OUT" => State::Running,
         "SUSPENDED" | "STOPPED" => State::Suspended,

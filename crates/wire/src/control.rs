@@ -6,7 +6,8 @@
 //!    |   one Request    --->    |
 //!    |   <---    one Reply      |     then both close
 //! ```
-//! Messages have the form of [`crate::codec`]: `length: u32`, `kind: u8`, fields.
+//! Messages have the form of [`crate::codec`]: `length: u32`, `kind: u8`, fields. A *start* is when a scheduler expects
+//! to start a subjob, seconds since 1970; 0: it does not say.
 //!
 //! | command to coordinator | kind | fields |
 //! |---|---|---|
@@ -19,7 +20,7 @@
 //!
 //! | coordinator to command | kind | fields |
 //! |---|---|---|
-//! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32\] |
+//! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32, start u64\] |
 //! | `Done` | 66 | |
 //! | `Refused` | 67 | why text |
 //! | `Where` | 69 | \[process ([`crate::waiting::Process`])\], \[cut link: from text, to text\] |
@@ -79,6 +80,8 @@ pub struct Standing {
     pub detail: String,
     /// Number of its processes.
     pub processes: u32,
+    /// When a scheduler expects to start it, seconds since 1970; 0: not known.
+    pub starts: u64,
 }
 
 /// What a coordinator answers.
@@ -237,7 +240,8 @@ impl Reply {
             Self::Status { committed, subjobs } => {
                 w.u8((*committed).into());
                 w.list(subjobs, |w, s| {
-                    w.text(&s.name).text(&s.state).text(&s.detail).u32(s.processes);
+                    w.text(&s.name).text(&s.state).text(&s.detail);
+                    w.u32(s.processes).u64(s.starts);
                 });
             }
             Self::Done => {}
@@ -275,6 +279,7 @@ impl Reply {
                         state: r.text("state")?,
                         detail: r.text("detail")?,
                         processes: r.u32("processes")?,
+                        starts: r.u64("start")?,
                     })
                 })?,
             },
@@ -332,6 +337,7 @@ mod tests {
             state: "pending".into(),
             detail: String::new(),
             processes: 4,
+            starts: 1_795_788_300,
         }];
         let committed = true;
         for reply in [

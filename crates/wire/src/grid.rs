@@ -54,7 +54,7 @@
 //! | `Aborted` | 74 | index u32, code u32, reason text |
 //! | `Pong` | 75 | number u64, clock u64 (ns since 1970) |
 //! | `Gone` | 76 | |
-//! | `Queued` | 77 | scheduler u8, id text, why text |
+//! | `Queued` | 77 | scheduler u8, id text, why text, start u64 (seconds since 1970, 0: not known) |
 //! | `Suspended` | 78 | u8 (1 stopped, 0 goes on) |
 //! | `Beside` | 84 | scheduler u8 |
 //! | `Gateway` | 79 | a message from the gateway ([`crate::gateway::FromGateway`]) |
@@ -79,7 +79,7 @@ use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 use crate::waiting::{Condition, Waiting};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
@@ -347,6 +347,8 @@ pub enum FromAgent {
         id: String,
         /// Why the job waits, in the scheduler's words; may be empty.
         why: String,
+        /// When the scheduler expects to start it, seconds since 1970; 0: it does not say.
+        start: u64,
     },
     /// All processes have been forked, on these nodes.
     Started(Vec<Part>),
@@ -634,8 +636,13 @@ impl FromAgent {
             Self::Started(parts) => {
                 w.list(parts, |w, p| p.write(w));
             }
-            Self::Queued { scheduler, id, why } => {
-                w.u8(*scheduler as u8).text(id).text(why);
+            Self::Queued {
+                scheduler,
+                id,
+                why,
+                start,
+            } => {
+                w.u8(*scheduler as u8).text(id).text(why).u64(*start);
             }
             Self::Beside(scheduler) => {
                 w.u8(*scheduler as u8);
@@ -732,6 +739,7 @@ impl FromAgent {
                 scheduler: Scheduler::read(&mut r)?,
                 id: r.text("id")?,
                 why: r.text("why")?,
+                start: r.u64("start")?,
             },
             84 => Self::Beside(Scheduler::read(&mut r)?),
             78 => Self::Suspended(flag(&mut r, "stopped")?),

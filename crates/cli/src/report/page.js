@@ -61,7 +61,7 @@
     const { record, end } = job;
     const state = !end ? make("span", {}, "running") : end.status === 0 ? make("span", { class: "good" }, "ended well")
       : make("span", { class: "bad" }, `ended with status ${end.status}`);
-    const parts = [make("h1", {}, `Job ${name}`), make("p", {}, state, ` · ${record.processes} processes · ${record.subjobs.length} sites · `,
+    const parts = [make("h1", {}, `Job ${record.name ? `${record.name} (${name})` : name}`), make("p", {}, state, ` · ${record.processes} processes · ${record.subjobs.length} sites · `,
       `${seconds(job.last - job.start)} · began ${new Date(job.start * 1000).toLocaleString()}`),
       make("p", { class: "mono dim" }, record.words.join(" "))];
     if (end && end.problem) {

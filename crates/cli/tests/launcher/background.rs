@@ -115,6 +115,50 @@ fn a_job_in_the_background_gets_signals_and_is_ended() {
 }
 
 #[test]
+fn a_job_has_the_name_that_its_owner_gives_it() {
+    let bench = Bench::new("names");
+    let wait = "#!/bin/sh\nwhile ! test -e go; do sleep 0.05; done\n";
+    bench.write("work/wait", wait, 0o755);
+    let identifier = detach(&bench, "--name climate-7 -n 1 ./wait");
+    for (line, why) in [
+        ("run --detach --name climate-7 -n 1 ./wait", "runs here already"),
+        ("run --name climate-7 -n 1 ./wait", "runs here already"),
+        ("run --name lab/x -n 1 ./wait", "contains '/'"),
+        ("run --name deadbeef -n 1 ./wait", "identifier"),
+    ] {
+        let done = ask(&bench, line);
+        assert_ne!(done.code(), Some(0), "{line}");
+        assert!(done.errors.contains(why), "{line}: {}", done.errors);
+    }
+    let job = |done: &Done| value(done)["jobs"][0].clone();
+    let listed = job(&ask(&bench, "ps --json"));
+    assert_eq!(
+        (listed["job"].as_str(), listed["name"].as_str()),
+        (Some(&*identifier), Some("climate-7"))
+    );
+    let listed = String::from_utf8(ask(&bench, "ps").output).unwrap();
+    assert!(listed.contains(&format!("{identifier}  climate-7")), "{listed}");
+    let signalled = ask(&bench, "signal --json climate-7 URG");
+    assert_eq!(value(&signalled)["job"].as_str(), Some(&*identifier), "{signalled:?}");
+    std::fs::write(bench.root.join("work/go"), "").unwrap();
+    assert_eq!(ask(&bench, "attach clim").code(), Some(0));
+    // The name is free again, and means the job that runs now.
+    let file = "name = \"climate-7\"\nprogram = \"./wait\"\n[[subjob]]\nsite = \"home\"\n[[subjob]]\nsite = \"b\"\ncontact = \"home\"\n";
+    bench.write("work/job.toml", file, 0o644);
+    std::fs::remove_file(bench.root.join("work/go")).unwrap();
+    let second = detach(&bench, "job.toml");
+    let signalled = ask(&bench, "signal --json climate-7 URG");
+    assert_eq!(value(&signalled)["job"].as_str(), Some(&*second));
+    std::fs::write(bench.root.join("work/go"), "").unwrap();
+    assert_eq!(ask(&bench, "attach climate-7").code(), Some(0));
+    let report = String::from_utf8(ask(&bench, "report climate-7").output).unwrap();
+    assert!(
+        report.starts_with(&format!("job {second} (climate-7): ended well")),
+        "{report}"
+    );
+}
+
+#[test]
 fn mistakes_are_told_before_the_background() {
     let bench = Bench::new("refused-detach");
     let done = bench.run("run --detach --site home:0 true");

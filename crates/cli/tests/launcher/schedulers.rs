@@ -25,8 +25,10 @@ echo 17
 "#;
 const SQUEUE: &str = r#"#!/bin/sh
 q=$BENCH_ROOT/queue
-if test -e "$q/state"; then cat "$q/state"; elif test -e "$q/pid"; then echo 'RUNNING|None'; else echo 'PENDING|Priority'; fi
+if test -e "$q/state"; then cat "$q/state"; elif test -e "$q/pid"; then echo 'RUNNING|None'; else echo 'PENDING|Priority|4102444800'; fi
 "#;
+/// When the queue is expected to end: the first second of the year 2100.
+const FAR: u64 = 4_102_444_800;
 const SCANCEL: &str = r#"#!/bin/sh
 q=$BENCH_ROOT/queue
 echo "$@" >>"$q/cancelled"
@@ -254,10 +256,29 @@ fn an_interrupt_takes_a_waiting_job_out_of_the_queue() {
         .spawn()
         .unwrap();
     await_file(&bench, "queue/script");
-    std::thread::sleep(Duration::from_millis(300));
+    // When the scheduler expects to start it stands in ps, for people and for programs.
+    let began = Instant::now();
+    let mut listed = serde_json::Value::Null;
+    while listed["expected_start_unix_seconds"].is_null() && began.elapsed() < Duration::from_secs(60) {
+        let json = finish(command(&bench, "ps --json").spawn().unwrap()).output;
+        let all: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        listed = all["jobs"][0]["subjobs"][0].clone();
+    }
+    assert_eq!(listed["expected_start_unix_seconds"].as_u64(), Some(FAR), "{listed}");
+    let listed = String::from_utf8(finish(command(&bench, "ps --long").spawn().unwrap()).output).unwrap();
+    assert!(
+        listed.contains("Slurm job 17, Priority, expected to start in "),
+        "{listed}"
+    );
     signal("-INT", &child.id().to_string());
     let done = finish(child);
     assert_eq!(done.code(), Some(130), "{done:?}");
+    assert!(
+        done.errors
+            .contains("waits in the queue (Priority), expected to start in "),
+        "{}",
+        done.errors
+    );
     assert_eq!(await_file(&bench, "queue/cancelled").trim(), "--quiet 17");
     assert_over(&bench);
 }

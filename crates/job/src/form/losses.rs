@@ -22,6 +22,9 @@ pub(super) fn of(form: Form, job: &Job) -> Vec<String> {
     if *job.links() != Pins::default() {
         lost.push("what is said of links".to_owned());
     }
+    if job.name().is_some() && form != Form::Toml {
+        lost.push("the name of the job".to_owned());
+    }
     let names = names(form, job);
     let lans = lans(form, job, &names);
     for ((subjob, name), lan) in job.subjobs().iter().zip(&names).zip(&lans) {

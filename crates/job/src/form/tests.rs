@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::Program;
+use crate::naming::JobName;
 use crate::sites::template;
 
 fn read(form: Form, text: &str, total: Option<u32>) -> Result<Described, JobErrors> {
@@ -166,6 +167,11 @@ fn what_a_form_cannot_say_is_named() {
         assert!(lost.contains(part), "{part} is not in\n{lost}");
     }
     assert!(Form::Toml.write(&job).lost.is_empty() && Form::Rsl.write(&job).lost.is_empty());
+    let job = job.called(Some(JobName::parse("climate-7").unwrap()));
+    assert_eq!(Form::Rsl.write(&job).lost, ["the name of the job"]);
+    let written = Form::Toml.write(&job);
+    assert!(written.lost.is_empty(), "{:?}", written.lost);
+    assert_eq!(read(Form::Toml, &written.text, None).map(|d| d.job), Ok(job));
 }
 
 #[test]

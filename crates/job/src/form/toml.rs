@@ -14,7 +14,11 @@ pub(super) fn write(job: &Job) -> String {
     let lines: Vec<Vec<String>> = subjobs.iter().map(common).collect();
     let shared = |line: &String| lines.iter().all(|other| other.contains(line));
     let top: Vec<&String> = lines[0].iter().filter(|line| shared(line)).collect();
-    let mut out: String = top.iter().map(|line| format!("{line}\n")).collect();
+    let name = job.name().map(|name| format!("name = {}\n", text(name.as_str())));
+    let mut out: String = name
+        .into_iter()
+        .chain(top.iter().map(|line| format!("{line}\n")))
+        .collect();
     for (subjob, lines) in subjobs.iter().zip(&lines) {
         out.push_str(if out.is_empty() {
             "[[subjob]]\n"

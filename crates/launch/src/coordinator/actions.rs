@@ -9,7 +9,7 @@ use crate::input::InputTo;
 use crate::worlds::{self, World};
 use isthmus_job::coallocation::Action;
 use isthmus_job::numbering::Machine;
-use isthmus_job::{Job, JobError, Subjob, Substitute};
+use isthmus_job::{JobError, Subjob, Substitute};
 use isthmus_wire::boot::Gone;
 use isthmus_wire::grid::{Input, ToAgent};
 use isthmus_wire::place::PlaceTable;
@@ -107,8 +107,7 @@ impl Coordinator {
 
     fn world(&mut self, sites: &[usize]) -> Result<World, String> {
         let part = sites.iter().map(|&site| self.subjobs[site].clone()).collect();
-        let job = Job::new(part).map_err(|error| error.to_string())?;
-        let job = job.with_links(self.job.links().clone());
+        let job = self.job.with_subjobs(part).map_err(|error| error.to_string())?;
         let machines = sites.iter().map(|&site| {
             let unknown = Machine::unknown();
             std::mem::replace(&mut self.known[site].machine, unknown)

@@ -193,6 +193,7 @@ impl Coordinator {
                 _ => format!("{}: {}", p.word, p.detail),
             },
             processes: subjob.count,
+            starts: p.starts.unwrap_or(0),
         });
         standing.collect()
     }

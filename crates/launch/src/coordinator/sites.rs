@@ -5,6 +5,7 @@ use super::Coordinator;
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::paths::Messages;
+use crate::progress::expected;
 use crate::site::SiteEvent;
 use isthmus_wire::grid::{Arrival, Exit, FromAgent, Scheduler, Stream};
 use std::time::Duration;
@@ -50,7 +51,15 @@ impl Coordinator {
 
     fn handle_message(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
         match message {
-            FromAgent::Queued { scheduler, id, why } => self.take_queued(site, scheduler, &id, &why, now),
+            FromAgent::Queued {
+                scheduler,
+                id,
+                why,
+                start,
+            } => {
+                self.machine.handle_queued(site, now);
+                self.take_queued(site, &format!("{scheduler} job {id}"), &why, start);
+            }
             FromAgent::Beside(scheduler) => self.tell_beside(site, scheduler),
             FromAgent::Suspended(stopped) => self.machine.handle_suspended(site, stopped),
             FromAgent::Started(parts) => {
@@ -152,14 +161,19 @@ impl Coordinator {
         }
     }
 
-    fn take_queued(&mut self, site: usize, scheduler: Scheduler, id: &str, why: &str, now: Duration) {
-        self.machine.handle_queued(site, now);
-        self.known[site].detail = match why {
-            "" => format!("{scheduler} job {id}"),
-            why => format!("{scheduler} job {id}, {why}"),
+    /// A job waits in its queue; `start`: when it is expected to begin, 0 where that is not known.
+    fn take_queued(&mut self, site: usize, job: &str, why: &str, start: u64) {
+        let detail = match why {
+            "" => job.to_owned(),
+            why => format!("{job}, {why}"),
         };
-        if !why.is_empty() {
-            self.notice_of(site, &format!("{scheduler} job {id} waits in the queue ({why})"));
+        let known = &mut self.known[site];
+        known.starts = Some(start).filter(|start| *start > 0);
+        let starts = known.starts;
+        // An estimate that moves is no news of its own: it is shown where the subjob stands.
+        if std::mem::replace(&mut known.detail, detail.clone()) != detail && !why.is_empty() {
+            let waits = format!("{job} waits in the queue ({why})");
+            self.notice_of(site, &expected(&waits, starts, crate::now()));
         }
     }
 

@@ -3,8 +3,9 @@
 
 use super::{Coordinator, TICK};
 use crate::connections::{Limits, Silence, ticks};
-use crate::console::{Print, Progress};
+use crate::console::Print;
 use crate::events::JobEvent;
+use crate::progress::Progress;
 use isthmus_job::coallocation::State;
 use isthmus_wire::time::SiteTime;
 use std::time::Duration;
@@ -98,6 +99,7 @@ impl Coordinator {
                 }
                 _ => String::new(),
             },
+            starts: known.starts.filter(|_| state == State::Pending),
         });
         shown.collect()
     }
@@ -119,11 +121,11 @@ impl Coordinator {
         let progress = self.progress();
         let mut changed = false;
         for (known, now) in self.known.iter_mut().zip(&progress) {
-            let stands = (now.state, now.detail.clone());
-            if known.told.as_ref() != Some(&stands) {
-                let event = JobEvent::state(&now.site, &stands.0.to_string(), &stands.1);
-                self.printer.print(Print::Event(event.line()));
-                known.told = Some(stands);
+            let same =
+                |told: &Progress| (told.state, &told.detail, told.starts) == (now.state, &now.detail, now.starts);
+            if !known.told.as_ref().is_some_and(same) {
+                self.printer.print(Print::Event(JobEvent::state(now).line()));
+                known.told = Some(now.clone());
                 changed = true;
             }
         }

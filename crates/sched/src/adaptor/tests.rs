@@ -212,8 +212,19 @@ fn refusals_are_one_clear_sentence() {
 #[test]
 fn slurm_states() {
     let of = |line: &str| state(Scheduler::Slurm, &said(0, line, ""));
-    assert_eq!(of("PENDING|Resources\n"), State::Queued("Resources".into()));
-    assert_eq!(of("PENDING|None\n"), State::Queued(String::new()));
+    assert_eq!(of("PENDING|Resources\n"), State::Queued(Wait::because("Resources")));
+    assert_eq!(of("PENDING|None\n"), State::Queued(Wait::default()));
+    let at = |start| {
+        State::Queued(Wait {
+            start,
+            ..Wait::because("Priority")
+        })
+    };
+    assert_eq!(of("PENDING|Priority|1795788300\n"), at(Some(1_795_788_300)));
+    for unsaid in ["N/A", "", "2026-11-27T14:05:00"] {
+        assert_eq!(of(&format!("PENDING|Priority|{unsaid}\n")), at(None));
+    }
+    assert_eq!(of("RUNNING|None|1795788300\n"), State::Running);
     for never in ["PartitionTimeLimit", "QOSMaxCpuPerJobLimit"] {
         assert_eq!(of(&format!("PENDING|{never}\n")), State::Never(never.into()));
     }
@@ -254,8 +265,8 @@ fn grid_engine_states() {
         )
     };
     let of = |code: &str| state(Scheduler::GridEngine, &said(0, &table(code), ""));
-    assert_eq!(of("qw"), State::Queued("qw".into()));
-    assert_eq!(of("hqw"), State::Queued("hqw".into()));
+    assert_eq!(of("qw"), State::Queued(Wait::because("qw")));
+    assert_eq!(of("hqw"), State::Queued(Wait::because("hqw")));
     assert_eq!(of("t"), State::Running);
     assert_eq!(of("r"), State::Running);
     assert_eq!(of("dr"), State::Ending(Cause::Unsaid));
@@ -291,8 +302,22 @@ fn pbs_states() {
     let waits = "    job_state = Q\n    comment = Not Running: Not enough free nodes available\n";
     assert_eq!(
         of(waits),
-        State::Queued("Not Running: Not enough free nodes available".into())
+        State::Queued(Wait::because("Not Running: Not enough free nodes available"))
     );
+    // Two days whose seconds `date -u -d` tells, one of them behind a day that is not always there.
+    for (text, start) in [
+        ("Fri Nov 27 14:05:00 2026", Some(1_795_788_300)),
+        ("Wed Mar  1 00:00:00 2028", Some(1_835_481_600)),
+        ("Thu Jan  1 00:00:01 1970", Some(1)),
+        ("soon", None),
+        ("Fri Nov 27 14:99:00 2026", None),
+    ] {
+        let estimated = format!("    job_state = Q\n    estimated.start_time = {text}\n");
+        assert!(
+            matches!(of(&estimated), State::Queued(wait) if wait.start == start),
+            "{text}"
+        );
+    }
     let never = "Can Never Run: Insufficient amount of resource: ncpus (R: 9 A: 4 T: 4)";
     assert_eq!(
         of(&format!("    job_state = Q\n    comment = {never}\n")),
@@ -322,7 +347,7 @@ fn lsf_states() {
     let of = |line: &str| state(Scheduler::Lsf, &said(0, line, ""));
     assert_eq!(
         of("PEND|-|-|New job is waiting for scheduling;\n"),
-        State::Queued("New job is waiting for scheduling;".into())
+        State::Queued(Wait::because("New job is waiting for scheduling;"))
     );
     assert_eq!(of("RUN|-|-|-\n"), State::Running);
     assert_eq!(of("DONE|0|-|-\n"), State::Ended(Cause::Unsaid));

@@ -141,6 +141,7 @@ fn messages_from_an_agent_survive_the_wire() {
             scheduler: Scheduler::Lsf,
             id: "17".into(),
             why: "Resources".into(),
+            start: 1_795_788_300,
         },
         FromAgent::Refused {
             reason: "no".into(),
