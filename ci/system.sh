@@ -14,8 +14,10 @@ out=$(mktemp)
 for file in ${files:-tests/system/*.sh}; do
     [ -e "$file" ] || continue
     case $file in */common.sh) continue ;; esac
+    start=$(date +%s)
     timeout -k 10 "$limit" sh "$file" >"$out" 2>&1 </dev/null
     status=$?
+    say "$file: $(($(date +%s) - start)) s"
     case $status in
     0) passed=$((passed + 1)) ;;
     77)

@@ -3,8 +3,8 @@
 # Several threads in MPI at once (MPI_THREAD_MULTIPLE): tests/threads/stress.c, random operations against an oracle, between two processes
 # of one machine, of two sites, and under ThreadSanitizer. The sanitizer watches the program; the library is not instrumented (its
 # compiler has no stable sanitizer), so what it does inside is left out by name.
-# usage: sh ci/threads.sh [SECONDS [SEED]]     (120; a new seed each time, which is printed)
-seconds=${1:-120}
+# usage: sh ci/threads.sh [SECONDS [SEED]]     (60; a new seed each time, which is printed)
+seconds=${1:-60}
 seed=${2:-$(date +%s)}
 set --
 . "$(dirname "$0")/../scripts/common.sh"

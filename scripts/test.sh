@@ -11,7 +11,7 @@ install_missing
 logs=$top/target/ci
 mkdir -p "$logs"
 
-all="format tidy headers units loom clippy wrappers fortran finders c-tests profiling threads docs system unlike oldest fuzz"
+all="format tidy headers units wrappers fortran finders c-tests profiling threads docs system loom oldest fuzz clippy unlike"
 [ $# -eq 0 ] || all=$*
 
 # Everything is compiled once: state that would make a second time quicker only costs.
@@ -25,9 +25,12 @@ if ! cargo xtask dist --out "$build" --release --workshop >"$logs/build.log" 2>&
     exit 1
 fi
 
-# The whole-system tests mostly wait: a check that only compiles runs beside them, with what the processors have left.
-beside=oldest
-started=
+# Tests of whole jobs mostly wait: checks that compile and compute run beside them, with what the processors have left.
+beside=
+for name in loom oldest fuzz clippy; do
+    case " $all " in *" system "*" $name "*) beside="$beside $name" ;; esac
+done
+waited=
 
 # check NAME [COMMAND...]: runs one check, by way of COMMAND; its exit status and its seconds are kept beside its log.
 check() {
@@ -38,19 +41,32 @@ check() {
     echo "$? $(($(date +%s) - start))" >"$logs/$name.end"
 }
 
+# The checks beside the others, one after the other. What unlike.sh has to compile is compiled here too; unlike.sh itself judges it.
+check_beside() {
+    for name in $beside; do
+        check "$name" timeout -k 10 1800 nice -n 19
+    done
+    case " $all " in *" unlike "*) nice -n 19 timeout -k 10 1800 sh ci/unlike.sh --build >"$logs/unlike-build.log" 2>&1 </dev/null ;; esac
+}
+
+# These compile with both processors themselves.
+before_jobs() {
+    case $1 in format | tidy | headers | units) return 0 ;; esac
+    return 1
+}
+
 passed=0 failed=0
 for name in $all; do
-    case "$name, $all " in
-    "system, "*" $beside "*)
-        check $beside timeout -k 10 1800 nice -n 19 &
-        started=$!
-        ;;
-    esac
-    if [ "$name" = $beside ] && [ -n "$started" ]; then
-        wait "$started"
-    else
-        check "$name"
+    if [ -n "$beside" ] && [ -z "$waited" ] && ! before_jobs "$name"; then
+        check_beside &
+        waited=$!
     fi
+    case " $beside " in
+    *" $name "*)
+        wait "$waited"
+        ;;
+    *) check "$name" ;;
+    esac
     read -r status seconds <"$logs/$name.end"
     # A check that counts for itself ends with "P passed, F failed"; any other counts as one.
     counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$logs/$name.log" | tail -1)
