@@ -11,8 +11,8 @@
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
 //! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.
 //!
-//! `--target TRIPLE`: only the library, for another kind of machine; `CC` and `NM` name the tools for it, and cargo's own
-//! variables its Rust compiler and linker.
+//! `--target TRIPLE`: only the library, for another kind of machine; `CC` and `NM` name the tools for it, and cargo's
+//! own variables its Rust compiler and linker.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -46,10 +46,12 @@ const NAMES: [&str; 14] = [
     "mpif90",
     "mpif77",
 ];
-/// What the libraries of other MPIs are called, and those of bindings to C++ that they once had: `-lmpi` and the like link ours.
+/// What the libraries of other MPIs are called, and those of bindings to C++ that they once had: `-lmpi` and the like
+/// link ours.
 const LIBRARY_NAMES: [&str; 6] = ["mpi", "mpich", "pmpich", "mpi_cxx", "mpicxx", "mpichcxx"];
-/// Names for pkg-config, and versions: of Isthmus, or of the MPI standard where the name is that of any MPI or of another one, whose users
-/// compare it with a version of theirs. Debian's alternatives are `mpi-c` and `mpi-cxx`; meson asks for `ompi-c` and `ompi-cxx`. Those that end in `-fort` serve mpif.h.
+/// Names for pkg-config, and versions: of Isthmus, or of the MPI standard where the name is that of any MPI or of
+/// another one, whose users compare it with a version of theirs. Debian's alternatives are `mpi-c` and `mpi-cxx`; meson
+/// asks for `ompi-c` and `ompi-cxx`. Those that end in `-fort` serve mpif.h.
 const PACKAGES: [(&str, &str); 11] = [
     ("isthmus", env!("CARGO_PKG_VERSION")),
     ("mpi", "5.0.0"),
@@ -219,7 +221,8 @@ fn link_library(options: &Options, built: &Path, old: Option<&Path>) -> Result<(
     point(&options.out.join("lib").join(SONAME), LIBRARY)?;
     point(&options.out.join("lib/libmpi_abi.so"), SONAME)?;
     for name in LIBRARY_NAMES {
-        // No linker script: these names are also opened by programs (dlopen), and the library's own name enters what is linked.
+        // No linker script: these names are also opened by programs (dlopen), and the library's own name enters what is
+        // linked.
         point(&options.out.join(format!("lib/lib{name}.so")), SONAME)?;
     }
     Ok(())

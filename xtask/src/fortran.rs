@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Fortran part of the distribution: `libmpifort_abi`, made with the C compiler alone, `mpif.h`, and the sources of the modules, which the
-//! wrappers compile for each Fortran compiler.
+//! The Fortran part of the distribution: `libmpifort_abi`, made with the C compiler alone, `mpif.h`, and the sources of
+//! the modules, which the wrappers compile for each Fortran compiler.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,8 @@ const ONCE: [&str; 5] = [
     "src/section.c",
 ];
 
-/// Compiles and links the library into `out/lib`, against the libraries in `old`; objects go into `objects`. Returns its file.
+/// Compiles and links the library into `out/lib`, against the libraries in `old`; objects go into `objects`. Returns
+/// its file.
 pub(crate) fn library(out: &Path, objects: &Path, strip: bool, old: Option<&Path>) -> Result<PathBuf> {
     let here = tree::root().join("bindings/fortran");
     let mut made = Vec::new();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Links what is copied to sites so that it runs with an old C library, whatever the C library of the machine that builds is.
+//! Links what is copied to sites so that it runs with an old C library, whatever the C library of the machine that
+//! builds is.
 //!
-//! A linker takes the newest version of each symbol that the C library offers, and the program then wants a system that has it. Here it
-//! is shown libraries with the same names that offer the newest version of each symbol that the systems of [`OLDEST`] had, and no code:
-//! glibc keeps old versions for ever, so they are read from the C library of the machine itself. What old systems did not have under its name of today
-//! (`stat`, the start of a program) comes from an archive beside them, as it did there.
+//! A linker takes the newest version of each symbol that the C library offers, and the program then wants a system that
+//! has it. Here it is shown libraries with the same names that offer the newest version of each symbol that the systems
+//! of [`OLDEST`] had, and no code: glibc keeps old versions for ever, so they are read from the C library of the
+//! machine itself. What old systems did not have under its name of today (`stat`, the start of a program) comes from an
+//! archive beside them, as it did there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +34,8 @@ const LIBRARIES: [(&str, &str); 8] = [
     ("libld", "ld-linux-x86-64.so.2"),
     ("libgcc_s", "libgcc_s.so.1"),
 ];
-/// How names begin that were in other libraries before 2.34: an old dynamic linker looks for a symbol where the file says that it is.
+/// How names begin that were in other libraries before 2.34: an old dynamic linker looks for a symbol where the file
+/// says that it is.
 const MOVED: [(&str, &str); 13] = [
     ("pthread_", "libpthread.so.0"),
     ("_pthread_", "libpthread.so.0"),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `spec/procedures.tsv` and `spec/parameters.tsv`: procedures as each language sees them. What the columns mean stands in `spec/README.md`.
+//! `spec/procedures.tsv` and `spec/parameters.tsv`: procedures as each language sees them. What the columns mean stands
+//! in `spec/README.md`.
 
 use crate::spec::rows;
 use crate::tree::Result;

@@ -213,8 +213,8 @@ fn ratio(samples: &Samples, line: Line, peers: &[&str], more_is_better: bool) ->
     values_ratio(samples.line(set, ranks, test, bytes)?, peers, more_is_better)
 }
 
-/// Against each peer round by round, then the peer beside which ours looks worst. The best value of each round instead would be compared with
-/// the luckiest of several noisy ones.
+/// Against each peer round by round, then the peer beside which ours looks worst. The best value of each round instead
+/// would be compared with the luckiest of several noisy ones.
 fn values_ratio(values: &BTreeMap<String, Vec<f64>>, peers: &[&str], more_is_better: bool) -> Option<Spread> {
     let ours = values.get(OURS)?;
     let beside = |peer: &&str| Spread::of_ratios(ours, values.get(*peer)?);

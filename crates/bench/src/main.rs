@@ -82,8 +82,8 @@ struct Arguments {
 enum Command {
     /// 24 ranks at three sites: every collective against what latency and bandwidth allow (latency, bandwidth).
     Bounds(papers::Options),
-    /// What the simulator says beside what is measured: those 24 ranks, and the papers' tables and figure 8 (simulated-short, simulated-long,
-    /// simulated-table2 to simulated-table4, simulated-figure8).
+    /// What the simulator says beside what is measured: those 24 ranks, and the papers' tables and figure 8
+    /// (simulated-short, simulated-long, simulated-table2 to simulated-table4, simulated-figure8).
     Predict(papers::Options),
     /// All of these and the experiments of the papers: figure1, figure8, table2 to table5; one page of them all.
     Papers(papers::Options),
@@ -130,7 +130,8 @@ fn measure(arguments: &Arguments) -> Result<ExitCode, Error> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// How far apart two processors are to be, where sets mind that. On one processor ranks take turns, for milliseconds each: there is no distance.
+/// How far apart two processors are to be, where sets mind that. On one processor ranks take turns, for milliseconds
+/// each: there is no distance.
 fn distance(sets: &[Set], peers: &[Peer]) -> Option<f64> {
     let processors = launch::processors();
     let nanoseconds = peers

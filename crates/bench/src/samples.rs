@@ -18,8 +18,8 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Reads `RESULT TEST BYTES VALUE UNIT`; launchers may put a label in front. What a job could not measure as it was to has the value
-    /// [`ELSEWHERE`] and is not a number here.
+    /// Reads `RESULT TEST BYTES VALUE UNIT`; launchers may put a label in front. What a job could not measure as it was
+    /// to has the value [`ELSEWHERE`] and is not a number here.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (_, rest) = line.split_once("RESULT ")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -71,8 +71,8 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// What a library's job gave in a round, counted from 0. Rounds before it in which it gave nothing stay empty, so that all libraries' values of
-    /// a round have the same place.
+    /// What a library's job gave in a round, counted from 0. Rounds before it in which it gave nothing stay empty, so
+    /// that all libraries' values of a round have the same place.
     pub(crate) fn add(&mut self, set: &str, ranks: usize, peer: &str, round: usize, samples: Vec<Sample>) {
         for sample in samples {
             let order = self.order(set, ranks, &sample);

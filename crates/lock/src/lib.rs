@@ -23,8 +23,8 @@ pub struct OneAtATime(());
 
 impl OneAtATime {
     /// # Safety
-    /// No two threads use a [`Lock`] that was made with this value at the same time ([`Lock::visit`] is not meant); what one thread does with it happens before what
-    /// the next one does.
+    /// No two threads use a [`Lock`] that was made with this value at the same time ([`Lock::visit`] is not meant);
+    /// what one thread does with it happens before what the next one does.
     pub const unsafe fn promised() -> Self {
         Self(())
     }
@@ -43,10 +43,10 @@ enum Form {
 
 /// Exclusive access to a value.
 ///
-/// **Guests** ([`Lock::visit`]) never wait, and pay for everybody: those who take turns write that they hold the value and look
-/// whether there is a guest, without a fence in between; a guest writes that it is there, makes every other thread of the process
-/// execute a fence (`membarrier`), and looks whether the value is held. So either the holder sees the guest, and steps back until
-/// it has gone, or the guest sees the holder, and goes.
+/// **Guests** ([`Lock::visit`]) never wait, and pay for everybody: those who take turns write that they hold the value
+/// and look whether there is a guest, without a fence in between; a guest writes that it is there, makes every other
+/// thread of the process execute a fence (`membarrier`), and looks whether the value is held. So either the holder sees
+/// the guest, and steps back until it has gone, or the guest sees the holder, and goes.
 pub struct Lock<T> {
     form: Form,
     /// [`Form::Threads`]: who has the value. [`Form::Guests`]: which guest is there.
@@ -58,8 +58,8 @@ pub struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a guard only, and there is one guard at a time: the mutex sees to that, or the flags
-// together with the promise that no two of those who take turns look at them at once.
+// SAFETY: the value is reached through a guard only, and there is one guard at a time: the mutex sees to that, or the
+// flags together with the promise that no two of those who take turns look at them at once.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// The right to use the value.
@@ -92,8 +92,8 @@ impl<T> Lock<T> {
         Self::of(Form::Turns, value)
     }
 
-    /// For threads that take turns, and guests. The promise need not speak of guests. On a system without `membarrier` the same as
-    /// [`Lock::new`].
+    /// For threads that take turns, and guests. The promise need not speak of guests. On a system without `membarrier`
+    /// the same as [`Lock::new`].
     pub fn with_guests(value: T, _promise: OneAtATime) -> Self {
         let form = if fence::prepare() { Form::Guests } else { Form::Threads };
         Self::of(form, value)
@@ -149,8 +149,8 @@ impl<T> Lock<T> {
         Some(self.guard(Some(mutex)))
     }
 
-    /// Orders this thread's unlocking before what it reads next: whatever another thread wrote before its [`Lock::visit`] was
-    /// refused, this one reads after the unlocking.
+    /// Orders this thread's unlocking before what it reads next: whatever another thread wrote before its
+    /// [`Lock::visit`] was refused, this one reads after the unlocking.
     #[inline]
     pub fn settle(&self) {
         match self.form {
@@ -373,7 +373,8 @@ mod models {
         });
     }
 
-    /// A guest comes and goes while a thread of the program works, which may wait for it; nothing is lost and nobody is there at once.
+    /// A guest comes and goes while a thread of the program works, which may wait for it; nothing is lost and nobody is
+    /// there at once.
     #[test]
     fn a_guest_of_those_who_take_turns() {
         loom::model(|| {

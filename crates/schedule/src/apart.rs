@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Unequal blocks that are so long that they go apart: straight between their owner and the root of a gatherv or scatterv, over the
-//! outermost tier, with no leader between. So several processes of a site carry shares over it in parallel, and nothing of a block waits until
-//! a leader has all of those of its site.
+//! Unequal blocks that are so long that they go apart: straight between their owner and the root of a gatherv or
+//! scatterv, over the outermost tier, with no leader between. So several processes of a site carry shares over it in
+//! parallel, and nothing of a block waits until a leader has all of those of its site.
 //!
-//! The owner knows how long his block is, and so do the root and all who act for him: nobody needs to be told. From which length on
-//! blocks do so is chosen by cost, from what all members know.
+//! The owner knows how long his block is, and so do the root and all who act for him: nobody needs to be told. From
+//! which length on blocks do so is chosen by cost, from what all members know.
 
 use crate::choose::Question;
 use crate::cost::Way;

@@ -117,13 +117,14 @@ pub struct Call {
     pub operation: Operation,
     /// Root of bcast, reduce, gather(v), scatter(v); else 0.
     pub root: Rank,
-    /// Sizes of the blocks, in units. One block (bcast, reduce, allreduce, scan, exscan): `Equal(n)`. Blocks per process
-    /// (gather, scatter, allgather, alltoall, reduce_scatter_block): `Equal(n)`. Gatherv, scatterv: `Known` at the root, `Own` or
-    /// (after [`counts_phase`](crate::counts_phase)) `Subtree` elsewhere. Allgatherv, reduce_scatter: `Known`. Alltoallv and alltoallw: `Known`,
-    /// the own blocks by destination, different on each member.
+    /// Sizes of the blocks, in units. One block (bcast, reduce, allreduce, scan, exscan): `Equal(n)`. Blocks per
+    /// process (gather, scatter, allgather, alltoall, reduce_scatter_block): `Equal(n)`. Gatherv, scatterv: `Known` at
+    /// the root, `Own` or (after [`counts_phase`](crate::counts_phase)) `Subtree` elsewhere. Allgatherv,
+    /// reduce_scatter: `Known`. Alltoallv and alltoallw: `Known`, the own blocks by destination, different on each
+    /// member.
     pub blocks: Blocks,
-    /// Alltoallv, alltoallw, neighbourhoods: the own blocks by source. Between groups see [`inter_plan`](crate::inter_plan). Else
-    /// unused.
+    /// Alltoallv, alltoallw, neighbourhoods: the own blocks by source. Between groups see
+    /// [`inter_plan`](crate::inter_plan). Else unused.
     pub receive_blocks: Blocks,
     /// Alltoallv, alltoallw: what the counts phase has delivered to this member, if anything.
     pub counts: Option<Arc<[u64]>>,
@@ -133,23 +134,25 @@ pub struct Call {
     pub fixed: bool,
     /// Whether this member called with MPI_IN_PLACE. Rooted operations: only the root may, the others say false.
     pub in_place: bool,
-    /// Bytes of one unit: only a guide for the choice of algorithms. Equal on all members, also where they represent data
-    /// differently: say, the size of the element in external32.
+    /// Bytes of one unit: only a guide for the choice of algorithms. Equal on all members, also where they represent
+    /// data differently: say, the size of the element in external32.
     pub unit_bytes: u64,
     /// Long messages are cut only at multiples of so many units from the start of the buffer (e.g. the packed
     /// bytes of one element where units are bytes). At least 1.
     pub granule: u64,
-    /// Whether all members share memory in which they can do it together ([`Action::Together`](crate::step::Action::Together)): they start it in
-    /// the same order as their other operations, and elements of reductions are alike and without gaps at all of them.
+    /// Whether all members share memory in which they can do it together
+    /// ([`Action::Together`](crate::step::Action::Together)): they start it in the same order as their other
+    /// operations, and elements of reductions are alike and without gaps at all of them.
     pub together: bool,
-    /// In a group over several nodes: whether the members on each node share memory in which they can take steps together
-    /// ([`Circle::Up`](crate::step::Circle::Up)), or, in a network of [whole jobs](crate::Network::with_whole_jobs), those of each job can with its MPI; the
-    /// rest is as for `together`.
+    /// In a group over several nodes: whether the members on each node share memory in which they can take steps
+    /// together ([`Circle::Up`](crate::step::Circle::Up)), or, in a network of [whole
+    /// jobs](crate::Network::with_whole_jobs), those of each job can with its MPI; the rest is as for `together`.
     pub nodes: bool,
 }
 
 impl Call {
-    /// A call with one block of `units` (or blocks of `units` each), units of one byte, commutative, root 0, not in place.
+    /// A call with one block of `units` (or blocks of `units` each), units of one byte, commutative, root 0, not in
+    /// place.
     pub fn new(operation: Operation, units: u64) -> Self {
         Self {
             operation,

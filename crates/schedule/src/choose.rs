@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The choice between algorithms: the candidates of an operation are costed over the links in force, and the cheapest is taken, the first
-//! in declared order where several are.
+//! The choice between algorithms: the candidates of an operation are costed over the links in force, and the cheapest
+//! is taken, the first in declared order where several are.
 //!
-//! All members must choose alike without asking each other, so a choice is made from a [`Question`] that is the same on all of them, once
-//! per communicator, and kept.
+//! All members must choose alike without asking each other, so a choice is made from a [`Question`] that is the same on
+//! all of them, once per communicator, and kept.
 
 use crate::cost::Cost;
 use crate::strategy::{Algorithm, Strategy};
@@ -26,8 +26,8 @@ pub(crate) enum Order {
 pub(crate) struct Question {
     pub(crate) operation: Operation,
     pub(crate) order: Order,
-    /// Bytes that decide, representing all of their class: of the message; of one block (gather, scatter, alltoall); of all blocks (allgather,
-    /// reduce_scatter). `None`: not known to all.
+    /// Bytes that decide, representing all of their class: of the message; of one block (gather, scatter, alltoall); of
+    /// all blocks (allgather, reduce_scatter). `None`: not known to all.
     pub(crate) bytes: Option<u64>,
     /// Whether the members of each node may take steps together.
     pub(crate) nodes: bool,
@@ -145,9 +145,9 @@ fn best(question: &Question, network: &Network) -> Strategy {
 /// A candidate may cost this part more than the cheapest.
 pub const MARGIN: u64 = 16;
 
-/// The first candidate that costs hardly more than the cheapest: no measurement of links is better than that, and those that load slow
-/// links least are declared first. It is one that does not have to wait for windows to open, if there is one. (Where all have to, few
-/// connections are better: they carry more, so they open sooner, and remain so.)
+/// The first candidate that costs hardly more than the cheapest: no measurement of links is better than that, and those
+/// that load slow links least are declared first. It is one that does not have to wait for windows to open, if there is
+/// one. (Where all have to, few connections are better: they carry more, so they open sooner, and remain so.)
 pub(crate) fn cheapest(candidates: &[Strategy]) -> usize {
     let least = candidates.iter().map(|s| s.cost.total()).min().unwrap_or(0);
     let good_enough = |s: &Strategy| s.cost.total() <= least.saturating_add(least / MARGIN);
@@ -171,7 +171,8 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
     all
 }
 
-/// Bytes of all processes' contributions up to which they are brought together whole where they cannot be combined on the way.
+/// Bytes of all processes' contributions up to which they are brought together whole where they cannot be combined on
+/// the way.
 pub(crate) const WHOLE: u64 = 64 << 10;
 
 /// The way of reductions in the order of ranks over other clusters, if they are small.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans made of plans: stages one after the other, in each stage parts side by side, each part for some of the processes.
+//! Plans made of plans: stages one after the other, in each stage parts side by side, each part for some of the
+//! processes.
 
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, StepId, WINDOW};
 use std::collections::VecDeque;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What algorithms cost: sums of named factors over piecewise-linear link parameters ([`Links`](isthmus_topology::Links)).
+//! What algorithms cost: sums of named factors over piecewise-linear link parameters
+//! ([`Links`](isthmus_topology::Links)).
 //!
-//! A long message passes in pieces. The first piece takes the *depth*; each further one what the busiest process or link needs for
-//! one, the *interval*. The whole takes depth + (pieces − 1) × interval, less what several pieces that begin side by side gain.
+//! A long message passes in pieces. The first piece takes the *depth*; each further one what the busiest process or
+//! link needs for one, the *interval*. The whole takes depth + (pieces − 1) × interval, less what several pieces that
+//! begin side by side gain.
 
 mod load;
 mod opening;
@@ -61,8 +63,8 @@ impl Cost {
         self
     }
 
-    /// One phase after another, each passed by so many pieces: depths of all, and the further pieces at the pace of the slowest
-    /// process (phases that share processes) or link.
+    /// One phase after another, each passed by so many pieces: depths of all, and the further pieces at the pace of the
+    /// slowest process (phases that share processes) or link.
     ///
     /// Not more than `lanes` pieces are under way.
     pub(crate) fn pipeline(phases: &[Phase], pieces: u64, lanes: u64) -> Self {
@@ -71,7 +73,8 @@ impl Cost {
             .fold(Self::default(), |cost, phase| cost.and(phase.name.clone(), phase.depth));
         if pieces > 1 {
             let depth = cost.total();
-            // Pieces that have passed one phase on a link wait for none in another one there while that is on its way elsewhere.
+            // Pieces that have passed one phase on a link wait for none in another one there while that is on its way
+            // elsewhere.
             let waiting = depth.saturating_mul(pieces.div_ceil(lanes.max(1)) - 1);
             let apart = Phase::further_apart(phases, pieces - 1).max(waiting);
             let together = Phase::further(phases, pieces - 1);
@@ -88,19 +91,20 @@ impl Cost {
 /// Nanoseconds until a process that shares its processor runs: a switch from another one.
 pub(crate) const SWITCH: u64 = 2_000;
 
-/// Streams beside the first one that make what passes a wide-area link take twice as long: 16 of them, each in small packets at its share
-/// of the rate, took 1.2 to 1.5 times as long as one (24 processes at three sites, 100 Mbit/s).
+/// Streams beside the first one that make what passes a wide-area link take twice as long: 16 of them, each in small
+/// packets at its share of the rate, took 1.2 to 1.5 times as long as one (24 processes at three sites, 100 Mbit/s).
 const STREAMS: u64 = 48;
 /// Bytes of messages from which on they are streams.
 pub(crate) const STREAM: u64 = 16 << 10;
 
-/// What so many streams beside each other add to the time that their bytes need on a link of the wide area, or to the bytes.
+/// What so many streams beside each other add to the time that their bytes need on a link of the wide area, or to the
+/// bytes.
 pub(crate) fn crowding(alone: u64, streams: u64) -> u64 {
     alone.saturating_mul(streams.saturating_sub(1)) / STREAMS
 }
 
-/// All processes send each other so many bytes: those of one part of the outermost tier share its links, in so many streams for each
-/// pair of parts.
+/// All processes send each other so many bytes: those of one part of the outermost tier share its links, in so many
+/// streams for each pair of parts.
 pub(crate) fn pairwise(network: &Network, bytes: u64, streams: u64) -> Phase {
     let council = Council::largest(network, 0);
     let p = u64::from(network.size());
@@ -493,7 +497,8 @@ impl Walk<'_> {
         self.links[link as usize] += gap;
     }
 
-    /// A member serves an interval from a time on, having been busy with its parent for a while. The way up is the way down backwards.
+    /// A member serves an interval from a time on, having been busy with its parent for a while. The way up is the way
+    /// down backwards.
     fn serve(&mut self, mut interval: Range<u32>, root: u32, ready: u64, mut busy: u64) {
         let (mut free, mut link_free, mut gaps, mut children) = (ready, ready, 0u64, 0u64);
         let mut parts: Vec<Part> = Vec::new();

@@ -17,8 +17,8 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// One message between each part of a cluster and its leader, from a tier inwards: of all trees over these tiers, in one direction. No
-    /// algorithm reaches all members with fewer, nor is reached by all.
+    /// One message between each part of a cluster and its leader, from a tier inwards: of all trees over these tiers,
+    /// in one direction. No algorithm reaches all members with fewer, nor is reached by all.
     pub(crate) fn of_trees(network: &Network, from: usize) -> Self {
         Self::of_trees_of(network, from, 0..network.size())
     }
@@ -95,8 +95,8 @@ impl Bytes {
         }
     }
 
-    /// Blocks along flat trees from a tier inwards, in one direction: those of a part cross where it is not that of the leader. `row` has
-    /// their sizes, in units of so many bytes.
+    /// Blocks along flat trees from a tier inwards, in one direction: those of a part cross where it is not that of the
+    /// leader. `row` has their sizes, in units of so many bytes.
     pub(crate) fn of_blocks(network: &Network, from: usize, root: Rank, row: (&Row, u64)) -> Self {
         Self::of_blocks_of(network, from, root, row, 0..network.size())
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Short blocks of sites of one or two processes: each its own message to or from the process that the tree between sites has for the
-//! site's leader; as in the tree where there is time for it: in the root's site, and in those that act for others.
+//! Short blocks of sites of one or two processes: each its own message to or from the process that the tree between
+//! sites has for the site's leader; as in the tree where there is time for it: in the root's site, and in those that
+//! act for others.
 //!
-//! A tree puts the blocks of a site into one message and pays for it with the way inside that site, before or after the slow one. Where
-//! the one message saved costs less than this way takes, it is quicker not to. No block crosses a slow link more often for it.
+//! A tree puts the blocks of a site into one message and pays for it with the way inside that site, before or after the
+//! slow one. Where the one message saved costs less than this way takes, it is quicker not to. No block crosses a slow
+//! link more often for it.
 
 use crate::choose::Question;
 use crate::cost::{Cost, Council, Phase, Way};

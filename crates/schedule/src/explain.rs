@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is chosen for a call, for people: all candidates with what they are expected to cost. The choices are asked from where plans get
-//! them.
+//! What is chosen for a call, for people: all candidates with what they are expected to cost. The choices are asked
+//! from where plans get them.
 
 use crate::choose::{self, Question};
 use crate::cost::{Cost, Factor};
@@ -46,8 +46,8 @@ pub struct Candidate {
     pub chosen: bool,
 }
 
-/// The candidates of a call in declared order, those in which jobs of machines' own MPIs take steps with these last. Empty for calls without a choice: without
-/// data, and of neighbourhoods.
+/// The candidates of a call in declared order, those in which jobs of machines' own MPIs take steps with these last.
+/// Empty for calls without a choice: without data, and of neighbourhoods.
 pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
     if call.operation.is_neighborhood() {
         return Vec::new();

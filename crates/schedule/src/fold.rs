@@ -8,7 +8,8 @@ use crate::step::{Rank, Slice};
 use crate::tree::{Council, Family};
 use std::ops::Range;
 
-/// A growing result. It begins where the own contribution is and moves to where it may be written with the first operand.
+/// A growing result. It begins where the own contribution is and moves to where it may be written with the first
+/// operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sum {
     /// Where it is now.
@@ -58,8 +59,9 @@ impl Sum {
         }
     }
 
-    /// The same where pieces keep in step. For whoever is at the outermost tier the piece passes with what is inside his part; the others have to send it
-    /// first ([`Pace::sent`]). Leaders who meet hold nothing back: those below them do.
+    /// The same where pieces keep in step. For whoever is at the outermost tier the piece passes with what is inside
+    /// his part; the others have to send it first ([`Pace::sent`]). Leaders who meet hold nothing back: those below
+    /// them do.
     pub(crate) fn absorb_in_step(
         &mut self,
         script: &mut Script,
@@ -97,8 +99,8 @@ impl Sum {
         }
     }
 
-    /// The number of this member among those who take part in rounds, and who gives it his sum first. A guest gives his away on the first slot and gets the
-    /// result on the second.
+    /// The number of this member among those who take part in rounds, and who gives it his sum first. A guest gives his
+    /// away on the first slot and gets the result on the second.
     pub(crate) fn take_part(
         &mut self,
         script: &mut Script,
@@ -134,8 +136,8 @@ pub(crate) fn operand_of(council: &Council, sum: &Sum, spare: impl Fn(usize) -> 
     }
 }
 
-/// Combines the contributions of all members of a council, received as [`operand_of`] says, strictly from left to right:
-/// ((0 ∘ 1) ∘ 2) ∘ …, the same on every member, so that rounding is the same too.
+/// Combines the contributions of all members of a council, received as [`operand_of`] says, strictly from left to
+/// right: ((0 ∘ 1) ∘ 2) ∘ …, the same on every member, so that rounding is the same too.
 pub(crate) fn fold(script: &mut Script, council: &Council, sum: &mut Sum, spare: impl Fn(usize) -> Slice) {
     let place = operand_of(council, sum, &spare, 0);
     let me = council.index;

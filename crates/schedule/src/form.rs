@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The shapes of trees inside one council, as ways to cut an interval of its members.
 //!
-//! A member that has something for an interval hands parts of the interval to their first members, keeps the rest, and goes on. So
-//! every subtree is an interval, for any root: gathered data stay together, reductions stay in order.
+//! A member that has something for an interval hands parts of the interval to their first members, keeps the rest, and
+//! goes on. So every subtree is an interval, for any root: gathered data stay together, reductions stay in order.
 //!
 //! - flat: every other member is a part. One trip.
 //! - k-nomial: k equal parts, again and again. Radix 2 is the binomial tree. log_k trips of k − 1 messages.
-//! - Fibonacci: parts as large as can be reached while the sender goes on sending: the optimal tree of the postal model, in which
-//!   a message arrives λ sends after it began. (Bar-Noy and Kipnis: Designing broadcasting algorithms in the postal model, 1994.)
+//! - Fibonacci: parts as large as can be reached while the sender goes on sending: the optimal tree of the postal
+//!   model, in which a message arrives λ sends after it began. (Bar-Noy and Kipnis: Designing broadcasting algorithms
+//!   in the postal model, 1994.)
 //! - chain: one part on either side. Each member sends a long message to one other only.
 //! - together: no messages but one step in the memory of a node ([`node`](crate::node)).
 //! - routed: as [`Routes`](crate::routes::Routes) says, by the latencies of the links.
@@ -59,7 +60,8 @@ impl Form {
         }
     }
 
-    /// The form of a name in an override. `latency` is that of the link in sends; `known` has the routes if there are any, and the memory of nodes.
+    /// The form of a name in an override. `latency` is that of the link in sends; `known` has the routes if there are
+    /// any, and the memory of nodes.
     pub(crate) fn named(name: &str, latency: u32, known: &[Self]) -> Option<Self> {
         let (stem, number) = match name.split_once('(') {
             Some((stem, number)) => (stem, number.trim_end_matches(')').parse::<u32>().ok()),
@@ -77,8 +79,8 @@ impl Form {
         }
     }
 
-    /// The next parts that `root` hands on, in the order in which it serves them, and what it keeps. Read backwards, each part is adjacent
-    /// to what has been combined before it.
+    /// The next parts that `root` hands on, in the order in which it serves them, and what it keeps. Read backwards,
+    /// each part is adjacent to what has been combined before it.
     pub(crate) fn split(&self, interval: &Range<u32>, root: u32, parts: &mut Vec<Part>) -> Range<u32> {
         let alone = root..root + 1;
         match self {
@@ -114,7 +116,8 @@ fn equal_parts(interval: &Range<u32>, root: u32, radix: u32, parts: &mut Vec<Par
     part(own)
 }
 
-/// One part, as large as its first member can serve in the time in which the root serves the rest; from the side where there is room.
+/// One part, as large as its first member can serve in the time in which the root serves the rest; from the side where
+/// there is room.
 fn postal_part(interval: &Range<u32>, root: u32, latency: u32, parts: &mut Vec<Part>) -> Range<u32> {
     let length = interval.end - interval.start;
     let size = postal_share(length, latency);
@@ -130,7 +133,8 @@ fn postal_part(interval: &Range<u32>, root: u32, latency: u32, parts: &mut Vec<P
     rest
 }
 
-/// Members to hand on first, of `length` > 1: reached in t sends are N(t) = N(t − 1) + N(t − λ) members, N(t) = 1 for t < λ.
+/// Members to hand on first, of `length` > 1: reached in t sends are N(t) = N(t − 1) + N(t − λ) members, N(t) = 1 for t
+/// < λ.
 fn postal_share(length: u32, latency: u32) -> u32 {
     let latency = latency.max(1) as usize;
     // More than `length` sends are never needed: the flat tree takes that many.

@@ -5,8 +5,8 @@
 //! (send, receive, reduce, copy) over ranges of named buffers, with dependencies. The same plans feed the
 //! engine, the checker and the [simulator](simulate). This room knows no communicator, pointer, datatype or transport.
 //!
-//! Every operation is composed by level from single-level schedules: trees inside each cluster, joined over all tiers, and
-//! meetings of the leaders of the outermost tier. There is one folder per collective and in it one file per
+//! Every operation is composed by level from single-level schedules: trees inside each cluster, joined over all tiers,
+//! and meetings of the leaders of the outermost tier. There is one folder per collective and in it one file per
 //! algorithm, which opens with its cost card. `spec/algorithms.tsv` lists them.
 #![forbid(unsafe_code)]
 
@@ -96,8 +96,8 @@ pub fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     (collective(call.operation).plan)(call, in_order(call, network), me)
 }
 
-/// How many messages the data of a call send over each level, as the cost card of the chosen algorithm states. `None` where that depends on
-/// more than the group's shape: on unequal blocks, or on where neighbours and ranks are.
+/// How many messages the data of a call send over each level, as the cost card of the chosen algorithm states. `None`
+/// where that depends on more than the group's shape: on unequal blocks, or on where neighbours and ranks are.
 pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
     if together::plan(call, network, 0).is_some() {
         return Some(Messages::default());
@@ -105,8 +105,9 @@ pub fn messages(call: &Call, network: &Arc<Network>) -> Option<Messages> {
     (collective(call.operation).messages)(call, in_order(call, network))
 }
 
-/// How many bytes the data of a call send over each level, as the cost card of the chosen algorithm states. `None` where that depends on
-/// more than shape and sizes: on trees that hand blocks on, on ways through other sites, on who has what.
+/// How many bytes the data of a call send over each level, as the cost card of the chosen algorithm states. `None`
+/// where that depends on more than shape and sizes: on trees that hand blocks on, on ways through other sites, on who
+/// has what.
 pub fn bytes(call: &Call, network: &Arc<Network>) -> Option<Bytes> {
     if together::plan(call, network, 0).is_some() {
         return Some(Bytes::default());
@@ -114,8 +115,8 @@ pub fn bytes(call: &Call, network: &Arc<Network>) -> Option<Bytes> {
     (collective(call.operation).bytes)(call, in_order(call, network))
 }
 
-/// The network in the order of sites in which a call is carried out: another than that of ranks where messages are put together or
-/// cut on their way between sites and nothing depends on the order. The same for equal calls.
+/// The network in the order of sites in which a call is carried out: another than that of ranks where messages are put
+/// together or cut on their way between sites and nothing depends on the order. The same for equal calls.
 fn in_order<'a>(call: &Call, network: &'a Arc<Network>) -> &'a Arc<Network> {
     let free = match collective(call.operation).order {
         SiteOrder::Any => true,
@@ -130,11 +131,12 @@ pub fn nothing() -> Box<dyn Plan> {
     Box::new(script::Script::default())
 }
 
-/// What gatherv, scatterv, alltoallv and alltoallw do first, where processes that act for others must learn sizes that only others know.
+/// What gatherv, scatterv, alltoallv and alltoallw do first, where processes that act for others must learn sizes that
+/// only others know.
 pub struct CountsPhase {
-    /// Moves counts; a unit is one count (a `u64`), reductions add. Its `Send`: [`CountsPhase::send`], or if that is empty, gatherv: the
-    /// size of the own block (1 unit); scatterv at the root: the sizes of all blocks by rank (p units). Its `Recv`:
-    /// [`CountsPhase::receive`] units.
+    /// Moves counts; a unit is one count (a `u64`), reductions add. Its `Send`: [`CountsPhase::send`], or if that is
+    /// empty, gatherv: the size of the own block (1 unit); scatterv at the root: the sizes of all blocks by rank (p
+    /// units). Its `Recv`: [`CountsPhase::receive`] units.
     pub plan: Box<dyn Plan>,
     /// What its `Send` holds, where the call says it.
     pub send: Vec<u64>,
@@ -142,11 +144,12 @@ pub struct CountsPhase {
     pub receive: u64,
 }
 
-/// The counts phase of a gatherv, scatterv, alltoallv or alltoallw for process `me`, if it takes part in one. The caller executes it, gives
-/// what was received to the call, and goes on with [`plan`]. Messages of the two phases have different
-/// slots. All other operations have no counts phase.
+/// The counts phase of a gatherv, scatterv, alltoallv or alltoallw for process `me`, if it takes part in one. The
+/// caller executes it, gives what was received to the call, and goes on with [`plan`]. Messages of the two phases have
+/// different slots. All other operations have no counts phase.
 ///
-/// `call.blocks` is [`Blocks::Known`] at the root and [`Blocks::Own`] elsewhere; the phase's structure depends on neither.
+/// `call.blocks` is [`Blocks::Known`] at the root and [`Blocks::Own`] elsewhere; the phase's structure depends on
+/// neither.
 pub fn counts_phase(call: &Call, network: &Arc<Network>, me: Rank) -> Option<CountsPhase> {
     (collective(call.operation).counts)(call, in_order(call, network), me)
 }

@@ -54,7 +54,8 @@ pub(crate) fn cost(network: &Network, algorithm: Algorithm, bytes: u64, combine:
             vec![council.rounds(rounds, bytes.saturating_mul(members - 1) / rounds.max(1), combine)]
         }
         Algorithm::Halving => {
-            // What each gets in the end: in the last round as much is exchanged, in each before that twice as much. Pairs exchange all.
+            // What each gets in the end: in the last round as much is exchanged, in each before that twice as much.
+            // Pairs exchange all.
             let halves = (0..members.ilog2()).map(|round| council.rounds(1, bytes.saturating_mul(1 << round), combine));
             let pairs = (!members.is_power_of_two()).then(|| {
                 let all = bytes.saturating_mul(members);

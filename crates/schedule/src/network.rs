@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What plans are made for: a group's shape, what its links cost, and what was chosen for it.
 //!
-//! Equal on all members of the group, so that each of them alone makes plans that match: the links are those agreed when the
-//! communicator was created, the overrides come from the job.
+//! Equal on all members of the group, so that each of them alone makes plans that match: the links are those agreed
+//! when the communicator was created, the overrides come from the job.
 
 use crate::choose::Choices;
 use crate::node::Steps;
@@ -149,7 +149,8 @@ impl Network {
         )
     }
 
-    /// A network of the same group whose positions are ranks, for what must go by rank: this one, or one without clusters.
+    /// A network of the same group whose positions are ranks, for what must go by rank: this one, or one without
+    /// clusters.
     pub fn by_rank(self: &Arc<Self>) -> &Arc<Self> {
         if self.in_rank_order() {
             return self;
@@ -160,8 +161,8 @@ impl Network {
         })
     }
 
-    /// A network of the same group for what may go by any order of sites: with its sites in the order in which routes between them are
-    /// quickest, so that what goes through a site is an interval of positions.
+    /// A network of the same group for what may go by any order of sites: with its sites in the order in which routes
+    /// between them are quickest, so that what goes through a site is an interval of positions.
     pub fn arranged(self: &Arc<Self>) -> &Arc<Self> {
         let arranged = self.arranged.get_or_init(|| {
             let order = arrangement(self)?;
@@ -174,8 +175,9 @@ impl Network {
         arranged.as_ref().unwrap_or(self)
     }
 
-    /// A network of the same group in which each job of a machine's own MPI is one innermost cluster, as a node is elsewhere: for operations in which its
-    /// processes take steps together that are collective operations of that MPI. `None`: there are no such jobs, or there is nothing but one.
+    /// A network of the same group in which each job of a machine's own MPI is one innermost cluster, as a node is
+    /// elsewhere: for operations in which its processes take steps together that are collective operations of that MPI.
+    /// `None`: there are no such jobs, or there is nothing but one.
     pub fn with_whole_jobs(&self) -> Option<&Arc<Self>> {
         let network = self.with_whole_jobs.get_or_init(|| {
             let shape = self
@@ -249,13 +251,15 @@ impl Network {
         self.size() > 1 && (0..self.tiers()).all(|tier| self.level(tier) == Level::Node)
     }
 
-    /// Whether there are several nodes, and on some of them several processes: the innermost tier is that of nodes, or of jobs.
+    /// Whether there are several nodes, and on some of them several processes: the innermost tier is that of nodes, or
+    /// of jobs.
     pub(crate) fn has_nodes(&self) -> bool {
         self.tiers() > 1 && (self.jobs.is_some() || self.level(self.tiers() - 1) == Level::Node)
     }
 
-    /// The ranks of the processes on a process's node (or of its [job](Self::with_whole_jobs)), itself among them, in order: those who share memory with it
-    /// in a group over several nodes. One alone where they are on several machines of which nothing more is known.
+    /// The ranks of the processes on a process's node (or of its [job](Self::with_whole_jobs)), itself among them, in
+    /// order: those who share memory with it in a group over several nodes. One alone where they are on several
+    /// machines of which nothing more is known.
     pub fn node(&self, me: Rank) -> Vec<Rank> {
         if !self.has_nodes() {
             return vec![me];

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the processes of each node do together in its memory, in operations over several nodes, and what those of a job of a machine's own MPI do
-//! together with that MPI.
+//! What the processes of each node do together in its memory, in operations over several nodes, and what those of a job
+//! of a machine's own MPI do together with that MPI.
 //!
-//! Where the innermost tier is that of nodes, [`Form::Together`] takes the place of its trees: one step of all processes of a node instead
-//! of messages. In a [network of whole jobs](Network::with_whole_jobs) the innermost tier is that of these jobs (and of single nodes elsewhere), and a step is
-//! a collective operation of the MPI of the job. On the way up they combine their contributions, or put their blocks together, and one of them, who acts for the node
-//! ([`Seat`]), has the result and goes on with the outer tiers; on the way down he gives, and the others take. Everything else of a plan is
-//! as with messages.
+//! Where the innermost tier is that of nodes, [`Form::Together`] takes the place of its trees: one step of all
+//! processes of a node instead of messages. In a [network of whole jobs](Network::with_whole_jobs) the innermost tier
+//! is that of these jobs (and of single nodes elsewhere), and a step is a collective operation of the MPI of the job.
+//! On the way up they combine their contributions, or put their blocks together, and one of them, who acts for the node
+//! ([`Seat`]), has the result and goes on with the outer tiers; on the way down he gives, and the others take.
+//! Everything else of a plan is as with messages.
 //!
-//! The steps of a direction begin in the same order at all processes of a node, since each waits for the one before it. Those of the other
-//! direction do not: the pieces of a long message go up while earlier ones are on their way through the wide area.
+//! The steps of a direction begin in the same order at all processes of a node, since each waits for the one before it.
+//! Those of the other direction do not: the pieces of a long message go up while earlier ones are on their way through
+//! the wide area.
 
 use crate::choose::{self, Question};
 use crate::form::Form;
@@ -51,12 +53,13 @@ pub enum Steps {
     None,
     /// The processes of each node, in its memory.
     Nodes,
-    /// Those of each job of a machine's own MPI, with that MPI, and of each node elsewhere, in its memory. The network of the plan is that of
-    /// [whole jobs](Network::with_whole_jobs).
+    /// Those of each job of a machine's own MPI, with that MPI, and of each node elsewhere, in its memory. The network
+    /// of the plan is that of [whole jobs](Network::with_whole_jobs).
     Jobs,
 }
 
-/// Who takes steps together in a call, if they may ([`Call::nodes`]): the same on all members. `natively`: whether the MPIs of machines can do what it does.
+/// Who takes steps together in a call, if they may ([`Call::nodes`]): the same on all members. `natively`: whether the
+/// MPIs of machines can do what it does.
 pub fn steps_together(call: &Call, network: &Arc<Network>, natively: bool) -> Steps {
     let has_data = call.operation == Operation::Barrier || !matches!(call.blocks, Blocks::Equal(0));
     let jobs = network.with_whole_jobs().filter(|_| natively);
@@ -78,8 +81,9 @@ pub fn steps_together(call: &Call, network: &Arc<Network>, natively: bool) -> St
     }
 }
 
-/// Whether those of jobs of machines' own MPIs take steps together in a call: where an override says so, and, with jobs over several nodes, where it costs
-/// no more than the way without. What moves inside a node alone we move as well as any.
+/// Whether those of jobs of machines' own MPIs take steps together in a call: where an override says so, and, with jobs
+/// over several nodes, where it costs no more than the way without. What moves inside a node alone we move as well as
+/// any.
 fn takes_jobs(call: &Call, network: &Arc<Network>, without: &Strategy) -> bool {
     let Some(said) = considers_jobs(call, network) else {
         return false;
@@ -116,7 +120,8 @@ impl Strategy {
         matches!(self.forms.last(), Some(Form::Together))
     }
 
-    /// What crosses the levels, of all that would with trees everywhere: nothing inside nodes and jobs whose processes take steps together.
+    /// What crosses the levels, of all that would with trees everywhere: nothing inside nodes and jobs whose processes
+    /// take steps together.
     pub(crate) fn crossing(&self, network: &Network, mut messages: Messages) -> Messages {
         if self.meets_on_nodes() {
             messages.by_level[network.level(network.tiers() - 1).index()] = 0;
@@ -158,12 +163,14 @@ impl Family {
         }
     }
 
-    /// Whether another process of the node acts for this one: then it has a part in the steps of the node and in nothing else.
+    /// Whether another process of the node acts for this one: then it has a part in the steps of the node and in
+    /// nothing else.
     pub(crate) fn follows(&self) -> bool {
         self.seat.is_some_and(|seat| !seat.leads)
     }
 
-    /// The step of the node, if it takes one, in which `give` of all processes is combined in `take` of the one who acts for them.
+    /// The step of the node, if it takes one, in which `give` of all processes is combined in `take` of the one who
+    /// acts for them.
     pub(crate) fn combine(&self, script: &mut Script, give: Slice, take: Slice) {
         if let Some(seat) = self.seat {
             let take = if seat.leads { take } else { Slice::NOTHING };
@@ -171,8 +178,8 @@ impl Family {
         }
     }
 
-    /// Puts the own block where those of others will be: with the step of the node in which the one who acts for it gets everybody's equal
-    /// block, if it takes one, or by a copy. `at`: where he has the blocks of some positions.
+    /// Puts the own block where those of others will be: with the step of the node in which the one who acts for it
+    /// gets everybody's equal block, if it takes one, or by a copy. `at`: where he has the blocks of some positions.
     pub(crate) fn put_together(&self, script: &mut Script, own: Slice, at: impl Fn(Range<u32>) -> Slice) {
         let Some(seat) = self.seat else {
             return script.copy(own, at(self.position..self.position + 1));
@@ -184,8 +191,8 @@ impl Family {
         script.on_node(Circle::Up, Operation::Gather, seat.leader, (own, take));
     }
 
-    /// The step of the node, if it takes one, in which everybody gets a block of his; they are equal, of so many units. At the root of an operation in
-    /// place the own block is there already: `own` is nothing.
+    /// The step of the node, if it takes one, in which everybody gets a block of his; they are equal, of so many units.
+    /// At the root of an operation in place the own block is there already: `own` is nothing.
     pub(crate) fn deal_out(&self, script: &mut Script, units: u64, own: Slice, at: impl Fn(Range<u32>) -> Slice) {
         if let Some(seat) = self.seat {
             let give = if seat.leads {

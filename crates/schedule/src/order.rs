@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reductions in one order of association, whatever the shape of the group: results are bit-identical over any number of sites.
+//! Reductions in one order of association, whatever the shape of the group: results are bit-identical over any number
+//! of sites.
 //!
-//! **The order** is a tree over ranks that depends on nothing else. The ranks `[a, b)` are combined as `[a, m) ∘ [m, b)`, where
-//! `m - a` is the greatest power of two below `b - a`:
+//! **The order** is a tree over ranks that depends on nothing else. The ranks `[a, b)` are combined as `[a, m) ∘ [m,
+//! b)`, where `m - a` is the greatest power of two below `b - a`:
 //!
 //! ```text
 //! 7 processes: ((0 ∘ 1) ∘ (2 ∘ 3)) ∘ ((4 ∘ 5) ∘ 6)
 //! ```
 //!
-//! So every interval `[k 2^j, (k + 1) 2^j)` is combined alike in every group, and the scan of rank r is the reduction of ranks 0 to r.
+//! So every interval `[k 2^j, (k + 1) 2^j)` is combined alike in every group, and the scan of rank r is the reduction
+//! of ranks 0 to r.
 //!
-//! **Moving little.** A process that acts for others cannot combine their contributions into one value where they are not
-//! neighbours in this order. It sends the *cover* of its ranks: the values of the greatest intervals of the tree that hold only
-//! its ranks, in one message. For 2^j ranks from a multiple of 2^j on that is one value, for consecutive ranks at most
-//! 2 log2 p; no order-keeping algorithm sends fewer.
+//! **Moving little.** A process that acts for others cannot combine their contributions into one value where they are
+//! not neighbours in this order. It sends the *cover* of its ranks: the values of the greatest intervals of the tree
+//! that hold only its ranks, in one message. For 2^j ranks from a multiple of 2^j on that is one value, for consecutive
+//! ranks at most 2 log2 p; no order-keeping algorithm sends fewer.
 
 use crate::Network;
 use crate::script::{Cut, Kind, Piece, Script};
@@ -69,7 +71,8 @@ impl Ranks {
         }
     }
 
-    /// What these processes together cannot compute alone of the intervals from 0 to each of them (`inclusive`: and with it).
+    /// What these processes together cannot compute alone of the intervals from 0 to each of them (`inclusive`: and
+    /// with it).
     pub(crate) fn missing(&self, inclusive: bool) -> Vec<Interval> {
         let mut found = Vec::new();
         for &rank in &self.0 {
@@ -163,7 +166,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A process that has its own contribution. `consume`: every value is used once. In place it is where the result comes.
+    /// A process that has its own contribution. `consume`: every value is used once. In place it is where the result
+    /// comes.
     pub(crate) fn new(group: u32, me: Rank, consume: bool, in_place: bool) -> Self {
         let mut ledger = Self {
             group,

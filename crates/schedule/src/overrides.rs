@@ -7,10 +7,12 @@
 //! sizes  = [ size ] ".." [ size ]          the upper end is not included
 //! choice = name | name "(" number ")" | "seg" "=" size | "lanes" "=" number | "leaders" "=" number
 //! ```
-//! For example `bcast@wide=flat,seg=64K; allreduce:64K..=split`. Operations are those of MPI in lower case without `MPI_`, or `*`; levels are
-//! `wide`, `local`, `machine`, `vendor`, `node`. With a level the name is that of a tree among the members of a council at that level
-//! (`together`: of `node` the memory of each node, of `vendor` the collective operations of the MPI of a machine), without one that of an algorithm or meeting. `seg` is the length of a piece of a long
-//! message; in gatherv and scatterv, that from which on a block goes by itself. Where several rules fit, the last one wins. Sizes are bytes, with K, M, G for powers of 1024.
+//! For example `bcast@wide=flat,seg=64K; allreduce:64K..=split`. Operations are those of MPI in lower case without
+//! `MPI_`, or `*`; levels are `wide`, `local`, `machine`, `vendor`, `node`. With a level the name is that of a tree
+//! among the members of a council at that level (`together`: of `node` the memory of each node, of `vendor` the
+//! collective operations of the MPI of a machine), without one that of an algorithm or meeting. `seg` is the length of
+//! a piece of a long message; in gatherv and scatterv, that from which on a block goes by itself. Where several rules
+//! fit, the last one wins. Sizes are bytes, with K, M, G for powers of 1024.
 
 use crate::Operation;
 use isthmus_topology::Level;

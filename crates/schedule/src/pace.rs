@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is quick keeps in step with what is slow: in a long reduction over the wide area a process begins with a piece when it has passed the one a few
-//! pieces before on.
+//! What is quick keeps in step with what is slow: in a long reduction over the wide area a process begins with a piece
+//! when it has passed the one a few pieces before on.
 //!
-//! All processes of a site could hand on everything in the first moments, one process after the other, and then wait for the slow links. On the
-//! processors that they share with those who serve these links the first piece would come late, and links stay idle which nothing makes up for
-//! later. (24 processes at three sites on two processors, 16 MiB at 100 Mbit/s: the first pieces of an allreduce, which did not keep in step then, left
-//! after 20 to 150 of 1100 ms. Two pieces ahead, four, sixteen: reductions with root 13 take 803, 819 and 845 ms, allreduces 1041, 1073 and 1111 ms.)
+//! All processes of a site could hand on everything in the first moments, one process after the other, and then wait
+//! for the slow links. On the processors that they share with those who serve these links the first piece would come
+//! late, and links stay idle which nothing makes up for later. (24 processes at three sites on two processors, 16 MiB
+//! at 100 Mbit/s: the first pieces of an allreduce, which did not keep in step then, left after 20 to 150 of 1100 ms.
+//! Two pieces ahead, four, sixteen: reductions with root 13 take 803, 819 and 845 ms, allreduces 1041, 1073 and 1111
+//! ms.)
 //!
 //! Nobody waits for a slow link: then each piece would take a share of its latency.
 
@@ -40,7 +42,8 @@ impl Pace {
         script.hold_back(self.passed.front().copied().filter(|_| full));
     }
 
-    /// Passes with the last step that was written, a message to the parent, where the process is not at the outermost tier.
+    /// Passes with the last step that was written, a message to the parent, where the process is not at the outermost
+    /// tier.
     pub(crate) fn sent(&mut self, script: &Script, family: &Family) {
         if family.outer.is_none() {
             self.pass(script);

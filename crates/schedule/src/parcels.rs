@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What leaders send each other when everybody has something else for everybody: one parcel from each to each, straight or on its quickest
-//! way. On the way through others, parcels of one leader travel in one message.
+//! What leaders send each other when everybody has something else for everybody: one parcel from each to each, straight
+//! or on its quickest way. On the way through others, parcels of one leader travel in one message.
 
 use crate::routes::{Routes, Stand, Ways};
 use crate::script::{Kind, Piece, Script};
@@ -13,8 +13,8 @@ pub(crate) struct Parcels<'a> {
     pub(crate) council: &'a Council,
     /// The ways, if parcels do not go straight.
     pub(crate) routes: Option<&'a Routes>,
-    /// Where each parcel travels alone: its quickest way, if it does not go straight, and the most units of a parcel. Those that are handed on
-    /// are sent even if they are empty: who hands them on does not know their lengths.
+    /// Where each parcel travels alone: its quickest way, if it does not go straight, and the most units of a parcel.
+    /// Those that are handed on are sent even if they are empty: who hands them on does not know their lengths.
     pub(crate) ways: Option<(&'a Ways, u64)>,
     /// Units from one leader to another, where this one sends, receives or hands them on. 0 from a leader to itself.
     pub(crate) length: &'a dyn Fn(u32, u32) -> u64,
@@ -25,8 +25,8 @@ pub(crate) struct Parcels<'a> {
 }
 
 impl Parcels<'_> {
-    /// Exchanges them. `pack` puts the parcel for a leader into `out` and gives the steps after which it is there. Gives the step after which
-    /// all have come.
+    /// Exchanges them. `pack` puts the parcel for a leader into `out` and gives the steps after which it is there.
+    /// Gives the step after which all have come.
     pub(crate) fn exchange(&self, script: &mut Script, mut pack: impl FnMut(&mut Script, u32) -> After) -> After {
         let come = match self.routes {
             Some(routes) => self.on_ways(routes, script, &mut pack),
@@ -61,8 +61,8 @@ impl Parcels<'_> {
         }
     }
 
-    /// Packs first: what is handed on for each other between leaders must be near each other in their plans, or each waits outside the
-    /// windows of the others.
+    /// Packs first: what is handed on for each other between leaders must be near each other in their plans, or each
+    /// waits outside the windows of the others.
     fn straight(&self, script: &mut Script, pack: &mut dyn FnMut(&mut Script, u32) -> After) -> After {
         let mut packed: Vec<After> = vec![After::NONE; self.council.size as usize];
         if let Some((ways, most)) = self.ways {
@@ -130,7 +130,8 @@ impl Parcels<'_> {
         come
     }
 
-    /// Receives what comes from a leader, and sends on what is for others. Gives the step after which the own parcel is in its place.
+    /// Receives what comes from a leader, and sends on what is for others. Gives the step after which the own parcel is
+    /// in its place.
     fn pass_on(&self, script: &mut Script, from: u32, stand: &Stand) -> Option<StepId> {
         let (me, parent) = (self.council.index, stand.parent.unwrap_or(from));
         let units = |members: Range<u32>| members.map(|to| (self.length)(from, to)).sum::<u64>();

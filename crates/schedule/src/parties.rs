@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rounds of halving or doubling need a power of two: members above it come in pairs with neighbours, from the first on. The first of a pair,
-//! a *guest*, gives the second what he has, who takes part for both, and gets his result from him.
+//! Rounds of halving or doubling need a power of two: members above it come in pairs with neighbours, from the first
+//! on. The first of a pair, a *guest*, gives the second what he has, who takes part for both, and gets his result from
+//! him.
 
 /// Those who take part in the rounds: single members, and the pairs of the first ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

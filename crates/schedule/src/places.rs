@@ -5,8 +5,8 @@ use crate::script::{Cut, Piece, Script};
 use crate::step::{Buffer, Slice};
 
 impl Cut {
-    /// Scratch memory for pieces that are dealt out to shares, with so many places in each lane of a share. Lanes are a multiple
-    /// of the shares, so that a lane's pieces are all of one share.
+    /// Scratch memory for pieces that are dealt out to shares, with so many places in each lane of a share. Lanes are a
+    /// multiple of the shares, so that a lane's pieces are all of one share.
     pub(crate) fn places(&self, script: &mut Script, spares: impl ExactSizeIterator<Item = u64>) -> Places {
         self.places_of(script, spares, self.piece.min(self.total))
     }

@@ -17,7 +17,8 @@ type Others = (
     fn(&Question, &Network) -> Vec<Strategy>,
 );
 
-/// All candidates of gather or scatter. Only the tree may have steps together on nodes: the others have messages there too.
+/// All candidates of gather or scatter. Only the tree may have steps together on nodes: the others have messages there
+/// too.
 pub(crate) fn candidates(question: &Question, network: &Network, way: Way, (direct, shared): Others) -> Vec<Strategy> {
     let messages = Question {
         nodes: false,
@@ -50,7 +51,8 @@ pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strate
     trees.strategy(&|_| Vec::new())
 }
 
-/// One message for each subtree, and one for each block that goes apart. Long unequal blocks are not handed on, and not all know which are.
+/// One message for each subtree, and one for each block that goes apart. Long unequal blocks are not handed on, and not
+/// all know which are.
 pub(crate) fn messages(call: &Call, network: &Network) -> Option<Messages> {
     let strategy = choose::strategy(call, network);
     match strategy.algorithm {
@@ -94,8 +96,8 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     })
 }
 
-/// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on for nothing, but for
-/// a quicker way between sites.
+/// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on
+/// for nothing, but for a quicker way between sites.
 fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
     let mut strategy = Strategy::without_trees(Algorithm::Tree, Cost::default());
     let mut phases = Vec::new();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The quickest trees between sites whose links are unlike.
 //!
-//! Latencies between sites do not obey the triangle inequality: with round trips of 20, 40 and 75 ms the way through the middle site
-//! takes 30 ms where the direct one takes 37.5. A tree by latency still has one message per site.
+//! Latencies between sites do not obey the triangle inequality: with round trips of 20, 40 and 75 ms the way through
+//! the middle site takes 30 ms where the direct one takes 37.5. A tree by latency still has one message per site.
 //!
-//! Where everybody gets the same, everybody's item takes its quickest [`Ways`]. Where messages are put together or cut, subtrees must be
-//! intervals of members ([`form`](crate::form)). Among those trees the quickest is found by dynamic programming: a member x that has
-//! something for an interval cuts it, on either side of itself, into parts with a first member each. What such [`Routes`] reach depends
-//! on the order of the members, so where order does not matter they are [arranged](arrangement) as if they stood along a line.
+//! Where everybody gets the same, everybody's item takes its quickest [`Ways`]. Where messages are put together or cut,
+//! subtrees must be intervals of members ([`form`](crate::form)). Among those trees the quickest is found by dynamic
+//! programming: a member x that has something for an interval cuts it, on either side of itself, into parts with a
+//! first member each. What such [`Routes`] reach depends on the order of the members, so where order does not matter
+//! they are [arranged](arrangement) as if they stood along a line.
 
 use crate::Network;
 use crate::form::Part;
@@ -154,7 +155,8 @@ fn quickest(latency: &Latency, root: u32) -> Vec<(u64, u32)> {
 /// Most members that are arranged: each order that is tried takes the tables of its routes.
 const ARRANGED: u32 = 8;
 
-/// The order of the parts of the outermost tier in which routes are quickest, if it is another than theirs. The same on all members.
+/// The order of the parts of the outermost tier in which routes are quickest, if it is another than theirs. The same on
+/// all members.
 pub(crate) fn arrangement(network: &Network) -> Option<Vec<u32>> {
     let latency = Latency::among(network).filter(|l| l.members <= ARRANGED)?;
     let all = 0..latency.members;

@@ -76,7 +76,8 @@ impl Row {
         }
     }
 
-    /// A run of positions that hold consecutive ranks, in parts in which no block is left out of this row; those that are stand alone.
+    /// A run of positions that hold consecutive ranks, in parts in which no block is left out of this row; those that
+    /// are stand alone.
     fn whole_runs(
         &self,
         run: Range<u32>,
@@ -97,8 +98,8 @@ impl Row {
                 == blocks.offset(rank + (positions.end - positions.start)) - blocks.offset(rank)
     }
 
-    /// Copies the blocks of a range of positions between a buffer in order of position that begins with `origin` and one
-    /// in order of rank: runs of consecutive ranks at a time.
+    /// Copies the blocks of a range of positions between a buffer in order of position that begins with `origin` and
+    /// one in order of rank: runs of consecutive ranks at a time.
     pub(crate) fn permute(
         &self,
         script: &mut Script,

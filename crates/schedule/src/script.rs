@@ -5,7 +5,8 @@
 //! those that wrote what it reads or writes, and those that read what it writes. Algorithms whose steps touch no data
 //! (barrier), or many disjoint blocks (pairwise exchange), say so themselves with [`Script::push`].
 //!
-//! Long messages are cut into pieces; the steps of a piece are written when the executor asks for them ([`Script::pieces`]).
+//! Long messages are cut into pieces; the steps of a piece are written when the executor asks for them
+//! ([`Script::pieces`]).
 
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, StepId, WINDOW};
 use crate::touch::{Extent, Touch};
@@ -181,7 +182,8 @@ pub(crate) struct Script {
     awaited: After,
     /// What they wait for besides until another one is named.
     held: Option<StepId>,
-    /// The last steps on the way up and down that this process has taken together with those of its node ([`node`](crate::node)).
+    /// The last steps on the way up and down that this process has taken together with those of its node
+    /// ([`node`](crate::node)).
     pub(crate) met: [Option<StepId>; 2],
     filler: Option<Filler>,
 }
@@ -393,7 +395,8 @@ impl Script {
         self.base += gone as StepId;
     }
 
-    /// Earlier steps that an action must wait for. Those that the found ones already wait for are left out where that is seen.
+    /// Earlier steps that an action must wait for. Those that the found ones already wait for are left out where that
+    /// is seen.
     fn conflicts(&self, action: &Action) -> After {
         let mut open = Touch::of(action);
         self.unseen(&mut open);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shares: the pieces of a long message are dealt out to several trees, which use the links and the processes that one tree leaves idle.
+//! Shares: the pieces of a long message are dealt out to several trees, which use the links and the processes that one
+//! tree leaves idle.
 //!
 //! Piece number i passes the tree of share i mod S. The trees differ in three things:
-//! - who is at the top, where the operation leaves that open (allreduce: each part of the outermost tier for its share, and so
-//!   contributions are combined in as many places as there are shares, and results spread from there);
-//! - who acts for a cluster without the top: the share's *turn* counts through its machines first and then through their processes, so
-//!   that several leaders of a site carry shares over the wide area;
-//! - *via* whom the outermost tier is served: a top that would send every byte to each other part sends each share to one of them, who
-//!   sends it on to the rest. Backwards, contributions to a share are combined at that part before they go on to the root.
-//! - where every process is at the top of a tree, for its own block: the *carrier* of its cluster, who hands it to the other parts of
-//!   the outermost tier. Few carriers make few long streams on the links between sites; many streams there are in each other's way.
+//! - who is at the top, where the operation leaves that open (allreduce: each part of the outermost tier for its share,
+//!   and so contributions are combined in as many places as there are shares, and results spread from there);
+//! - who acts for a cluster without the top: the share's *turn* counts through its machines first and then through
+//!   their processes, so that several leaders of a site carry shares over the wide area;
+//! - *via* whom the outermost tier is served: a top that would send every byte to each other part sends each share to
+//!   one of them, who sends it on to the rest. Backwards, contributions to a share are combined at that part before
+//!   they go on to the root.
+//! - where every process is at the top of a tree, for its own block: the *carrier* of its cluster, who hands it to the
+//!   other parts of the outermost tier. Few carriers make few long streams on the links between sites; many streams
+//!   there are in each other's way.
 //!
 //! Everything else is the same for one tree and for many: steps of all pieces are in one plan, at every tier at once.
 
@@ -107,7 +110,8 @@ pub(crate) fn of_blocks(question: &Question, network: &Network, way: Way) -> Vec
     leaders.into_iter().map(strategy).collect()
 }
 
-/// Numbers of leaders of a part of the outermost tier that are tried; not more than `most`, or than the largest part has members.
+/// Numbers of leaders of a part of the outermost tier that are tried; not more than `most`, or than the largest part
+/// has members.
 pub(crate) fn leaders(question: &Question, network: &Network, most: u32) -> Vec<u32> {
     let sizes = (0..network.clusters(1)).map(|part| network.span(1, part).len() as u32);
     let most = sizes.max().unwrap_or(1).min(most).max(1);
@@ -121,8 +125,8 @@ pub(crate) fn leaders(question: &Question, network: &Network, most: u32) -> Vec<
     }
 }
 
-/// The parts of [`ENTIRE`] with which ways that have a latency and take so long for all are through at the same time. Ways that are too long
-/// to be of use get nothing. In whole numbers, so that all machines find the same.
+/// The parts of [`ENTIRE`] with which ways that have a latency and take so long for all are through at the same time.
+/// Ways that are too long to be of use get nothing. In whole numbers, so that all machines find the same.
 fn even_out(ways: &[(u64, u64)]) -> Vec<u128> {
     let rate = |way: usize| (ENTIRE * ENTIRE / u128::from(ways[way].1.max(1))).max(1);
     let mut used: Vec<usize> = (0..ways.len()).collect();
@@ -221,7 +225,8 @@ pub(crate) fn count(network: &Network, (sharing, leaders): (Sharing, u32)) -> u3
 }
 
 impl Strategy {
-    /// The trees of a share. Where the order of operands counts nobody serves other parts: a subtree would not be an interval.
+    /// The trees of a share. Where the order of operands counts nobody serves other parts: a subtree would not be an
+    /// interval.
     fn share(&self, network: &Network, root: Rank, number: u32, ordered: bool) -> Share {
         let parts = if network.tiers() == 0 { 1 } else { network.clusters(1) };
         match self.sharing {
@@ -272,8 +277,8 @@ impl Strategy {
 }
 
 impl Strategy {
-    /// How a message that goes from a root to all, or from all to a root, is cut. Where shares go through different sites, those with slower
-    /// or longer ways get less, so that all are through at the same time.
+    /// How a message that goes from a root to all, or from all to a root, is cut. Where shares go through different
+    /// sites, those with slower or longer ways get less, so that all are through at the same time.
     pub(crate) fn cut_in_shares(&self, call: &Call, network: &Network, total: u64, ordered: bool) -> Cut {
         let cut = self.cut(call, total);
         let parts = network.clusters(1.min(network.tiers()));
@@ -316,9 +321,10 @@ impl Strategy {
         }
     }
 
-    /// A process's neighbours in the trees of all processes' blocks, by rank of their owners. As many processes of each site as there are
-    /// leaders carry the blocks over, of a site with several machines those of their own machine where there are as many leaders. Where the
-    /// order of operands counts everybody carries his own block: the subtree of another carrier would not be an interval.
+    /// A process's neighbours in the trees of all processes' blocks, by rank of their owners. As many processes of each
+    /// site as there are leaders carry the blocks over, of a site with several machines those of their own machine
+    /// where there are as many leaders. Where the order of operands counts everybody carries his own block: the subtree
+    /// of another carrier would not be an interval.
     pub(crate) fn families_of_all(&self, network: &Network, me: Rank, ordered: bool) -> Box<[Family]> {
         let depth = 1.min(network.tiers());
         let mut families = vec![None; network.size() as usize];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Long equal blocks between a root and everybody: each goes its own way, in pieces, and nobody keeps those of others.
 //!
-//! A tree hands on the blocks of a site when its leader has all of them. Straight ways need no memory and begin to spread with the first piece.
-//! Where one process does not fill the links between sites, some processes of the root's site, its *carriers*, send or receive for it.
+//! A tree hands on the blocks of a site when its leader has all of them. Straight ways need no memory and begin to
+//! spread with the first piece. Where one process does not fill the links between sites, some processes of the root's
+//! site, its *carriers*, send or receive for it.
 
 use crate::choose::Question;
 use crate::cost::{Cost, Phase, Way, crowding};

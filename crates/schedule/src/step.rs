@@ -22,11 +22,12 @@
 //!
 //! Between the two groups of an intercommunicator the blocks are those of the other group's ranks.
 //!
-//! With MPI_IN_PLACE the call says so ([`Call::in_place`](crate::Call::in_place)) and the plan names only the buffer that there
-//! is: `Recv`, where the own contribution is found at its natural place (own block of gather, allgather; the whole buffer
-//! of the others; reduce_scatter leaves its result at the start of it), or, at the root of a scatter, `Send` alone.
-//! Plans never write into `Send`. At processes where the table has no buffer (`Recv` of a reduce off the root; that of an exscan at rank 0, unless in place), plans name none.
-//! `Scratch(i)` is memory that the plan asks for ([`Plan::scratch`]).
+//! With MPI_IN_PLACE the call says so ([`Call::in_place`](crate::Call::in_place)) and the plan names only the buffer
+//! that there is: `Recv`, where the own contribution is found at its natural place (own block of gather, allgather; the
+//! whole buffer of the others; reduce_scatter leaves its result at the start of it), or, at the root of a scatter,
+//! `Send` alone. Plans never write into `Send`. At processes where the table has no buffer (`Recv` of a reduce off the
+//! root; that of an exscan at rank 0, unless in place), plans name none. `Scratch(i)` is memory that the plan asks for
+//! ([`Plan::scratch`]).
 
 pub use isthmus_topology::Rank;
 
@@ -87,8 +88,8 @@ pub enum Action {
         /// As in `Send`.
         slot: u16,
     },
-    /// Receives a message of a length that this process does not know, and sends it on as it is, under the same slot. Only where units
-    /// are bytes.
+    /// Receives a message of a length that this process does not know, and sends it on as it is, under the same slot.
+    /// Only where units are bytes.
     Forward {
         /// Sender.
         from: Rank,
@@ -115,24 +116,27 @@ pub enum Action {
         /// Target.
         to: Slice,
     },
-    /// All processes of a circle do something together, without messages: in memory that they share, or with a machine's own MPI.
+    /// All processes of a circle do something together, without messages: in memory that they share, or with a
+    /// machine's own MPI.
     Together(Together),
 }
 
-/// Who takes a step together. The steps of each circle meet those of the other members in the order in which they begin there.
+/// Who takes a step together. The steps of each circle meet those of the other members in the order in which they begin
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Circle {
     /// All processes of the group.
     All,
-    /// Those of this process's node or job ([`Network::node`](crate::Network::node)), under their places there as ranks: steps towards the one who
-    /// acts for it.
+    /// Those of this process's node or job ([`Network::node`](crate::Network::node)), under their places there as
+    /// ranks: steps towards the one who acts for it.
     Up,
     /// The same members, steps away from him. Two circles, so that neither direction waits for the other.
     Down,
 }
 
-/// Something that all processes of a circle do together, each with a step of its own. The steps of a process meet those of the others in the
-/// order in which they begin; they need no particular order among steps of other kinds. Equal on all members but for `give` and `take`.
+/// Something that all processes of a circle do together, each with a step of its own. The steps of a process meet those
+/// of the others in the order in which they begin; they need no particular order among steps of other kinds. Equal on
+/// all members but for `give` and `take`.
 ///
 /// | what | `give` | `take` |
 /// |---|---|---|
@@ -145,8 +149,8 @@ pub enum Circle {
 /// | scan, exscan | own block | the result, but for rank 0 of an exscan |
 /// | reduce_scatter_block | blocks in order of destination | own block of the result |
 ///
-/// Reductions combine blocks in order of rank, from the left (a machine's own MPI as it does). `give` and `take` may be the same memory as far as the operation allows
-/// MPI_IN_PLACE; own blocks then travel with the others.
+/// Reductions combine blocks in order of rank, from the left (a machine's own MPI as it does). `give` and `take` may be
+/// the same memory as far as the operation allows MPI_IN_PLACE; own blocks then travel with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Together {
     /// Who.
@@ -278,7 +282,8 @@ pub trait Plan: Send {
     fn ample_window(&self) -> usize {
         self.window()
     }
-    /// How many pairs of processes use a link of the wide area in one direction at the same time: each does best to send at its share.
+    /// How many pairs of processes use a link of the wide area in one direction at the same time: each does best to
+    /// send at its share.
     fn sharers(&self) -> u32 {
         1
     }

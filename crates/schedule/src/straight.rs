@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Unequal blocks that are too long to be handed on from site to site: the quickest way of short messages leads through other sites, but
-//! a long message would cross several links whole, one after the other. So the blocks of such a site go straight between its leader and
-//! the root, and the tree's messages leave them out.
+//! Unequal blocks that are too long to be handed on from site to site: the quickest way of short messages leads through
+//! other sites, but a long message would cross several links whole, one after the other. So the blocks of such a site
+//! go straight between its leader and the root, and the tree's messages leave them out.
 //!
 //! Whoever has a site's blocks in his subtree knows their sizes, and so does the root: nobody needs to be told.
 

@@ -7,8 +7,8 @@ use crate::form::Form;
 use crate::script::{Cut, Turns};
 use crate::shares::Sharing;
 
-/// How the leaders of the outermost tier come together when all need the result, or which other way is taken: the names of the
-/// algorithms' files.
+/// How the leaders of the outermost tier come together when all need the result, or which other way is taken: the names
+/// of the algorithms' files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     /// Trees over all tiers; where all need the result, there and back. 2 (k − 1) messages, two trips of a flat tree.
@@ -23,10 +23,11 @@ pub(crate) enum Algorithm {
     Doubling,
     /// Leaders send what they have, twice as much in each round. k log2 k messages, log2 k trips.
     Bruck,
-    /// Leaders exchange halves of the data with neighbours, then quarters. k log2 k messages, log2 k trips; twice as many where all need
-    /// all of the result.
+    /// Leaders exchange halves of the data with neighbours, then quarters. k log2 k messages, log2 k trips; twice as
+    /// many where all need all of the result.
     Halving,
-    /// Each leader sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) / k of the bytes.
+    /// Each leader sends each its share, then each sends each its result. 2 k (k − 1) messages, two trips, 2 (k − 1) /
+    /// k of the bytes.
     Split,
     /// Pieces are dealt out to several trees ([`shares`](crate::shares)).
     Shared,
@@ -118,7 +119,8 @@ pub(crate) struct Strategy {
     pub(crate) lanes: u64,
     /// Steps of all pieces that should be under way at a process.
     pub(crate) window: usize,
-    /// Pieces with which a process may begin before it has passed the first of them on; any number where nothing is slow ([`pace`](crate::pace)).
+    /// Pieces with which a process may begin before it has passed the first of them on; any number where nothing is
+    /// slow ([`pace`](crate::pace)).
     pub(crate) ahead: Option<u64>,
     /// How pieces are dealt out to trees.
     pub(crate) sharing: Sharing,
@@ -181,7 +183,8 @@ impl Strategy {
         one.cut(call, largest)
     }
 
-    /// How a message of `total` units along the trees is cut: all shares get as many pieces where there are enough units.
+    /// How a message of `total` units along the trees is cut: all shares get as many pieces where there are enough
+    /// units.
     pub(crate) fn cut(&self, call: &Call, total: u64) -> Cut {
         let (granule, shares) = (call.granule.max(1), self.shares);
         if shares > 1 {

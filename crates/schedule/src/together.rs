@@ -8,7 +8,8 @@
 //! | restrictions | all members share memory, and start their operations in the same order ([`Call::together`]) |
 //! | paper | – |
 //!
-//! Reductions combine in order of rank from the left, whatever their length; the fixed order of association is another one.
+//! Reductions combine in order of rank from the left, whatever their length; the fixed order of association is another
+//! one.
 
 use crate::cost::{Cost, SWITCH};
 use crate::step::{Action, After, Buffer, Circle, Plan, Rank, Slice, Step, Together};
@@ -18,8 +19,9 @@ use isthmus_topology::{Level, Links};
 /// Name in overrides. Any other name that is said about an operation means messages.
 pub(crate) const NAME: &str = "together";
 
-/// Longest block of an alltoall, bytes, among more than so many processes: longer ones wait for memory, whoever copies them, and processes that exchange
-/// them pair by pair are up to a tenth quicker (1 MiB, 8 and 16 processes; up to 512 KiB they are not, and at 64 KiB they take 1.3 to 1.8 times as long).
+/// Longest block of an alltoall, bytes, among more than so many processes: longer ones wait for memory, whoever copies
+/// them, and processes that exchange them pair by pair are up to a tenth quicker (1 MiB, 8 and 16 processes; up to 512
+/// KiB they are not, and at 64 KiB they take 1.3 to 1.8 times as long).
 const ALLTOALL: u64 = 512 << 10;
 const FEW: u32 = 4;
 
@@ -50,7 +52,8 @@ pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<Box<dyn P
     Some(Box::new(Once(Some(step))))
 }
 
-/// The only step of process `me`, one of `size`, in an operation, if the group shares memory and the operation is quickest there.
+/// The only step of process `me`, one of `size`, in an operation, if the group shares memory and the operation is
+/// quickest there.
 pub fn together(call: &Call, overrides: &Overrides, size: u32, me: Rank) -> Option<Together> {
     if !call.together || call.fixed {
         return None;
@@ -78,8 +81,8 @@ pub fn together(call: &Call, overrides: &Overrides, size: u32, me: Rank) -> Opti
     })
 }
 
-/// What it is expected to take, for processes that come at the same time: memory is copied as cells become full, so giving and taking go on
-/// side by side.
+/// What it is expected to take, for processes that come at the same time: memory is copied as cells become full, so
+/// giving and taking go on side by side.
 pub(crate) fn cost(call: &Call, network: &Network) -> Option<Cost> {
     let step = together(call, network.overrides(), network.size(), call.root)?;
     let (links, all) = (network.links(), u64::from(network.size()));
@@ -113,8 +116,8 @@ pub(crate) fn work(step: &Together, call: &Call, network: &Network) -> (u64, u64
     (links.copy.at(call.bytes(most)), reduce)
 }
 
-/// Longest block, bytes, of which whoever needs the result of a reduction computes all of it, which costs less than meeting once more. Of longer
-/// ones everybody computes a part.
+/// Longest block, bytes, of which whoever needs the result of a reduction computes all of it, which costs less than
+/// meeting once more. Of longer ones everybody computes a part.
 pub const ALONE: u64 = 8 << 10;
 
 /// Nanoseconds that a process combines which needs the result of a reduction of so many bytes among so many.

@@ -46,7 +46,8 @@ impl Touch {
         }
     }
 
-    /// Forgets what an earlier step has written whole: whatever came before that and conflicts there, that step has waited for.
+    /// Forgets what an earlier step has written whole: whatever came before that and conflicts there, that step has
+    /// waited for.
     #[inline]
     pub(crate) fn settle(&mut self, earlier: &Self) {
         if self.read.lies_in(&earlier.write) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who talks to whom: trees inside one council, and their composition over all tiers of a shape.
 //!
-//! A *council* is the leaders of the parts of one cluster: the processes that talk at one tier. Its tree has a [`Form`]. Subtrees
-//! are intervals, so gathered data stay together and reductions stay in order, for any root and number of members.
+//! A *council* is the leaders of the parts of one cluster: the processes that talk at one tier. Its tree has a
+//! [`Form`]. Subtrees are intervals, so gathered data stay together and reductions stay in order, for any root and
+//! number of members.
 //!
 //! A [`Family`] joins the trees of all tiers that a process takes part in: one parent, its children, slow tiers first.
 
@@ -41,19 +42,20 @@ pub(crate) struct Family {
     pub(crate) start: u32,
     /// End of them.
     pub(crate) end: u32,
-    /// Children in the order in which a broadcast serves them: slow tiers first, large subtrees first. In the reverse order each
-    /// subtree is adjacent to what has been combined before it.
+    /// Children in the order in which a broadcast serves them: slow tiers first, large subtrees first. In the reverse
+    /// order each subtree is adjacent to what has been combined before it.
     pub(crate) children: Vec<Child>,
-    /// How many of the children, the first ones, are at the outermost tier; none where the process has no neighbours there.
+    /// How many of the children, the first ones, are at the outermost tier; none where the process has no neighbours
+    /// there.
     pub(crate) outer: Option<usize>,
-    /// Its place among the processes of its node, where these take steps together instead of sending messages: then `parent` and
-    /// `children` are on other nodes, or the parent is the one who acts for the node.
+    /// Its place among the processes of its node, where these take steps together instead of sending messages: then
+    /// `parent` and `children` are on other nodes, or the parent is the one who acts for the node.
     pub(crate) seat: Option<Seat>,
 }
 
 impl Family {
-    /// The tree inside each cluster of depth `from` (0: one tree over the whole group). The root, where it is a member, and else
-    /// the first member is at the top. `forms` has the form of each tier's trees.
+    /// The tree inside each cluster of depth `from` (0: one tree over the whole group). The root, where it is a member,
+    /// and else the first member is at the top. `forms` has the form of each tier's trees.
     pub(crate) fn new(network: &Network, root: Rank, me: Rank, from: usize, forms: &[Form]) -> Self {
         Self::of_share(network, &Share::whole(root), me, from, forms)
     }
@@ -99,7 +101,8 @@ impl Family {
         }
     }
 
-    /// The outermost tier where one part serves the others. Their positions do not count: neither blocks nor order go this way.
+    /// The outermost tier where one part serves the others. Their positions do not count: neither blocks nor order go
+    /// this way.
     fn join_relay(&mut self, network: &Network, share: &Share, via: u32) {
         let top = network.cluster_of(1, network.position_of(share.root));
         let me = network.cluster_of(1, self.position);
@@ -207,7 +210,8 @@ impl Council {
         }
     }
 
-    /// What is done so that everybody's item comes to everybody, or (`upwards`) to those behind him. An item is sent on after it is received.
+    /// What is done so that everybody's item comes to everybody, or (`upwards`) to those behind him. An item is sent on
+    /// after it is received.
     pub(crate) fn each_move(&self, upwards: bool, mut act: impl FnMut(Move)) {
         let (me, k) = (self.index, self.size);
         let Some(ways) = &self.ways else {
@@ -239,7 +243,8 @@ impl Council {
         piece.item(index, of)
     }
 
-    /// The number of the messages about a member's item among those between the same two members, and how many there may be.
+    /// The number of the messages about a member's item among those between the same two members, and how many there
+    /// may be.
     pub(crate) fn number(&self, item: u32) -> (u64, u64) {
         match self.ways {
             Some(_) => (u64::from(item), u64::from(self.size)),

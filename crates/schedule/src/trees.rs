@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The choice of forms and pieces for the trees of one algorithm: for each size of pieces the cheapest form of each tier, and of those the
-//! cheapest size.
+//! The choice of forms and pieces for the trees of one algorithm: for each size of pieces the cheapest form of each
+//! tier, and of those the cheapest size.
 
 use crate::Network;
 use crate::choose::Question;
@@ -67,8 +67,8 @@ impl Trees<'_> {
             .filter(|&&s| s < self.question.bytes())
             .map(|&s| self.with(s, top));
         let all: Vec<Strategy> = std::iter::once(whole).chain(tried).collect();
-        // Whole messages or the largest pieces of those that cost hardly more than the best: each piece keeps processors busy that
-        // others may need. Over the wide area there is time for more of them.
+        // Whole messages or the largest pieces of those that cost hardly more than the best: each piece keeps
+        // processors busy that others may need. Over the wide area there is time for more of them.
         let least = all.iter().map(|s| s.cost.total()).min().unwrap_or(0);
         let wide = self.network.tiers() > 0 && self.network.level(0) == Level::WideArea;
         let good_enough = least.saturating_add(least / if wide { 100 } else { 32 });
@@ -103,8 +103,8 @@ impl Trees<'_> {
         }
         let interval = Phase::interval(&phases).max(1);
         let depth: u64 = phases.iter().map(|p| p.depth).sum();
-        // So many that the first is through, and its sender knows, before the last is begun, with its announcement; and half as many again,
-        // since processes have other work at times. More take memory for nothing.
+        // So many that the first is through, and its sender knows, before the last is begun, with its announcement; and
+        // half as many again, since processes have other work at times. More take memory for nothing.
         let under_way = |depth: u64, tier| (depth + self.replies(tier)) * 3 / 2 / interval + 2;
         let wanted = under_way(depth, 0);
         if self.network.tiers() > 1 && self.network.level(0) == Level::WideArea {
@@ -124,7 +124,8 @@ impl Trees<'_> {
             strategy.opening = Council::largest(self.network, 0).opening(&phases, pieces / shares);
         }
         if self.sharing.0 == Sharing::Relayed {
-            // Where the root is, nobody takes turns at the top: its neighbours have all of it only when it has served them.
+            // Where the root is, nobody takes turns at the top: its neighbours have all of it only when it has served
+            // them.
             let inner: Vec<Phase> = (1..self.network.tiers())
                 .flat_map(|tier| self.trees(tier, &strategy.forms[tier], piece, 1))
                 .collect();
@@ -146,8 +147,8 @@ impl Trees<'_> {
         self.flows.iter().map(tree).collect()
     }
 
-    /// What passes between the members of a tier beside a long message, nanoseconds: the announcement, the answer before it, and the
-    /// acknowledgement after it.
+    /// What passes between the members of a tier beside a long message, nanoseconds: the announcement, the answer
+    /// before it, and the acknowledgement after it.
     fn replies(&self, tier: usize) -> u64 {
         match tier < self.network.tiers() {
             false => 0,

@@ -144,7 +144,8 @@ fn crowded_nodes_take_few_long_pieces() {
     }
 }
 
-/// 16 MiB over three sites at 100 Mbit/s, each direction of each pair of them: what must pass the busiest link, and 75 ms under way.
+/// 16 MiB over three sites at 100 Mbit/s, each direction of each pair of them: what must pass the busiest link, and 75
+/// ms under way.
 #[test]
 fn long_messages_take_little_more_than_what_must_cross() {
     let (topology, links) = (grid(3, 2, 4), wide(12_500_000));
@@ -170,7 +171,8 @@ fn long_messages_take_little_more_than_what_must_cross() {
     }
 }
 
-/// Long unequal blocks: over fast links all processes of a site send theirs side by side, over slow ones its leader all of them.
+/// Long unequal blocks: over fast links all processes of a site send theirs side by side, over slow ones its leader all
+/// of them.
 #[test]
 fn long_unequal_blocks_go_apart_where_that_is_cheaper() {
     let topology = grid(3, 2, 4);
@@ -203,8 +205,8 @@ fn long_unequal_blocks_go_apart_where_that_is_cheaper() {
     }
 }
 
-/// One process on each of two machines of a site: its leader would save one message over the slow link, and take the way inside the site
-/// for it. Site 1 acts for one of the others where that way is quickest.
+/// One process on each of two machines of a site: its leader would save one message over the slow link, and take the
+/// way inside the site for it. Site 1 acts for one of the others where that way is quickest.
 #[test]
 fn short_blocks_of_small_sites_need_no_leader() {
     let (topology, mut links) = (grid(3, 2, 1), wide(12_500_000));

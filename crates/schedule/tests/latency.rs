@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Short messages between sites whose links are unlike take no longer than the latencies that no algorithm can avoid, nearly.
+//! Short messages between sites whose links are unlike take no longer than the latencies that no algorithm can avoid,
+//! nearly.
 //!
-//! Three sites of two machines of four processes; 10, 20 and 37.5 ms one way between the sites, so that the way between two of them is
-//! quickest through the third; 0.5 ms between the machines of a site.
+//! Three sites of two machines of four processes; 10, 20 and 37.5 ms one way between the sites, so that the way between
+//! two of them is quickest through the third; 0.5 ms between the machines of a site.
 
 use isthmus_schedule::check::{Case, Counts};
 use isthmus_schedule::simulate::{Limits, simulate};
@@ -195,8 +196,8 @@ fn short_unequal_blocks_are_handed_on_and_long_ones_go_straight() {
     for grid in Grid::all() {
         for operation in [Operation::Gatherv, Operation::Scatterv] {
             let site = |bytes| 8 * bytes;
-            // From site 2 over two links, from site 1 over one. Sizes go to those who hand blocks on or, of a scatterv, do not know their own
-            // site's.
+            // From site 2 over two links, from site 1 over one. Sizes go to those who hand blocks on or, of a scatterv,
+            // do not know their own site's.
             let counts = match operation {
                 Operation::Gatherv => site(8),
                 _ => 3 * site(8),

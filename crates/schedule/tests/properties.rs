@@ -9,7 +9,8 @@ use isthmus_topology::{Level, Link, Links, Shape};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// 1 to `most` processes, 1 to 5 levels, uneven clusters, with ranks in order or interleaved; jobs of machines' own MPIs in nodes or whole.
+/// 1 to `most` processes, 1 to 5 levels, uneven clusters, with ranks in order or interleaved; jobs of machines' own
+/// MPIs in nodes or whole.
 fn shapes(most: u32) -> impl Strategy<Value = Arc<Network>> {
     let colours = proptest::collection::vec(proptest::array::uniform4(0u32..4), most as usize);
     let links = proptest::collection::vec(1u64..100, 6);

@@ -93,7 +93,8 @@ fn steps_of_a_machines_own_mpi_begin_when_all_have_come() {
     let (finished, cost) = time(Operation::Bcast, 32, 4);
     let last = 1062 + inside;
     assert_eq!((finished, cost), (vec![last, last, last, last, 42], last));
-    // What each node has of blocks, 64 bytes, passes between them: 1 + 6 + 100 + 2 ns; 128 are written and read. Then they leave together.
+    // What each node has of blocks, 64 bytes, passes between them: 1 + 6 + 100 + 2 ns; 128 are written and read. Then
+    // they leave together.
     let (finished, _) = time(Operation::Gather, 32, 4);
     let gathered = (1 + 6 + 100 + 2) + (100 + 2 * 128);
     assert_eq!(finished[1..4], [gathered; 3]);
@@ -122,7 +123,8 @@ fn a_new_connection_by_hand() {
     assert_eq!(time(2000, cold), 4010 + 800 + 1000 + 20);
 }
 
-/// What a first window of TCP does not hold goes through several leaders, who have one each; that costs nothing where windows are open.
+/// What a first window of TCP does not hold goes through several leaders, who have one each; that costs nothing where
+/// windows are open.
 #[test]
 fn idle_connections_share_a_message() {
     let wide = Link::simple(20 * MS, 12_500_000, 10_000);
@@ -190,7 +192,8 @@ fn three_processes_by_hand() {
     // Three sites: the second send begins when the first leaves the process; each has a link of its own.
     let outcome = run(&Call::new(Operation::Bcast, 1000), &grid(3, 1, 1), &small_links());
     assert_eq!(outcome.finished.iter().sum::<u64>(), 1020 + 2030 + 2040);
-    // A site alone and a site with two: the leader receives until 2030, and is busy for 1 ns; 100 ns on the link, 100 under way, busy for 2.
+    // A site alone and a site with two: the leader receives until 2030, and is busy for 1 ns; 100 ns on the link, 100
+    // under way, busy for 2.
     let topology = Topology::from_clusters([[0, 0, 0], [1, 1, 1], [1, 1, 1]]);
     let outcome = run(&Call::new(Operation::Bcast, 1000), &topology, &small_links());
     assert_eq!(outcome.finished, [1010, 2131, 2233]);
@@ -258,8 +261,8 @@ fn a_pair_of_sites_with_a_longer_way_is_gone_around() {
 
 #[test]
 fn long_messages_fill_the_link() {
-    // 16 MiB at 100 Mbit/s: half of it, 671 ms, on each of the root's links and on from there, in pieces that follow each other: 40 ms
-    // under way, and the last piece is on a link twice.
+    // 16 MiB at 100 Mbit/s: half of it, 671 ms, on each of the root's links and on from there, in pieces that follow
+    // each other: 40 ms under way, and the last piece is on a link twice.
     let mut links = latencies(20 * MS, 0);
     links.set_level(
         Level::WideArea,
@@ -281,8 +284,9 @@ fn long_messages_fill_the_link() {
 
 #[test]
 fn pieces_that_keep_in_step_do_not_wait_for_latencies() {
-    // 16 MiB at 1 Gbit/s. Half of it on each link, combined on the way: two trips. Or a third to and a third from each other site on each link, in
-    // both directions: links are busy from the first moment on, and the last piece needs one trip.
+    // 16 MiB at 1 Gbit/s. Half of it on each link, combined on the way: two trips. Or a third to and a third from each
+    // other site on each link, in both directions: links are busy from the first moment on, and the last piece needs
+    // one trip.
     let mut links = latencies(20 * MS, 0);
     let wide = Link {
         latency: 20 * MS,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The simulator against the same model written as plainly as possible: one queue for the whole world, nothing left out, nothing apart.
+//! The simulator against the same model written as plainly as possible: one queue for the whole world, nothing left
+//! out, nothing apart.
 
 mod seeded;
 

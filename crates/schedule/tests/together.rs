@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations in shared memory: right for every root and size, without a message, and only where they are allowed; on each of several nodes too.
+//! Operations in shared memory: right for every root and size, without a message, and only where they are allowed; on
+//! each of several nodes too.
 
 use isthmus_schedule::check::Case;
 use isthmus_schedule::{Call, Network, Operation, Overrides, Steps, steps_together, together};

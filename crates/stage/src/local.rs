@@ -60,8 +60,8 @@ pub(crate) fn with_room(path: &Path, size: u64) -> Result<fs::File, StageError> 
     Ok(file)
 }
 
-/// A file that arrives by pieces beside the place where it shall be. What an earlier attempt left is used; an attempt that
-/// fails leaves what it has, so that a later one goes on from there.
+/// A file that arrives by pieces beside the place where it shall be. What an earlier attempt left is used; an attempt
+/// that fails leaves what it has, so that a later one goes on from there.
 #[derive(Debug)]
 pub struct Arriving {
     manifest: Manifest,
@@ -137,8 +137,8 @@ fn same(path: &Path, manifest: &Manifest) -> bool {
     size == Some(manifest.size) && content::manifest_of(path).is_ok_and(|m| m == *manifest)
 }
 
-/// What is below a directory, in order, directories before what is in them; a file is listed alone, with an empty path. Links are followed when
-/// `follow` says so, though never in a circle.
+/// What is below a directory, in order, directories before what is in them; a file is listed alone, with an empty path.
+/// Links are followed when `follow` says so, though never in a circle.
 pub fn walk(path: &Path, follow: bool) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let top = entry(path, String::new(), follow)?;

@@ -8,8 +8,8 @@
 //!  <cache>/isthmus/files/.incoming-<process>-<number>          being received as a stream; renamed when verified
 //!  <cache>/isthmus/limit                                       most bytes of all this, when it is not the usual one
 //! ```
-//! The cache directory is readable by its user only. A file appears under its name at once and complete. Before a file is received what
-//! has not been used for longest is removed until there is room; what is in use stays.
+//! The cache directory is readable by its user only. A file appears under its name at once and complete. Before a file
+//! is received what has not been used for longest is removed until there is room; what is in use stays.
 
 mod evict;
 mod partial;
@@ -238,7 +238,8 @@ impl Store {
         Ok(target)
     }
 
-    /// Gives a file a place of its own outside of the cache, which loses it unless it is to `keep` it or somebody else uses it.
+    /// Gives a file a place of its own outside of the cache, which loses it unless it is to `keep` it or somebody else
+    /// uses it.
     pub fn deliver(&self, placed: &Placed, target: &Path, keep: bool) -> Result<(), StageError> {
         let Placed {
             hash,
@@ -290,7 +291,8 @@ fn make_directory(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// What the user does not want others to have of new files. The only way to read it is from `/proc`, without changing it.
+/// What the user does not want others to have of new files. The only way to read it is from `/proc`, without changing
+/// it.
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let text = status.lines().find_map(|l| l.strip_prefix("Umask:"));

@@ -8,8 +8,8 @@
 //!                                   /scratch  path of a directory elsewhere that lives as long as this one, if there is one
 //! ```
 //! It goes with the last of them, or when its lease is over: then whoever of us comes to the machine next removes it.
-//! Inputs are links to read-only files of the cache. Nothing of what the launcher says leaves the directory, and nothing outside of it is read:
-//! no part of a path may be a link that a program made.
+//! Inputs are links to read-only files of the cache. Nothing of what the launcher says leaves the directory, and
+//! nothing outside of it is read: no part of a path may be a link that a program made.
 
 use crate::guarded;
 use crate::local;

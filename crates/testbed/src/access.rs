@@ -26,8 +26,8 @@ pub enum Kind {
     Jump,
     /// The hosts have no IPv4 address. Nothing is filtered.
     Ipv6,
-    /// Hosts have several interfaces: at `eth0` nothing but ssh comes in, `docker0` has an address that leads nowhere (the
-    /// same on all hosts of all such sites), `vpn0` one that can be reached from everywhere.
+    /// Hosts have several interfaces: at `eth0` nothing but ssh comes in, `docker0` has an address that leads nowhere
+    /// (the same on all hosts of all such sites), `vpn0` one that can be reached from everywhere.
     Interfaces,
 }
 
@@ -93,7 +93,8 @@ fn range(text: &str) -> Result<(u16, u16), Error> {
 }
 
 impl Access {
-    /// Rules for `nft -f` of the gateway of a site; `None` where everything passes. `jump`: number of the jump host in its site.
+    /// Rules for `nft -f` of the gateway of a site; `None` where everything passes. `jump`: number of the jump host in
+    /// its site.
     pub(crate) fn rules(&self, site: usize, wide: &str, jump: Option<usize>) -> Option<String> {
         if matches!(self.kind, Kind::Open | Kind::Ipv6) {
             return None;

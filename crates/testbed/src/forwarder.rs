@@ -351,8 +351,9 @@ impl Line {
     }
 }
 
-/// Most line time of packets that are delivered together, in nanoseconds: a fiftieth of the way there, so that the first of
-/// them is late by what nobody sees; a long line of 100 Mbit/s would otherwise wake its thread for every packet.
+/// Most line time of packets that are delivered together, in nanoseconds: a fiftieth of the way there, so that the
+/// first of them is late by what nobody sees; a long line of 100 Mbit/s would otherwise wake its thread for every
+/// packet.
 fn together(delay: u64) -> u64 {
     (delay / 50).clamp(100_000, 1_000_000)
 }

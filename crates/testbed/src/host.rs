@@ -75,8 +75,8 @@ impl Host {
         self.state.join("hosts").join(self.name()).join("home")
     }
 
-    /// Starts `command` on this host with the host's HOME. Standard streams and other settings are the
-    /// command's own; the working directory stays the caller's, or is the host's home where the host does not have that.
+    /// Starts `command` on this host with the host's HOME. Standard streams and other settings are the command's own;
+    /// the working directory stays the caller's, or is the host's home where the host does not have that.
     ///
     /// # Errors
     /// [`Error::System`] when the program cannot be started.

@@ -13,7 +13,8 @@ use crate::{Curve, CurveError, Level, Link, Links};
 /// What a message adds on its way through a wide-area link, bytes: header, record, packet.
 const FRAMING: u64 = 150;
 
-/// A latency is said to have changed when it is off by more than a fifth and more than [`JITTER`], a rate when it is off by a third.
+/// A latency is said to have changed when it is off by more than a fifth and more than [`JITTER`], a rate when it is
+/// off by a third.
 const LATENCY_CHANGE: u64 = 5;
 const RATE_CHANGE: u64 = 3;
 /// Nanoseconds by which two measurements of the same latency may differ.
@@ -82,7 +83,8 @@ impl Known {
         self.pairs.get(&(a.min(b), a.max(b))).copied().unwrap_or_default()
     }
 
-    /// Whether what was measured says something else than what is in force, by more than measurements differ from each other.
+    /// Whether what was measured says something else than what is in force, by more than measurements differ from each
+    /// other.
     pub fn differs(&self, measured: &Measured) -> bool {
         let (a, b) = measured.between;
         let (link, origins) = (self.links.pair(a, b), self.origins(a, b));
@@ -99,7 +101,8 @@ impl Known {
             || origins.rate != Origin::Pinned && measured.rate.is_some_and(rate)
     }
 
-    /// With what was measured, now or earlier (`origin`); what the user pinned stays. A new version if that changes anything.
+    /// With what was measured, now or earlier (`origin`); what the user pinned stays. A new version if that changes
+    /// anything.
     #[must_use]
     pub fn learn(&self, measured: &[Measured], origin: Origin) -> Self {
         let (mut links, mut pairs) = (Links::clone(&self.links), self.pairs.clone());

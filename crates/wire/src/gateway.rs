@@ -2,12 +2,12 @@
 //! Gateways: what the coordinator and a gateway say to each other, what two gateways say on a trunk, and what the
 //! processes of a job know about them.
 //!
-//! A gateway is a process of the job at one local area (`area`, by its number). All connections between processes of two areas that
-//! go through gateways share one *trunk*. It carries *streams*: the bytes of one connection between two processes each, which
-//! is TLS between the two; gateways see nothing of it.
+//! A gateway is a process of the job at one local area (`area`, by its number). All connections between processes of
+//! two areas that go through gateways share one *trunk*. It carries *streams*: the bytes of one connection between two
+//! processes each, which is TLS between the two; gateways see nothing of it.
 //!
-//! **Coordinator and gateway**, through the agent (kind and fields as in [`crate::codec`], without length prefix; on the gateway's
-//! standard input and output with it):
+//! **Coordinator and gateway**, through the agent (kind and fields as in [`crate::codec`], without length prefix; on
+//! the gateway's standard input and output with it):
 //!
 //! | coordinator to gateway | kind | fields |
 //! |---|---|---|
@@ -66,8 +66,8 @@ use crate::rate::Rate;
 pub const MAX_PAYLOAD: usize = 64 << 10;
 /// Bytes in front of each payload.
 pub const HEADER_BYTES: usize = 8;
-/// Bytes that one gateway may have sent to another through the coordinator and that the other has not taken: what may lie in
-/// the buffers of agents and the coordinator.
+/// Bytes that one gateway may have sent to another through the coordinator and that the other has not taken: what may
+/// lie in the buffers of agents and the coordinator.
 pub const RELAY_WINDOW: u32 = 1 << 20;
 /// Longest `Relay`, bytes.
 pub const MAX_RELAY: usize = 64 << 10;
@@ -451,8 +451,8 @@ impl Area {
     }
 }
 
-/// How a process reaches those of another area, as settled when the job began. When it does not work any more, or nothing is
-/// known, everything is tried.
+/// How a process reaches those of another area, as settled when the job began. When it does not work any more, or
+/// nothing is known, everything is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     /// Nothing is known.

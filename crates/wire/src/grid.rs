@@ -64,7 +64,8 @@
 //! | `Conditions` | 83 | \[index u32, pid u32, stopped u8, swapped u64 (bytes)\] |
 //! | `LauncherEnded` | 81 | how u8, number u32, said text |
 //!
-//! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes, which it treats as a coordinator does.
+//! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes,
+//! which it treats as a coordinator does.
 
 mod allocation;
 mod launcher;
@@ -147,8 +148,9 @@ pub struct Start {
     pub reach: Reach,
     /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
     pub allocation: Option<Allocation>,
-    /// The command of the machine's own MPI that starts parallel programs (`mpiexec`); the processes become a job of that MPI. Empty: none. An
-    /// agent that starts only some of them is told when all nodes are ready ([`ToAgent::Launch`]).
+    /// The command of the machine's own MPI that starts parallel programs (`mpiexec`); the processes become a job of
+    /// that MPI. Empty: none. An agent that starts only some of them is told when all nodes are ready
+    /// ([`ToAgent::Launch`]).
     pub vendor: String,
     /// Directory with the files of the subjob, which stays as long as the agent lives. Empty: none.
     pub files: String,
@@ -400,7 +402,8 @@ pub enum FromAgent {
     Gone,
     /// From the gateway.
     Gateway(Vec<u8>),
-    /// What the processes of one agent have exchanged with other sites since they began; about once a second while that changes.
+    /// What the processes of one agent have exchanged with other sites since they began; about once a second while that
+    /// changes.
     Traffic {
         /// Index within the subjob of the first of these processes.
         first: u32,

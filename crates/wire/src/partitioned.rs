@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How partitioned communication begins.
 //!
-//! The payload of the message that MPI_Psend_init sends, in context `c | 2^31` (`c`: point-to-point context of the communicator) with
-//! the user's tag:
+//! The payload of the message that MPI_Psend_init sends, in context `c | 2^31` (`c`: point-to-point context of the
+//! communicator) with the user's tag:
 //!
 //! ```text
 //!  byte 0                          4                           8

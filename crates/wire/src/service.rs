@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the launcher and the service at a site say to each other, over the standard input and output of ssh: files, the cache,
-//! what the site has. The service lives as long as its connection; the directory of a job lives on for its lease, and a service on another
-//! connection may enter it.
+//! What the launcher and the service at a site say to each other, over the standard input and output of ssh: files, the
+//! cache, what the site has. The service lives as long as its connection; the directory of a job lives on for its
+//! lease, and a service on another connection may enter it.
 //!
 //! ```text
 //!  launcher                                   service (`isthmus service`)
@@ -13,11 +13,12 @@
 //!     |    <---  Path | Failed                   |    after the last
 //!     | Sum (file), Read (file, piece)  --->     |    the other way: first the manifest, then pieces
 //! ```
-//! After a cut the same offer is made on a new connection: only what is missing is sent again. Every request has one answer, in
-//! order (`Piece`: `Got`, and after the last one also `Path` or `Failed`); while one takes long, `Busy` says every few seconds that it is under way.
+//! After a cut the same offer is made on a new connection: only what is missing is sent again. Every request has one
+//! answer, in order (`Piece`: `Got`, and after the last one also `Path` or `Failed`); while one takes long, `Busy` says
+//! every few seconds that it is under way.
 //!
-//! Framing as in [`crate::codec`]. A *file* is `root u8 (0 the directory of the job, 1 the site's file system), path text`; paths in the directory
-//! of a job are relative and have no `..`.
+//! Framing as in [`crate::codec`]. A *file* is `root u8 (0 the directory of the job, 1 the site's file system), path
+//! text`; paths in the directory of a job are relative and have no `..`.
 //!
 //! | launcher to service | kind | fields |
 //! |---|---|---|
@@ -61,8 +62,9 @@
 //! | `Busy` | 79 | |
 //! | `Measured` | 78 | round trip u64 (ns), rate ([`Rate`]), address text |
 //!
-//! Between `Listen` at one site and `Dial` at another they speak TCP for some seconds: the caller sends the token; then single bytes come
-//! back at once; then it sends zeros until the other one has seen enough of them and answers with a [`Rate`].
+//! Between `Listen` at one site and `Dial` at another they speak TCP for some seconds: the caller sends the token; then
+//! single bytes come back at once; then it sends zeros until the other one has seen enough of them and answers with a
+//! [`Rate`].
 //!
 //! A *manifest* is `hash 32, size u64, [piece hash 32]`.
 

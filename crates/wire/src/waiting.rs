@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a process waits for: told to its agent when nothing has happened for a second, and passed on to the coordinator.
+//! What a process waits for: told to its agent when nothing has happened for a second, and passed on to the
+//! coordinator.
 //!
 //! ```text
 //!  call text, idle u64 (ms), more u32, [kind u8, peer u32, tag u32, context u32, bytes u64, name text, sequence u32, members [u32], size u32]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which functions have a body: a search in `crates/mpi/src` and the generated collectives for `extern "C" fn isthmus_MPI_X(` and, in invocations of the macro
-//! `entry!`, for `isthmus_MPI_X<T>, isthmus_MPI_Y<T>: (`.
+//! Which functions have a body: a search in `crates/mpi/src` and the generated collectives for `extern "C" fn
+//! isthmus_MPI_X(` and, in invocations of the macro `entry!`, for `isthmus_MPI_X<T>, isthmus_MPI_Y<T>: (`.
 
 use std::collections::BTreeSet;
 

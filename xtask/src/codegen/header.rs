@@ -66,8 +66,8 @@ fn own_version(out: &mut String) {
     );
 }
 
-/// Fortran handles for C programs that were written before the ABI, which has `MPI_X_toint` and `MPI_X_fromint` in their place
-/// (MPI 5.0 section 19.3.4): names for these, so that the library exports nothing but the ABI.
+/// Fortran handles for C programs that were written before the ABI, which has `MPI_X_toint` and `MPI_X_fromint` in
+/// their place (MPI 5.0 section 19.3.4): names for these, so that the library exports nothing but the ABI.
 fn fortran_handles(out: &mut String, spec: &Spec) {
     out.push_str("\n/* Fortran handles (MPI 5.0 section 19.3.4). Not part of the ABI: other names for what is. */\n");
     out.push_str("#if !defined(ISTHMUS_STRICT_ABI)\ntypedef int MPI_Fint;\n");
@@ -161,8 +161,8 @@ fn value(row: &Constant) -> String {
     }
 }
 
-/// Arrays in whose place a program may pass a small constant (MPI_UNWEIGHTED). Compilers warn of constants where `int x[]` is declared
-/// but not where `int *x` is, which is the same type.
+/// Arrays in whose place a program may pass a small constant (MPI_UNWEIGHTED). Compilers warn of constants where `int
+/// x[]` is declared but not where `int *x` is, which is the same type.
 const MAY_BE_CONSTANTS: [&str; 3] = ["weights", "sourceweights", "destweights"];
 
 fn parameters(function: &Function) -> String {

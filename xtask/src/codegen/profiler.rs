@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A profiling library in C that defines every function of the ABI, counts its calls and passes them on (MPI 5.0 section
-//! 15.2): what proves that each can be intercepted. Written where it is asked for, not kept.
+//! A profiling library in C that defines every function of the ABI, counts its calls and passes them on (MPI 5.0
+//! section 15.2): what proves that each can be intercepted. Written where it is asked for, not kept.
 
 use std::fmt::Write as _;
 

@@ -26,7 +26,8 @@ pub(super) struct Spot {
 }
 
 impl Grid {
-    /// Sites by name with the ranks of their machines (0: not used); all links between sites alike, machines of a site on one LAN.
+    /// Sites by name with the ranks of their machines (0: not used); all links between sites alike, machines of a site
+    /// on one LAN.
     pub(super) fn new(sites: &[(&str, &[usize])], round_trip: Duration, rate: u64) -> Self {
         let link = LinkSpec {
             round_trip,

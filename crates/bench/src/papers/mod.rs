@@ -35,7 +35,8 @@ pub(crate) struct Options {
     /// Undisturbed repetitions of each test.
     #[arg(long, default_value_t = 5)]
     repetitions: usize,
-    /// Ranks on each of the six machines that the bounds are measured on; peers that spin need processors: 1 is fairer to them.
+    /// Ranks on each of the six machines that the bounds are measured on; peers that spin need processors: 1 is fairer
+    /// to them.
     #[arg(long, default_value_t = 4)]
     ranks: usize,
     /// Longest time of a job, seconds; what it printed until then counts.

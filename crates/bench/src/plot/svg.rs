@@ -12,7 +12,8 @@ pub(super) const LINE: f64 = 20.0;
 pub(super) const LETTER: f64 = 6.6;
 const COLOURS: usize = 8;
 
-/// Okabe and Ito's colours, which most people with deficient colour vision tell apart; darker on light, lighter on dark.
+/// Okabe and Ito's colours, which most people with deficient colour vision tell apart; darker on light, lighter on
+/// dark.
 const STYLE: &str = "<style>\
 .plot{--c0:#0067a8;--c1:#c14a00;--c2:#00805c;--c3:#a8467f;--c4:#946600;--c5:#2b8cbe;--c6:#6a3fa0;--c7:#555;\
 --ink:#1a1a1a;--soft:#606060;--grid:#e2e2e2;--paper:#ffffff;\

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! **Allgather among leaders in rounds: in each, what a member has doubles.**
 //!
-//! In the round of distance d, each member sends the blocks that it has, its own and those of the d − 1 members after it, to the member d
-//! before it. Blocks stand at their places from the start, so that nothing is moved at the end; where they go around the end of the
-//! row they are two messages.
+//! In the round of distance d, each member sends the blocks that it has, its own and those of the d − 1 members after
+//! it, to the member d before it. Blocks stand at their places from the start, so that nothing is moved at the end;
+//! where they go around the end of the row they are two messages.
 //!
 //! | | |
 //! |---|---|

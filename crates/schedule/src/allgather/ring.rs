@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Allgather among leaders around a ring, in the order in which its narrowest link is as wide as it can be: each hands on to the next what it
-//! gets from the one before.**
+//! **Allgather among leaders around a ring, in the order in which its narrowest link is as wide as it can be: each
+//! hands on to the next what it gets from the one before.**
 //!
 //! | | |
 //! |---|---|
@@ -29,7 +29,8 @@ pub(crate) fn ways(network: &Network) -> Option<Ways> {
     Some(Ways::around(&order(members, gap)))
 }
 
-/// The order in which the slowest link is quickest, and of such the one in which all together are. `gap` is the time of a long message.
+/// The order in which the slowest link is quickest, and of such the one in which all together are. `gap` is the time of
+/// a long message.
 fn order(members: u32, gap: impl Fn(u32, u32) -> u64) -> Vec<u32> {
     let length = |order: &[u32]| {
         let next = order.iter().cycle().skip(1);

@@ -69,7 +69,8 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
     Box::new(script)
 }
 
-/// Brings all blocks, in units of so many bytes, to all, in order of position in `all`, by one of the algorithms of this file.
+/// Brings all blocks, in units of so many bytes, to all, in order of position in `all`, by one of the algorithms of
+/// this file.
 pub(crate) fn bring(
     script: &mut Script,
     network: &Arc<Network>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Allreduce among leaders by recursive doubling: neighbours exchange and combine, then neighbouring pairs, and so on.**
+//! **Allreduce among leaders by recursive doubling: neighbours exchange and combine, then neighbouring pairs, and so
+//! on.**
 //!
 //! | | |
 //! |---|---|

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Allreduce in one order of association: covers go up the trees; the leaders of the outermost tier exchange theirs and combine
-//! alone (short data), or one process combines; results go down.**
+//! **Allreduce in one order of association: covers go up the trees; the leaders of the outermost tier exchange theirs
+//! and combine alone (short data), or one process combines; results go down.**
 //!
 //! | | |
 //! |---|---|

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Allreduce among leaders: everybody's sum comes to everybody, straight (flat) or on its quickest way (routed), and everybody combines
-//! alone, in the same order.**
+//! **Allreduce among leaders: everybody's sum comes to everybody, straight (flat) or on its quickest way (routed), and
+//! everybody combines alone, in the same order.**
 //!
 //! | | |
 //! |---|---|

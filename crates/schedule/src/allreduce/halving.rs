@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Allreduce among leaders by recursive halving and doubling: neighbours exchange halves of the data and combine the half that they keep,
-//! neighbouring pairs exchange quarters, and so on; then results go back the same way, each time twice as much.**
+//! **Allreduce among leaders by recursive halving and doubling: neighbours exchange halves of the data and combine the
+//! half that they keep, neighbouring pairs exchange quarters, and so on; then results go back the same way, each time
+//! twice as much.**
 //!
 //! | | |
 //! |---|---|
@@ -17,8 +18,8 @@ use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::tree::Council;
 
-/// Places for a piece of so many units that the operands need: what is kept in all rounds, each rounded up, and all of a pair's other
-/// member.
+/// Places for a piece of so many units that the operands need: what is kept in all rounds, each rounded up, and all of
+/// a pair's other member.
 pub(super) fn spares(council: &Council, piece: u64) -> u64 {
     let rounds = u64::from(council.size.ilog2());
     let kept = (piece + rounds).div_ceil(piece.max(1));
@@ -69,7 +70,8 @@ pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, pi
     }
 }
 
-/// What a party does with the units that it has at the begin of a round: where they begin and end, and where they are cut.
+/// What a party does with the units that it has at the begin of a round: where they begin and end, and where they are
+/// cut.
 struct Half {
     begin: u64,
     middle: u64,

@@ -14,7 +14,8 @@ use crate::shares::{self, Sharing};
 use crate::strategy::Strategy;
 use crate::trees::Trees;
 
-/// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for each share.
+/// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for
+/// each share.
 pub(super) fn candidates(trees: &Trees<'_>) -> Vec<Strategy> {
     shares::candidates(trees, Sharing::Tops)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoall among leaders in rounds: in that of distance d, each hands on all parcels whose way to go has the bit d, d places further.**
+//! **Alltoall among leaders in rounds: in that of distance d, each hands on all parcels whose way to go has the bit d,
+//! d places further.**
 //!
 //! In a group with one tier everybody is a leader, and a parcel is a block.
 //!
@@ -17,8 +18,8 @@ use crate::parcels::Parcels;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Slice};
 
-/// Exchanges the parcels. `pack` puts the parcel for a leader into its place and gives the steps after which it is there. Gives the steps after
-/// which all have come.
+/// Exchanges the parcels. `pack` puts the parcel for a leader into its place and gives the steps after which it is
+/// there. Gives the steps after which all have come.
 pub(super) fn exchange(
     script: &mut Script,
     parcels: &Parcels<'_>,
@@ -70,8 +71,8 @@ fn rounds(k: u32) -> impl Iterator<Item = (u32, u32)> {
         .take_while(move |&(_, step)| step < k)
 }
 
-/// What goes on in the round of a distance, in order of the distance that it has to go in all; where it is, or is put together, and after
-/// which steps.
+/// What goes on in the round of a distance, in order of the distance that it has to go in all; where it is, or is put
+/// together, and after which steps.
 fn collect(script: &mut Script, held: &[(Slice, After)], step: u32) -> (Slice, After) {
     let moved: Vec<&(Slice, After)> = (0u32..)
         .zip(held)
@@ -118,7 +119,8 @@ pub(super) fn messages(members: u64) -> u64 {
     members * u64::from(members.next_power_of_two().ilog2())
 }
 
-/// Blocks that cross among leaders: those of each process of a part for each of another, as often as they are handed on.
+/// Blocks that cross among leaders: those of each process of a part for each of another, as often as they are handed
+/// on.
 pub(super) fn crossings(network: &Network) -> u64 {
     let k = network.clusters(1);
     let members = |part: u32| network.span(1, part).len() as u64;

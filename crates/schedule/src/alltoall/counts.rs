@@ -9,8 +9,8 @@
 //! | restrictions | – |
 //! | paper | – |
 //!
-//! A process tells how much it has for each rank, and how much each rank has for it. Both sides of a pair of sites know all sizes
-//! from their own processes, so these need not cross; leaders who hand a parcel on need not know its length.
+//! A process tells how much it has for each rank, and how much each rank has for it. Both sides of a pair of sites know
+//! all sizes from their own processes, so these need not cross; leaders who hand a parcel on need not know its length.
 
 use super::unequal::family;
 use crate::script::{Kind, Piece, Script};
@@ -28,8 +28,8 @@ pub(super) fn width(network: &Network) -> u64 {
     2 * u64::from(network.size())
 }
 
-/// Whether a block of a process and another rank goes through leaders: a short one that would leave its node, or in which every message
-/// takes a processor from somebody.
+/// Whether a block of a process and another rank goes through leaders: a short one that would leave its node, or in
+/// which every message takes a processor from somebody.
 pub(super) fn goes_through(call: &Call, network: &Network, me: Rank, peer: Rank, units: u64) -> bool {
     let depth = network.tiers() - 1;
     let node = |rank| network.cluster_of(depth, network.position_of(rank));
@@ -69,7 +69,8 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Option<Coun
     })
 }
 
-/// Collects what the subtree's processes tell; gives how many numbers that are, if others are among them or nobody is above.
+/// Collects what the subtree's processes tell; gives how many numbers that are, if others are among them or nobody is
+/// above.
 fn up(script: &mut Script, family: &Family, width: u64) -> u64 {
     let slot = Piece::whole(0).slot(Kind::Counts);
     let own = Slice {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoall through envoys: for each pair of sites one process on either side carries all blocks over, each as soon as it has come.**
+//! **Alltoall through envoys: for each pair of sites one process on either side carries all blocks over, each as soon
+//! as it has come.**
 //!
 //! | | |
 //! |---|---|
@@ -11,9 +12,10 @@
 //! | restrictions | equal blocks; the outermost tier the wide area; sites of at most 256 |
 //! | paper | pacx-mpi-optimized-algorithms: two processes of each machine do what passes between machines |
 //!
-//! Sites have different envoys for different sites, as far as they have processes, so that nobody carries everything. All processes write
-//! their steps in rounds: in each, one part of one block goes from each site to each other one, from another member to another member
-//! every time. Exchanges inside the sites are spread over the rounds, since slow links should not wait for them.
+//! Sites have different envoys for different sites, as far as they have processes, so that nobody carries everything.
+//! All processes write their steps in rounds: in each, one part of one block goes from each site to each other one,
+//! from another member to another member every time. Exchanges inside the sites are spread over the rounds, since slow
+//! links should not wait for them.
 
 use crate::choose::Question;
 use crate::cost::{self, Cost, Phase};
@@ -96,8 +98,8 @@ fn unit(call: &Call, block: u64, segment: u64) -> u64 {
     most.max(1).div_ceil(granule).saturating_mul(granule).min(block)
 }
 
-/// Parts in a ring: so many that a link is never idle while a part is announced, asked for, on its way and acknowledged, half as many again
-/// and some more, since processes have other work at times.
+/// Parts in a ring: so many that a link is never idle while a part is announced, asked for, on its way and
+/// acknowledged, half as many again and some more, since processes have other work at times.
 fn places(network: &Network, site: u32, part: u64, rings: u64) -> u64 {
     let others = (0..network.clusters(1)).filter(|&other| other != site);
     let under_way = |other| {
@@ -173,7 +175,8 @@ struct Hop {
 }
 
 impl Process {
-    /// Most steps of a round: sends and receives as sender, envoy, envoy and receiver for each other site, and inside the own one.
+    /// Most steps of a round: sends and receives as sender, envoy, envoy and receiver for each other site, and inside
+    /// the own one.
     fn most_steps(&self) -> usize {
         2 + 2 * (self.network.clusters(1) as usize - 1) + 4 * self.carried.len()
     }
@@ -339,7 +342,8 @@ pub(super) fn strategy(question: &Question, network: &Network) -> Option<Strateg
     Some(strategy)
 }
 
-/// Every part once over the wide area, and once more where it is handed to an envoy or by one; inside sites one from each process to each.
+/// Every part once over the wide area, and once more where it is handed to an envoy or by one; inside sites one from
+/// each process to each.
 pub(super) fn messages(network: &Network, parts: u64) -> Messages {
     let mut all = Messages::of_pairs(network);
     let wide = network.level(0).index();

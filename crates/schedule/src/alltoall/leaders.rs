@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoall through leaders: rows up to the leader of each site, one message between any two sites, straight (leaders) or on its quickest
-//! way (leaders_routed), or in rounds ([bruck]), rows down.**
+//! **Alltoall through leaders: rows up to the leader of each site, one message between any two sites, straight
+//! (leaders) or on its quickest way (leaders_routed), or in rounds ([bruck]), rows down.**
 //!
 //! | | |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | restrictions | equal blocks |
 //! | paper | MagPIe (Kielmann et al., 1999): one message per pair of clusters |
 //!
-//! The leader holds `rows` (from its members, by position; the blocks of a row by destination's rank), `out` (by other site, by
-//! own member, by member there) and `coming` (by other site, by member there, by own member), all in order of position, and makes
-//! `results` (by own member; the blocks of a row by source's rank).
+//! The leader holds `rows` (from its members, by position; the blocks of a row by destination's rank), `out` (by other
+//! site, by own member, by member there) and `coming` (by other site, by member there, by own member), all in order of
+//! position, and makes `results` (by own member; the blocks of a row by source's rank).
 
 use super::bruck;
 use crate::choose::{self, Question};
@@ -295,7 +295,8 @@ impl<'a> Leader<'a> {
         script.join(assembled)
     }
 
-    /// Where the leader has the block from a source (position, of site `there`, whose parcel begins at `base`) for a member (position).
+    /// Where the leader has the block from a source (position, of site `there`, whose parcel begins at `base`) for a
+    /// member (position).
     fn block_from(&self, source: u32, member: u32, there: &Range<u32>, base: u64) -> Slice {
         let (p, m) = (u64::from(self.network.size()), self.site.len() as u64);
         let length = self.block;
@@ -324,8 +325,8 @@ pub(super) fn messages(network: &Network, algorithm: Algorithm) -> Messages {
     }
 }
 
-/// Straight from leader to leader every block once over the outermost level, in rounds as often as it is handed on; inside, every row up and
-/// down.
+/// Straight from leader to leader every block once over the outermost level, in rounds as often as it is handed on;
+/// inside, every row up and down.
 pub(super) fn bytes(network: &Network, algorithm: Algorithm, block: u64) -> Bytes {
     let row = block.saturating_mul(u64::from(network.size()));
     let rows = Bytes::of_blocks(network, 1, 0, (&Row::equal(row), 2));

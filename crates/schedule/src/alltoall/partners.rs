@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoall with partners: the processes of a node bring what they have for a process of another site to one of them, who sends it all.**
+//! **Alltoall with partners: the processes of a node bring what they have for a process of another site to one of them,
+//! who sends it all.**
 //!
 //! | | |
 //! |---|---|
@@ -10,8 +11,8 @@
 //! | restrictions | equal blocks; nodes of several processes, sites of at most 48 |
 //! | paper | pacx-mpi-optimized-algorithms (few processes talk to other machines), with every process of a node for some of the receivers |
 //!
-//! Who sends to the process with index j in its site: the one with index j mod g in its node. Blocks are not put together: they follow each
-//! other between the same two processes, and are received where they belong.
+//! Who sends to the process with index j in its site: the one with index j mod g in its node. Blocks are not put
+//! together: they follow each other between the same two processes, and are received where they belong.
 
 use super::pairwise;
 use crate::choose::Question;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoallv through leaders: short blocks for other nodes go up to the leader of each site, in one parcel from site to site, straight or
-//! through a third site, and down; others go straight to their destination.**
+//! **Alltoallv through leaders: short blocks for other nodes go up to the leader of each site, in one parcel from site
+//! to site, straight or through a third site, and down; others go straight to their destination.**
 //!
 //! | | |
 //! |---|---|
@@ -154,8 +154,8 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Collects what the subtree has for other nodes, in order of position, and in it by rank of destination. Gives the steps after which
-    /// it is there.
+    /// Collects what the subtree has for other nodes, in order of position, and in it by rank of destination. Gives the
+    /// steps after which it is there.
     fn collect(&self, script: &mut Script, (given, ready): (Buffer, &After)) -> (Row, Slice, After) {
         let (family, blocks) = (self.sizes.family, blocks_of(self.call).0);
         let row = self.sizes.row(|position, rank| self.sizes.to(position, rank));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Broadcast in shares: each goes to other leaders of all sites, or to another site first, which sends it on to the rest, while its pieces
-//! spread inside.**
+//! **Broadcast in shares: each goes to other leaders of all sites, or to another site first, which sends it on to the
+//! rest, while its pieces spread inside.**
 //!
 //! | | |
 //! |---|---|
@@ -15,7 +15,8 @@ use crate::shares;
 use crate::strategy::Strategy;
 use crate::trees::Trees;
 
-/// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for each share.
+/// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for
+/// each share.
 pub(super) fn candidates(trees: &Trees<'_>) -> Vec<Strategy> {
     shares::given_top(trees)
 }

@@ -25,7 +25,8 @@ pub enum Counts {
 pub struct Case {
     /// The group.
     pub network: Arc<Network>,
-    /// What all members say; `blocks` and `receive_blocks` are filled in. `in_place` counts for the root alone in rooted operations.
+    /// What all members say; `blocks` and `receive_blocks` are filled in. `in_place` counts for the root alone in
+    /// rooted operations.
     pub call: Call,
     /// Sizes of blocks.
     pub counts: Counts,

@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub struct Graph {
     /// The group.
     pub shape: Arc<Shape>,
-    /// Edges: from, to, units of the block. Several between the same two processes and from a process to itself may be there. In
-    /// neighbor_allgather(v) the units are those of the process they come from.
+    /// Edges: from, to, units of the block. Several between the same two processes and from a process to itself may be
+    /// there. In neighbor_allgather(v) the units are those of the process they come from.
     pub edges: Vec<(Rank, Rank, u64)>,
     /// Which operation.
     pub operation: Operation,

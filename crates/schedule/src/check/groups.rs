@@ -20,8 +20,8 @@ pub struct Groups {
     pub low: Rank,
     /// What all members say; `blocks` and `receive_blocks` are filled in. Root: a rank of both together.
     pub call: Call,
-    /// Units by rank; for operations with equal blocks those of ranks 0 and `low` count for their groups, and in reductions that of rank 0
-    /// for all. Alltoallv: rank i has (units of i + j) mod 3 units for j.
+    /// Units by rank; for operations with equal blocks those of ranks 0 and `low` count for their groups, and in
+    /// reductions that of rank 0 for all. Alltoallv: rank i has (units of i + j) mod 3 units for j.
     pub units: Vec<u64>,
 }
 

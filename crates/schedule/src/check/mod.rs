@@ -6,7 +6,8 @@
 //!   with equal rounding on all members of an allreduce;
 //! - steps that nothing orders never touch the same data, and never use the same slot of the same peer;
 //! - with synchronous sends, any order of ready steps and a bounded window, nobody waits for ever;
-//! - messages and bytes that crossed each level are counted, and messages are as many as the algorithm states ([`messages`](crate::messages)).
+//! - messages and bytes that crossed each level are counted, and messages are as many as the algorithm states
+//!   ([`messages`](crate::messages)).
 //!
 //! Data are symbols ([`Token`](token)): which unit of whose buffer, combined from whom.
 

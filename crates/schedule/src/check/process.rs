@@ -112,7 +112,8 @@ impl<V: Value> Process<V> {
         self.incomplete.first_key_value().map_or(self.fetched, |(&id, _)| id)
     }
 
-    /// A new step may only wait for earlier ones, and must be ordered after every incomplete one that it conflicts with.
+    /// A new step may only wait for earlier ones, and must be ordered after every incomplete one that it conflicts
+    /// with.
     fn examine(&self, id: StepId, step: &Step) -> Result<(), Fault> {
         if let Some(later) = step.after.iter().find(|&&a| a >= id) {
             return Err(Fault::new(format!("waits for step {later}")));

@@ -33,7 +33,8 @@ impl Token {
         }
     }
 
-    /// An element of the ranks of a set that is 0 to r, combined in the fixed order: split at the greatest power of two below.
+    /// An element of the ranks of a set that is 0 to r, combined in the fixed order: split at the greatest power of two
+    /// below.
     pub(crate) fn in_order(ranks: u64, index: u64) -> Self {
         fn of(low: u32, high: u32, index: u64) -> Token {
             if high - low == 1 {

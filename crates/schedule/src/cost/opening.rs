@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a connection of the wide area that is new or has been idle costs longer messages: TCP lets few packets pass before the first of them is
-//! acknowledged, and twice as many in each round trip after it (RFC 6928, RFC 5681). Several leaders of a site have a first window each.
+//! What a connection of the wide area that is new or has been idle costs longer messages: TCP lets few packets pass
+//! before the first of them is acknowledged, and twice as many in each round trip after it (RFC 6928, RFC 5681).
+//! Several leaders of a site have a first window each.
 
 use super::{Council, Phase};
 use isthmus_topology::{Level, Link};
 
 /// Bytes before the first acknowledgement: ten packets.
 const FIRST: u64 = 10 * 1448;
-/// Bytes of messages from which on connections are taken for open: what has carried so much goes by the rate that it has found, after idle times
-/// too.
+/// Bytes of messages from which on connections are taken for open: what has carried so much goes by the rate that it
+/// has found, after idle times too.
 pub(crate) const OPEN: u64 = 2 << 20;
 
 /// Nanoseconds for which a link stands idle while so many bytes open the window of their connection.
@@ -36,7 +37,8 @@ impl Council<'_> {
         }
     }
 
-    /// Nanoseconds that opening windows add to a message that goes through these phases in so many pieces on each connection.
+    /// Nanoseconds that opening windows add to a message that goes through these phases in so many pieces on each
+    /// connection.
     pub(crate) fn opening(&self, phases: &[Phase], pieces: u64) -> u64 {
         let longest = |bytes: u64| {
             let times = self.some_pairs().map(|(a, b)| waiting(self.link(a, b), bytes));

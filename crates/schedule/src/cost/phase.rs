@@ -13,7 +13,8 @@ pub(crate) struct Phase {
     pub(crate) process: u64,
     /// The busiest link, away from the top and towards it.
     pub(super) link: [u64; 2],
-    /// How much longer than that a piece keeps a link where the next ones pass others: so much of what these need is over with the first.
+    /// How much longer than that a piece keeps a link where the next ones pass others: so much of what these need is
+    /// over with the first.
     pub(super) lead: u64,
     /// Tier of the link.
     pub(super) tier: usize,

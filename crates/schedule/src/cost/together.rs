@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the members of a node do together in its memory, and those of a job of a machine's own MPI with that ([`node`](crate::node)).
+//! What the members of a node do together in its memory, and those of a job of a machine's own MPI with that
+//! ([`node`](crate::node)).
 
 use super::{Council, Phase, SWITCH, Way};
 use crate::network::Jobs;
@@ -15,9 +16,10 @@ pub(crate) struct Spent {
     pub(crate) process: u64,
 }
 
-/// A collective operation of a machine's own MPI in which all have so many bytes and a node so many of them. How it goes is not known. It is taken for what any
-/// has: memory on a node; among nodes the quickest of one who sends to all, a binomial tree, and, of long messages, halves of halves and then a ring. (Thakur,
-/// Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005.)
+/// A collective operation of a machine's own MPI in which all have so many bytes and a node so many of them. How it
+/// goes is not known. It is taken for what any has: memory on a node; among nodes the quickest of one who sends to all,
+/// a binomial tree, and, of long messages, halves of halves and then a ring. (Thakur, Rabenseifner, Gropp: Optimization
+/// of collective communication operations in MPICH, 2005.)
 pub(crate) fn natively(links: &Links, jobs: Jobs, combines: bool, [bytes, share]: [u64; 2]) -> Spent {
     let (link, nodes) = (links.level(Level::Vendor), u64::from(jobs.nodes));
     let combine = |bytes| if combines { links.reduce.at(bytes) } else { 0 };

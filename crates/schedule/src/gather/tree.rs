@@ -201,7 +201,8 @@ fn receive_part(
     });
 }
 
-/// Has the blocks of some positions taken in order of position, straight to their places where these follow each other in order of rank.
+/// Has the blocks of some positions taken in order of position, straight to their places where these follow each other
+/// in order of rank.
 fn take_part(
     script: &mut Script,
     call: &Call,

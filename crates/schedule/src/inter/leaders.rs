@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Alltoall between groups at different sites: each group's blocks are gathered at one member, who sorts them by destination; these
-//! two exchange, and each scatters what has come.**
+//! **Alltoall between groups at different sites: each group's blocks are gathered at one member, who sorts them by
+//! destination; these two exchange, and each scatters what has come.**
 //!
 //! | | |
 //! |---|---|

@@ -21,13 +21,14 @@ pub struct Sides {
     pub remote: Range<Rank>,
 }
 
-/// The part of process `me` in a collective between two groups. `network` is that of both groups together; ranks are those in
-/// it, also `call.root`. In rooted operations the members of the root's group other than the root have no part and do not ask.
+/// The part of process `me` in a collective between two groups. `network` is that of both groups together; ranks are
+/// those in it, also `call.root`. In rooted operations the members of the root's group other than the root have no part
+/// and do not ask.
 ///
-/// Blocks are those of the other group's ranks. Gather, scatter and allgather: `Equal`; gatherv, scatterv: as within one group;
-/// allgather(v): `blocks` the own block (`Equal`; `Own` or, after [`inter_counts_phase`], `Subtree`), `receive_blocks` those of the
-/// other group (`Equal` or `Known`); alltoall: `Equal` and `Equal`; alltoallv, alltoallw: `Known` and `Known`;
-/// reduce_scatter(_block): those of the own group.
+/// Blocks are those of the other group's ranks. Gather, scatter and allgather: `Equal`; gatherv, scatterv: as within
+/// one group; allgather(v): `blocks` the own block (`Equal`; `Own` or, after [`inter_counts_phase`], `Subtree`),
+/// `receive_blocks` those of the other group (`Equal` or `Known`); alltoall: `Equal` and `Equal`; alltoallv, alltoallw:
+/// `Known` and `Known`; reduce_scatter(_block): those of the own group.
 ///
 /// # Panics
 /// As [`plan`](crate::plan), and for operations that are not defined between groups: scan, exscan, neighbourhoods.
@@ -52,8 +53,8 @@ pub fn inter_plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) 
     }
 }
 
-/// As [`counts_phase`](crate::counts_phase), between groups: gatherv, scatterv, and allgatherv, which gathers each group's blocks at a
-/// member of the other one.
+/// As [`counts_phase`](crate::counts_phase), between groups: gatherv, scatterv, and allgatherv, which gathers each
+/// group's blocks at a member of the other one.
 pub fn inter_counts_phase(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
     match call.operation {
         Operation::Gatherv | Operation::Scatterv => rooted::counts(call, network, sides, me),

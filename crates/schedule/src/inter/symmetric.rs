@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Collectives between groups whose results all members get: each group brings its data together at one member, these two,
-//! the nearest pair, exchange, and each hands out what the other group has given.**
+//! **Collectives between groups whose results all members get: each group brings its data together at one member, these
+//! two, the nearest pair, exchange, and each hands out what the other group has given.**
 //!
 //! | | |
 //! |---|---|

@@ -12,12 +12,13 @@ use std::sync::Arc;
 pub struct Edge {
     /// The neighbour; `None`: MPI_PROC_NULL, at the border of a grid that is not periodic.
     pub rank: Option<Rank>,
-    /// Tells several edges between the same two processes apart. The edge from p to q has the same slot in the destinations
-    /// of p and in the sources of q, and no other edge from p to q has it.
+    /// Tells several edges between the same two processes apart. The edge from p to q has the same slot in the
+    /// destinations of p and in the sources of q, and no other edge from p to q has it.
     pub slot: u16,
 }
 
-/// The neighbours of a process, in the order in which neighbourhood collectives lay out their blocks (MPI 5.0 section 8.6).
+/// The neighbours of a process, in the order in which neighbourhood collectives lay out their blocks (MPI 5.0 section
+/// 8.6).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbours {
     /// Whom blocks come from.
@@ -26,8 +27,8 @@ pub struct Neighbours {
     pub destinations: Vec<Edge>,
 }
 
-/// The part of process `me` in a neighbourhood collective. `call.blocks`: own blocks by destination (neighbor_allgather(v): the own
-/// block, `Equal`); `call.receive_blocks`: by source.
+/// The part of process `me` in a neighbourhood collective. `call.blocks`: own blocks by destination
+/// (neighbor_allgather(v): the own block, `Equal`); `call.receive_blocks`: by source.
 pub fn neighbor_plan(call: &Call, neighbours: &Arc<Neighbours>, me: Rank) -> Box<dyn Plan> {
     direct::plan(call, neighbours, me)
 }

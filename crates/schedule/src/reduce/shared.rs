@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Reduce in shares: each comes from other leaders of all sites, or is combined at another site, which sends it on to the root.**
+//! **Reduce in shares: each comes from other leaders of all sites, or is combined at another site, which sends it on to
+//! the root.**
 //!
 //! | | |
 //! |---|---|
@@ -14,7 +15,8 @@ use crate::shares;
 use crate::strategy::{Algorithm, Strategy};
 use crate::trees::Trees;
 
-/// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for each share.
+/// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for
+/// each share.
 pub(super) fn candidates(trees: &Trees<'_>) -> Vec<Strategy> {
     match trees.algorithm {
         Algorithm::Tree => shares::given_top(trees),

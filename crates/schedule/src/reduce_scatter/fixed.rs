@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Reduce_scatter in one order of association: reduce to rank 0, then scatter; or, short data, an allreduce of which each keeps his block.**
+//! **Reduce_scatter in one order of association: reduce to rank 0, then scatter; or, short data, an allreduce of which
+//! each keeps his block.**
 //!
 //! | | |
 //! |---|---|

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Reduce_scatter among leaders by recursive halving: neighbours exchange halves of the blocks, each combines the half that he keeps, then
-//! neighbouring pairs exchange quarters, and so on.**
+//! **Reduce_scatter among leaders by recursive halving: neighbours exchange halves of the blocks, each combines the
+//! half that he keeps, then neighbouring pairs exchange quarters, and so on.**
 //!
 //! | | |
 //! |---|---|
@@ -96,8 +96,8 @@ impl Meeting<'_> {
         at(&halves.last().map_or(0..parties.count, |(kept, _)| kept.clone()))
     }
 
-    /// Puts the parties' blocks in an order in which every round halves an interval: that of their numbers read backwards, bit by bit. Gives
-    /// where those at each place begin.
+    /// Puts the parties' blocks in an order in which every round halves an interval: that of their numbers read
+    /// backwards, bit by bit. Gives where those at each place begin.
     fn sort(&self, script: &mut Script, value: Slice, sorted: Slice) -> Vec<u64> {
         let parties = Parties::of(self.council.size);
         let mut begins = vec![0];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Reduce_scatter, each block along a tree of its own: combined inside each site, then over the sites, to its owner.**
+//! **Reduce_scatter, each block along a tree of its own: combined inside each site, then over the sites, to its
+//! owner.**
 //!
 //! | | |
 //! |---|---|

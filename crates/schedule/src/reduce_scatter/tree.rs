@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Reduce_scatter: whole contributions are combined up to the leaders of the outermost tier, each leader gets from the others
-//! the blocks of those it acts for, and these go down.**
+//! **Reduce_scatter: whole contributions are combined up to the leaders of the outermost tier, each leader gets from
+//! the others the blocks of those it acts for, and these go down.**
 //!
 //! In a group with one tier everybody is a leader: then every contribution goes straight to where it is combined,
 //! or (tree) to the first process and back.
@@ -192,7 +192,8 @@ pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
     }
 }
 
-/// All blocks go up the trees from a tier inwards, and each its own way down; between leaders who meet each site gets its blocks from all others.
+/// All blocks go up the trees from a tier inwards, and each its own way down; between leaders who meet each site gets
+/// its blocks from all others.
 pub(super) fn bytes(call: &Call, network: &Network, from: usize) -> Bytes {
     let row = Row::new(&call.blocks, network, 0);
     let all = call.bytes(row.at(network.size()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Scan and exscan in one order of association: covers go up the trees; the leaders of the outermost tier tell those above them (or all,
-//! where sites hold no consecutive ranks) theirs, or one tree joins them; what a subtree misses of the intervals from 0 to its members comes
-//! down.**
+//! **Scan and exscan in one order of association: covers go up the trees; the leaders of the outermost tier tell those
+//! above them (or all, where sites hold no consecutive ranks) theirs, or one tree joins them; what a subtree misses of
+//! the intervals from 0 to its members comes down.**
 //!
 //! | | |
 //! |---|---|

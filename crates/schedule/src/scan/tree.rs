@@ -10,8 +10,8 @@
 //! | restrictions | clusters of consecutive ranks |
 //! | paper | Blelloch: Prefix sums and their applications, 1990 (the tree) |
 //!
-//! In these trees the first member of an interval is its root, so all of a process's children lie to its right, nearest last in the
-//! family's order.
+//! In these trees the first member of an interval is its root, so all of a process's children lie to its right, nearest
+//! last in the family's order.
 
 use crate::Network;
 use crate::crossings::upwards;

@@ -184,7 +184,8 @@ fn send_part(
     });
 }
 
-/// Has the blocks of some positions given in order of position, from where they are if they follow each other in order of rank.
+/// Has the blocks of some positions given in order of position, from where they are if they follow each other in order
+/// of rank.
 fn give_part(
     script: &mut Script,
     call: &Call,

@@ -103,7 +103,8 @@ impl Areas {
         }
     }
 
-    /// Until when all areas can be handled one after the other: as soon as the first event may have consequences elsewhere.
+    /// Until when all areas can be handled one after the other: as soon as the first event may have consequences
+    /// elsewhere.
     pub(super) fn horizon(&self) -> Option<u64> {
         let Reverse((time, _)) = self.agenda.peek()?;
         Some(match self.lookahead {

@@ -48,7 +48,8 @@ impl<'a> Circles<'a> {
         }
     }
 
-    /// A process has come to a step of a circle (its number, as of [`Circle`]). When the last one is there it is told who they are.
+    /// A process has come to a step of a circle (its number, as of [`Circle`]). When the last one is there it is told
+    /// who they are.
     pub(super) fn come(&mut self, circle: Rank, rank: Rank, step: StepId) -> Option<Met> {
         let who = self.who(circle, rank);
         let (job, expected) = match who {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// Bytes of a count.
 const COUNT: u64 = 8;
 
-/// The plan of each member. Unequal sizes are [`Blocks::Known`], by rank, for all alike: of alltoallv, what each process sends to that rank.
-/// Gatherv and scatterv include their counts phase.
+/// The plan of each member. Unequal sizes are [`Blocks::Known`], by rank, for all alike: of alltoallv, what each
+/// process sends to that rank. Gatherv and scatterv include their counts phase.
 ///
 /// # Panics
 /// As [`plan`](crate::plan()).

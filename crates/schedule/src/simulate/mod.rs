@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulator: all members' plans in virtual time, over links with parameters.
 //!
-//! **Model.** A process does one thing at a time, in the order in which things become possible: it sends, receives, combines and copies for
-//! as long as its [`Links`] say. A sent message then waits for its link, occupies it for the gap, and arrives after the latency; the send
-//! is complete when the link has taken the message. A receive begins when it is posted and the message is there. Links
-//! carry one message at a time, each way apart: between two local areas one link, between two machines of a local area one, out of a node into
-//! its machine one, out of a process into its node one.
+//! **Model.** A process does one thing at a time, in the order in which things become possible: it sends, receives,
+//! combines and copies for as long as its [`Links`] say. A sent message then waits for its link, occupies it for the
+//! gap, and arrives after the latency; the send is complete when the link has taken the message. A receive begins when
+//! it is posted and the message is there. Links carry one message at a time, each way apart: between two local areas
+//! one link, between two machines of a local area one, out of a node into its machine one, out of a process into its
+//! node one.
 //!
-//! Connections between local areas are warm unless [`Limits::window`] says what a new or idle one carries before its first acknowledgement: a message
-//! that is longer arrives by as many round trips later as TCP's slow start takes for it.
+//! Connections between local areas are warm unless [`Limits::window`] says what a new or idle one carries before its
+//! first acknowledgement: a message that is longer arrives by as many round trips later as TCP's slow start takes for
+//! it.
 //!
-//! What all processes of a node do together in its memory begins when the last of them has come to it, and takes each as long as its own
-//! copying and combining. What those of a job of a machine's own MPI do with that MPI begins then too, and takes all of them as long as such an operation is
-//! expected to take.
+//! What all processes of a node do together in its memory begins when the last of them has come to it, and takes each
+//! as long as its own copying and combining. What those of a job of a machine's own MPI do with that MPI begins then
+//! too, and takes all of them as long as such an operation is expected to take.
 //!
-//! **Ties.** What happens to a process or a link at one time happens in the order in which it was decided; messages from other local areas come
-//! before that, ordered by when they left, then by sender.
+//! **Ties.** What happens to a process or a link at one time happens in the order in which it was decided; messages
+//! from other local areas come before that, ordered by when they left, then by sender.
 //!
-//! Deterministic: equal input gives equal output, to the nanosecond. Memory is proportional to the steps in all windows (at most
-//! [`WINDOW`](crate::step::WINDOW) a process, 24 bytes each), the messages under way and the kept [`Record`]s, which are bounded by [`Limits`].
+//! Deterministic: equal input gives equal output, to the nanosecond. Memory is proportional to the steps in all windows
+//! (at most [`WINDOW`](crate::step::WINDOW) a process, 24 bytes each), the messages under way and the kept [`Record`]s,
+//! which are bounded by [`Limits`].
 
 mod areas;
 mod circles;
@@ -42,12 +45,13 @@ use world::World;
 /// How far a simulation may go, and where it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Records that are kept (40 bytes each). If there are more, only those that a critical path may go through, and if even they are more, none.
+    /// Records that are kept (40 bytes each). If there are more, only those that a critical path may go through, and if
+    /// even they are more, none.
     pub records: usize,
     /// Events after which the simulation gives up.
     pub events: u64,
-    /// Bytes that a connection between two local areas carries before the first acknowledgement; twice as many before each further one. `None`:
-    /// all connections have been used enough.
+    /// Bytes that a connection between two local areas carries before the first acknowledgement; twice as many before
+    /// each further one. `None`: all connections have been used enough.
     pub window: Option<u64>,
 }
 
@@ -101,7 +105,8 @@ pub fn simulate(call: &Call, topology: &Topology, network: &Arc<Network>, limits
     run(plans(call, network), call.unit_bytes, grid, steps, limits)
 }
 
-/// Runs one plan for each process of the world. Units have so many bytes. `steps`: who takes those steps of plans that are taken together, but by all.
+/// Runs one plan for each process of the world. Units have so many bytes. `steps`: who takes those steps of plans that
+/// are taken together, but by all.
 pub fn run(
     plans: impl Iterator<Item = Box<dyn Plan>>,
     unit_bytes: u64,

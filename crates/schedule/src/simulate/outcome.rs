@@ -58,7 +58,8 @@ pub struct Record {
 pub struct LinkUse {
     /// Level.
     pub level: Level,
-    /// Where it begins: number of the local area (wide area), of the machine (local area), of the node (machine), rank (node).
+    /// Where it begins: number of the local area (wide area), of the machine (local area), of the node (machine), rank
+    /// (node).
     pub from: u32,
     /// Where it ends: as `from` for the wide and the local area, else `u32::MAX`.
     pub to: u32,
@@ -79,7 +80,8 @@ pub struct Outcome {
     pub crossings: Crossings,
     /// All links that were used, slow levels first.
     pub links: Vec<LinkUse>,
-    /// Everything that took place, at each local area in the order in which it was decided; empty if that was more than the limit.
+    /// Everything that took place, at each local area in the order in which it was decided; empty if that was more than
+    /// the limit.
     pub records: Vec<Record>,
     /// Whether there were more records than the limit.
     pub records_dropped: bool,
@@ -96,9 +98,9 @@ impl Outcome {
         self.finished.iter().copied().max().unwrap_or(0)
     }
 
-    /// The chain of causes that ends with the last process's end (of several, that of the lowest rank), first cause first. Each record
-    /// ends where the next one begins: that of a link also includes the latency where the next one needed the message to arrive. The
-    /// numbers of their causes mean nothing.
+    /// The chain of causes that ends with the last process's end (of several, that of the lowest rank), first cause
+    /// first. Each record ends where the next one begins: that of a link also includes the latency where the next one
+    /// needed the message to arrive. The numbers of their causes mean nothing.
     pub fn critical_path(&self) -> &[Record] {
         &self.path
     }

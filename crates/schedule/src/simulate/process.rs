@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One process: the window of its plan, and until when it is busy.
 //!
-//! A simulation holds the windows of all processes at once and touches one after the other: what counts is how many bytes that is. A step
-//! takes 32 here. Receives that wait are found by looking through all of them: what arrives belongs to one of the first.
+//! A simulation holds the windows of all processes at once and touches one after the other: what counts is how many
+//! bytes that is. A step takes 32 here. Receives that wait are found by looking through all of them: what arrives
+//! belongs to one of the first.
 
 use super::outcome::NONE;
 use super::wires::Lane;
@@ -262,8 +263,8 @@ impl Process {
         self.posted.remove(place).map(|posted| posted.step)
     }
 
-    /// Occupies the process for `cost` from `now` on, or from when it is free. Gives begin and end, and what decided the begin: `cause`, or what
-    /// the process was busy with. `record` is that of the new occupation.
+    /// Occupies the process for `cost` from `now` on, or from when it is free. Gives begin and end, and what decided
+    /// the begin: `cause`, or what the process was busy with. `record` is that of the new occupation.
     pub(super) fn occupy(&mut self, now: u64, cost: u64, cause: u32, record: u32) -> (u64, u64, u32) {
         let cause = if self.free_at > now { self.last } else { cause };
         let begin = now.max(self.free_at);

@@ -32,7 +32,8 @@ pub(super) struct Event {
     pub(super) cause: u32,
 }
 
-/// A message from another local area: in order of arrival, then of when it was sent, then of the sender, then of the sender's order.
+/// A message from another local area: in order of arrival, then of when it was sent, then of the sender, then of the
+/// sender's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Delivery {
     pub(super) time: u64,
@@ -48,8 +49,8 @@ const BUCKETS: usize = 65;
 
 /// Events of some local areas. At equal times, messages from other local areas come first, then what was decided first.
 ///
-/// Bucket `i > 0` holds events whose time differs from `now` in bit `i - 1` and in no higher one, bucket 0 those at `now`. Events of
-/// one time are always in one bucket, in the order in which they were pushed.
+/// Bucket `i > 0` holds events whose time differs from `now` in bit `i - 1` and in no higher one, bucket 0 those at
+/// `now`. Events of one time are always in one bucket, in the order in which they were pushed.
 pub(super) struct Queue {
     now: u64,
     buckets: Vec<Vec<Event>>,

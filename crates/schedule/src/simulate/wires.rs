@@ -101,8 +101,8 @@ impl Lane {
         }
     }
 
-    /// A message takes the link as soon as that is free, not before `now`. Gives begin, end and what decided the begin: `cause` or the
-    /// record of the message before. `record` is that of the message.
+    /// A message takes the link as soon as that is free, not before `now`. Gives begin, end and what decided the begin:
+    /// `cause` or the record of the message before. `record` is that of the message.
     pub(super) fn take(&mut self, bytes: u64, gap: u64, (now, cause): (u64, u32), record: u32) -> (u64, u64, u32) {
         let cause = if self.free_at > now { self.last } else { cause };
         let begin = now.max(self.free_at);

@@ -139,7 +139,8 @@ struct Shape {
     /// Seed of loss and jitter.
     #[arg(long)]
     seed: Option<u64>,
-    /// What stands between sites and the wide area: a=nat,b=denied:5000-5010; open, denied, nat, nat-ssh, jump, ipv6, interfaces.
+    /// What stands between sites and the wide area: a=nat,b=denied:5000-5010; open, denied, nat, nat-ssh, jump, ipv6,
+    /// interfaces.
     #[arg(long, value_name = "SITE=KIND,...")]
     access: Option<String>,
     /// TCP congestion control of the hosts.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a testbed looks like: sites, machines, hosts, a link for each pair of sites, and one between the machines of a site.
+//! What a testbed looks like: sites, machines, hosts, a link for each pair of sites, and one between the machines of a
+//! site.
 
 mod file;
 

@@ -49,7 +49,8 @@ impl Binding<'_> {
     }
 }
 
-/// How a manual page shows a procedure in Fortran: with `mpi_f08`, then with `mpi` and `mpif.h`; nothing where the interface lacks it.
+/// How a manual page shows a procedure in Fortran: with `mpi_f08`, then with `mpi` and `mpif.h`; nothing where the
+/// interface lacks it.
 pub(super) fn shown(spec: &Spec) -> Result<HashMap<String, [Vec<String>; 2]>> {
     let of = |binding: &Binding<'_>, language| match binding.procedure.is_in(language) {
         true => module::shown(binding, language == "f90"),

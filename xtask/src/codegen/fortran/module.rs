@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `mpi.F90` and `mpi_f08.F90`: constants and interfaces. The modules contain no code and no variables of their own, so programs need their
-//! `.mod` files only and no object of them: everything is in `libmpifort_abi`, for every compiler.
+//! `mpi.F90` and `mpi_f08.F90`: constants and interfaces. The modules contain no code and no variables of their own, so
+//! programs need their `.mod` files only and no object of them: everything is in `libmpifort_abi`, for every compiler.
 
 use std::fmt::Write as _;
 
@@ -153,8 +153,8 @@ fn f90(out: &mut String, binding: &Binding<'_>, prefix: &str) {
     if choice {
         let _ = writeln!(out, "#if defined(ISTHMUS_NO_CHOICE)\n  external :: {name}\n#else");
     }
-    // A generic name only where there are two forms: in a call of it a shape must be as declared, in one of a specific name an element of an
-    // array, or an array of more dimensions, may stand for an array.
+    // A generic name only where there are two forms: in a call of it a shape must be as declared, in one of a specific
+    // name an element of an array, or an array of more dimensions, may stand for an array.
     let generic = if binding.procedure.pointer_overload {
         format!(" {name}")
     } else {
@@ -228,7 +228,8 @@ fn f08(out: &mut String, binding: &Binding<'_>, prefix: &str) {
     out.push_str("  end interface\n");
 }
 
-/// Whether Fortran can tell the form with large counts by its arguments: an address and a count are one kind of integer here.
+/// Whether Fortran can tell the form with large counts by its arguments: an address and a count are one kind of integer
+/// here.
 fn differs(binding: &Binding<'_>) -> bool {
     let shape = |large| -> Vec<String> {
         let plain = |c_type: &str| c_type.replace("MPI_Aint", "MPI_Count").replace("const ", "");
@@ -277,8 +278,8 @@ fn subroutine(out: &mut String, binding: &Binding<'_>, name: &str, bind: &str, s
     out.push_str("    end subroutine\n");
 }
 
-/// The call as a manual page shows it: the procedure with its arguments, then one declaration a line. `f90`: of the module `mpi`,
-/// otherwise of `mpi_f08`.
+/// The call as a manual page shows it: the procedure with its arguments, then one declaration a line. `f90`: of the
+/// module `mpi`, otherwise of `mpi_f08`.
 pub(super) fn shown(binding: &Binding<'_>, f90: bool) -> Vec<String> {
     let (language, style) = if f90 {
         ("f90", Style::F90)
@@ -372,8 +373,9 @@ fn unchecked(out: &mut String, name: &str) {
     );
 }
 
-/// Whether programs give an argument of another shape, because it is ignored there: at processes that are not the root, or with MPI_IN_PLACE.
-/// They also give MPI_Alltoallv lists of datatypes. The module `mpi` of other libraries has no interfaces for these procedures.
+/// Whether programs give an argument of another shape, because it is ignored there: at processes that are not the root,
+/// or with MPI_IN_PLACE. They also give MPI_Alltoallv lists of datatypes. The module `mpi` of other libraries has no
+/// interfaces for these procedures.
 fn may_be_ignored(binding: &Binding<'_>, parameter: &Parameter) -> bool {
     let name = binding.name().to_lowercase();
     let rooted = ["gatherv", "scatterv"].iter().any(|n| name.contains(n)) && !name.contains("allgatherv");

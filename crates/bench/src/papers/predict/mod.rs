@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the simulator says of collective operations, beside what they take over the emulated grid: those of the bounds, and the papers'.
+//! What the simulator says of collective operations, beside what they take over the emulated grid: those of the bounds,
+//! and the papers'.
 
 mod model;
 

@@ -112,8 +112,8 @@ fn processors() -> u32 {
     u32::try_from(all).unwrap_or(u32::MAX)
 }
 
-/// What the library and the simulator are told of the links: latencies and rates of the grid, and what messages cost besides according
-/// to half round trips inside a host and between hosts of a site.
+/// What the library and the simulator are told of the links: latencies and rates of the grid, and what messages cost
+/// besides according to half round trips inside a host and between hosts of a site.
 pub(super) fn pins(grid: &Grid, probes: &Probes) -> String {
     let Probes {
         inside,
@@ -155,7 +155,8 @@ pub(super) fn pins(grid: &Grid, probes: &Probes) -> String {
     text
 }
 
-/// Sizes for which it is said what a message takes of the line: one packet's worth, one record's, and where only shares count.
+/// Sizes for which it is said what a message takes of the line: one packet's worth, one record's, and where only shares
+/// count.
 const LINE_SIZES: [u64; 4] = [1, 1024, 16 << 10, 16 << 20];
 
 /// Bytes on the line for a message of so many: with its header, the records of TLS, the packets of TCP.
