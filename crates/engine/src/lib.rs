@@ -33,7 +33,7 @@ pub use base::requests::Kept;
 pub use base::state::State;
 pub use base::tuning::{Knob, Tuning};
 pub use engine::{Engine, Setup};
-pub use groups::rows::Unequal;
+pub use groups::data::{Arithmetic, Given, Pieces, Unequal};
 pub use groups::short::Short;
 pub use interface::{Frames, Partitions, Underneath};
 pub use isthmus_transport::native::{Collective, Element, Operator};

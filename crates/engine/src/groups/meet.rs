@@ -22,10 +22,11 @@ use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::base::binding::{BoundBuffer, Reducer, Side, Sides};
 use crate::groups::cut::{Cut, contributors};
+use crate::groups::data::{Bound, Unequal};
 use crate::groups::known::Lesson;
 pub(crate) use crate::groups::mistake::{no_memory, wrong_length};
 use crate::groups::pulling::{self, Phase, Pulling};
-use crate::groups::rows::{Rows, Told, Unequal};
+use crate::groups::rows::{Rows, Told};
 use crate::{EngineError, Members, NodeMembers};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
@@ -168,7 +169,7 @@ impl Meet {
     /// An operation of blocks that may differ in length.
     pub(crate) fn of_rows(
         step: Unequal,
-        rows: Rows,
+        rows: Rows<Bound>,
         place: Place,
         members: Members,
         cut: Cut,
@@ -336,17 +337,13 @@ impl Meet {
         }
     }
 
-    fn is_root(&self) -> bool {
-        self.place.me == self.root
-    }
-
     /// Whether one member alone gives.
     fn one_gives(&self) -> bool {
         matches!(self.what, What::Bcast | What::Scatter)
     }
 
     fn gives(&self) -> bool {
-        !self.one_gives() || self.is_root()
+        !self.one_gives() || self.place.me == self.root
     }
 
     /// Whether this member waits for what others give. (The root of a scatter finds its own block among those that it

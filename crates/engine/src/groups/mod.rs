@@ -2,6 +2,7 @@
 //! The machine of groups that share memory: steps that all members take together.
 
 pub(crate) mod cut;
+pub(crate) mod data;
 pub(crate) mod disagreement;
 pub(crate) mod known;
 pub(crate) mod meet;

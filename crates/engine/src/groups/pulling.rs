@@ -22,6 +22,7 @@ use isthmus_transport::meeting::{Lane, Meeting, OFFER, Place, Round};
 
 use crate::EngineError;
 use crate::base::binding::{BoundBuffer, Side, Sides};
+use crate::groups::data::Bound;
 use crate::groups::known::{self, Known, Lesson};
 use crate::groups::meet::{Meet, no_memory, wrong_length};
 use crate::groups::rows::Rows;
@@ -42,7 +43,7 @@ pub(crate) enum Phase {
     /// All is done without long rounds; so many of them are left.
     Leaving(u64),
     /// Blocks that may differ in length.
-    Rows(Box<Rows>),
+    Rows(Box<Rows<Bound>>),
 }
 
 /// A step that may be copied.

@@ -11,14 +11,15 @@
 //!  middle cell    slots without lengths, for blocks that do not fit there
 //!  messages       blocks that do not fit there either: the caller's affair
 //! ```
-//! [`Frames::longest_block`](crate::Frames::longest_block) says which these are. A cell of an alltoallv has a slot for each member, that of any other operation one. The root of a scatterv gives the
-//! cells of all others, in every other operation each member gives its own.
+//! [`Frames::longest_block`](crate::Frames::longest_block) says which these are. A cell of an alltoallv has a slot
+//! for each other member, that of any other operation one. The root of a scatterv gives the cells of all others, in every other
+//! operation each member gives its own.
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
 
-use crate::base::binding::{Binding, Blocks, BoundBuffer, Reducer, Unit};
+use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
 use crate::groups::mistake::{no_memory, wrong_length};
 use crate::{EngineError, Operation};
 
@@ -26,19 +27,6 @@ use crate::{EngineError, Operation};
 const LENGTH: usize = size_of::<u32>();
 /// Shortest slot of a short cell that is of use.
 const SLOT: usize = 2 * size_of::<u64>();
-
-/// What a member does, as far as its buffers do not say it.
-#[derive(Clone, Copy, Debug)]
-pub struct Unequal {
-    /// Gatherv, scatterv, allgatherv, alltoallv, alltoallw or reduce_scatter.
-    pub what: What,
-    /// The root, or 0.
-    pub root: u32,
-    /// Called with MPI_IN_PLACE; not alltoallv and alltoallw.
-    pub in_place: bool,
-    /// Of a reduce_scatter: units before the own block, and units of it.
-    pub own: (u64, u64),
-}
 
 /// An operation as those who watch are told of it.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +48,8 @@ impl Slots {
     /// `None`: they would be too short.
     pub(crate) fn of(meeting: &dyn Meeting, what: What, members: u32) -> Option<Self> {
         let count = match what {
-            What::Alltoallv | What::Alltoallw => members as usize,
+            // Nobody needs one for itself.
+            What::Alltoallv | What::Alltoallw => (members as usize - 1).max(1),
             _ => 1,
         };
         let bytes = |lane| meeting.cell_bytes(members, lane) / count / LENGTH * LENGTH;
@@ -84,12 +73,9 @@ impl Slots {
 }
 
 /// Such an operation while it goes on.
-pub(crate) struct Rows {
+pub(crate) struct Rows<D> {
     step: Unequal,
-    send: BoundBuffer,
-    receive: BoundBuffer,
-    unit: u64,
-    reducer: Option<Reducer>,
+    data: D,
     slots: Slots,
     /// The short round and the middle one.
     rounds: [Round; 2],
@@ -100,36 +86,34 @@ pub(crate) struct Rows {
     left: [bool; 2],
 }
 
-impl std::fmt::Debug for Rows {
+impl<D> std::fmt::Debug for Rows<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "blocks of {} members taken", self.next)
     }
 }
 
-/// Where a block of a buffer begins, and its length.
-fn block(buffer: &BoundBuffer, index: u32) -> (u64, u64) {
-    match &buffer.blocks {
-        Blocks::None => (0, 0),
-        Blocks::One(block) => (0, block.length),
-        Blocks::Many(blocks) => blocks
-            .get(index as usize)
-            .map_or((0, 0), |(start, block)| (*start, block.length)),
-    }
+/// What there is of a member's block.
+enum Found {
+    /// It is still to come.
+    Missing,
+    /// Nothing is to be taken here.
+    Nothing,
+    /// The member says that it has another length.
+    Wrong(u32),
+    Block(ReadMemory),
 }
 
-impl Rows {
-    pub(crate) fn new(step: Unequal, place: &Place, binding: &Binding, slots: Slots, rounds: [u64; 2]) -> Self {
-        let reducer = match &binding.unit {
-            Unit::Byte => None,
-            Unit::Element { reducer, .. } => Some(reducer.clone()),
-        };
+/// A length as it is said in a cell.
+fn said(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+impl<D: Data> Rows<D> {
+    pub(crate) fn new(step: Unequal, place: &Place, data: D, slots: Slots, rounds: [u64; 2]) -> Self {
         let round = |lane, number| Round { lane, number };
         let mut rows = Self {
             step,
-            send: binding.send.clone(),
-            receive: binding.receive.clone(),
-            unit: binding.unit_bytes(),
-            reducer,
+            data,
             slots,
             rounds: [round(Lane::Short, rounds[0]), round(Lane::Middle, rounds[1])],
             gives: [false; 2],
@@ -141,10 +125,32 @@ impl Rows {
             What::Scatterv => place.me == step.root,
             _ => true,
         };
-        let is_middle = |to| rows.slots.lane(rows.given(place, to).1) == Some(Lane::Middle);
+        let is_middle = |to| rows.slots.lane(rows.given(place, to)) == Some(Lane::Middle);
         rows.gives[1] = rows.gives[0] && rows.receivers(place).any(is_middle);
         rows.copy_own(place);
         rows
+    }
+
+    /// The same for longer than the call that began it.
+    pub(crate) fn bound(self, place: &Place) -> Rows<Bound> {
+        let Self {
+            step,
+            data,
+            slots,
+            rounds,
+            gives,
+            next,
+            left,
+        } = self;
+        Rows {
+            step,
+            data: data.bound(step, place.members),
+            slots,
+            rounds,
+            gives,
+            next,
+            left,
+        }
     }
 
     /// What this process gives itself, where that does not go through cells.
@@ -155,19 +161,10 @@ impl Rows {
             What::Alltoallv | What::Alltoallw => true,
             _ => false,
         };
-        if !is_apart {
-            return;
-        }
-        let (from, gives) = block(&self.send, place.me);
-        let (to, takes) = block(&self.receive, place.me);
-        let length = gives.min(takes);
-        match self.send.readable(from, length).filter(|_| length > 0) {
-            Some(memory) => self.receive.write(to, memory.slice(0, length as usize)),
-            None => {
-                let mut bytes = vec![0; length as usize];
-                self.send.read(from, &mut bytes);
-                self.receive.write(to, &bytes);
-            }
+        if is_apart {
+            let length = |side| self.data.length(side, place.me);
+            let bytes = length(Side::Send).min(length(Side::Receive));
+            self.data.keep(place.me, bytes as usize);
         }
     }
 
@@ -179,35 +176,49 @@ impl Rows {
         }
     }
 
-    /// The buffer from which it gives.
-    fn source(&self) -> &BoundBuffer {
-        let in_place = self.step.in_place && matches!(self.step.what, What::Allgatherv | What::ReduceScatter);
-        if in_place { &self.receive } else { &self.send }
-    }
-
-    /// First byte and length of what it gives in a slot.
-    fn given(&self, place: &Place, to: u32) -> (u64, u64) {
+    /// The block that it gives in a slot: of which buffer, and its number.
+    fn source(&self, place: &Place, to: u32) -> (Side, u32) {
         match self.step.what {
-            What::Scatterv | What::Alltoallv | What::Alltoallw if to == place.me => (0, 0),
-            What::Scatterv | What::Alltoallv | What::Alltoallw => block(&self.send, to),
-            What::Allgatherv if self.step.in_place => block(&self.receive, place.me),
-            What::ReduceScatter => (0, self.source().length()),
-            _ => block(&self.send, 0),
+            What::Scatterv | What::Alltoallv | What::Alltoallw => (Side::Send, to),
+            What::Allgatherv if self.step.in_place => (Side::Receive, place.me),
+            What::ReduceScatter if self.step.in_place => (Side::Receive, 0),
+            _ => (Side::Send, 0),
         }
     }
 
-    /// First byte and length of what it takes of a member.
-    fn taken(&self, place: &Place, from: u32) -> (u64, u64) {
+    /// Bytes of what it gives in a slot.
+    fn given(&self, place: &Place, to: u32) -> u64 {
+        match self.step.what {
+            What::Scatterv | What::Alltoallv | What::Alltoallw if to == place.me => 0,
+            _ => {
+                let (side, block) = self.source(place, to);
+                self.data.length(side, block)
+            }
+        }
+    }
+
+    /// Bytes of what it takes of a member.
+    fn taken(&self, place: &Place, from: u32) -> u64 {
         let (me, root) = (place.me, self.step.root);
         match self.step.what {
-            What::Gatherv if me != root || from == me => (0, 0),
-            What::Scatterv if me == root || from != root => (0, 0),
-            What::Scatterv => block(&self.receive, 0),
-            What::Alltoallv | What::Alltoallw if from == me => (0, 0),
-            What::Allgatherv if self.step.in_place && from == me => (0, 0),
-            What::ReduceScatter if self.step.own.1 == 0 => (0, 0),
-            What::ReduceScatter => (0, self.source().length()),
-            _ => block(&self.receive, from),
+            What::Gatherv if me != root || from == me => 0,
+            What::Scatterv if me == root || from != root => 0,
+            What::Alltoallv | What::Alltoallw if from == me => 0,
+            What::Allgatherv if self.step.in_place && from == me => 0,
+            What::ReduceScatter if self.step.own.1 == 0 => 0,
+            What::ReduceScatter => {
+                let (side, block) = self.source(place, 0);
+                self.data.length(side, block)
+            }
+            _ => self.data.length(Side::Receive, from),
+        }
+    }
+
+    /// The slot of a member in the cell of another.
+    fn slot(&self, giver: u32, taker: u32) -> usize {
+        match self.step.what {
+            What::Alltoallv | What::Alltoallw => (taker - u32::from(taker > giver)) as usize,
+            _ => 0,
         }
     }
 
@@ -215,8 +226,7 @@ impl Rows {
     fn cell(&self, place: &Place, from: u32) -> (u32, usize) {
         match self.step.what {
             What::Scatterv => (place.me, 0),
-            What::Alltoallv | What::Alltoallw => (from, place.me as usize),
-            _ => (from, 0),
+            _ => (from, self.slot(from, place.me)),
         }
     }
 
@@ -231,7 +241,7 @@ impl Rows {
             return meeting.is_free(place, round);
         }
         // What keeps one that has taken all is an earlier step of this process.
-        self.next < place.members && self.is_there(meeting, place, self.next)
+        self.next < place.members && !matches!(self.look(meeting, place, self.next), Found::Missing)
     }
 
     /// Does what can be done without waiting; true if anything was. `mistake`: a member gave another length than this
@@ -254,10 +264,15 @@ impl Rows {
             }
         }
         while self.next < place.members {
-            if !self.is_there(meeting, place, self.next) {
-                return Ok(any);
+            match self.look(meeting, place, self.next) {
+                Found::Missing => return Ok(any),
+                Found::Nothing => {}
+                Found::Wrong(said) => {
+                    let expected = self.taken(place, self.next);
+                    mistake.get_or_insert_with(|| wrong_length(self.next, said.into(), expected));
+                }
+                Found::Block(data) => self.take(place, &data)?,
             }
-            self.take(meeting, place, mistake)?;
             self.next += 1;
             any = true;
         }
@@ -278,7 +293,7 @@ impl Rows {
             return Ok(());
         }
         for to in self.receivers(place).filter(|&to| to != place.me) {
-            let goes = self.slots.lane(self.given(place, to).1) == Some(Lane::Middle);
+            let goes = self.slots.lane(self.given(place, to)) == Some(Lane::Middle);
             if lane == 0 || goes {
                 self.give_cell(meeting, place, lane, to, to..to + 1)?;
                 meeting.arrive(place, self.rounds[lane], to..to + 1);
@@ -296,100 +311,90 @@ impl Rows {
         receivers: std::ops::Range<u32>,
     ) -> Result<(), EngineError> {
         let slot = if lane == 0 { self.slots.short } else { self.slots.middle };
+        let here = if lane == 0 { Lane::Short } else { Lane::Middle };
         let all = slot * self.slots.count;
         let mut memory = meeting.give(place, self.rounds[lane], cell, all).map_err(no_memory)?;
-        let source = self.source();
-        for (number, to) in receivers.enumerate() {
-            let (from, length) = self.given(place, to);
-            let goes = self.slots.lane(length);
-            let mut at = number * slot;
+        let is_apart = matches!(self.step.what, What::Alltoallv | What::Alltoallw);
+        for to in receivers.filter(|&to| !is_apart || to != place.me) {
+            let length = self.given(place, to);
+            let mut at = self.slot(place.me, to) * slot;
             if lane == 0 {
-                let said = u32::try_from(length).unwrap_or(u32::MAX);
-                memory.write(at as isize, &said.to_ne_bytes());
+                memory.write(at as isize, &said(length).to_ne_bytes());
                 at += LENGTH;
             }
-            let here = if lane == 0 { Lane::Short } else { Lane::Middle };
-            if length > 0 && goes == Some(here) {
-                fill(source, from, &mut memory, at, length as usize);
+            if length > 0 && self.slots.lane(length) == Some(here) {
+                let (side, block) = self.source(place, to);
+                self.data.fill(side, block, &mut memory, at);
             }
         }
         Ok(())
     }
 
-    /// Whether what it takes of a member is there, or nothing is to be waited for.
-    fn is_there(&self, meeting: &dyn Meeting, place: &Place, from: u32) -> bool {
-        let (_, length) = self.taken(place, from);
+    /// Looks for what a member gives.
+    #[inline]
+    fn look(&self, meeting: &dyn Meeting, place: &Place, from: u32) -> Found {
+        let length = self.taken(place, from);
         if length == 0 {
-            return true;
+            return Found::Nothing;
         }
-        let (cell, _) = self.cell(place, from);
+        let (cell, slot) = self.cell(place, from);
         let arrived = |round| meeting.have_arrived(place, round, cell..cell + 1) == 1;
         if !arrived(self.rounds[0]) {
-            return false;
+            return Found::Missing;
         }
-        let is_right = self.said(meeting, place, from) == u32::try_from(length).unwrap_or(u32::MAX);
-        // One of another length never comes in the other round.
-        !is_right || self.slots.lane(length) != Some(Lane::Middle) || arrived(self.rounds[1])
-    }
-
-    /// Length of the block that a member says that it gives.
-    fn said(&self, meeting: &dyn Meeting, place: &Place, from: u32) -> u32 {
-        let (cell, slot) = self.cell(place, from);
+        let at = slot * self.slots.short;
         let (memory, _) = meeting.given(place, self.rounds[0], cell, self.slots.short * self.slots.count);
         let mut bytes = [0; LENGTH];
-        memory.read((slot * self.slots.short) as isize, &mut bytes);
-        u32::from_ne_bytes(bytes)
+        memory.read(at as isize, &mut bytes);
+        let says = u32::from_ne_bytes(bytes);
+        if says != said(length) {
+            // One of another length never comes in the other round.
+            return Found::Wrong(says);
+        }
+        match self.slots.lane(length) {
+            Some(Lane::Short) => Found::Block(memory.part((at + LENGTH) as isize, length as usize)),
+            Some(_) if !arrived(self.rounds[1]) => Found::Missing,
+            Some(_) => {
+                let all = self.slots.middle * self.slots.count;
+                let (memory, _) = meeting.given(place, self.rounds[1], cell, all);
+                Found::Block(memory.part((slot * self.slots.middle) as isize, length as usize))
+            }
+            None => Found::Nothing,
+        }
     }
 
-    fn take(&self, meeting: &dyn Meeting, place: &Place, mistake: &mut Option<EngineError>) -> Result<(), EngineError> {
-        let (member, (to, length)) = (self.next, self.taken(place, self.next));
-        if length == 0 {
-            return Ok(());
-        }
-        let said = self.said(meeting, place, member);
-        if said != u32::try_from(length).unwrap_or(u32::MAX) {
-            mistake.get_or_insert_with(|| wrong_length(member, said.into(), length));
-            return Ok(());
-        }
-        let (cell, number) = self.cell(place, member);
-        let (lane, slot, skip) = match self.slots.lane(length) {
-            Some(Lane::Short) => (0, self.slots.short, LENGTH),
-            Some(_) => (1, self.slots.middle, 0),
-            None => return Ok(()),
-        };
-        let (memory, _) = meeting.given(place, self.rounds[lane], cell, slot * self.slots.count);
-        let data = memory.part((number * slot + skip) as isize, length as usize);
-        match &self.reducer {
-            Some(reducer) => self.combine(member, &data, reducer),
+    /// Takes the next member's block.
+    #[inline]
+    fn take(&self, place: &Place, data: &ReadMemory) -> Result<(), EngineError> {
+        match self.data.computes() {
+            Some(computes) => self.combine(self.next, data, computes),
             None => {
-                self.receive.write(to, data.slice(0, length as usize));
+                let block = if self.step.what == What::Scatterv {
+                    place.me
+                } else {
+                    self.next
+                };
+                self.data.put(block, data, self.taken(place, self.next) as usize);
                 Ok(())
             }
         }
     }
 
     /// Adds the own part of what a member contributes to a reduce_scatter.
-    fn combine(&self, member: u32, data: &ReadMemory, reducer: &Reducer) -> Result<(), EngineError> {
+    fn combine(&self, member: u32, data: &ReadMemory, computes: &Arithmetic) -> Result<(), EngineError> {
+        let Arithmetic { reducer, unit } = computes;
         let (before, own) = self.step.own;
-        let bytes = (own * self.unit) as usize;
+        let bytes = (own * unit) as usize;
         let outside = EngineError::Plan {
             what: "a reduction whose result does not lie in one piece",
         };
-        let mut result = self.receive.whole(0, bytes as u64).ok_or(outside)?;
-        let operand = data.part((before * self.unit) as isize, bytes);
+        let mut result = self.data.result(bytes).ok_or(outside)?;
+        let operand = data.part((before * unit) as isize, bytes);
         if member == 0 {
             result.copy_short(&operand, bytes);
         } else {
             result.combine(bytes, &operand, |operand, result| reducer(operand, result, own, false));
         }
         Ok(())
-    }
-}
-
-/// Copies bytes of a buffer into a cell.
-fn fill(source: &BoundBuffer, from: u64, cell: &mut WriteMemory, at: usize, bytes: usize) {
-    match source.readable(from, bytes as u64) {
-        Some(memory) => cell.copy(at as isize, &memory, 0, bytes),
-        None => cell.with(at as isize, bytes, |cell| source.read(from, cell)),
     }
 }

@@ -5,10 +5,11 @@ use isthmus_transport::meeting::{Claim, Lane, Place};
 
 use crate::base::core::Core;
 use crate::groups::cut::Cut;
+use crate::groups::data::{Bound, Data, Given, Unequal};
 use crate::groups::meet::Meet;
 use crate::groups::meeting::Groups;
-use crate::groups::rows::{Rows, Slots, Unequal};
-use crate::{Binding, Channel, EngineError, Request};
+use crate::groups::rows::{Rows, Slots};
+use crate::{Channel, EngineError, Request};
 
 /// Says of a group that shares no memory that it should not be here.
 const NOWHERE: EngineError = EngineError::Plan {
@@ -16,9 +17,9 @@ const NOWHERE: EngineError = EngineError::Plan {
 };
 
 /// One that has begun.
-struct Begun {
+struct Begun<D> {
     place: Place,
-    rows: Rows,
+    rows: Rows<D>,
     cut: Cut,
     /// Number of the step, and of its first round in each lane.
     number: u64,
@@ -26,6 +27,16 @@ struct Begun {
 }
 
 impl Groups {
+    /// Whether it can be done in cells: pieces may be too long for that. (Of what is bound, long blocks go beside.)
+    pub(crate) fn fits(&self, core: &mut Core, channel: &Channel, step: Unequal, given: &Given<'_>) -> bool {
+        let Given::Pieces(pieces) = given else { return true };
+        let Some(meeting) = self.meeting(core) else {
+            return false;
+        };
+        let slots = Slots::of(meeting, step.what, channel.members.count());
+        slots.is_some_and(|slots| pieces.longest() <= slots.longest())
+    }
+
     /// Begins one; it is over, or has a request when `pause`, called after each look, has said no. What is over soon
     /// needs no [`Meet`].
     pub(crate) fn unequal(
@@ -33,13 +44,27 @@ impl Groups {
         core: &mut Core,
         channel: &Channel,
         step: Unequal,
-        binding: &Binding,
+        given: Given<'_>,
+        pause: impl FnMut() -> bool,
+    ) -> Result<Option<Request>, EngineError> {
+        match given {
+            Given::Bound(binding) => self.in_rows(core, channel, step, Bound::of(binding), pause),
+            Given::Pieces(pieces) => self.in_rows(core, channel, step, pieces, pause),
+        }
+    }
+
+    fn in_rows<D: Data>(
+        &mut self,
+        core: &mut Core,
+        channel: &Channel,
+        step: Unequal,
+        data: D,
         mut pause: impl FnMut() -> bool,
     ) -> Result<Option<Request>, EngineError> {
         if let Some(error) = core.lost_of(&channel.members) {
             return Err(error);
         }
-        let mut begun = self.begin_unequal(core, channel, step, binding)?;
+        let mut begun = self.begin_unequal(core, channel, step, data)?;
         let (place, mut mistake) = (begun.place, None);
         loop {
             let meeting = self.meeting(core).ok_or(NOWHERE)?;
@@ -61,6 +86,7 @@ impl Groups {
             ..
         } = begun;
         let over = rows.is_over();
+        let rows = rows.bound(&place);
         let mut meet = Meet::of_rows(step, rows, place, channel.members.clone(), cut, number, first);
         if let Some(mistake) = mistake.take_if(|_| over) {
             return Err(self.after_mistake(core, &meet, mistake));
@@ -70,13 +96,13 @@ impl Groups {
         Ok(Some(core.state.requests.name(index)))
     }
 
-    fn begin_unequal(
+    fn begin_unequal<D: Data>(
         &mut self,
         core: &mut Core,
         channel: &Channel,
         step: Unequal,
-        binding: &Binding,
-    ) -> Result<Begun, EngineError> {
+        data: D,
+    ) -> Result<Begun<D>, EngineError> {
         let place = Place {
             frame: channel.frame.ok_or(NOWHERE)?,
             members: channel.members.count(),
@@ -99,7 +125,7 @@ impl Groups {
         meeting.note(&place, number, claim);
         Ok(Begun {
             place,
-            rows: Rows::new(step, &place, binding, slots, rounds),
+            rows: Rows::new(step, &place, data, slots, rounds),
             cut,
             number,
             first,

@@ -38,8 +38,8 @@ use crate::waiting::keeper::{Keeper, LOOK};
 use crate::waiting::patience::Experience;
 use crate::waiting::waits::{Teller, Watcher};
 use crate::{
-    Binding, Channel, Completion, Direct, Engine, EngineError, Mode, Operation, ReceiveBuffer, Request, SendBuffer,
-    Short, Tuning, Unequal,
+    Binding, Channel, Completion, Direct, Engine, EngineError, Given, Mode, Operation, ReceiveBuffer, Request,
+    SendBuffer, Short, Tuning, Unequal,
 };
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.

@@ -10,7 +10,7 @@
 //! * `planned`: an operation that goes by a plan; `counts`: what members tell each other before its data move;
 //! * `persistent`: operations that are started again and again.
 
-use isthmus_engine::{Binding, Request};
+use isthmus_engine::{Binding, Pieces, Request};
 use isthmus_schedule::{Call, Operation};
 
 use crate::comm::Comm;
@@ -28,6 +28,7 @@ mod way;
 pub use persistent::Persistent;
 use planned::{Planned, Role};
 pub use quick::Plain;
+pub use unequal::PlainUnequal;
 
 /// When an operation is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +111,24 @@ pub fn perform(
             }
         } else if let Some(begun) = plain.and_then(|plain| comm.start_plain(world, &plain)) {
             return Ok(Performed::of(begun));
+        }
+    }
+    in_general(world, comm, form, general()?)
+}
+
+/// The same for an operation of blocks that may differ in length.
+#[inline]
+pub fn perform_unequal<P: Pieces>(
+    world: &World,
+    comm: &Comm,
+    form: Form,
+    plain: impl FnOnce() -> Option<PlainUnequal<P>>,
+    general: impl FnOnce() -> Result<Prepared>,
+) -> Result<Performed> {
+    if form != Form::Persistent && comm.has_cells(world) {
+        let plain = plain();
+        if let Some(performed) = plain.and_then(|plain| comm.perform_plain(world, form, &plain)) {
+            return performed;
         }
     }
     in_general(world, comm, form, general()?)

@@ -46,6 +46,12 @@ impl Comm {
         self.shortcuts(world).any()
     }
 
+    /// Whether plain operations of blocks that may differ in length go through memory that members share.
+    #[inline(always)]
+    pub(super) fn has_cells(&self, world: &World) -> bool {
+        self.shortcuts(world).memory() && !self.is_native()
+    }
+
     /// Whether it helps to know what a reduction [computes](Plain::computes).
     #[inline(always)]
     pub fn asks_what_is_computed(&self) -> bool {

@@ -5,15 +5,61 @@
 //! Who gives a block and who takes it are often the only ones that know its length, so no decision of all depends on
 //! it.
 
-use isthmus_engine::{Request, Unequal};
+use isthmus_engine::{Given, Pieces, Request, Unequal};
 use isthmus_schedule::step::Plan;
 use isthmus_schedule::{self as schedule, Blocks, Operation};
 
 use super::both::Both;
 use super::planned::{Planned, Role};
+use super::{Form, Performed};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::world::World;
+
+/// Such an operation about which nothing else is unusual.
+pub struct PlainUnequal<P> {
+    /// What is done.
+    pub step: Unequal,
+    /// Where the blocks lie.
+    pub pieces: P,
+}
+
+impl Comm {
+    /// Does or begins a plain operation in cells. `None`: it goes the general way, which is the same as far as others
+    /// see.
+    pub(super) fn perform_plain<P: Pieces>(
+        &self,
+        world: &World,
+        form: Form,
+        plain: &PlainUnequal<P>,
+    ) -> Option<Result<Performed>> {
+        let (step, given) = (plain.step, Given::Pieces(&plain.pieces));
+        let all_know = matches!(step.what, Operation::Allgatherv | Operation::ReduceScatter);
+        if all_know && plain.pieces.longest() == 0 {
+            self.have_nothing_to_do(world, step.what);
+            return Some(Ok(Performed::Done));
+        }
+        if step.what.reduces() && self.is_fixed() {
+            return None;
+        }
+        let (operation, sequence, engine) = (world.operation(step.what), self.sequence(), world.engine());
+        let done = match form {
+            Form::Blocking => engine
+                .unequal(self.channel(), operation, sequence, step, given)?
+                .map(|()| Performed::Done)
+                .map_err(|error| Error::from(&error)),
+            _ => Ok(Performed::of(engine.start_unequal(
+                self.channel(),
+                operation,
+                sequence,
+                step,
+                given,
+            )?)),
+        };
+        self.next_sequence();
+        Some(done)
+    }
+}
 
 /// How such an operation goes here.
 pub(super) struct InCells {
@@ -70,10 +116,11 @@ impl Planned {
     pub(super) fn run_in_cells(self, world: &World, comm: &Comm, cells: InCells) -> Result<()> {
         let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
+        let given = Given::Bound(&self.binding);
         let done = world
             .engine()
-            .unequal(comm.channel(), operation, sequence, cells.step, &self.binding);
-        done.map_err(|error| Error::from(&error))?;
+            .unequal(comm.channel(), operation, sequence, cells.step, given);
+        done.unwrap_or(Ok(())).map_err(|error| Error::from(&error))?;
         match long {
             Some(request) => world.wait(request).map(drop),
             None => Ok(()),
@@ -83,10 +130,11 @@ impl Planned {
     pub(super) fn start_in_cells(&self, world: &World, comm: &Comm, cells: InCells) -> Option<Request> {
         let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
+        let given = Given::Bound(&self.binding);
         let begun = world
             .engine()
-            .start_unequal(comm.channel(), operation, sequence, cells.step, &self.binding);
-        match (begun, long) {
+            .start_unequal(comm.channel(), operation, sequence, cells.step, given);
+        match (begun.flatten(), long) {
             (Some(short), Some(long)) => {
                 let both = Box::new(Both::new([short, long]));
                 Some(world.engine().lock().start_activity(both))

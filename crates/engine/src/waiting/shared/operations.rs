@@ -16,12 +16,15 @@ impl Shared {
         step: &Together,
         binding: &Binding,
     ) -> Option<Result<(), EngineError>> {
-        if channel.native == 0 && self.lock().core.state.tools.observes_plans() {
+        let guard = self.lock();
+        if channel.native == 0 && guard.core.state.tools.observes_plans() {
             return None;
         }
-        Some(self.in_memory(channel, operation, sequence, |groups, core, pause| {
-            groups.together(core, channel, step, binding, true, pause)
-        }))
+        Some(
+            self.in_memory(guard, channel, operation, sequence, |groups, core, pause| {
+                groups.together(core, channel, step, binding, true, pause)
+            }),
+        )
     }
 
     /// The same begun: its request, or nothing if it is over.
@@ -44,18 +47,25 @@ impl Shared {
     }
 
     /// A blocking operation of blocks that may differ in length, in shared memory as far as they are short enough, and
-    /// the wait.
+    /// the wait. `None`: some of the pieces that are given are too long for that; nothing was done.
     pub fn unequal(
         &self,
         channel: &Channel,
         operation: Operation,
         sequence: u32,
         step: Unequal,
-        binding: &Binding,
-    ) -> Result<(), EngineError> {
-        self.in_memory(channel, operation, sequence, |groups, core, pause| {
-            groups.unequal(core, channel, step, binding, pause)
-        })
+        given: Given<'_>,
+    ) -> Option<Result<(), EngineError>> {
+        let mut guard = self.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        if !groups.fits(core, channel, step, &given) {
+            return None;
+        }
+        Some(
+            self.in_memory(guard, channel, operation, sequence, |groups, core, pause| {
+                groups.unequal(core, channel, step, given, pause)
+            }),
+        )
     }
 
     /// The same begun: its request, or nothing if it is over.
@@ -65,14 +75,17 @@ impl Shared {
         operation: Operation,
         sequence: u32,
         step: Unequal,
-        binding: &Binding,
-    ) -> Option<Request> {
+        given: Given<'_>,
+    ) -> Option<Option<Request>> {
         let mut guard = self.lock();
         let Engine { core, groups, .. } = &mut *guard;
+        if !groups.fits(core, channel, step, &given) {
+            return None;
+        }
         core.state.tools.called(operation);
         core.state.tools.begins(operation);
         core.state.tools.plan_begins(channel.context, operation, sequence);
-        let begun = groups.unequal(core, channel, step, binding, || false);
+        let begun = groups.unequal(core, channel, step, given, || false);
         match &begun {
             Ok(Some(request)) => groups.tell_at_the_end(
                 *request,
@@ -84,19 +97,19 @@ impl Shared {
             ),
             _ => core.state.tools.plan_ends(channel.context, operation, sequence),
         }
-        core.begun(begun)
+        Some(core.begun(begun))
     }
 
     /// Does an operation in memory that the group shares, and waits for its end; those who watch are told.
     #[inline]
     fn in_memory(
         &self,
+        mut guard: Guard<'_>,
         channel: &Channel,
         operation: Operation,
         sequence: u32,
         begin: impl FnOnce(&mut Groups, &mut Core, &mut dyn FnMut() -> bool) -> Result<Option<Request>, EngineError>,
     ) -> Result<(), EngineError> {
-        let mut guard = self.lock();
         let Engine { core, groups, .. } = &mut *guard;
         let began = Cell::new(None);
         let mut pause = self.pause_together(core, &began);
@@ -127,8 +140,8 @@ impl Shared {
         Some(core.begun(begun))
     }
 
-    /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way; nothing was done. On a
-    /// communicator of a machine's own MPI that depends only on what all members know.
+    /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way;
+    /// nothing was done. On a communicator of a machine's own MPI that depends only on what all members know.
     #[inline]
     pub fn short(
         &self,

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the blocks of an operation lie in which they may differ in length: still in the arguments of the call, or
+//! bound for an operation that goes on after it.
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_schedule::Operation as What;
+
+use crate::base::binding::{Binding, Blocks, BoundBuffer, Reducer, Unit};
+use crate::base::block::Block;
+
+/// What a member does, as far as its buffers do not say it.
+#[derive(Clone, Copy, Debug)]
+pub struct Unequal {
+    /// Gatherv, scatterv, allgatherv, alltoallv, alltoallw or reduce_scatter.
+    pub what: What,
+    /// The root, or 0.
+    pub root: u32,
+    /// Called with MPI_IN_PLACE; not alltoallv and alltoallw.
+    pub in_place: bool,
+    /// Of a reduce_scatter: units before the own block, and units of it.
+    pub own: (u64, u64),
+}
+
+/// What a reduction computes with elements that lie one behind the other.
+#[derive(Clone)]
+pub struct Arithmetic {
+    /// The operation, which the library computes.
+    pub reducer: Reducer,
+    /// Bytes of an element.
+    pub unit: u64,
+}
+
+/// Blocks that each lie in one piece, from the memory's origin to the end of its window, as the arguments of a call
+/// say. A buffer that the operation does not use has empty ones.
+pub trait Pieces {
+    /// What goes to a member, or the only block of the send buffer.
+    fn send(&self, to: u32) -> ReadMemory;
+    /// Where the block of a member goes, or the only block of the receive buffer.
+    fn receive(&self, from: u32) -> WriteMemory;
+    /// Bytes of the longest of this member's blocks, or of those of all members where all know them.
+    fn longest(&self) -> u64;
+    /// What a reduction computes.
+    fn computes(&self) -> Option<&Arithmetic> {
+        None
+    }
+}
+
+/// The buffers of an operation before it has begun.
+pub enum Given<'a> {
+    /// Any.
+    Bound(&'a Binding),
+    /// Those of a call, each block in one piece.
+    Pieces(&'a dyn Pieces),
+}
+
+/// One of the two buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Send,
+    Receive,
+}
+
+/// Blocks by number; a buffer of one block has it under every number.
+pub(crate) trait Data {
+    /// Bytes of a block.
+    fn length(&self, side: Side, block: u32) -> u64;
+    /// Copies a block to where it goes in a cell.
+    fn fill(&self, side: Side, block: u32, cell: &mut WriteMemory, at: usize);
+    /// Replaces the first bytes of a block of the receive buffer.
+    fn put(&self, block: u32, data: &ReadMemory, bytes: usize);
+    /// The first bytes of the receive buffer, if they lie in one piece.
+    fn result(&self, bytes: usize) -> Option<WriteMemory>;
+    /// Copies as many bytes of what this member sends itself to where it receives them.
+    fn keep(&self, block: u32, bytes: usize);
+    /// What a reduction computes.
+    fn computes(&self) -> Option<&Arithmetic>;
+    /// The same for an operation that goes on.
+    fn bound(self, step: Unequal, members: u32) -> Bound;
+}
+
+impl Data for &dyn Pieces {
+    #[inline]
+    fn length(&self, side: Side, block: u32) -> u64 {
+        let (_, end) = match side {
+            Side::Send => self.send(block).window(),
+            Side::Receive => self.receive(block).window(),
+        };
+        end as u64
+    }
+
+    #[inline]
+    fn fill(&self, side: Side, block: u32, cell: &mut WriteMemory, at: usize) {
+        let memory = match side {
+            Side::Send => self.send(block),
+            Side::Receive => self.receive(block).reading(),
+        };
+        let (_, end) = memory.window();
+        cell.copy(at as isize, &memory, 0, end as usize);
+    }
+
+    #[inline]
+    fn put(&self, block: u32, data: &ReadMemory, bytes: usize) {
+        self.receive(block).copy_short(data, bytes);
+    }
+
+    fn result(&self, bytes: usize) -> Option<WriteMemory> {
+        Some(self.receive(0).part(0, bytes))
+    }
+
+    #[inline]
+    fn keep(&self, block: u32, bytes: usize) {
+        self.receive(block).copy_short(&self.send(block), bytes);
+    }
+
+    fn computes(&self) -> Option<&Arithmetic> {
+        Pieces::computes(*self)
+    }
+
+    fn bound(self, step: Unequal, members: u32) -> Bound {
+        let blocks = |many: bool| if many { members } else { 1 };
+        let (gives, takes) = shapes(step.what);
+        let sends = (0..blocks(gives)).map(|to| self.send(to)).map(|memory| {
+            let length = memory.window().1 as u64;
+            Block::plain(memory, None, length)
+        });
+        let receives = (0..blocks(takes)).map(|from| self.receive(from)).map(|memory| {
+            let length = memory.window().1 as u64;
+            Block::plain(memory.reading(), Some(memory), length)
+        });
+        Bound {
+            send: buffer(gives, sends),
+            receive: buffer(takes, receives),
+            computes: Pieces::computes(self).cloned(),
+        }
+    }
+}
+
+/// Whether the send buffer of an operation has a block for each member, and the receive buffer.
+fn shapes(what: What) -> (bool, bool) {
+    match what {
+        What::Gatherv | What::Allgatherv => (false, true),
+        What::Scatterv => (true, false),
+        What::Alltoallv | What::Alltoallw => (true, true),
+        _ => (false, false),
+    }
+}
+
+fn buffer(many: bool, mut blocks: impl Iterator<Item = Block>) -> BoundBuffer {
+    match many {
+        true => BoundBuffer::many(blocks),
+        false => blocks.next().map_or_else(BoundBuffer::none, BoundBuffer::one),
+    }
+}
+
+/// Buffers that are bound.
+pub(crate) struct Bound {
+    send: BoundBuffer,
+    receive: BoundBuffer,
+    computes: Option<Arithmetic>,
+}
+
+impl Bound {
+    pub(crate) fn of(binding: &Binding) -> Self {
+        Self {
+            send: binding.send.clone(),
+            receive: binding.receive.clone(),
+            computes: Arithmetic::of(binding),
+        }
+    }
+
+    fn side(&self, side: Side) -> &BoundBuffer {
+        match side {
+            Side::Send => &self.send,
+            Side::Receive => &self.receive,
+        }
+    }
+}
+
+impl Arithmetic {
+    fn of(binding: &Binding) -> Option<Self> {
+        match &binding.unit {
+            Unit::Byte => None,
+            Unit::Element { reducer, .. } => Some(Self {
+                reducer: reducer.clone(),
+                unit: binding.unit_bytes(),
+            }),
+        }
+    }
+}
+
+/// Where a block of a buffer begins, and its length.
+fn block(buffer: &BoundBuffer, index: u32) -> (u64, u64) {
+    match &buffer.blocks {
+        Blocks::None => (0, 0),
+        Blocks::One(block) => (0, block.length),
+        Blocks::Many(blocks) => blocks
+            .get(index as usize)
+            .map_or((0, 0), |(start, block)| (*start, block.length)),
+    }
+}
+
+impl Data for Bound {
+    fn length(&self, side: Side, index: u32) -> u64 {
+        block(self.side(side), index).1
+    }
+
+    fn fill(&self, side: Side, index: u32, cell: &mut WriteMemory, at: usize) {
+        let buffer = self.side(side);
+        let (from, length) = block(buffer, index);
+        match buffer.readable(from, length) {
+            Some(memory) => cell.copy(at as isize, &memory, 0, length as usize),
+            None => cell.with(at as isize, length as usize, |cell| buffer.read(from, cell)),
+        }
+    }
+
+    fn put(&self, index: u32, data: &ReadMemory, bytes: usize) {
+        self.receive.write(block(&self.receive, index).0, data.slice(0, bytes));
+    }
+
+    fn result(&self, bytes: usize) -> Option<WriteMemory> {
+        self.receive.whole(0, bytes as u64)
+    }
+
+    fn keep(&self, index: u32, bytes: usize) {
+        let ((from, _), (to, _)) = (block(&self.send, index), block(&self.receive, index));
+        match self.send.readable(from, bytes as u64).filter(|_| bytes > 0) {
+            Some(memory) => self.receive.write(to, memory.slice(0, bytes)),
+            None => {
+                let mut copy = vec![0; bytes];
+                self.send.read(from, &mut copy);
+                self.receive.write(to, &copy);
+            }
+        }
+    }
+
+    fn computes(&self) -> Option<&Arithmetic> {
+        self.computes.as_ref()
+    }
+
+    fn bound(self, _: Unequal, _: u32) -> Self {
+        self
+    }
+}
