@@ -45,7 +45,7 @@ impl From<In<Aint>> for Numbers {
 
 impl Numbers {
     /// The first `n`.
-    fn list(&self, argument: &str, n: usize) -> Result<List<'_>> {
+    pub(super) fn list(&self, argument: &str, n: usize) -> Result<List<'_>> {
         Ok(match self {
             Self::Int(array) => List::Int(array.slice(argument, n)?),
             Self::Count(array) => List::Count(array.slice(argument, n)?),
@@ -61,7 +61,8 @@ impl Numbers {
 }
 
 /// Such an array where it lies.
-enum List<'a> {
+#[derive(Clone, Copy)]
+pub(super) enum List<'a> {
     Int(&'a [c_int]),
     Count(&'a [Count]),
     Aint(&'a [Aint]),
@@ -69,7 +70,7 @@ enum List<'a> {
 
 impl List<'_> {
     #[inline]
-    fn at(&self, index: usize) -> i64 {
+    pub(super) fn at(&self, index: usize) -> i64 {
         match self {
             Self::Int(list) => list[index].wide(),
             Self::Count(list) => list[index].wide(),
@@ -239,10 +240,18 @@ impl<B: Memory> Unequal<B> {
         is_in_place(self.buffer)
     }
 
+    /// Counts and displacements.
+    #[inline]
+    pub(super) fn lists(&self, blocks: usize) -> Result<(List<'_>, List<'_>)> {
+        Ok((
+            self.counts.list(self.names[1], blocks)?,
+            self.displacements.list("displs", blocks)?,
+        ))
+    }
+
     /// Reads the arrays; the buffer is bound only if it is not MPI_IN_PLACE.
     pub(super) fn read(&self, place: &Place, blocks: usize) -> Result<Row<B>> {
-        let counts = self.counts.list(self.names[1], blocks)?;
-        let displacements = self.displacements.list("displs", blocks)?;
+        let (counts, displacements) = self.lists(blocks)?;
         let argument = match self.datatypes {
             Types::One(_) => datatype_of(self.names),
             Types::Each(_) if self.names[0] == "sendbuf" => "sendtypes",

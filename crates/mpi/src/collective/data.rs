@@ -11,7 +11,7 @@ use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Row, Unequal};
-use super::{Place, Role, plain};
+use super::{Place, Role, plain, rows};
 use crate::c::{Source, Target};
 use crate::check::{self, Region, distinct};
 
@@ -65,7 +65,10 @@ fn gathered(place: &Place, from: Elements<Source>, into: Elements<Target>, root:
 }
 
 pub(super) fn gatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>, root: c_int) -> Result<Performed> {
-    place.perform_in_general(|| gathered_unequal(place, from, into, root))
+    place.perform_unequal(
+        || rows::gatherv(place, &from, &into, root),
+        || gathered_unequal(place, from, into, root),
+    )
 }
 
 fn gathered_unequal(place: &Place, from: Elements<Source>, into: Unequal<Target>, root: c_int) -> Result<Prepared> {
@@ -129,7 +132,10 @@ fn scattered(place: &Place, from: Elements<Source>, into: Elements<Target>, root
 }
 
 pub(super) fn scatterv(place: &Place, from: Unequal<Source>, into: Elements<Target>, root: c_int) -> Result<Performed> {
-    place.perform_in_general(|| scattered_unequal(place, from, into, root))
+    place.perform_unequal(
+        || rows::scatterv(place, &from, &into, root),
+        || scattered_unequal(place, from, into, root),
+    )
 }
 
 fn scattered_unequal(place: &Place, from: Unequal<Source>, into: Elements<Target>, root: c_int) -> Result<Prepared> {
@@ -223,7 +229,10 @@ fn all_gathered(place: &Place, from: Elements<Source>, into: Elements<Target>) -
 }
 
 pub(super) fn allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Performed> {
-    place.perform_in_general(|| all_gathered_unequal(place, from, into))
+    place.perform_unequal(
+        || rows::allgatherv(place, &from, &into),
+        || all_gathered_unequal(place, from, into),
+    )
 }
 
 fn all_gathered_unequal(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Prepared> {
@@ -271,7 +280,10 @@ fn exchanged(place: &Place, from: Elements<Source>, into: Elements<Target>) -> R
 }
 
 pub(super) fn alltoallv(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
-    place.perform_in_general(|| exchanged_unequal(place, Operation::Alltoallv, from, into))
+    place.perform_unequal(
+        || rows::alltoallv(place, &from, &into),
+        || exchanged_unequal(place, Operation::Alltoallv, from, into),
+    )
 }
 
 pub(super) fn alltoallw(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {

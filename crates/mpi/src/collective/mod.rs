@@ -4,7 +4,7 @@
 //!
 //! * this file: where an operation takes place, and the forms of every function: blocking, nonblocking, persistent;
 //! * `arguments`: buffers, counts and datatypes as the functions pass them;
-//! * `plain`: operations about which nothing is unusual;
+//! * `plain`, `rows`: operations about which nothing is unusual, of equal blocks and others; `pieces`: their buffers;
 //! * `data`: operations that move data; `reduction`: operations that compute; `neighbour`: those along a topology;
 //! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(place: &Place, …)` of the
 //!   files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int` and `MPI_Count`.
@@ -14,7 +14,7 @@ use std::ffi::c_int;
 use isthmus_abi::Status;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::collective::{self, Form, Performed, Persistent, Plain, Prepared};
+use isthmus_core::collective::{self, Form, Performed, Persistent, Plain, PlainUnequal, Prepared};
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
@@ -33,8 +33,10 @@ mod data;
 #[path = "../../generated/collectives.rs"]
 mod entry;
 mod neighbour;
+mod pieces;
 mod plain;
 mod reduction;
+mod rows;
 
 /// A communicator with the world that it is part of.
 struct Place {
@@ -80,6 +82,16 @@ impl Place {
         collective::perform(self.world, self.comm, self.form, plain, general)
     }
 
+    /// The same for an operation of blocks that may differ in length.
+    #[inline]
+    fn perform_unequal<'a>(
+        &self,
+        plain: impl FnOnce() -> Option<PlainUnequal<rows::Blocks<'a>>>,
+        general: impl FnOnce() -> Result<Prepared>,
+    ) -> Result<Performed> {
+        collective::perform_unequal(self.world, self.comm, self.form, plain, general)
+    }
+
     fn perform_in_general(&self, general: impl FnOnce() -> Result<Prepared>) -> Result<Performed> {
         self.perform(|| None, general)
     }
@@ -121,6 +133,12 @@ impl Place {
             None => ty.bytes(count)?,
             Some(foreign) => foreign.bytes(count)?,
         })
+    }
+
+    /// The root argument, if it is a rank of this group.
+    #[inline(always)]
+    fn plain_root(&self, root: c_int) -> Option<u32> {
+        u32::try_from(root).ok().filter(|&root| root < self.comm.size())
     }
 
     /// The root argument of a rooted operation.

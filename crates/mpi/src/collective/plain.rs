@@ -3,94 +3,17 @@
 //! the buffers do not touch each other, and no argument is wrong. `None`: the general way finds out what is.
 
 use std::ffi::c_int;
-use std::sync::OnceLock;
 
-use isthmus_abi::PREDEFINED_HANDLES_END;
-use isthmus_abi::handles as h;
 use isthmus_core::collective::Plain;
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::Short;
+use isthmus_engine::{Arithmetic, Short};
 use isthmus_schedule::Operation;
 
 use super::Place;
 use super::arguments::Elements;
+use super::pieces::Piece;
 use super::reduction::{Operands, computes};
 use crate::c::{Source, Target};
-use crate::{check, datatype, op};
-
-/// Bytes of an element of a predefined datatype without gaps; 0: it is another one.
-#[inline(always)]
-fn width(datatype: h::Datatype) -> u64 {
-    static ALL: OnceLock<Box<[u8]>> = OnceLock::new();
-    let all = match ALL.get() {
-        Some(all) => all,
-        None => ALL.get_or_init(all_widths),
-    };
-    all.get(datatype.0).copied().unwrap_or(0).into()
-}
-
-#[cold]
-fn all_widths() -> Box<[u8]> {
-    let dense = |ty: Datatype| (ty.contiguous(2) == Some((0, 2 * ty.size()))).then(|| ty.size());
-    let width = |handle| u8::try_from(dense(Datatype::of(Basic::from_handle(handle)?))?).ok();
-    (0..PREDEFINED_HANDLES_END as u32)
-        .map(|handle| width(handle).unwrap_or(0))
-        .collect()
-}
-
-/// A buffer in one piece.
-#[derive(Clone, Copy)]
-struct Piece<B> {
-    buffer: B,
-    /// Where it begins behind the buffer's address.
-    offset: i64,
-    bytes: u64,
-}
-
-impl<B: Buffer> Piece<B> {
-    /// Blocks of elements that lie in one piece.
-    #[inline(always)]
-    fn of(elements: &Elements<B>, blocks: usize) -> Option<Self> {
-        let count = u64::try_from(elements.count)
-            .ok()
-            .filter(|&count| count <= 1 << 40)?
-            .checked_mul(blocks as u64)?;
-        let (offset, bytes) = match width(elements.datatype) {
-            0 => datatype::known(elements.datatype)?.contiguous(count)?,
-            width => (0, count * width),
-        };
-        let at = elements.buffer.address().wrapping_add_signed(offset);
-        (bytes == 0 || check::is_memory(at)).then_some(Self {
-            buffer: elements.buffer,
-            offset: offset as i64,
-            bytes,
-        })
-    }
-
-    #[inline(always)]
-    fn address(&self) -> usize {
-        self.buffer.address().wrapping_add_signed(self.offset as isize)
-    }
-}
-
-impl Piece<Source> {
-    #[inline(always)]
-    fn memory(&self) -> ReadMemory {
-        self.buffer.offset(self.offset).memory(0, self.bytes as i64)
-    }
-}
-
-impl Piece<Target> {
-    #[inline(always)]
-    fn memory(&self) -> WriteMemory {
-        self.buffer.offset(self.offset).memory(0, self.bytes as i64)
-    }
-}
-
-/// An address in the program.
-trait Buffer: super::arguments::Memory {}
-impl<B: super::arguments::Memory> Buffer for B {}
 
 /// What a process gives and takes, one block or as many as there are processes; apart from each other, and equally long
 /// blocks.
@@ -118,12 +41,6 @@ impl Sides {
     }
 }
 
-/// The root, if it is a rank.
-#[inline(always)]
-fn root(here: &Place, root: c_int) -> Option<u32> {
-    u32::try_from(root).ok().filter(|&root| root < here.comm.size())
-}
-
 #[inline(always)]
 fn moving(what: Operation, root: u32, block: u64, give: Option<ReadMemory>, take: Option<WriteMemory>) -> Plain {
     Plain {
@@ -148,7 +65,7 @@ pub(super) fn barrier() -> Plain {
 
 #[inline(always)]
 pub(super) fn bcast(here: &Place, data: &Elements<Target>, at: c_int) -> Option<Plain> {
-    let root = root(here, at)?;
+    let root = here.plain_root(at)?;
     let piece = Piece::of(data, 1).filter(|_| !data.is_in_place())?;
     let (memory, gives) = (piece.memory(), here.comm.rank() == root);
     let give = gives.then(|| memory.reading());
@@ -175,7 +92,7 @@ pub(super) fn exchange(
 
 #[inline(always)]
 pub(super) fn gather(here: &Place, from: &Elements<Source>, into: &Elements<Target>, at: c_int) -> Option<Plain> {
-    let root = root(here, at)?;
+    let root = here.plain_root(at)?;
     if here.comm.rank() != root {
         let piece = Piece::of(from, 1).filter(|_| !from.is_in_place())?;
         return Some(moving(Operation::Gather, root, piece.bytes, Some(piece.memory()), None));
@@ -187,7 +104,7 @@ pub(super) fn gather(here: &Place, from: &Elements<Source>, into: &Elements<Targ
 
 #[inline(always)]
 pub(super) fn scatter(here: &Place, from: &Elements<Source>, into: &Elements<Target>, at: c_int) -> Option<Plain> {
-    let root = root(here, at)?;
+    let root = here.plain_root(at)?;
     if here.comm.rank() != root {
         let piece = Piece::of(into, 1).filter(|_| !into.is_in_place())?;
         return Some(moving(
@@ -213,7 +130,7 @@ pub(super) fn allreduce(here: &Place, operands: &Operands, n: i64) -> Option<Pla
 
 #[inline(always)]
 pub(super) fn reduce(here: &Place, operands: &Operands, n: i64, at: c_int) -> Option<Plain> {
-    let root = root(here, at)?;
+    let root = here.plain_root(at)?;
     let from = operands.send(n);
     if here.comm.rank() != root {
         let piece = Piece::of(&from, 1).filter(|_| !from.is_in_place())?;
@@ -244,15 +161,12 @@ pub(super) fn reduce_scatter_block(here: &Place, operands: &Operands, n: i64) ->
     reducing(here, operands, plain, n)
 }
 
-/// The same with what is computed: by the library, with elements one behind the other.
+/// The same with what is computed.
 #[inline(always)]
 fn reducing(here: &Place, operands: &Operands, mut plain: Plain, n: i64) -> Option<Plain> {
-    let ty = datatype::known(operands.datatype)?;
-    let reduction = op::find(operands.op, ty, operands.datatype).ok()?;
-    let dense = ty.size() as i64 == ty.extent() && ty.contiguous(1).is_some_and(|(at, _)| at == 0);
-    if dense && ty.size() > 0 && !reduction.calls_program {
-        plain.short.reducer = Some((reduction.reducer, ty.size()));
-    }
+    plain.short.reducer = operands
+        .arithmetic()?
+        .map(|Arithmetic { reducer, unit }| (reducer, unit));
     plain.count = n as u64;
     if here.comm.asks_what_is_computed() {
         plain.computes = computes(operands).ok()?;

@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 use isthmus_abi::PREDEFINED_HANDLES_END;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::collective::{Performed, Prepared};
+use isthmus_core::collective::{Performed, PlainUnequal, Prepared};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::{Basic, Kind};
-use isthmus_engine::{Binding, BoundBuffer, Element, Operator};
+use isthmus_engine::{Arithmetic, Binding, BoundBuffer, Element, Operator};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Numbers};
-use super::{Place, Role, plain};
+use super::{Place, Role, plain, rows};
 use crate::c::{Source, Target, count};
 use crate::check::distinct;
 use crate::{datatype, op};
@@ -36,6 +36,19 @@ impl Operands {
 
     pub(super) fn receive(&self, count: i64) -> Elements<Target> {
         self.elements(self.into, "recvbuf", count)
+    }
+
+    /// What is computed, where nothing is wrong with it, if the library computes it of elements one behind the other.
+    #[inline(always)]
+    pub(super) fn arithmetic(&self) -> Option<Option<Arithmetic>> {
+        let ty = datatype::known(self.datatype)?;
+        let reduction = op::find(self.op, ty, self.datatype).ok()?;
+        let dense = ty.size() as i64 == ty.extent() && ty.contiguous(1).is_some_and(|(at, _)| at == 0);
+        let is_ours = dense && ty.size() > 0 && !reduction.calls_program;
+        Some(is_ours.then(|| Arithmetic {
+            reducer: reduction.reducer,
+            unit: ty.size(),
+        }))
     }
 
     fn elements<B: Memory>(&self, buffer: B, name: &'static str, count: i64) -> Elements<B> {
@@ -147,7 +160,29 @@ pub(super) fn reduce_scatter_block(place: &Place, operands: Operands, n: i64) ->
 }
 
 pub(super) fn reduce_scatter(place: &Place, operands: Operands, counts: Numbers) -> Result<Performed> {
-    place.perform_in_general(|| reduced_and_scattered(place, operands, counts))
+    place.perform_unequal(
+        || plainly_scattered(place, &operands, &counts),
+        || reduced_and_scattered(place, operands, counts),
+    )
+}
+
+fn plainly_scattered(
+    place: &Place,
+    operands: &Operands,
+    counts: &Numbers,
+) -> Option<PlainUnequal<rows::Blocks<'static>>> {
+    let list = counts.list("recvcounts", place.size()).ok()?;
+    let (mut before, mut all) = (0, 0u64);
+    for rank in 0..place.size() {
+        if rank == place.rank() {
+            before = all;
+        }
+        all = all.checked_add(u64::try_from(list.at(rank)).ok()?)?;
+    }
+    let (given, own) = (i64::try_from(all).ok()?, list.at(place.rank()));
+    let own_elements = [before, own as u64];
+    let (from, into) = (operands.send(given), operands.receive(own));
+    rows::reduce_scatter(&from, &into, own_elements, operands.arithmetic()??)
 }
 
 fn reduced_and_scattered(place: &Place, operands: Operands, counts: Numbers) -> Result<Prepared> {

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operations of blocks that may differ in length about which nothing else is unusual: each block lies in one piece,
+//! what a process gives itself does not lie where it takes it, and no argument is wrong. `None`: the general way finds
+//! out what is. Nothing is allocated here: arrays are read where they lie.
+
+use std::ffi::c_int;
+
+use isthmus_core::collective::PlainUnequal;
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_engine::{Arithmetic, Pieces, Unequal as Step};
+use isthmus_schedule::Operation;
+
+use super::Place;
+use super::arguments::{Elements, List, Memory, Types, Unequal};
+use super::pieces::{Piece, width_of};
+use crate::c::{Source, Target};
+use crate::check;
+
+/// Unequal blocks, each in one piece.
+#[derive(Clone, Copy)]
+struct Row<'a, B> {
+    buffer: B,
+    counts: List<'a>,
+    displacements: List<'a>,
+    /// Bytes of an element.
+    width: u64,
+    /// Bytes of the longest block.
+    longest: u64,
+}
+
+impl<'a, B: Memory> Row<'a, B> {
+    fn of(blocks: &'a Unequal<B>, n: usize) -> Option<Self> {
+        let Types::One(datatype) = blocks.datatypes else {
+            return None;
+        };
+        let (counts, displacements) = blocks.lists(n).ok().filter(|_| !blocks.is_in_place())?;
+        let mut row = Self {
+            buffer: blocks.buffer,
+            counts,
+            displacements,
+            width: width_of(datatype)?,
+            longest: 0,
+        };
+        for block in 0..n {
+            let bytes = u64::try_from(counts.at(block)).ok()?.checked_mul(row.width)?;
+            let at = displacements.at(block).checked_mul(row.width as i64)?;
+            if bytes > 0 && !check::is_memory(row.buffer.address().wrapping_add_signed(at as isize)) {
+                return None;
+            }
+            row.longest = row.longest.max(bytes);
+        }
+        (row.longest <= i64::MAX as u64).then_some(row)
+    }
+
+    #[inline]
+    fn piece(&self, block: usize) -> Piece<B> {
+        Piece {
+            buffer: self.buffer,
+            offset: self.displacements.at(block) * self.width as i64,
+            bytes: self.counts.at(block) as u64 * self.width,
+        }
+    }
+}
+
+/// A buffer.
+enum Side<'a, B> {
+    /// The operation does not use it.
+    None,
+    One(Piece<B>),
+    Many(Row<'a, B>),
+}
+
+impl<B: Memory> Side<'_, B> {
+    #[inline]
+    fn piece(&self, block: u32) -> Option<Piece<B>> {
+        match self {
+            Self::None => None,
+            Self::One(piece) => Some(*piece),
+            Self::Many(row) => Some(row.piece(block as usize)),
+        }
+    }
+
+    fn longest(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::One(piece) => piece.bytes,
+            Self::Many(row) => row.longest,
+        }
+    }
+}
+
+/// The blocks of an operation as its arguments say where they are.
+pub(super) struct Blocks<'a> {
+    send: Side<'a, Source>,
+    receive: Side<'a, Target>,
+    computes: Option<Arithmetic>,
+}
+
+impl Pieces for Blocks<'_> {
+    #[inline]
+    fn send(&self, to: u32) -> ReadMemory {
+        self.send.piece(to).map_or(ReadMemory::EMPTY, |piece| piece.memory())
+    }
+
+    #[inline]
+    fn receive(&self, from: u32) -> WriteMemory {
+        let piece = self.receive.piece(from);
+        piece.map_or(WriteMemory::EMPTY, |piece| piece.memory())
+    }
+
+    fn longest(&self) -> u64 {
+        self.send.longest().max(self.receive.longest())
+    }
+
+    fn computes(&self) -> Option<&Arithmetic> {
+        self.computes.as_ref()
+    }
+}
+
+/// A block that a process gives itself: as long as what it takes, and elsewhere.
+fn is_apart(give: &Piece<Source>, take: &Piece<Target>) -> bool {
+    let (from, to, bytes) = (give.address(), take.address(), give.bytes as usize);
+    let apart = from.wrapping_add(bytes) <= to || to.wrapping_add(bytes) <= from;
+    give.bytes == take.bytes && (apart || bytes == 0)
+}
+
+fn plain<'a>(
+    what: Operation,
+    root: u32,
+    in_place: bool,
+    send: Side<'a, Source>,
+    receive: Side<'a, Target>,
+) -> PlainUnequal<Blocks<'a>> {
+    PlainUnequal {
+        step: Step {
+            what,
+            root,
+            in_place,
+            own: (0, 0),
+        },
+        pieces: Blocks {
+            send,
+            receive,
+            computes: None,
+        },
+    }
+}
+
+pub(super) fn gatherv<'a>(
+    place: &Place,
+    from: &Elements<Source>,
+    into: &'a Unequal<Target>,
+    root: c_int,
+) -> Option<PlainUnequal<Blocks<'a>>> {
+    let (what, root) = (Operation::Gatherv, place.plain_root(root)?);
+    let piece = || Piece::of(from, 1).filter(|_| !from.is_in_place());
+    if place.comm.rank() != root {
+        return Some(plain(what, root, false, Side::One(piece()?), Side::None));
+    }
+    let row = Row::of(into, place.size())?;
+    if from.is_in_place() {
+        return Some(plain(what, root, true, Side::None, Side::Many(row)));
+    }
+    let own = piece().filter(|piece| is_apart(piece, &row.piece(place.rank())))?;
+    Some(plain(what, root, false, Side::One(own), Side::Many(row)))
+}
+
+pub(super) fn scatterv<'a>(
+    place: &Place,
+    from: &'a Unequal<Source>,
+    into: &Elements<Target>,
+    root: c_int,
+) -> Option<PlainUnequal<Blocks<'a>>> {
+    let (what, root) = (Operation::Scatterv, place.plain_root(root)?);
+    let piece = || Piece::of(into, 1).filter(|_| !into.is_in_place());
+    if place.comm.rank() != root {
+        return Some(plain(what, root, false, Side::None, Side::One(piece()?)));
+    }
+    let row = Row::of(from, place.size())?;
+    if into.is_in_place() {
+        return Some(plain(what, root, true, Side::Many(row), Side::None));
+    }
+    let own = piece().filter(|piece| is_apart(&row.piece(place.rank()), piece))?;
+    Some(plain(what, root, false, Side::Many(row), Side::One(own)))
+}
+
+pub(super) fn allgatherv<'a>(
+    place: &Place,
+    from: &Elements<Source>,
+    into: &'a Unequal<Target>,
+) -> Option<PlainUnequal<Blocks<'a>>> {
+    let (what, row) = (Operation::Allgatherv, Row::of(into, place.size())?);
+    if from.is_in_place() {
+        return Some(plain(what, 0, true, Side::None, Side::Many(row)));
+    }
+    let own = Piece::of(from, 1).filter(|piece| is_apart(piece, &row.piece(place.rank())))?;
+    Some(plain(what, 0, false, Side::One(own), Side::Many(row)))
+}
+
+pub(super) fn alltoallv<'a>(
+    place: &Place,
+    from: &'a Unequal<Source>,
+    into: &'a Unequal<Target>,
+) -> Option<PlainUnequal<Blocks<'a>>> {
+    let (give, take) = (Row::of(from, place.size())?, Row::of(into, place.size())?);
+    let me = place.rank();
+    let sides = (Side::Many(give), Side::Many(take));
+    is_apart(&give.piece(me), &take.piece(me)).then(|| plain(Operation::Alltoallv, 0, false, sides.0, sides.1))
+}
+
+/// `own`: elements before those of this process, and these.
+pub(super) fn reduce_scatter<'a>(
+    from: &Elements<Source>,
+    into: &Elements<Target>,
+    own: [u64; 2],
+    computes: Arithmetic,
+) -> Option<PlainUnequal<Blocks<'a>>> {
+    if from.is_in_place() || into.is_in_place() {
+        return None;
+    }
+    let (give, take) = (Piece::of(from, 1)?, Piece::of(into, 1)?);
+    let (first, result) = (give.address(), take.address());
+    let apart = first.wrapping_add(give.bytes as usize) <= result || result.wrapping_add(take.bytes as usize) <= first;
+    if !apart && give.bytes > 0 {
+        return None;
+    }
+    let mut plain = plain(Operation::ReduceScatter, 0, false, Side::One(give), Side::One(take));
+    plain.step.own = (own[0], own[1]);
+    plain.pieces.computes = Some(computes);
+    Some(plain)
+}
