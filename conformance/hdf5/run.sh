@@ -4,7 +4,7 @@
 #
 #   sh conformance/hdf5/run.sh [--sites] [--limit SECONDS] [TEST...]
 #
-# Builds the library and testpar below target/hdf5 and runs the programs of list.txt. --sites: each over two testbed sites without a common
+# Builds the library in C and Fortran and testpar below target/hdf5 and runs the programs of list.txt. --sites: each over two testbed sites without a common
 # directory. Failures that are expected stand with their reasons in expected.tsv. All others: exit status 1.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,12 +13,13 @@ program=hdf5
 . "$here/../listed.sh"
 listed_options "$@"
 need gcc gcc
+need gfortran gfortran
 need make make
 need dpkg-source dpkg-dev
 install_missing
 need_mpicc "$bin/mpicc"
 mkdir -p "$work"
-tests=$(awk '!/^#/ && NF { print $1 }' "$here/list.txt")
+tests=$(awk '!/^#/ && NF && $1 != "parallel_test" { print $1 }' "$here/list.txt")
 if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
     [ -d "$work/source" ] || debian_source hdf5
     rm -rf "$work/build"
@@ -27,9 +28,11 @@ if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
     {
         # What is not about MPI is left out. Test programs are linked against the static library, so they run where they stand.
         cd "$work/build" &&
-            "$work/source/configure" CC="$bin/mpicc" CFLAGS="-O1 -w" --enable-parallel --disable-shared --disable-hl --disable-fortran \
-                --disable-cxx --without-szlib --without-zlib --enable-tests &&
-            make -j2 -C src && make -j2 -C test libh5test.la && make -j2 -C testpar $tests && cd "$work"
+            "$work/source/configure" CC="$bin/mpicc" FC="$bin/mpif90" CFLAGS="-O1 -w" FCFLAGS="-O1 -w" --enable-parallel --disable-shared \
+                --disable-hl --enable-fortran --disable-cxx --without-szlib --without-zlib --enable-tests &&
+            make -j2 -C src && make -j2 -C test libh5test.la && make -j2 -C testpar $tests &&
+            make -j2 -C fortran/src && make -C fortran/test libh5test_fortran.la && make -C fortran/testpar parallel_test &&
+            cp fortran/testpar/parallel_test testpar && cd "$work"
     } >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; die "the build failed; all of it: $work/build.log"; }
     cp "$bin/../include/mpi.h" "$work/mpi.h"
 fi

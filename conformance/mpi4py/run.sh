@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# mpi4py built with our mpicc: its benchmarks and its own test suite.
+# mpi4py built with our mpicc: its benchmarks, its own test suite, and an extension in Fortran.
 #
 #   sh conformance/mpi4py/run.sh [--ranks "1 2 3 5"] [--sites] [TEST...]
 #
-# Builds mpi4py from its source package in a virtual environment below target/mpi4py and runs `mpi4py.bench helloworld`, `ringtest`
-# and its tests on each of these numbers of ranks. --sites: spread over two sites on this machine. Tests of chapters that Isthmus does
-# not have yet are left out, by the list in left-out.txt. TEST: only these (test_p2p_buf ...).
+# Builds mpi4py from its source package in a virtual environment below target/mpi4py and runs `mpi4py.bench helloworld`, `ringtest`,
+# an extension in Fortran (extension.f90, by f2py) and its tests on each of these numbers of ranks. --sites: spread over two sites on
+# this machine. Tests of chapters that Isthmus does not have yet are left out, by the list in left-out.txt. TEST: only these
+# (test_p2p_buf ...).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=mpi4py
@@ -50,6 +51,25 @@ modules=$(sed -n 's/^\([a-z_0-9]*\)[ \t].*/\1/p' "$here/left-out.txt" | paste -s
 patterns=$(sed -n 's/^\([^ \t#]*\*[^ \t]*\).*/-x \1/p' "$here/left-out.txt" | paste -s -d ' ')
 set -f
 failed=0
+# A Fortran extension, made as users make it, and made anew each time. f2py links with the compiler for C, so it is told the library for Fortran.
+extension() {
+    export PATH="$work/env/bin:$bin:$PATH"
+    rm -rf "$work/extension" && mkdir -p "$work/extension" && cd "$work/extension" && cp "$here/extension.f90" "$here/extension.py" . &&
+        "$python" -m pip install -q meson ninja &&
+        FC=mpifort CC=mpicc LDFLAGS="$(mpifort -link-info | cut -d ' ' -f 2-)" "$python" -m numpy.f2py -c --backend meson -m extension extension.f90
+}
+if command -v gfortran >/dev/null 2>&1; then
+    if (extension) >"$work/extension.log" 2>&1 </dev/null; then
+        for n in $counts; do
+            (cd "$work/extension" && timeout 120 "$launch" -n "$n" "$python" extension.py </dev/null) || { say "the Fortran extension failed on $n ranks"; failed=1; }
+        done
+    else
+        say "the Fortran extension cannot be built; all output: $work/extension.log"
+        failed=1
+    fi
+else
+    say "skipped: no gfortran for the Fortran extension"
+fi
 for n in $counts; do
     for bench in helloworld ringtest; do
         timeout 120 "$launch" -n "$n" "$python" -m mpi4py.bench $bench </dev/null || { say "$bench on $n ranks failed"; failed=1; }
