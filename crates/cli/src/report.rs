@@ -9,11 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The charts: see `crates/cli/vendor/uplot`.
-const CHARTS: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
-const CHARTS_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
 const SCRIPT: &str = include_str!("report/page.js");
-const STYLE: &str = include_str!("report/page.css");
 
 /// Show how a job over several sites went, or goes: states, links, throughput, operations, events
 #[derive(Args, Debug)]
@@ -65,21 +61,20 @@ fn write(arguments: &Report) -> Result<(), String> {
 
 /// The page: one file without outside references; a live one asks whoever served it for news.
 pub(crate) fn page(found: &Found, live: bool) -> String {
-    // No record can end the element that it stands in.
-    let data = json!({"job": found.name, "lines": found.lines, "live": live})
-        .to_string()
-        .replace('<', "\\u003c");
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:{connect}\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
-         <title>Isthmus job {name}</title>\n<style>{CHARTS_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <noscript>This page draws with JavaScript. `isthmus report {name}` prints the same figures.</noscript>\n</main>\n\
-         <script type=\"application/json\" id=\"record\">{data}</script>\n<script>{CHARTS}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        name = found.name,
-        connect = if live { "; connect-src 'self'" } else { "" },
-    )
+    let data = json!({"job": found.name, "lines": found.lines, "live": live}).to_string();
+    let body = format!(
+        "<noscript>This page draws with JavaScript. `isthmus report {}` prints the same figures.</noscript>\n",
+        isthmus_page::escape(&found.name)
+    );
+    let page = isthmus_page::Page {
+        title: &format!("Isthmus job {}", found.name),
+        body: &body,
+        script: SCRIPT,
+        data: &data,
+        live,
+        ..isthmus_page::Page::default()
+    };
+    page.html()
 }
 
 /// Lines of one kind.

@@ -11,7 +11,7 @@ use super::section::{Section, ms, none, spread_ms};
 use super::times::{Repetition, Test, Times};
 use crate::error::Error;
 use crate::peers::Peer;
-use crate::plot::{Axis, Bars, Series, Unit};
+use crate::plot::{Bars, Series, Unit};
 use crate::samples::Spread;
 
 /// Length of the buffer of every rank: what it sends to all, gets from all or reduces.
@@ -137,10 +137,11 @@ fn fill(section: &mut Section, rows: &[Row], peers: &[Peer]) {
     let chart = Bars {
         title: "Completion of collectives with buffers of 16 MiB, 100 Mbit/s between three sites".to_owned(),
         groups: rows.iter().map(|row| row.test.label()).collect(),
-        axis: Axis::linear("time", Unit::Seconds),
+        label: "time".to_owned(),
+        unit: Unit::Seconds,
         series,
     };
-    section.charts.push(chart.svg());
+    section.charts.push(chart.html());
     let data = |row: &Row| {
         let times: serde_json::Map<_, _> = peers
             .iter()

@@ -195,7 +195,7 @@ fn by_size(curves: &Curves) -> String {
         y: Axis::log("time for one root", Unit::Seconds),
         series: curves.iter().map(series).collect(),
     };
-    chart.svg()
+    chart.html()
 }
 
 fn by_root(curves: &Curves, bytes: usize) -> String {
@@ -219,7 +219,7 @@ fn by_root(curves: &Curves, bytes: usize) -> String {
         y: Axis::linear("time until the last rank is done", Unit::Seconds),
         series: curves.iter().filter_map(series).collect(),
     };
-    chart.svg()
+    chart.html()
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {

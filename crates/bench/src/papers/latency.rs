@@ -13,7 +13,7 @@ use super::section::{Section, ms, none, spread_ms};
 use super::times::{Repetition, Test, Times};
 use crate::error::Error;
 use crate::peers::Peer;
-use crate::plot::{Axis, Bars, Series, Unit};
+use crate::plot::{Bars, Series, Unit};
 use crate::samples::Spread;
 
 const BYTES: usize = 8;
@@ -300,10 +300,11 @@ fn chart(rows: &[&Row], peers: &[Peer]) -> String {
     let chart = Bars {
         title: "Completion of short blocking collectives over three sites, until the last rank is done".to_owned(),
         groups: rows.iter().map(|row| row.test.label()).collect(),
-        axis: Axis::linear("time", Unit::Seconds),
+        label: "time".to_owned(),
+        unit: Unit::Seconds,
         series,
     };
-    chart.svg()
+    chart.html()
 }
 
 fn data(row: &Row, peers: &[Peer]) -> Value {

@@ -30,7 +30,7 @@ pub(super) struct Section {
     pub(super) title: String,
     pub(super) texts: Vec<String>,
     pub(super) tables: Vec<Table>,
-    /// SVG.
+    /// HTML, for the page.
     pub(super) charts: Vec<String>,
     pub(super) verdicts: Vec<Verdict>,
     /// What went wrong, and why times are not to be trusted.

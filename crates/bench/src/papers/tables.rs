@@ -387,7 +387,7 @@ fn charts(title: &str, rows: &[Row], names: &[String], paper: &[&str], what: &st
             y: Axis::linear("time", Unit::Seconds),
             series,
         };
-        chart.svg()
+        chart.html()
     };
     operations.into_iter().map(chart).collect()
 }

@@ -1,97 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bar charts, the bars to the right.
+//! Bars beside each other, for things that have names: a table whose cells show how long they are.
 
-use super::scale::{Scale, told};
-use super::svg::{Canvas, LETTER, WIDTH};
-use super::{Axis, Series};
+use isthmus_page::escape;
+
+use super::value::told;
+use super::{Series, Unit};
 use crate::samples::Spread;
 
-const BAR: f64 = 14.0;
-const BETWEEN: f64 = 12.0;
-
-/// Groups of bars, one bar of each series; a series may lack values.
+/// A group of bars for each name, a bar of each series in every group.
 #[derive(Clone, Debug)]
 pub(crate) struct Bars {
     pub(crate) title: String,
-    /// Names of the groups, from above.
+    /// Names of the groups.
     pub(crate) groups: Vec<String>,
-    pub(crate) axis: Axis,
-    /// A value for each group.
+    /// What the values are.
+    pub(crate) label: String,
+    pub(crate) unit: Unit,
+    /// One value per group; `None` where there is none.
     pub(crate) series: Vec<Series<Option<Spread>>>,
 }
 
 impl Bars {
-    /// The chart as one SVG document, which may also stand inside HTML.
-    pub(crate) fn svg(&self) -> String {
-        let longest = self.groups.iter().map(|g| g.chars().count()).max().unwrap_or(0);
-        let left = (30.0 + LETTER * longest as f64).clamp(80.0, WIDTH / 2.0);
-        let group = BAR * self.series.len() as f64 + BETWEEN;
-        let field = group * self.groups.len() as f64 + BETWEEN;
-        let legend = Canvas::legend_height(&self.series);
-        let mut canvas = Canvas::new(&self.title, 50.0 + legend + field + 50.0);
-        let head = canvas.legend(56.0, &self.series, |canvas, number, (x, y)| {
-            self.bar(canvas, number, (x - 8.0, y - 5.0), 18.0, "");
-        });
+    /// The chart as HTML.
+    pub(crate) fn html(&self) -> String {
         let values = self.series.iter().flat_map(|s| s.values.iter().flatten());
-        let scale = Scale::of(&self.axis, values.flat_map(|v| [v.min, v.max]));
-        let top = 50.0 + head;
-        canvas.across(&self.axis, &scale, left, (top, top + field));
+        let longest = values
+            .map(|v| v.median)
+            .filter(|v| v.is_finite())
+            .fold(f64::MIN_POSITIVE, f64::max);
+        let mut rows = String::new();
         for (place, name) in self.groups.iter().enumerate() {
-            let y = top + BETWEEN + group * place as f64;
-            canvas.text("", "end", (left - 8.0, y + (group - BETWEEN) / 2.0 + 4.0), name);
-            for number in 0..self.series.len() {
-                self.value(&mut canvas, &scale, (number, place), (left, y + BAR * number as f64));
+            let of_group = self.series.iter().enumerate();
+            let shown: Vec<String> = of_group
+                .filter_map(|(number, series)| {
+                    let spread = (*series.values.get(place)?)?;
+                    Some(self.row(number, spread, spread.median / longest))
+                })
+                .collect();
+            if let Some((first, others)) = shown.split_first() {
+                let name = format!(
+                    "<th scope=\"rowgroup\" rowspan=\"{}\">{}</th>",
+                    shown.len(),
+                    escape(name)
+                );
+                rows.push_str(&format!("<tbody><tr>{name}{first}</tr>\n"));
+                others
+                    .iter()
+                    .for_each(|row| rows.push_str(&format!("<tr>{row}</tr>\n")));
+                rows.push_str("</tbody>\n");
             }
         }
-        canvas.line("axis", (left, top), (left, top + field));
-        canvas.finish()
+        format!(
+            "<div class=\"scroll\" tabindex=\"0\"><table class=\"bars\"><caption>{}: {}</caption>\n{rows}</table></div>\n",
+            escape(&self.title),
+            escape(&self.label)
+        )
     }
 
-    fn value(&self, canvas: &mut Canvas, scale: &Scale, (number, place): (usize, usize), (left, y): (f64, f64)) {
+    /// Name of the series, bar, value; a part of the longest bar.
+    fn row(&self, number: usize, spread: Spread, part: f64) -> String {
         let series = &self.series[number];
-        let Some(Some(spread)) = series.values.get(place).copied() else {
-            return;
-        };
-        if !scale.has(spread.median) {
-            return;
+        let mut value = told(spread.median, self.unit);
+        if spread.min < spread.max {
+            let (min, max) = (told(spread.min, self.unit), told(spread.max, self.unit));
+            value.push_str(&format!(" <small>{min} to {max}</small>"));
         }
-        let x = |value: f64| left + (WIDTH - left - 30.0) * scale.part(value);
-        let value = told(spread.median, self.axis.unit);
-        let title = format!("{}, {}: {value}", self.groups[place], series.name);
-        self.bar(canvas, number, (left, y), x(spread.median) - left, &title);
-        if spread.min < spread.max && scale.has(spread.min) {
-            let middle = y + BAR / 2.0 - 1.0;
-            canvas.line("axis", (x(spread.min), middle), (x(spread.max), middle));
-        }
-        let end = x(spread.max) + 5.0;
-        // Inside where there is no room to the right.
-        let (anchor, at) = if end + LETTER * value.chars().count() as f64 > WIDTH {
-            ("end", x(spread.min) - 5.0)
-        } else {
-            ("start", end)
-        };
-        canvas.add(format_args!(
-            r#"<text font-size="11" text-anchor="{anchor}" x="{at:.1}" y="{:.1}">{value}</text>"#,
-            y + BAR - 3.5
-        ));
-    }
-
-    fn bar(&self, canvas: &mut Canvas, number: usize, (x, y): (f64, f64), width: f64, title: &str) {
-        let series = &self.series[number];
-        let paint = series.paint(number);
-        let fill = if series.hollow { "var(--paper)" } else { &paint };
-        let title = super::svg::escape(title);
-        canvas.add(format_args!(
-            r#"<rect x="{x:.1}" y="{y:.1}" width="{:.1}" height="{:.1}" fill="{fill}" stroke="{paint}" stroke-width="1.2"><title>{title}</title></rect>"#,
-            width.max(1.0),
-            BAR - 3.0
-        ));
+        format!(
+            "<td>{}</td><td class=\"field\"><i class=\"{}\" style=\"width:{:.1}%;--own:var(--c{})\"></i></td><td class=\"n\">{value}</td>",
+            escape(&series.name),
+            if series.hollow { "hollow" } else { "full" },
+            100.0 * part.clamp(0.0, 1.0),
+            series.colour_of(number)
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Unit;
     use super::*;
 
     #[test]
@@ -105,16 +90,20 @@ mod tests {
         };
         let chart = Bars {
             title: "t".to_owned(),
-            groups: vec!["barrier".to_owned(), "bcast".to_owned()],
-            axis: Axis::linear("time", Unit::Seconds),
+            groups: vec!["barrier".to_owned(), "b<t".to_owned()],
+            label: "time".to_owned(),
+            unit: Unit::Seconds,
             series: vec![
                 Series::new("measured", vec![value(0.04), value(0.02)]),
-                Series::new("computed", vec![value(0.041), None]).hollow(),
+                Series::new("computed", vec![value(0.08), None]).hollow(),
             ],
         };
-        let svg = chart.svg();
-        // Paper, two in the legend, three values.
-        assert_eq!(svg.matches("<rect").count(), 6);
-        assert!(svg.contains("barrier, computed: 41 ms"), "{svg}");
+        let html = chart.html();
+        assert_eq!(html.matches("<i class").count(), 3);
+        assert!(html.contains("b&lt;t</th><td>measured</td>"), "{html}");
+        assert!(
+            html.contains("<i class=\"hollow\" style=\"width:100.0%;--own:var(--c1)\"></i></td><td class=\"n\">80 ms")
+        );
+        assert!(html.contains("<i class=\"full\" style=\"width:25.0%;--own:var(--c0)\">"));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Charts as SVG and pages of them as HTML: nothing from the network, readable in light and dark.
+//! Charts and pages of them as HTML: lines drawn by uPlot, bars as tables, in the frame of the room `page`.
 //!
 //! ```ignore
 //! let chart = Lines {
@@ -8,33 +8,39 @@
 //!     y: Axis::log("time", Unit::Seconds),
 //!     series: vec![Series::new("isthmus", points).colour(0)],
 //! };
-//! Page::new("Experiments").text("What was done.").chart(&chart.svg()).table("All of it", &head, &rows).html()
+//! Page::new("Experiments").text("What was done.").chart(&chart.html()).table("All of it", &head, &rows).html()
 //! ```
-//!
-//! Colours differ in lightness as well as in hue, and every series of a line chart has a marker of its own.
 
 mod bars;
 mod lines;
 mod page;
-mod scale;
-mod svg;
+mod value;
 
 pub(crate) use bars::Bars;
 pub(crate) use lines::Lines;
 pub(crate) use page::{Kept, Page};
+
+/// Colours of a page: `--c0` to `--c7` of its style.
+const COLOURS: usize = 8;
 
 /// What an axis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Seconds,
     Bytes,
-    #[cfg_attr(not(test), expect(dead_code, reason = "the charts of rates to come"))]
-    BytesPerSecond,
     /// Numbers of things.
     Count,
-    /// A quotient: `1.5 x`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the charts of ratios to come"))]
-    Ratio,
+}
+
+impl Unit {
+    /// Its name for the script of the page.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds",
+            Self::Bytes => "bytes",
+            Self::Count => "count",
+        }
+    }
 }
 
 /// An axis.
@@ -62,6 +68,11 @@ impl Axis {
             ..Self::linear(label, unit)
         }
     }
+
+    /// Whether a value has a place on it.
+    fn has(&self, value: f64) -> bool {
+        value.is_finite() && (!self.log || value > 0.0)
+    }
 }
 
 /// A named row of values: points of a line, bars of one colour.
@@ -82,6 +93,11 @@ impl<T> Series<T> {
             colour: None,
             hollow: false,
         }
+    }
+
+    /// The colour of the series with this number.
+    fn colour_of(&self, number: usize) -> usize {
+        self.colour.unwrap_or(number) % COLOURS
     }
 
     /// In this colour (0 to 7): series that belong together share one.

@@ -1,33 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Charts, tables and text as one HTML file.
 
-use super::svg::escape;
+use isthmus_page::escape;
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--paper:#fff;--ink:#1a1a1a;--soft:#5c5c5c;--rule:#dcdcdc;--good:#1d6b2f;--bad:#a8200d;--card:#f6f6f4}\
-@media(prefers-color-scheme:dark){:root{--paper:#161616;--ink:#ececec;--soft:#a5a5a5;--rule:#3a3a3a;--good:#7fd694;--bad:#ff9b85;--card:#202020}}\
-body{font:16px/1.55 system-ui,sans-serif;max-width:900px;margin:2rem auto 6rem;padding:0 1rem;background:var(--paper);color:var(--ink)}\
-h1{font-size:1.9rem;line-height:1.2;margin:0 0 1rem}\
-h2{font-size:1.35rem;line-height:1.25;margin:3.5rem 0 .75rem;padding-top:1rem;border-top:2px solid var(--ink)}\
-p{margin:.6rem 0;max-width:46rem}\
-nav{background:var(--card);border-radius:6px;padding:.9rem 1.2rem;margin:1.5rem 0}\
-nav ul,ul.verdicts{list-style:none;margin:0;padding:0}\
-nav li{display:flex;justify-content:space-between;gap:1rem;padding:.15rem 0}\
-nav span{white-space:nowrap;font-variant-numeric:tabular-nums}\
-a{color:inherit}\
-ul.verdicts li{display:grid;grid-template-columns:5.5rem 1fr;gap:.2rem .8rem;padding:.5rem 0;border-bottom:1px solid var(--rule)}\
-ul.verdicts b{grid-row:span 2;font-weight:600}\
-ul.verdicts small{color:var(--soft);font-size:.9rem}\
-.good{color:var(--good)}.bad{color:var(--bad)}\
-details{margin:1.2rem 0}\
-summary{cursor:pointer;font-weight:600;max-width:46rem}\
-table{border-collapse:collapse;font-size:13.5px;line-height:1.35;font-variant-numeric:tabular-nums;margin:.6rem 0;display:block;overflow-x:auto}\
-th,td{padding:.22rem .7rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}\
-th{color:var(--soft);font-weight:600;border-bottom:1px solid var(--ink)}\
-th:first-child,td:first-child{text-align:left}\
-td.bad{font-weight:600}\
-p.note{border-left:3px solid var(--bad);padding-left:.8rem;color:var(--soft)}\
-svg{display:block;margin:1.5rem 0;max-width:100%;height:auto}";
+/// Style of these pages, after that of all pages.
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("charts.js");
 
 /// Rows of a table up to which it is open.
 const OPEN: usize = 14;
@@ -85,9 +63,9 @@ impl Page {
         self.add(&format!("<p class=\"note\">{}</p>\n", escape(text)))
     }
 
-    /// A chart: what [`super::Lines::svg`] and [`super::Bars::svg`] give.
-    pub(crate) fn chart(self, svg: &str) -> Self {
-        self.add(svg)
+    /// A chart: what [`super::Lines::html`] and [`super::Bars::html`] give.
+    pub(crate) fn chart(self, html: &str) -> Self {
+        self.add(html)
     }
 
     /// What was promised, and what came of it; counted in the contents.
@@ -113,10 +91,13 @@ impl Page {
 
     /// A table below its caption, folded if it is long; a cell that begins with `!` is marked, without the `!`.
     pub(crate) fn table(self, caption: &str, head: &[&str], rows: &[Vec<String>]) -> Self {
-        let cells: String = head.iter().map(|c| format!("<th>{}</th>", escape(c))).collect();
+        let cells: String = head
+            .iter()
+            .map(|c| format!("<th scope=\"col\">{}</th>", escape(c)))
+            .collect();
         let open = if rows.len() <= OPEN { " open" } else { "" };
         let mut table = format!(
-            "<details{open}><summary>{}</summary>\n<table>\n<tr>{cells}</tr>\n",
+            "<details{open}><summary>{}</summary>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr>{cells}</tr>\n",
             escape(caption)
         );
         for row in rows {
@@ -126,7 +107,7 @@ impl Page {
             });
             table.push_str(&format!("<tr>{}</tr>\n", cells.collect::<String>()));
         }
-        self.add(&format!("{table}</table>\n</details>\n"))
+        self.add(&format!("{table}</table></div>\n</details>\n"))
     }
 
     /// The headings with links to them.
@@ -148,13 +129,22 @@ impl Page {
 
     /// The whole file.
     pub(crate) fn html(self) -> String {
-        let (title, contents) = (escape(&self.title), self.contents());
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{}{contents}{}</body>\n</html>\n",
-            self.preface, self.body
-        )
+        let body = format!(
+            "<h1>{}</h1>\n{}{}{}",
+            escape(&self.title),
+            self.preface,
+            self.contents(),
+            self.body
+        );
+        let page = isthmus_page::Page {
+            title: &self.title,
+            style: STYLE,
+            body: &body,
+            script: SCRIPT,
+            data: "{}",
+            live: false,
+        };
+        page.html()
     }
 }
 

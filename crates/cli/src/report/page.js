@@ -324,7 +324,7 @@
     next();
   };
 
-  const data = JSON.parse(document.getElementById("record").textContent);
+  const data = JSON.parse(document.getElementById("data").textContent);
   draw(data.job, data.lines);
   if (data.live) follow(data);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(data.job, data.lines));

@@ -18,7 +18,7 @@ use super::tables;
 use super::times::{Repetition, Test, roots};
 use crate::error::Error;
 use crate::peers::{Peer, Program};
-use crate::plot::{Axis, Bars, Series, Unit};
+use crate::plot::{Bars, Series, Unit};
 use crate::samples::{Sample, Spread};
 
 /// By how much prediction and measurement may differ.
@@ -292,7 +292,8 @@ fn fill(section: &mut Section, rows: &[Row], middle: &str) {
     let chart = Bars {
         title: section.title.clone(),
         groups: rows.iter().map(|row| row.label.clone()).collect(),
-        axis: Axis::linear("time until the last rank is done", Unit::Seconds),
+        label: "time until the last rank is done".to_owned(),
+        unit: Unit::Seconds,
         series: vec![
             Series::new("measured", rows.iter().map(|row| row.measured).collect()).colour(0),
             Series::new("simulated", rows.iter().map(predicted).collect())
@@ -300,7 +301,7 @@ fn fill(section: &mut Section, rows: &[Row], middle: &str) {
                 .hollow(),
         ],
     };
-    section.charts.push(chart.svg());
+    section.charts.push(chart.html());
     let data = |row: &Row| {
         json!({
             "operation": row.label, "measured": row.measured, "simulated": row.predicted, "ratio": row.ratio(),
