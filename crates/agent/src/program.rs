@@ -146,7 +146,8 @@ pub(crate) fn find(start: &Start, directory: &Path, path: Option<OsString>) -> R
 
 fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<PathBuf, Refusal> {
     if program.contains('/') {
-        let file = directory.join(words::path(program.trim_start_matches("./")));
+        // `.` in front says no more than the directory does.
+        let file: PathBuf = directory.join(words::path(program)).components().collect();
         return match fs::metadata(&file) {
             Ok(_) => Ok(file),
             Err(error) => Err(Refusal::new(
@@ -288,7 +289,10 @@ mod tests {
         foreign.resize(64, 0);
         write(&directory.join("foreign"), &foreign, 0o755);
         write(&directory.join("fine"), b"#!/bin/sh\n", 0o755);
-        assert_eq!(find("./fine").unwrap(), directory.join("./fine"));
+        for fine in ["./fine", ".//fine", "././fine"] {
+            let found = find(fine).unwrap();
+            assert_eq!(found.as_os_str(), directory.join("fine").as_os_str(), "{fine}");
+        }
         assert_eq!(find("fine").unwrap(), directory.join("fine"));
         assert!(find("./none").unwrap_err().reason.contains("'./none' cannot be found"));
         assert!(find("none").unwrap_err().reason.contains("neither in PATH"));

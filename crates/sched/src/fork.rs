@@ -8,7 +8,7 @@
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,8 @@ use tokio::process::{Child, Command};
 /// First argument that makes the `isthmus` binary call [`trampoline`].
 pub const TRAMPOLINE: &str = "@exec";
 
+/// Bytes of a script that the system looks at.
+const LONGEST_FIRST_LINE: u64 = 256;
 /// Exit status of a process whose program does not exist.
 pub const STATUS_NOT_FOUND: u8 = 127;
 /// Exit status of a process whose program cannot be executed.
@@ -121,7 +123,7 @@ pub fn trampoline(arguments: impl Iterator<Item = OsString>) -> (String, u8) {
         format!(
             "cannot execute '{}': {}",
             Path::new(&program).display(),
-            explain(&error)
+            explain(&error, Path::new(&program))
         ),
         status,
     )
@@ -150,11 +152,29 @@ fn bind() -> Result<(), String> {
     Ok(())
 }
 
-fn explain(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "it or its interpreter does not exist".to_owned(),
-        _ => error.to_string(),
+fn explain(error: &io::Error, program: &Path) -> String {
+    if error.kind() != io::ErrorKind::NotFound {
+        return error.to_string();
     }
+    match interpreter(program) {
+        Some(name) if name.ends_with('\r') => format!(
+            "it has the line ends of Windows, so that its interpreter would be '{}'; sed -i 's/\\r$//' mends it",
+            name.escape_debug()
+        ),
+        Some(name) => format!("its interpreter '{}' does not exist", name.escape_debug()),
+        None => "it or its interpreter does not exist".to_owned(),
+    }
+}
+
+/// What the first line of a script names, as the system reads it.
+fn interpreter(program: &Path) -> Option<String> {
+    let mut begin = Vec::new();
+    let file = std::fs::File::open(program).ok()?;
+    file.take(LONGEST_FIRST_LINE).read_to_end(&mut begin).ok()?;
+    let line = begin.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    let is_blank = |b: &u8| *b == b' ' || *b == b'\t';
+    let name = line.split(is_blank).find(|word| !word.is_empty())?;
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Sends a signal to a process and everything in its group. A group that is gone is no error.

@@ -73,10 +73,15 @@ fn programs_that_cannot_run() {
     let done = bench.run("run -n 1 ./text");
     assert_eq!(done.code(), Some(127), "{done:?}");
     assert!(
-        done.errors.contains("it or its interpreter does not exist"),
+        done.errors
+            .contains("its interpreter '/no/such/interpreter' does not exist"),
         "{}",
         done.errors
     );
+    bench.write("work/windows", "#!/bin/sh\r\necho x\r\n", 0o755);
+    let done = bench.run("run -n 1 .//windows");
+    assert_eq!(done.code(), Some(127), "{done:?}");
+    assert!(done.errors.contains("the line ends of Windows"), "{}", done.errors);
 }
 
 #[test]
