@@ -2,7 +2,7 @@
 //! What all commands that reach sites share: the sites file, how sites are reached, where things are kept.
 
 use isthmus_job::catalogue::{self, Catalogue, Entry};
-use isthmus_job::{Contact, JobError, JobErrors};
+use isthmus_job::{Contact, JobError, JobErrors, Subjob};
 use isthmus_launch::Access;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -59,6 +59,22 @@ pub(crate) fn catalogue() -> Result<Catalogue, JobErrors> {
         Default::default()
     });
     catalogue::parse(&text, &name)
+}
+
+/// Hints for when a site was not reached: names of described sites that are nearly those that the user wrote.
+pub(crate) fn near_names(subjobs: &[Subjob]) -> Vec<String> {
+    let catalogue = catalogue().unwrap_or_default();
+    let known: Vec<&str> = catalogue.sites().map(|(name, _)| name).chain(["home"]).collect();
+    let near = subjobs.iter().filter_map(|subjob| {
+        let Contact::Ssh(name) = &subjob.contact else {
+            return None;
+        };
+        let meant = isthmus_settings::nearest(name, &known).filter(|_| catalogue.get(name).is_none())?;
+        Some(format!(
+            "  hint: no site '{name}' is in the sites file; did you mean '{meant}'?"
+        ))
+    });
+    near.collect()
 }
 
 /// What a sites file says is run at sites: one of another user is not believed.

@@ -11,6 +11,7 @@ use crate::reach;
 use crate::streams;
 use crate::terminal::{Show, Terminal};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use isthmus_job::form::{Described, Form, hosts};
 use isthmus_job::hostfile::Host;
 use isthmus_job::sites::{self, SiteSpec};
@@ -46,7 +47,7 @@ const INTERNAL: [&str; 6] = [
 )]
 pub(crate) struct Run {
     /// Number of processes in all [default: 1 per site]
-    #[arg(short = 'n', long = "processes", value_name = "N")]
+    #[arg(short = 'n', long = "processes", value_name = "N", allow_hyphen_values = true)]
     processes: Option<String>,
     /// Site to run on: NAME[:N] or ALIAS=NAME[:N]; NAME is `home` or an ssh destination; repeatable. Its scheduler:
     /// NAME:N,scheduler=slurm,queue=Q,account=A,limit=1h,nodes=2,exclusive,directive=--option (or grid-engine, pbs, lsf).
@@ -63,7 +64,7 @@ pub(crate) struct Run {
     #[arg(short = 'H', long = "host", value_name = "LIST", conflicts_with_all = ["sites", "select", "file", "from"])]
     hosts: Option<String>,
     /// Processes of each site or host that has no number of its own
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     ppn: Option<String>,
     /// Bind each process to a part of its machine: none, hwthread, core, numa or socket
     /// [default: a core each where a job has processors of its own and enough of them, else none]
@@ -82,7 +83,7 @@ pub(crate) struct Run {
     #[arg(short, long = "env", value_name = "NAME=VALUE")]
     environment: Vec<String>,
     /// Working directory of the processes
-    #[arg(short = 'C', long, value_name = "DIRECTORY")]
+    #[arg(short = 'C', long, value_name = "DIRECTORY", value_parser = NonEmptyStringValueParser::new())]
     directory: Option<String>,
     /// File or directory that the processes find in their directory (ISTHMUS_FILES): path, https://, sftp:// or isthmus://SITE/PATH, with
     /// `=> NAME` under another name; repeatable
@@ -92,7 +93,7 @@ pub(crate) struct Run {
     #[arg(long = "output", value_name = "PATTERN")]
     outputs: Vec<String>,
     /// Where outputs go, those of each site into a directory of its name [default: isthmus-results/JOB]
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", value_parser = NonEmptyStringValueParser::new())]
     results: Option<String>,
     #[command(flatten)]
     source: Source,
@@ -114,13 +115,13 @@ struct Launch {
     #[arg(short, long)]
     label: bool,
     /// One file for each process: DIRECTORY/rank-N.out and .err
-    #[arg(long, value_name = "DIRECTORY", conflicts_with = "outfile_pattern")]
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "outfile_pattern", value_parser = NonEmptyStringValueParser::new())]
     output_dir: Option<String>,
     /// The same with a name of your own: %r is the rank, %s the site, %t out or err, %j the job
     #[arg(long, value_name = "PATTERN")]
     outfile_pattern: Option<String>,
     /// Who gets the standard input: a rank, all or none [default: 0]
-    #[arg(long, value_name = "RANK")]
+    #[arg(long, value_name = "RANK", allow_hyphen_values = true)]
     stdin: Option<String>,
     /// How long the processes may run: 90s, 30min, 2h
     #[arg(long, value_name = "LIMIT")]
@@ -145,7 +146,7 @@ struct Launch {
     #[arg(long)]
     no_stage: bool,
     /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     ssh: Option<String>,
     /// File that pins links between sites [default: $ISTHMUS_LINKS_FILE]
     #[arg(long, value_name = "FILE")]
@@ -300,7 +301,7 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
         }
     };
     let template = template(program, rest, arguments)?;
-    let each = arguments.ppn.as_deref().map(sites::parse_count).transpose()?;
+    let each = arguments.ppn.as_deref().map(sites::parse_each).transpose()?;
     if let Some(list) = &arguments.hosts {
         return hosts::job(list, &mut |host| reach::is_home(host), total, each, &template);
     }
@@ -316,7 +317,11 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
     if let Some(each) = each {
         sites::fill(&mut specs, total, each)?;
     }
-    Ok(Described::of(sites::job_of_sites(&specs, total, &template)?))
+    let mut described = Described::of(sites::job_of_sites(&specs, total, &template)?);
+    described
+        .notes
+        .extend(arguments.sites.iter().filter_map(|s| sites::port_note_of_site(s)));
+    Ok(described)
 }
 
 fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, JobError> {
@@ -385,7 +390,7 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
     source.read(&job::Beside {
         program: program.as_ref(),
         total,
-        per_host: arguments.ppn.as_deref().map(sites::parse_count).transpose()?,
+        per_host: arguments.ppn.as_deref().map(sites::parse_each).transpose()?,
         contact,
         others: more || for_program,
         any_program: false,
@@ -451,6 +456,7 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         background::say_ready(options.session.as_ref().map_or("", Session::name));
     }
     let statistics = isthmus_settings::STATS.read(std::env::var_os);
+    let near = reach::near_names(&options.described);
     let failing = (job.spans_wide_area() && wants_doctor()).then(|| job.clone());
     let outcome = isthmus_launch::run(job, options, terminal);
     if statistics && !outcome.statistics.is_empty() {
@@ -475,6 +481,9 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         }
     }
     let status = report(&outcome);
+    if outcome.unreached && !outcome.began {
+        near.iter().for_each(|hint| crate::complain(hint));
+    }
     if let Some(job) =
         failing.filter(|_| !outcome.began && outcome.unreached && outcome.problem.is_some() && outcome.status < 128)
     {

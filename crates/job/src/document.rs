@@ -557,11 +557,12 @@ impl<'a> Document<'a> {
         let number = item
             .as_integer()
             .ok_or_else(|| self.wrong_type(item, key, "a number"))?;
-        if key == "nodes" && number < 1 {
-            let error = JobError::new(format!("site '{site}' is asked for {number} nodes")).hint("ask for at least 1");
+        if number < 1 {
+            let what = if key == "nodes" { "nodes" } else { "processes" };
+            let error = JobError::new(format!("site '{site}' is asked for {number} {what}")).hint("ask for at least 1");
             return self.point(Err(error), table, key);
         }
-        let count = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
+        let count = u32::try_from(number).unwrap_or(u32::MAX);
         self.point(check_count(site, count), table, key)?;
         Ok(Some(count))
     }

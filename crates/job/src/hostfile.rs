@@ -96,6 +96,11 @@ pub fn parse_list(text: &str) -> Result<Vec<Host>, JobError> {
     Ok(hosts)
 }
 
+/// Hosts of a list whose number of processes looks like a port.
+pub fn ports_in(text: &str) -> impl Iterator<Item = JobError> + '_ {
+    text.split(',').filter_map(|item| sites::port_note(item.trim()))
+}
+
 fn add(hosts: &mut Vec<Host>, host: Host) {
     match hosts.iter_mut().find(|h| h.contact == host.contact) {
         Some(known) => {

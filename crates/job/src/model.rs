@@ -460,6 +460,18 @@ fn check_destination(text: &str) -> Result<(), JobError> {
         return Err(JobError::new(format!("'{text}' is a number, not a host"))
             .hint("the number of processes stands behind the host's name: NAME:N"));
     }
+    let (_, host) = text.rsplit_once('@').unwrap_or(("", text));
+    if let (None, Some((_, behind))) = (text.find("://"), host.rsplit_once(':')) {
+        let is_address = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<core::net::Ipv6Addr>();
+        if is_address.is_err() && behind.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(JobError::new(format!("'{text}' has a number too many")).hint(
+                "the number of processes stands behind the host's name: NAME:N; with a port it is ssh://NAME:PORT:N",
+            ));
+        }
+    }
     if text.starts_with('-') {
         return Err(JobError::new(format!("'{text}' is not an ssh destination"))
             .hint("a site is 'home' or what you would write after ssh: HOST or USER@HOST"));

@@ -10,7 +10,7 @@ use crate::model::{Contact, Job, Program, Subjob};
 use crate::network;
 use crate::rsl;
 use crate::sites;
-use options::{OTHERS, check_errhandler, instead, option, takes_value, unknown};
+use options::{OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown};
 
 mod options;
 pub mod spellings;
@@ -132,11 +132,11 @@ fn configured(words: &[String], outside: &mut dyn Outside) -> Result<Option<Vec<
     let [option, name, rest @ ..] = words else {
         return Ok(None);
     };
-    if !matches!(option.as_str(), "-configfile" | "--configfile") {
+    if options::option(option) != Some("configfile") {
         return Ok(None);
     }
     if let Some(word) = rest.first() {
-        return Err(JobError::new(format!("'{word}' stands behind -configfile {name}"))
+        return Err(JobError::new(format!("'{word}' stands behind {option} {name}"))
             .hint("the file says everything")
             .into());
     }
@@ -223,19 +223,17 @@ impl Section {
                 word.clone_into(&mut section.program);
                 break;
             }
-            // Open MPI and MPICH take values behind an equals sign too, as srun does.
+            // Open MPI and MPICH take values behind an equals sign too, as srun does, which also takes -n4.
             let (word, joined) = match word.split_once('=') {
-                Some((name, value)) if word.starts_with("--") && option(name).is_some_and(takes_value) => {
-                    (name, Some(value))
-                }
-                _ => (word, None),
+                Some((name, value)) if option(name).is_some_and(takes_value) => (name, Some(value)),
+                _ => attached(word).map_or((word, None), |(name, number)| (name, Some(number))),
             };
             let mut words = joined.into_iter().chain(words.by_ref());
             match option(word) {
                 Some("help") => return Ok(Parsed::Other(Request::Help)),
                 Some("version") => return Ok(Parsed::Other(Request::Version)),
                 Some(name) => section.take(name, word, &mut words, general, outside)?,
-                None => return Err(unknown(word).into()),
+                None => return Err(unknown(word, "mpiexec -help").into()),
             }
         }
         section.arguments = words.map(str::to_owned).collect();
@@ -258,7 +256,9 @@ impl Section {
         match name {
             "n" => self.count = Some(sites::parse_count(value("number")?)?),
             "host" => {
-                let hosts = hostfile::parse_list(value("hosts")?)?;
+                let list = value("hosts")?;
+                general.notes.extend(hostfile::ports_in(list));
+                let hosts = hostfile::parse_list(list)?;
                 self.hosts = hostfile::at_home(hosts, &mut |host| outside.is_own(host));
             }
             "hostfile" => {
@@ -281,19 +281,24 @@ impl Section {
             "dumprsl" => general.dump = true,
             "nostage" => general.no_stage = true,
             "wdir" => self.directory = Some(value("directory")?.to_owned()),
-            "env" => self
-                .environment
-                .push((value("name")?.to_owned(), value("value")?.to_owned())),
-            "genv" => general
-                .environment
-                .push((value("name")?.to_owned(), value("value")?.to_owned())),
+            "env" | "genv" => {
+                let (variable, text) = assignment(&mut value)?;
+                let variables = if name == "env" {
+                    &mut self.environment
+                } else {
+                    &mut general.environment
+                };
+                variables.push((variable.to_owned(), text.to_owned()));
+            }
             "x" => general.environment.push(exported(value("variable")?, outside)?),
             "envlist" => {
                 for name in value("variables")?.split(',') {
                     general.environment.push(exported(name, outside)?);
                 }
             }
-            "ppn" => general.per_host = Some(sites::parse_count(value("number")?)?),
+            "ppn" => general.per_host = Some(sites::parse_each(value("number")?)?),
+            "pernode" => general.per_host = Some(1),
+            "rankfile" => return Err(no_rankfile(word).into()),
             "bind-to" => general.bind_to = Some(value("part")?.to_owned()),
             "map-by" => general.map_by = Some(value("part")?.to_owned()),
             "report-bindings" => general
@@ -372,6 +377,9 @@ impl General {
             "noted" => self
                 .notes
                 .push(JobError::new(format!("{word} has no effect")).hint(OTHERS)),
+            "environment" => self
+                .notes
+                .push(JobError::new(format!("{word} has no effect")).hint(instead(name))),
             // "all variables": what is done anyway; "more processes than processors": never refused.
             _ => {}
         }

@@ -84,18 +84,46 @@ impl SiteSpec {
 
 /// A number of processes as the user wrote it.
 pub fn parse_count(text: &str) -> Result<u32, JobError> {
+    parse_number(text, "-n")
+}
+
+/// A number of processes for each host or site as the user wrote it.
+pub fn parse_each(text: &str) -> Result<u32, JobError> {
+    parse_number(text, "-ppn")
+}
+
+fn parse_number(text: &str, option: &str) -> Result<u32, JobError> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if !digits {
-        return Err(JobError::new(format!("'{text}' is not a number of processes")).hint("write for example -n 4"));
+        let error = JobError::new(format!("'{text}' is not a number of processes"));
+        return Err(error.hint(format!("write for example {option} 4")));
     }
     let count = text.parse().unwrap_or(u32::MAX);
     if count == 0 || count > MAX_PROCESSES {
         return Err(
-            JobError::new(format!("-n {text}: a job has 1 to {MAX_PROCESSES} processes"))
+            JobError::new(format!("{option} {text}: a job has 1 to {MAX_PROCESSES} processes"))
                 .hint("ask for a number in that range"),
         );
     }
     Ok(count)
+}
+
+/// What is worth knowing where a number of processes looks like a port: behind a user or an address in brackets, as in
+/// `me@[fd00::2]:22`, users of ssh expect one.
+pub fn port_note(host: &str) -> Option<JobError> {
+    let (contact, count) = split_host(host);
+    let count = count.filter(|count| matches!(*count, "22" | "222" | "2222"))?;
+    let looks = !contact.contains("://") && (contact.contains('@') || contact.contains('['));
+    looks.then(|| {
+        JobError::new(format!("'{host}' asks for {count} processes on '{contact}'"))
+            .hint(format!("for ssh's port write ssh://{contact}:{count}, and the number of processes behind that: ssh://{contact}:{count}:4"))
+    })
+}
+
+/// [`port_note`] for a `--site`.
+pub fn port_note_of_site(text: &str) -> Option<JobError> {
+    let named = text.split(',').next().unwrap_or_default();
+    port_note(named.rsplit_once('=').map_or(named, |(_, contact)| contact))
 }
 
 /// One program on these sites; `total` processes are dealt out evenly to the sites without a count.
@@ -188,7 +216,7 @@ fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Ask
             "queue" => asked.queue = value.to_owned(),
             "account" => asked.account = value.to_owned(),
             "limit" => asked.limit = allocation::limit(value)?,
-            "nodes" => asked.nodes = parse_count(value)?,
+            "nodes" => asked.nodes = parse_number(value, "nodes=")?,
             "exclusive" if value.is_empty() => asked.exclusive = true,
             "mpi" => attributes::ask_vendor(&mut requests, value),
             "directive" => asked.directives.push(value.to_owned()),
@@ -389,6 +417,17 @@ mod tests {
         };
         assert_eq!(spec("lab=me@lab"), lab);
         assert_eq!(spec("[::1]").count, None);
+        for (text, noted) in [
+            ("me@[fd00::2]:22", true),
+            ("[fd00::2]:2222", true),
+            ("me@lab:22", true),
+            ("lab:22", false),
+            ("me@lab:4", false),
+            ("ssh://me@lab:22", false),
+            ("ssh://me@[fd00::2]:22:4", false),
+        ] {
+            assert_eq!(port_note(text).is_some(), noted, "{text}");
+        }
         for (text, contact, count) in [
             ("fd00::2", "fd00::2", None),
             ("[fd00::2]", "fd00::2", None),
@@ -453,6 +492,8 @@ mod tests {
             "a b:1",
             "b1=4",
             "b1=4:2",
+            "lab:2:3",
+            "me@lab:2:3",
             "4",
         ] {
             assert!(SiteSpec::parse(text).is_err(), "'{text}' was accepted");

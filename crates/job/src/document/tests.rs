@@ -69,7 +69,7 @@ fn mistakes_are_named_where_they_are() {
         ),
         (
             "site = \"home\"\ncount = -1\n",
-            "job.toml:4:9: site 'home' is asked for 0 processes",
+            "job.toml:4:9: site 'home' is asked for -1 processes",
         ),
         (
             "site = \"home\"\ncount = 100000\n",

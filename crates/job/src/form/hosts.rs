@@ -13,7 +13,10 @@ pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, Job
     let hosts = hostfile::at_home(hostfile::parse(input.text, input.file)?, &mut |host| {
         (input.is_own)(host)
     });
-    Ok(Described::of(Job::new(deal(hosts, input, program))?))
+    let mut described = Described::of(Job::new(deal(hosts, input, program))?);
+    let named = input.text.lines().filter_map(|line| line.split_whitespace().next());
+    described.notes.extend(named.flat_map(hostfile::ports_in));
+    Ok(described)
 }
 
 /// The program on the hosts of a list, as in `-host a:2,b`.
@@ -30,7 +33,9 @@ pub fn job(
         per_host,
         ..Input::of("", "")
     };
-    Ok(Described::of(Job::new(deal(hosts, &input, program))?))
+    let mut described = Described::of(Job::new(deal(hosts, &input, program))?);
+    described.notes.extend(hostfile::ports_in(list));
+    Ok(described)
 }
 
 /// Processes on hosts in their order, and again from the beginning when there are more than slots.

@@ -6,9 +6,9 @@ use crate::error::JobError;
 use isthmus_settings::nearest;
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 35] = [
+const OPTIONS: [(&str, &[&str]); 38] = [
     ("n", &["n", "np", "c", "ntasks"]),
-    ("configfile", &["configfile"]),
+    ("configfile", &["configfile", "app"]),
     ("host", &["host", "hosts", "H"]),
     (
         "hostfile",
@@ -20,9 +20,12 @@ const OPTIONS: [(&str, &[&str]); 35] = [
     ("envlist", &["envlist", "genvlist"]),
     ("x", &["x"]),
     ("ppn", &["ppn", "perhost", "npernode", "N", "grr", "ntasks-per-node"]),
-    ("bind-to", &["bind-to"]),
-    ("map-by", &["map-by"]),
+    ("pernode", &["pernode"]),
+    ("bind-to", &["bind-to", "bind_to"]),
+    ("map-by", &["map-by", "map_by"]),
     ("report-bindings", &["report-bindings"]),
+    ("environment", &["genvnone", "envnone"]),
+    ("rankfile", &["rankfile", "rf", "machinemap"]),
     ("lan", &["lan"]),
     ("label", &["l", "label", "prepend-rank", "tag-output"]),
     ("timeout", &["timeout"]),
@@ -47,6 +50,13 @@ const OPTIONS: [(&str, &[&str]); 35] = [
             "tune",
             "prefix",
             "rank-by",
+            "display",
+            "output",
+            "usize",
+            "demux",
+            "topolib",
+            "localhost",
+            "info",
         ],
     ),
     (
@@ -56,15 +66,35 @@ const OPTIONS: [(&str, &[&str]); 35] = [
             "verbose",
             "d",
             "debug-daemons",
-            "q",
-            "quiet",
             "show-progress",
             "display-map",
             "display-allocation",
-            "genvnone",
+            "display-topo",
+            "print-rank-map",
+            "print-all-exitcodes",
+            "use-hwthread-cpus",
+            "nooversubscribe",
+            "nolocal",
+            "timestamp-output",
+            "merge-stderr-to-stdout",
+            "disable-hostname-propagation",
+            "enable-x",
+            "disable-x",
+            "disable-auto-cleanup",
         ],
     ),
-    ("ignored", &["genvall", "envall", "oversubscribe", "allow-run-as-root"]),
+    (
+        "ignored",
+        &[
+            "genvall",
+            "envall",
+            "oversubscribe",
+            "allow-run-as-root",
+            "q",
+            "quiet",
+            "noprefix",
+        ],
+    ),
     ("dumprsl", &["dumprsl", "dump-rsl", "globusdumprsl", "globus-dump-rsl"]),
     ("globusrsl", &["globusrsl", "globus-rsl"]),
     ("nostage", &["nostage"]),
@@ -80,6 +110,9 @@ pub(super) fn instead(name: &str) -> &'static str {
         "arch" => "a job file may name a program for each architecture (program.x86_64)",
         "path" => "name the program with its directory, or set PATH with -env",
         "errfile-pattern" => "-outfile-pattern with %t names files for both streams",
+        "environment" => {
+            "processes on this machine have the whole environment, those of other sites that of a login there; env -i PROGRAM starts with none"
+        }
         _ => "write the description into a job file: isthmus run JOB.toml",
     }
 }
@@ -100,6 +133,30 @@ pub(super) fn check_errhandler(name: &str, notes: &mut Vec<JobError>) -> Result<
     Ok(())
 }
 
+/// Processes are dealt out by hosts and their numbers; a rank has no host of its own.
+pub(super) fn no_rankfile(word: &str) -> JobError {
+    JobError::new(format!("{word}: a file that gives each rank its place is not read"))
+        .hint("ranks follow the order of the hosts: -host A:2,B:1 gives A ranks 0 and 1; --bind-to and --map-by choose parts of a machine")
+}
+
+/// `NAME=VALUE` in one word, as Hydra takes it behind `-env` and `-genv`, or the name with the value in the next word.
+pub(super) fn assignment<'a>(
+    value: &mut impl FnMut(&str) -> Result<&'a str, JobError>,
+) -> Result<(&'a str, &'a str), JobError> {
+    let name = value("name")?;
+    match name.split_once('=') {
+        Some(both) => Ok(both),
+        None => Ok((name, value("value")?)),
+    }
+}
+
+/// A number that stands right behind its option, as in `-n4` and `-np4`.
+pub(super) fn attached(word: &str) -> Option<(&str, &str)> {
+    let letters = word.strip_prefix("-np").or_else(|| word.strip_prefix("-n"))?;
+    let is_number = !letters.is_empty() && letters.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| word.split_at(word.len() - letters.len()))
+}
+
 /// Options that need a value.
 pub(super) fn takes_value(name: &str) -> bool {
     !matches!(
@@ -107,6 +164,8 @@ pub(super) fn takes_value(name: &str) -> bool {
         "dumprsl"
             | "nostage"
             | "report-bindings"
+            | "environment"
+            | "pernode"
             | "label"
             | "ignored"
             | "noted"
@@ -130,7 +189,8 @@ pub(super) fn option(word: &str) -> Option<&'static str> {
         .map(|(name, _)| *name)
 }
 
-pub(super) fn unknown(word: &str) -> JobError {
+/// `help`: what lists them all.
+pub(super) fn unknown(word: &str, help: &str) -> JobError {
     let known: Vec<&str> = OPTIONS
         .iter()
         .flat_map(|(_, spellings)| spellings.iter().copied())
@@ -141,6 +201,6 @@ pub(super) fn unknown(word: &str) -> JobError {
     }
     match nearest(word.trim_start_matches('-'), &known) {
         Some(near) => error.hint(format!("did you mean '-{near}'?")),
-        None => error.hint("see mpiexec -help"),
+        None => error.hint(format!("see {help}")),
     }
 }

@@ -2,7 +2,9 @@
 //! Options of other launchers as those of `isthmus run`: what users type by habit is taken, or the error names what to
 //! write here.
 
-use super::options::{OTHERS, check_errhandler, instead, option, takes_value, unknown};
+use super::options::{
+    OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown,
+};
 use crate::error::JobError;
 
 /// Whether an option is one of `isthmus run` itself.
@@ -47,9 +49,10 @@ pub fn translate(words: &[String], own: &dyn Fn(&str) -> Own) -> Result<Spelled,
         }
         // A long option with one hyphen is another launcher's, whatever its letters would be here.
         let single = word.len() > 2 && !word.starts_with("--");
-        let (name, joined) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (word.as_str(), None),
+        let (name, joined) = match (word.split_once('='), attached(word)) {
+            (Some((name, value)), _) => (name, Some(value)),
+            (None, Some((name, number))) => (name, Some(number)),
+            (None, None) => (word.as_str(), None),
         };
         let theirs = option(name);
         let mine = own(word);
@@ -59,7 +62,7 @@ pub fn translate(words: &[String], own: &dyn Fn(&str) -> Own) -> Result<Spelled,
                 let mut values = joined.into_iter().chain(rest.by_ref().map(String::as_str));
                 spelled.take(theirs, name, &mut values)?;
             }
-            (None, Own::No) if single || hint(name).is_some() => return Err(unknown(name)),
+            (None, Own::No) if single || hint(name).is_some() => return Err(unknown(name, "isthmus run --help")),
             (_, mine) => {
                 spelled.words.push(word.clone());
                 if mine == Own::TakesNext {
@@ -89,13 +92,15 @@ impl Spelled {
             "hostfile" | "globusrsl" => "job",
             "wdir" => "directory",
             "x" => "env",
+            "pernode" => return self.option("ppn", "1"),
+            "rankfile" => return Err(no_rankfile(word)),
             "ppn" | "bind-to" | "map-by" | "stdin" | "outfile-pattern" | "output-dir" => theirs,
             "label" | "report-bindings" => return self.flag(theirs),
             "dumprsl" => return self.flag("dump-rsl"),
             "nostage" => return self.flag("no-stage"),
             "ignored" => return Ok(()),
             "env" | "genv" => {
-                let (name, text) = (value("name")?, value("value")?);
+                let (name, text) = assignment(&mut value)?;
                 return self.option("env", &format!("{name}={text}"));
             }
             "envlist" => {
@@ -118,6 +123,11 @@ impl Spelled {
                 let name = value("name")?;
                 let error = JobError::new(format!("{word} is an option of mpiexec"));
                 return Err(error.hint(format!("say it with the site, in a job file: lan = \"{name}\"")));
+            }
+            "environment" => {
+                let note = JobError::new(format!("{word} has no effect"));
+                self.notes.push(note.hint(instead(theirs)));
+                return Ok(());
             }
             "initial-errhandler" => return check_errhandler(value("name")?, &mut self.notes),
             other => return self.without_effect(other, word, &mut value),
@@ -178,7 +188,7 @@ pub(super) fn hint(word: &str) -> Option<&'static str> {
         "cpus-per-task" | "cpus-per-proc" | "cpus-per-rank" | "cpu-bind" | "bynode" | "bycore" | "byslot" => {
             "places of processes are given with --bind-to and --map-by"
         }
-        "multi-prog" | "app" => "several programs stand in a job file: isthmus run JOB.toml",
+        "multi-prog" => "several programs stand in a job file: isthmus run JOB.toml",
         "o" | "e" | "error" => "--outfile-pattern NAME writes a file for each process: %r is its rank, %t out or err",
         _ => return None,
     })
@@ -210,7 +220,10 @@ mod tests {
             ("-np 4 ./p -np 2", "--processes=4 ./p -np 2"),
             ("--np=4 ./p", "--processes=4 ./p"),
             ("-n 4 -l ./p", "-n 4 -l ./p"),
-            ("-n4 ./p", "-n4 ./p"),
+            ("-n4 ./p", "--processes=4 ./p"),
+            ("-np4 ./p", "--processes=4 ./p"),
+            ("-genv A=B --env C=D ./p", "--env=A=B --env C=D ./p"),
+            ("-pernode -quiet ./p", "--ppn=1 ./p"),
             ("-N 2 ./p", "--ppn=2 ./p"),
             ("-npernode 2 ./p", "--ppn=2 ./p"),
             ("-H a:2,b ./p", "--host=a:2,b ./p"),
@@ -233,6 +246,7 @@ mod tests {
     fn what_has_no_effect_is_named() {
         let notes = spelled("--mca btl tcp -v -soft 1:4 -initial-errhandler mpi_errors_return ./p").unwrap();
         let notes: Vec<String> = notes.notes.into_iter().map(|n| n.problem).collect();
+        assert_eq!(spelled("-envnone ./p").unwrap().notes.len(), 1);
         let expected = [
             "--mca btl tcp has no effect",
             "-v has no effect",
@@ -251,6 +265,8 @@ mod tests {
             ("--partition=debug ./p", "queue=Q"),
             ("-p debug ./p", "queue=Q"),
             ("-hots a ./p", "-hosts"),
+            ("-xyzzy a ./p", "isthmus run --help"),
+            ("-rankfile f ./p", "order of the hosts"),
         ] {
             let error = spelled(line).unwrap_err();
             assert!(error.hint.unwrap().contains(word), "{line}");

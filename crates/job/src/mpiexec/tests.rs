@@ -94,6 +94,10 @@ fn words_of_other_launchers() {
         "-n 4 -ppn 4",
         "-n 4 -ppn 8",
         "-c 4",
+        "-n4",
+        "-np4",
+        "-np=4",
+        "-n=4",
     ] {
         assert_eq!(counts(&format!("{line} ./a")), one("home", 4), "{line}");
     }
@@ -109,6 +113,15 @@ fn words_of_other_launchers() {
     assert_eq!(counts("-f mine ./a"), both);
     let two = vec![("home".to_owned(), 1, 0), ("home#2".to_owned(), 2, 1)];
     assert_eq!(counts("-configfile config"), two);
+    assert_eq!(counts("--app config"), two);
+    assert_eq!(
+        counts("-pernode -host a:4,b ./a"),
+        [("a".to_owned(), 4, 0), ("b".to_owned(), 1, 0)]
+    );
+    assert_eq!(
+        subjob("-genv A=B -env C=D=E ./a x").environment,
+        [("A".to_owned(), "B".to_owned()), ("C".to_owned(), "D=E".to_owned())]
+    );
     let notes = |line: &str| match words(line) {
         Ok(Request::Run { described, .. }) => described
             .notes
@@ -126,11 +139,26 @@ fn words_of_other_launchers() {
         ("-path /b ./a", "-path /b has no effect"),
         ("-initial-errhandler mpi_errors_return ./a", "has no effect"),
         ("-launcher ssh ./a", "-launcher ssh has no effect"),
+        ("-envnone ./a", "env -i PROGRAM"),
+        ("-host me@[fd00::2]:22 ./a", "ssh://me@[fd00::2]:22"),
     ] {
         assert!(notes(line).contains(part), "{line}: {}", notes(line));
     }
     assert_eq!(notes("-initial-errhandler mpi_errors_are_fatal ./a"), "");
     assert!(words("-initial-errhandler no ./a").is_err());
+    assert_eq!(notes("-quiet -genvall -host a:22,fd00::2 ./a"), "");
+    assert!(
+        words("-rankfile f ./a")
+            .unwrap_err()
+            .to_string()
+            .contains("is not read")
+    );
+    assert!(
+        words("-host a:2:3 ./a")
+            .unwrap_err()
+            .to_string()
+            .contains("'a:2' has a number too many")
+    );
     let Ok(Request::Run { launcher, .. }) = words("--timeout 60 --stdin all -outfile-pattern o.%r ./a") else {
         panic!("refused")
     };
