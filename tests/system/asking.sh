@@ -65,6 +65,17 @@ isthmus run -n 1 echo lost >/dev/full 2>err </dev/null && complain "full: status
 grep -q 'output cannot be written: standard output: No space left on device$' err || complain "a full standard output"
 isthmus info >/dev/full 2>err && complain "info on a full disk: status 0"
 grep -q 'cannot write to standard output: No space left on device$' err || complain "info on a full disk"
+# Closed streams: what is lost is told, or at least no success; nothing to say is nothing lost.
+for launcher in "isthmus run" mpiexec; do
+    $launcher -n 1 echo lost >&- 2>err </dev/null && complain "$launcher with a closed standard output: status 0"
+    grep -q 'output cannot be written: standard output: it is closed' err || complain "$launcher with a closed standard output"
+    $launcher -n 1 sh -c 'echo lost >&2' >out 2>&- </dev/null && complain "$launcher with a closed standard error: status 0"
+    $launcher -n 1 sh -c 'echo lost; echo lost >&2' >&- 2>&- <&- && complain "$launcher with nothing but closed streams: status 0"
+    $launcher -n 1 cat >&- 2>&- <&- || complain "$launcher: nothing was lost"
+done
+for command in "info" "links" "ps --json" "job example"; do
+    isthmus $command >&- 2>err && complain "$command with a closed standard output: status 0"
+done
 printf '#!/no/such/interpreter\n' >bad
 chmod +x bad
 isthmus run -n 1 ./bad >out 2>err && complain "a bad interpreter: status 0"

@@ -16,11 +16,7 @@
 //!
 //! Every option may begin with one hyphen or two. What is printed can be pasted into a shell: a path with spaces is quoted as
 //! CMake's FindMPI reads it (`-I"/a b/include"`).
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command for people and build systems"
-)]
+#![expect(clippy::print_stderr, reason = "a command for people and build systems")]
 
 use crate::fortran;
 use std::ffi::{OsStr, OsString};
@@ -170,14 +166,13 @@ pub(crate) fn main(language: Language, arguments: Vec<OsString>) -> ExitCode {
     };
     match Request::parse(&tree, language, &language.compiler(), arguments) {
         Request::Say(text) => {
-            println!("{text}");
+            crate::print(&text);
             ExitCode::SUCCESS
         }
         Request::Print(words) => {
             let mut line = pasted(&words);
             line.push(b'\n');
-            // Who closed the output does not want it.
-            let _ = std::io::stdout().write_all(&line);
+            crate::put(&line);
             ExitCode::SUCCESS
         }
         Request::Run { words, echo } => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands: isthmus, mpiexec, mpirun, mpicc, mpicxx. The only room that prints.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ mod discover;
 mod doctor;
 mod fortran;
 mod info;
+mod inherited;
 mod job;
 mod json;
 mod links;
@@ -213,14 +214,24 @@ fn agent(serve: impl FnOnce(PathBuf) -> std::io::Result<()>) -> ExitCode {
 
 /// A line for the user's programs.
 pub(crate) fn print(text: &str) {
+    put(format!("{}\n", isthmus_wire::word::show(text)).as_bytes());
+}
+
+/// Bytes for the user's programs. False: nobody reads them any more, or they have no place.
+pub(crate) fn put(bytes: &[u8]) -> bool {
     use std::io::Write;
     let mut output = std::io::stdout();
-    match writeln!(output, "{}", isthmus_wire::word::show(text)).and_then(|()| output.flush()) {
-        // A closed standard output is the reader's choice.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe && !OUTPUT_LOST.swap(true, Ordering::Relaxed) => {
-            complain(&format!("isthmus: error: cannot write to standard output: {error}"));
+    let written = inherited::output().and_then(|()| output.write_all(bytes));
+    match written.and_then(|()| output.flush()) {
+        Ok(()) => true,
+        // Whoever reads has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => false,
+        Err(error) => {
+            if !OUTPUT_LOST.swap(true, Ordering::Relaxed) {
+                complain(&format!("isthmus: error: cannot write to standard output: {error}"));
+            }
+            false
         }
-        _ => {}
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus ps`, `attach`, `logs`, `signal`, `kill` and `edit`: jobs that run, and those that ran in the background.
 
+use crate::inherited;
 use crate::run::STATUS_USAGE;
 use clap::Args;
 use isthmus_launch::expected;
@@ -296,9 +297,10 @@ fn pass_on(logs: &mut Following) -> Result<bool, String> {
             .map_err(|error| format!("cannot read the log: {error}"))?;
         more |= bytes.len() == PIECE;
         let written = if *errors {
-            io::stderr().write_all(&bytes)
+            inherited::errors().and_then(|()| io::stderr().write_all(&bytes))
         } else {
-            io::stdout().write_all(&bytes).and_then(|()| io::stdout().flush())
+            let written = inherited::output().and_then(|()| io::stdout().write_all(&bytes));
+            written.and_then(|()| io::stdout().flush())
         };
         written.map_err(|error| format!("cannot print: {error}"))?;
     }

@@ -2,6 +2,7 @@
 //! The user's terminal, or the logs of a job without one: output of the processes, notices, states, events.
 
 use crate::diagnostic;
+use crate::inherited;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, Progress, State, Stream};
@@ -116,8 +117,8 @@ impl Terminal {
             return logs.write(usize::from(stream == Stream::Error), text);
         }
         let written = match stream {
-            Stream::Output => write(&mut io::stdout().lock(), text),
-            Stream::Error => write(&mut io::stderr().lock(), text),
+            Stream::Output => inherited::output().and_then(|()| write(&mut io::stdout().lock(), text)),
+            Stream::Error => inherited::errors().and_then(|()| write(&mut io::stderr().lock(), text)),
             // No text.
             Stream::Trace => Ok(()),
         };

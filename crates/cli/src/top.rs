@@ -14,7 +14,6 @@ use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::control::{Passed, Reply, Request, Trunk};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -95,7 +94,7 @@ fn watch(arguments: &Top) -> Result<ExitCode, String> {
         } else {
             view.text(usize::MAX)
         };
-        if writeln!(io::stdout(), "{text}").is_err() || arguments.once {
+        if !crate::put(format!("{text}\n").as_bytes()) || arguments.once {
             return Ok(ExitCode::SUCCESS);
         }
         last = now;

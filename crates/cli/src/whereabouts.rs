@@ -8,7 +8,6 @@ use isthmus_launch::session::Entry;
 use isthmus_wire::control::{Reply, Request, Whereabouts};
 use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind};
 use serde_json::{Value, json};
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -56,7 +55,7 @@ fn look(arguments: &Where) -> Result<ExitCode, String> {
             true => format!("{}\n", json(&entry.name, &all)),
             false => text(&entry.name, &all),
         };
-        if write!(io::stdout(), "{text}").is_err() || !arguments.watch {
+        if !crate::put(text.as_bytes()) || !arguments.watch {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(interval);
