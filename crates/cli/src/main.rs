@@ -38,6 +38,7 @@ mod spelled;
 mod streams;
 mod terminal;
 mod top;
+mod variables;
 mod whereabouts;
 
 /// Run one MPI program across machines, clusters and sites as if they were one

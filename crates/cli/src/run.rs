@@ -10,6 +10,7 @@ use crate::plan;
 use crate::reach;
 use crate::streams;
 use crate::terminal::{Show, Terminal};
+use crate::variables::{settings, variable};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use isthmus_job::form::{Described, Form, hosts};
@@ -397,17 +398,6 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
     })
 }
 
-fn variable(text: &str) -> Result<(String, String), JobError> {
-    match text.split_once('=') {
-        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => match std::env::var_os(text) {
-            Some(value) => Ok((text.to_owned(), words::text(value))),
-            None => Err(JobError::new(format!("variable '{text}' is not set here"))
-                .hint("write --env NAME=VALUE, or --env NAME for a variable that is set")),
-        },
-    }
-}
-
 /// Tells, once for the whole job, of variables for Isthmus that mean nothing: of this environment, and of what the job sets for its processes.
 fn complain_of_settings(job: &Job) {
     let own = |(name, value): &(String, String)| (name.into(), value.into());
@@ -547,7 +537,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         terminal: std::fs::File::open("/dev/tty").is_ok(),
         stage: !launch.no_stage,
         patience: isthmus_settings::START_TIMEOUT.read(std::env::var_os),
-        environment: settings(launch.trace.is_some()),
+        environment: settings(launch.trace.is_some(), &INTERNAL),
         directory,
         input: streams::input(launch.stdin.as_deref())?,
         output: streams::output(launch.output_dir.as_deref(), launch.outfile_pattern.as_deref())?,
@@ -565,14 +555,6 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
 
 fn limit(text: &str) -> Result<Duration, JobError> {
     isthmus_job::allocation::limit(text).map(|seconds| Duration::from_secs(u64::from(seconds)))
-}
-
-/// The user's settings, for all processes at all sites.
-fn settings(traced: bool) -> Vec<(String, String)> {
-    let all = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, words::text(v))));
-    all.filter(|(name, _)| name.starts_with(isthmus_settings::PREFIX) && !INTERNAL.contains(&name.as_str()))
-        .chain(traced.then(|| (isthmus_settings::TRACE.name.to_owned(), "1".to_owned())))
-        .collect()
 }
 
 /// The user's word about the choice of collective algorithms, as the processes will read it.
