@@ -9,6 +9,7 @@ use isthmus_wire::boot::Gone;
 
 use crate::BootError;
 use crate::rendezvous::{Agent, Unasked};
+use crate::routes::peer_of;
 
 /// From now on whoever waits inside MPI hears what the agent says without being asked.
 pub(crate) fn listen(world: &Arc<World>, agent: &Arc<Mutex<Agent>>) -> Result<(), BootError> {
@@ -34,5 +35,5 @@ pub(crate) fn listen(world: &Arc<World>, agent: &Arc<Mutex<Agent>>) -> Result<()
 }
 
 pub(crate) fn lose(engine: &mut Engine, gone: &Gone) {
-    engine.lose_peers(gone.ranks(u32::MAX), &gone.reason);
+    engine.lose_peers(gone.ranks(engine.peers()).map(peer_of), &gone.reason);
 }

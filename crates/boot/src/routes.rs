@@ -3,7 +3,18 @@
 
 use isthmus_net::Reach;
 use isthmus_topology::{Level, Topology};
+use isthmus_transport::Peer;
 use isthmus_wire::place::PlaceTable;
+
+/// The process of our own world with this rank: they are the first that the engine knows, in order of rank.
+pub(crate) fn peer_of(rank: u32) -> Peer {
+    Peer::new(rank)
+}
+
+/// Rank in MPI_COMM_WORLD of a process of our own world.
+pub(crate) fn rank_of(peer: Peer) -> u32 {
+    peer.number()
+}
 
 /// A kind of transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +50,8 @@ pub(crate) fn reach(topology: &Topology, me: u32, peer: u32) -> Reach {
     }
 }
 
-/// Ranks of the processes on a process's node, by slot.
-pub(crate) fn node_peers(places: &PlaceTable, me: u32) -> Vec<u32> {
+/// The processes on a process's node, by slot.
+pub(crate) fn node_peers(places: &PlaceTable, me: u32) -> Vec<Peer> {
     let node = places.places[me as usize].node;
     let mut peers: Vec<(u32, u32)> = (0u32..)
         .zip(&places.places)
@@ -48,7 +59,7 @@ pub(crate) fn node_peers(places: &PlaceTable, me: u32) -> Vec<u32> {
         .map(|(rank, p)| (p.slot, rank))
         .collect();
     peers.sort_unstable();
-    peers.into_iter().map(|(_, rank)| rank).collect()
+    peers.into_iter().map(|(_, rank)| peer_of(rank)).collect()
 }
 
 #[cfg(test)]
@@ -98,6 +109,6 @@ mod tests {
         let topology = Topology::new(&table());
         let ways: Vec<Way> = (0..5).map(|peer| way(&topology, 0, peer)).collect();
         assert_eq!(ways, [Way::Own, Way::SharedMemory, Way::Tcp, Way::Tcp, Way::Tls]);
-        assert_eq!(node_peers(&table(), 0), [1, 0]);
+        assert_eq!(node_peers(&table(), 0), [1, 0].map(peer_of));
     }
 }

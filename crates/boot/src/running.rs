@@ -28,7 +28,7 @@ use crate::BootError;
 use crate::listening::{listen, lose};
 use crate::origin::Origin;
 use crate::rendezvous::{Agent, Invitation};
-use crate::routes::{Way, node_peers, reach, way};
+use crate::routes::{Way, node_peers, peer_of, rank_of, reach, way};
 use crate::survey::{self, Survey};
 use crate::trace::Recorder;
 use crate::traffic;
@@ -103,7 +103,7 @@ impl Running {
             }],
         };
         let setup = Setup {
-            me: 0,
+            me: peer_of(0),
             transports: vec![],
             routes: vec![0],
             levels: vec![4],
@@ -164,7 +164,7 @@ impl Running {
         let far = transports.iter().any(|(way, _)| matches!(way, Way::Tcp | Way::Tls));
         let inside = transports.iter().any(|(way, _)| *way != Way::Tls);
         let setup = Setup {
-            me,
+            me: peer_of(me),
             routes: (0..topology.size())
                 .map(|peer| route(&transports, way(&topology, me, peer)))
                 .collect(),
@@ -193,7 +193,7 @@ impl Running {
         if let Some(native) = native {
             engine = engine.with_native(Box::new(native), everybody);
             if everybody {
-                let peers: Vec<u32> = (0..places.places.len() as u32).collect();
+                let peers: Vec<_> = (0..places.places.len() as u32).map(peer_of).collect();
                 let made = engine.underneath().create(&peers, 0);
                 native_world = made.map_err(|e| BootError::System(e.to_string()))?;
             }
@@ -464,15 +464,15 @@ fn config(
     let (topology, me) = (topology.clone(), world.rank);
     let areas = topology.clone();
     Ok(Config {
-        rank: me,
+        me: peer_of(me),
         job: world.job.clone(),
         places: places.clone(),
-        reach: Arc::new(move |peer| reach(&topology, me, peer)),
+        reach: Arc::new(move |peer| reach(&topology, me, rank_of(peer))),
         secret: world.secret,
         identity,
         listener,
         paths: world.paths.clone(),
-        area: Arc::new(move |peer| areas.clusters_of(peer)[0]),
+        area: Arc::new(move |peer| areas.clusters_of(rank_of(peer))[0]),
         dial_time: dial_time(places),
         away_time: isthmus_settings::AWAY.read(std::env::var_os),
     })

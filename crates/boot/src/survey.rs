@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use isthmus_net::{Measurements, Prober, Round};
 use isthmus_topology::{Known, Measured, Origin, Topology, combine};
 
+use crate::routes::{peer_of, rank_of};
+
 /// Most local areas that are measured when a job begins; more would take too long. Their links are measured by live traffic.
 const MOST_AREAS: usize = 32;
 /// Longest wait for round trips and rates together.
@@ -59,7 +61,7 @@ impl Survey {
         let with = opponents(mine, count).filter(|&a| known.origins(a, mine).rate == Origin::Assumed);
         survey.rounds = with
             .map(|area| Round {
-                peer: speaker(area),
+                peer: peer_of(speaker(area)),
                 // Each receives about as often as it sends.
                 receive: ((area + mine) % 2 == 0) == (mine < area),
             })
@@ -73,11 +75,11 @@ impl Survey {
             return;
         }
         let end = Instant::now() + LONGEST;
-        let dial = self.partners.iter().copied().filter(|&p| p > me).collect();
+        let dial = self.partners.iter().copied().filter(|&p| p > me).map(peer_of).collect();
         prober.start(dial, self.rounds.clone());
         let met = |m: &Measurements| {
-            let trips = |peer| m.estimates.get(peer).map_or(0, |e| e.trips);
-            self.partners.iter().all(|peer| trips(peer) >= TRIPS)
+            let trips = |rank: &u32| m.estimates.get(&peer_of(*rank)).map_or(0, |e| e.trips);
+            self.partners.iter().all(|rank| trips(rank) >= TRIPS)
         };
         prober.wait(LONGEST, met);
         let left = end.saturating_duration_since(Instant::now());
@@ -119,10 +121,11 @@ fn opponents(me: u32, count: u32) -> impl Iterator<Item = u32> {
 pub(crate) fn measured(prober: &Prober, topology: &Topology, me: u32, settled: bool) -> Vec<Measured> {
     let area = |rank: u32| topology.clusters_of(rank)[0];
     prober.look(|m| {
-        let known = m.estimates.iter().filter(|(peer, _)| area(**peer) != area(me));
+        let known = m.estimates.iter().filter(|(peer, _)| area(rank_of(**peer)) != area(me));
         combine(known.map(|(&peer, estimate)| {
+            let (mine, theirs) = (area(me), area(rank_of(peer)));
             Measured {
-                between: (area(me).min(area(peer)), area(me).max(area(peer))),
+                between: (mine.min(theirs), mine.max(theirs)),
                 latency: estimate
                     .round_trip
                     .filter(|_| !settled || estimate.trips >= SETTLED_TRIPS)
@@ -181,8 +184,8 @@ mod tests {
         let third = survey(3).unwrap();
         assert_eq!((third.partners, third.rounds.len()), (vec![0, 2], 2));
         for round in third.rounds {
-            let other = survey(round.peer).unwrap().rounds[0];
-            assert_eq!((other.peer, other.receive), (3, !round.receive));
+            let other = survey(rank_of(round.peer)).unwrap().rounds[0];
+            assert_eq!((other.peer, other.receive), (peer_of(3), !round.receive));
         }
         assert_eq!(survey(1).unwrap().partners, []);
         let all = [measured((0, 2), Some(1)), measured((1, 2), Some(1))];

@@ -8,6 +8,8 @@ use isthmus_transport::Peer;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::place::PlaceTable;
 
+use crate::routes::rank_of;
+
 /// One entry per subjob with which this process had a channel.
 pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, places: &PlaceTable, me: u32) -> Vec<LinkTraffic> {
     let subjob = |rank: u32| places.places.get(rank as usize).map(|place| place.subjob);
@@ -17,7 +19,7 @@ pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, places: &PlaceTable, me: u32
     };
     let mut all: BTreeMap<u32, LinkTraffic> = BTreeMap::new();
     for (peer, traffic) in passed {
-        let (Some(from), Some(to)) = (subjob(me), subjob(peer)) else {
+        let (Some(from), Some(to)) = (subjob(me), subjob(rank_of(peer))) else {
             continue;
         };
         let sum = all.entry(to).or_insert_with(|| LinkTraffic {

@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use isthmus_core::p2p::LARGEST_VENDOR_TAG;
+use isthmus_transport::Peer;
 use isthmus_vendor::{Vendor, VendorError, VendorNative, VendorTransport};
 use isthmus_wire::place::PlaceTable;
 
 use crate::BootError;
-use crate::routes::node_peers;
+use crate::routes::{node_peers, peer_of};
 
 /// Opens and begins the MPI whose adaptor the agent has named, if it has; gives the rank of this process in its job, too. `single`: only this
 /// thread will use it.
@@ -77,8 +78,8 @@ pub(crate) fn is_on() -> bool {
     isthmus_settings::VENDOR_COMMS.read(std::env::var_os)
 }
 
-/// Ranks in MPI_COMM_WORLD of the processes of a process's vendor job, in the order of their ranks there.
-fn peers(places: &PlaceTable, me: u32) -> Vec<u32> {
+/// The processes of a process's vendor job, in the order of their ranks there.
+fn peers(places: &PlaceTable, me: u32) -> Vec<Peer> {
     let subjob = places.places[me as usize].subjob;
     let mut peers: Vec<(u32, u32)> = (0u32..)
         .zip(&places.places)
@@ -86,5 +87,5 @@ fn peers(places: &PlaceTable, me: u32) -> Vec<u32> {
         .filter_map(|(rank, place)| Some((place.vendor?, rank)))
         .collect();
     peers.sort_unstable();
-    peers.into_iter().map(|(_, rank)| rank).collect()
+    peers.into_iter().map(|(_, rank)| peer_of(rank)).collect()
 }

@@ -60,13 +60,13 @@ impl Transport for Echo {
     }
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         if let Some(credit) = self.credit.take() {
-            sink.frame(1, &credit, &[]);
+            sink.frame(Peer::new(1), &credit, &[]);
         }
         if !self.full {
             return false;
         }
         self.full = false;
-        sink.frame(1, &self.header, &self.payload[..self.header.length as usize]);
+        sink.frame(Peer::new(1), &self.header, &self.payload[..self.header.length as usize]);
         true
     }
     fn arm(&mut self) -> bool {
@@ -134,7 +134,7 @@ fn main() {
         payload: [0; 64],
     };
     let setup = Setup {
-        me: 0,
+        me: Peer::new(0),
         transports: vec![Box::new(echo)],
         routes: vec![0; 2],
         levels: vec![4; 2],
@@ -150,7 +150,10 @@ fn main() {
     let channel = Channel {
         context: 0,
         rank: 0,
-        members: Members::Range { first: 0, count: 2 },
+        members: Members::Range {
+            first: Peer::new(0),
+            count: 2,
+        },
         frame: None,
         node: None,
         native: 0,

@@ -79,7 +79,7 @@ impl Engine {
     /// An engine over these transports.
     pub fn new(setup: Setup) -> Self {
         let unasked = |peer: Peer| {
-            let route = setup.routes.get(peer as usize).map_or(0, |&route| route as usize);
+            let route = setup.routes.get(peer.index()).map_or(0, |&route| route as usize);
             let transport = setup.transports.get(route).filter(|_| peer != setup.me);
             transport.map_or(0, |transport| {
                 let limits = transport.limits(peer);
@@ -170,7 +170,7 @@ impl Engine {
     #[inline]
     pub(crate) fn progress_directly(&mut self) -> bool {
         let Core { transports, state } = &mut self.core;
-        let peer = state.direct.next_look().and_then(|peer| state.peers.get(peer as usize));
+        let peer = state.direct.next_look().and_then(|peer| state.peers.get(peer.index()));
         match peer.and_then(|peer| transports.get_mut(peer.route as usize)) {
             Some(transport) => {
                 let any = transport.poll(state);

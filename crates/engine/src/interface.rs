@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What others call: messages and operations, and which machine does them.
 
-use std::ops::Range;
-
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
@@ -143,15 +141,14 @@ impl Engine {
     }
 
     /// These peers are gone, as somebody says who knows: everything that waits for one of them fails.
-    pub fn lose_peers(&mut self, peers: Range<Peer>, reason: &str) {
+    pub fn lose_peers(&mut self, peers: impl IntoIterator<Item = Peer>, reason: &str) {
         // Whoever is gone may have done its part before: what is there to be received counts. Others may go on sending.
         for _ in 0..LAST_LOOKS {
             if !self.progress() {
                 break;
             }
         }
-        let end = peers.end.min(self.core.state.peers.len() as Peer);
-        for peer in peers.start..end {
+        for peer in peers {
             self.core.lose(peer, reason.into());
         }
         self.work();
@@ -234,7 +231,7 @@ impl Underneath<'_> {
     }
 
     /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
-    pub fn create(self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
+    pub fn create(self, peers: &[Peer], tag: i32) -> Result<Option<NativeComm>, EngineError> {
         self.0.create(peers, tag)
     }
 

@@ -46,4 +46,4 @@ pub use vendor::native_collective::NativeOperation;
 pub use waiting::shared::{Guard, Policy, Shared};
 pub use waiting::waits::{Teller, Watcher};
 
-pub use isthmus_transport::{Class as TrafficClass, Path as TrafficPath, Rates, Tuning as TrafficTuning};
+pub use isthmus_transport::{Class as TrafficClass, Path as TrafficPath, Peer, Rates, Tuning as TrafficTuning};

@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
-use crate::base::requests::{NONE, Owned, Owner, ReceiveStage, ReceiveTask, SendTask, Task};
+use crate::base::requests::{Owned, Owner, ReceiveStage, ReceiveTask, SendTask, Task};
 use crate::p2p::parts::{Arrivals, NotMarked, Ready};
 use crate::p2p::queue::Outbound;
 use crate::p2p::ranges::go_on;
@@ -178,7 +178,7 @@ impl Partitioned {
             core.state.fail(index, STALE);
             return request;
         };
-        if core.state.peers[peer as usize].lost {
+        if core.state.peers[peer.index()].lost {
             let error = core.state.lost_error(peer);
             core.state.fail(index, error);
             return request;
@@ -217,7 +217,7 @@ impl Partitioned {
         partitions: u32,
     ) -> Request {
         let mut parts = Arrivals::new(buffer.length(), partitions);
-        let mut task = ReceiveTask::new(buffer, NONE, None);
+        let mut task = ReceiveTask::new(buffer, Peer::NONE, None);
         task.stage = ReceiveStage::Unposted;
         let at = core.state.requests.index(inlet);
         let found = at.and_then(|at| Some((at, self.inlets.get_mut(&at)?)));

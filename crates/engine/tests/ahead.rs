@@ -7,6 +7,7 @@ use common::{World, channel, content, memory, pattern, receiving, sending, world
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Mode, Request};
 use isthmus_protocol::credit::WINDOW;
+use isthmus_transport::Peer;
 use isthmus_transport::memory::Options;
 
 fn roomy() -> Options {
@@ -171,7 +172,7 @@ fn what_was_called_in_is_lost_with_its_sender_or_stays() {
             }
             let c = channel(0, 2, 3);
             let posted = early.then(|| w.engines[2].irecv(&c, Some(0), Some(1), receiving(&target, 2000)));
-            w.switch.kill(0, "its host is gone");
+            w.switch.kill(Peer::new(0), "its host is gone");
             (0..3).for_each(|_| w.poll());
             let posted = posted.unwrap_or_else(|| w.engines[2].irecv(&c, Some(0), Some(1), receiving(&target, 2000)));
             assert_eq!(w.finish(2, posted).error.is_none(), answered, "{answered} {early}");

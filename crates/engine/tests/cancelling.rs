@@ -8,6 +8,7 @@ use std::sync::Arc;
 use common::{Random, World, channel, content, kinds, memory, pattern, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{EngineError, Mode, Request};
+use isthmus_transport::Peer;
 use isthmus_transport::memory::Options;
 
 const MODES: [Mode; 3] = [Mode::Standard, Mode::Synchronous, Mode::Buffered];
@@ -217,17 +218,17 @@ fn a_lost_sender_fails_a_partitioned_receive() {
     let got = w.engines[1]
         .partitioned()
         .precv_start(inlet, receiving(&target, 100), 1);
-    w.switch.kill(0, "it is gone");
+    w.switch.kill(Peer::new(0), "it is gone");
     assert!(matches!(
         w.finish(1, got).error,
-        Some(EngineError::PeerLost { peer: 0, .. })
+        Some(EngineError::PeerLost { peer, .. }) if peer == Peer::new(0)
     ));
     let again = w.engines[1]
         .partitioned()
         .precv_start(inlet, receiving(&target, 100), 1);
     assert!(matches!(
         w.finish(1, again).error,
-        Some(EngineError::PeerLost { peer: 0, .. })
+        Some(EngineError::PeerLost { peer, .. }) if peer == Peer::new(0)
     ));
 }
 

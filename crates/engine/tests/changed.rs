@@ -17,7 +17,7 @@ use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 /// Who is not to be relied on.
-const LIAR: Peer = 1;
+const LIAR: Peer = Peer::new(1);
 const RANKS: u32 = 3;
 const LENGTHS: [usize; 5] = [0, 8, 700, 3000, 20_000];
 
@@ -137,7 +137,7 @@ struct Pair {
 }
 
 fn everybody(me: Peer) -> Channel {
-    channel(0, me, RANKS)
+    channel(0, me.number(), RANKS)
 }
 
 fn progress(engines: &mut [Engine]) {
@@ -159,7 +159,7 @@ fn attempt(seed: u64) {
         ..Options::default()
     };
     let (ends, switch) = network(RANKS, options).expect("eventfd");
-    let engine = |(me, inner): (u32, Memory)| {
+    let engine = |(me, inner): (Peer, Memory)| {
         let transport: Box<dyn Transport> = if me == LIAR {
             Box::new(Changing {
                 inner,
@@ -176,18 +176,19 @@ fn attempt(seed: u64) {
             representations: Vec::new(),
         })
     };
-    let mut engines: Vec<Engine> = (0..).zip(ends).map(engine).collect();
+    let mut engines: Vec<Engine> = Peer::first(RANKS).zip(ends).map(engine).collect();
     let source = memory(&pattern(5, 20_000));
     let mut pairs = Vec::new();
     if seed % 16 == 0 {
         // No credit is left: what follows is announced.
         for _ in 0..WINDOW / 1000 {
-            engines[LIAR as usize].isend(&everybody(LIAR), 0, -7, Mode::Standard, sending(&source, 1000));
+            engines[LIAR.index()].isend(&everybody(LIAR), 0, -7, Mode::Standard, sending(&source, 1000));
         }
     }
     for number in 0..40 {
-        let from = random.below(3) as Peer;
-        let to = (from + 1 + random.below(2) as Peer) % RANKS;
+        let from = random.below(3) as u32;
+        let to = (from + 1 + random.below(2) as u32) % RANKS;
+        let (from, to) = (Peer::new(from), Peer::new(to));
         pairs.push(Pair {
             from,
             to,
@@ -205,8 +206,8 @@ fn attempt(seed: u64) {
             let late = random.below(2) == 0 && round == 0;
             if pair.send.is_none() && !late {
                 let data = sending(&source, pair.length as u64);
-                let engine = &mut engines[pair.from as usize];
-                let send = engine.isend(&everybody(pair.from), pair.to, tag, pair.mode, data);
+                let engine = &mut engines[pair.from.index()];
+                let send = engine.isend(&everybody(pair.from), pair.to.number(), tag, pair.mode, data);
                 if random.below(10) == 0 && pair.from == LIAR {
                     engine.cancel(send);
                 }
@@ -215,8 +216,8 @@ fn attempt(seed: u64) {
             let late = random.below(2) == 0 && round == 0;
             if pair.receive.is_none() && !late {
                 let room = receiving(&pair.target, 20_000);
-                let from = (!pair.any).then_some(pair.from);
-                pair.receive = Some(engines[pair.to as usize].irecv(&everybody(pair.to), from, Some(tag), room));
+                let from = (!pair.any).then_some(pair.from.number());
+                pair.receive = Some(engines[pair.to.index()].irecv(&everybody(pair.to), from, Some(tag), room));
             }
         }
         for _ in 0..60 {
@@ -235,7 +236,7 @@ fn attempt(seed: u64) {
             let Some(request) = request.filter(|_| rank != LIAR && !unwanted) else {
                 continue;
             };
-            let ended = engines[rank as usize].take(request);
+            let ended = engines[rank.index()].take(request);
             let ended = ended.unwrap_or_else(|| panic!("seed {seed}: message {tag}: rank {rank} waits for ever"));
             if honest && !pair.any {
                 assert_eq!(ended.error, None, "seed {seed}: message {tag}");

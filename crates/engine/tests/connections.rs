@@ -17,6 +17,7 @@ use isthmus_engine::{
 };
 use isthmus_identity::Authority;
 use isthmus_net::{Listener, Reach, start};
+use isthmus_transport::Peer;
 use isthmus_wire::frame::{BULK, Header, Kind};
 
 const LENGTH: usize = 3 << 20;
@@ -43,7 +44,7 @@ impl Stage {
         let table = Arc::new(places(&[1, line.port, listeners[2].port()], &["127.0.0.1"]));
         let authority = Authority::new(JOB).unwrap();
         let each = |(rank, listener)| {
-            Process::of(start(config(rank as u32, &table, Reach::Tls, &authority, listener)).unwrap())
+            Process::of(start(config(Peer::new(rank as u32), &table, Reach::Tls, &authority, listener)).unwrap())
         };
         let mut stage = Self::of(listeners.into_iter().enumerate().map(each).collect());
         for other in [1, 2] {
@@ -56,7 +57,7 @@ impl Stage {
 
     fn of(mut others: Vec<Process>) -> Self {
         let engine = Engine::new(Setup {
-            me: 0,
+            me: Peer::new(0),
             transports: vec![others.remove(0).transport],
             routes: vec![0; 3],
             levels: vec![4; 3],
@@ -69,7 +70,10 @@ impl Stage {
         Channel {
             context: 0,
             rank: 0,
-            members: Members::Range { first: 0, count: 3 },
+            members: Members::Range {
+                first: Peer::new(0),
+                count: 3,
+            },
             frame: None,
             node: None,
             native: 0,
@@ -95,7 +99,7 @@ impl Stage {
     fn say(&mut self, from: u32, header: &Header, payload: &[u8]) {
         self.until("room", |stage| {
             let transport = &mut stage.others[from as usize - 1].transport;
-            let sent = transport.send(0, header, payload);
+            let sent = transport.send(Peer::new(0), header, payload);
             (sent != Err(isthmus_transport::SendError::WouldBlock)).then_some(())
         });
     }
@@ -120,7 +124,9 @@ impl Stage {
 
     fn loses(&mut self, request: Request, word: &str) {
         match self.end(request).error {
-            Some(EngineError::PeerLost { peer: LIAR, reason }) => assert!(reason.contains(word), "{reason}"),
+            Some(EngineError::PeerLost { peer, reason }) if peer == Peer::new(LIAR) => {
+                assert!(reason.contains(word), "{reason}")
+            }
             other => panic!("{other:?}, not {word}"),
         }
     }
@@ -144,7 +150,9 @@ impl Stage {
     fn writes_no_more(&mut self, target: &OwnMemory, token: u64) {
         let before = target.reading().slice(0, LENGTH).to_vec();
         for at in (PIECE..LENGTH - PIECE).step_by(PIECE).take(20) {
-            let _ = self.others[0].transport.send(0, &data(token, at, PIECE), &[2; PIECE]);
+            let _ = self.others[0]
+                .transport
+                .send(Peer::new(0), &data(token, at, PIECE), &[2; PIECE]);
             self.engine.progress();
             for other in &mut self.others {
                 other.poll();
@@ -213,7 +221,7 @@ fn memory_of_a_receive_that_has_failed_is_not_written_any_more() {
             for at in (60_000..LENGTH).step_by(60_000).take(20) {
                 let _ = stage.others[0]
                     .transport
-                    .send(0, &data(token, at, 60_000), &[2; 60_000]);
+                    .send(Peer::new(0), &data(token, at, 60_000), &[2; 60_000]);
             }
             stage.goes_on();
             assert!(

@@ -41,7 +41,7 @@ impl Stage {
         let (mut ends, _) = network(3, options).expect("eventfd");
         let own: Box<dyn Transport> = Box::new(ends.remove(0));
         let engine = Engine::new(Setup {
-            me: 0,
+            me: Peer::new(0),
             transports: vec![own],
             routes: vec![0; 3],
             levels: vec![4; 3],
@@ -56,7 +56,7 @@ impl Stage {
 
     /// `from` sends this; that it is not taken is no failure of the test.
     fn say(&mut self, from: Peer, header: &Header, payload: &[u8]) {
-        let _ = self.ends[from as usize - 1].send(0, header, payload);
+        let _ = self.ends[from.index() - 1].send(Peer::new(0), header, payload);
         self.engine.progress();
     }
 
@@ -64,7 +64,7 @@ impl Stage {
     fn hear(&mut self, at: Peer, kind: Kind) -> Header {
         for _ in 0..100 {
             self.engine.progress();
-            self.ends[at as usize - 1].poll(&mut self.seen);
+            self.ends[at.index() - 1].poll(&mut self.seen);
             if let Some(found) = self.seen.0.iter().position(|(_, header)| header.kind == kind) {
                 return self.seen.0.swap_remove(found).1;
             }
@@ -114,10 +114,10 @@ fn ways() -> [Options; 2] {
 #[test]
 fn memory_of_a_receive_that_has_failed_is_not_written_any_more() {
     let faults: [fn(&mut Stage); 4] = [
-        |stage| stage.say(1, &Header::control(Kind::Credit, 0, 0, u64::MAX), &[]),
-        |stage| stage.say(1, &Header::control(Kind::Assist, 0, 0, 0), &[]),
-        |stage| stage.say(1, &Header::control(Kind::Padding, 0, 0, 0), &[]),
-        |stage| stage.say(1, &data(77, 0, 1), &[1]),
+        |stage| stage.say(Peer::new(1), &Header::control(Kind::Credit, 0, 0, u64::MAX), &[]),
+        |stage| stage.say(Peer::new(1), &Header::control(Kind::Assist, 0, 0, 0), &[]),
+        |stage| stage.say(Peer::new(1), &Header::control(Kind::Padding, 0, 0, 0), &[]),
+        |stage| stage.say(Peer::new(1), &data(77, 0, 1), &[1]),
     ];
     for options in ways() {
         for fault in faults {
@@ -127,12 +127,12 @@ fn memory_of_a_receive_that_has_failed_is_not_written_any_more() {
             let receive = stage
                 .engine
                 .irecv(&channel, Some(1), None, receiving(&target, LENGTH as u64));
-            stage.say(1, &rts(9), &[]);
-            let token = stage.hear(1, Kind::Cts).auxiliary();
-            stage.say(1, &data(token, 0, 1000), &[1; 1000]);
+            stage.say(Peer::new(1), &rts(9), &[]);
+            let token = stage.hear(Peer::new(1), Kind::Cts).auxiliary();
+            stage.say(Peer::new(1), &data(token, 0, 1000), &[1; 1000]);
             fault(&mut stage);
-            stage.loses(receive, 1, "");
-            stage.say(1, &data(token, 1000, 4000), &[2; 4000]);
+            stage.loses(receive, Peer::new(1), "");
+            stage.say(Peer::new(1), &data(token, 1000, 4000), &[2; 4000]);
             stage.engine.progress();
             let after = content(&target, LENGTH);
             assert!(after[..1000].iter().all(|b| *b == 1) && after[1000..].iter().all(|b| *b == 0));
@@ -150,8 +150,8 @@ fn a_receive_that_is_not_complete_does_not_end_by_data_that_come_twice() {
             .engine
             .irecv(&channel, None, None, receiving(&target, LENGTH as u64));
         // A guess at the name of the request, before it has matched anything.
-        stage.say(2, &data(0x1_0000_0000, 0, 10), &[3; 10]);
-        stage.loses(receive, 2, "data that nobody asked for");
+        stage.say(Peer::new(2), &data(0x1_0000_0000, 0, 10), &[3; 10]);
+        stage.loses(receive, Peer::new(2), "data that nobody asked for");
         assert_eq!(content(&target, LENGTH), vec![0; LENGTH]);
     }
 }
@@ -166,11 +166,11 @@ fn an_answer_to_a_message_of_another_one_ends_nothing() {
         let send = stage
             .engine
             .isend(&channel, 1, 5, mode, sending(&source, LENGTH as u64));
-        let token = stage.hear(1, Kind::EagerSync).token;
-        stage.say(2, &Header::control(kind, token, 0, 0), &[]);
+        let token = stage.hear(Peer::new(1), Kind::EagerSync).token;
+        stage.say(Peer::new(2), &Header::control(kind, token, 0, 0), &[]);
         stage.engine.progress();
         assert!(stage.engine.take(send).is_none(), "{kind:?}");
-        stage.say(1, &Header::control(Kind::Ack, token, 0, 0), &[]);
+        stage.say(Peer::new(1), &Header::control(Kind::Ack, token, 0, 0), &[]);
         assert_eq!(stage.end(send).error, None);
     }
 }
@@ -186,10 +186,10 @@ fn an_answer_that_nobody_waits_for_loses_its_sender() {
         let target = memory(&[0; 100]);
         let channel = channel(0, 0, 3);
         let receive = stage.engine.irecv(&channel, Some(1), None, receiving(&target, 100));
-        stage.say(1, &Header::control(kind, token, 0, 0), &[]);
+        stage.say(Peer::new(1), &Header::control(kind, token, 0, 0), &[]);
         stage.loses(
             receive,
-            1,
+            Peer::new(1),
             if kind == Kind::CancelReply {
                 "had back"
             } else {
@@ -203,19 +203,19 @@ fn an_answer_that_nobody_waits_for_loses_its_sender() {
     let channel = channel(0, 0, 3);
     let mode = Mode::Synchronous;
     let sent = stage.engine.isend(&channel, 1, 5, mode, sending(&source, 100));
-    let token = stage.hear(1, Kind::EagerSync).token;
+    let token = stage.hear(Peer::new(1), Kind::EagerSync).token;
     stage.engine.cancel(sent);
-    stage.hear(1, Kind::Cancel);
-    stage.say(1, &Header::control(Kind::Ack, token, 0, 0), &[]);
+    stage.hear(Peer::new(1), Kind::Cancel);
+    stage.say(Peer::new(1), &Header::control(Kind::Ack, token, 0, 0), &[]);
     assert_eq!(stage.end(sent).error, None);
     let receive = stage.engine.irecv(&channel, Some(1), None, receiving(&target, 100));
-    stage.say(1, &Header::control(Kind::CancelReply, token, 0, 0), &[]);
+    stage.say(Peer::new(1), &Header::control(Kind::CancelReply, token, 0, 0), &[]);
     assert!(
         stage.engine.take(receive).is_none(),
         "the answer was late, and that is all"
     );
-    stage.say(1, &Header::control(Kind::CancelReply, token, 0, 0), &[]);
-    stage.loses(receive, 1, "had back");
+    stage.say(Peer::new(1), &Header::control(Kind::CancelReply, token, 0, 0), &[]);
+    stage.loses(receive, Peer::new(1), "had back");
 }
 
 #[test]
@@ -241,33 +241,33 @@ fn messages_that_were_not_announced_cannot_be_called_in() {
         let send = stage
             .engine
             .isend(&channel, 1, 5, Mode::Standard, sending(&source, LENGTH as u64));
-        let token = stage.hear(1, Kind::Rts).token;
-        stage.say(1, &call(token), &[]);
-        stage.loses(send, 1, "clear to send");
+        let token = stage.hear(Peer::new(1), Kind::Rts).token;
+        stage.say(Peer::new(1), &call(token), &[]);
+        stage.loses(send, Peer::new(1), "clear to send");
     }
 }
 
 #[test]
 fn data_of_an_announced_message_come_once_and_in_order() {
     let wrong: [fn(&mut Stage, u64); 4] = [
-        |stage, token| stage.say(1, &data(token, 100, 100), &[1; 100]),
-        |stage, token| stage.say(1, &data(token, 0, LENGTH + 1), &[1; LENGTH + 1]),
-        |stage, token| stage.say(1, &data(token + 1, 0, 100), &[1; 100]),
-        |stage, token| (0..2).for_each(|_| stage.say(1, &data(token, 0, 100), &[1; 100])),
+        |stage, token| stage.say(Peer::new(1), &data(token, 100, 100), &[1; 100]),
+        |stage, token| stage.say(Peer::new(1), &data(token, 0, LENGTH + 1), &[1; LENGTH + 1]),
+        |stage, token| stage.say(Peer::new(1), &data(token + 1, 0, 100), &[1; 100]),
+        |stage, token| (0..2).for_each(|_| stage.say(Peer::new(1), &data(token, 0, 100), &[1; 100])),
     ];
     for fault in wrong {
         let mut stage = Stage::new(Options::default());
         let target = memory(&vec![0; LENGTH]);
         let channel = channel(0, 0, 3);
         let announce = Header::new(Kind::Announce, 0, 1, 5, LENGTH as u64, 9);
-        stage.say(1, &announce, &[]);
-        let call = stage.hear(1, Kind::Cts);
+        stage.say(Peer::new(1), &announce, &[]);
+        let call = stage.hear(Peer::new(1), Kind::Cts);
         assert_eq!((call.flags, call.length), (ROOM, LENGTH as u64));
         fault(&mut stage, call.auxiliary());
         let receive = stage
             .engine
             .irecv(&channel, Some(1), None, receiving(&target, LENGTH as u64));
-        stage.loses(receive, 1, "data that nobody asked for");
+        stage.loses(receive, Peer::new(1), "data that nobody asked for");
         assert_eq!(content(&target, LENGTH), vec![0; LENGTH]);
     }
 }
@@ -283,12 +283,12 @@ fn a_message_that_has_matched_is_not_lost_with_others_who_could_have_sent_it() {
     let receive = stage
         .engine
         .irecv(&channel, None, None, receiving(&target, LENGTH as u64));
-    stage.say(1, &rts(9), &[]);
-    let token = stage.hear(1, Kind::Cts).auxiliary();
-    stage.say(2, &Header::control(Kind::Padding, 0, 0, 0), &[]);
+    stage.say(Peer::new(1), &rts(9), &[]);
+    let token = stage.hear(Peer::new(1), Kind::Cts).auxiliary();
+    stage.say(Peer::new(2), &Header::control(Kind::Padding, 0, 0, 0), &[]);
     for at in (0..LENGTH).step_by(4000) {
         let length = 4000.min(LENGTH - at);
-        stage.say(1, &data(token, at, length), &vec![4; length]);
+        stage.say(Peer::new(1), &data(token, at, length), &vec![4; length]);
     }
     assert_eq!(stage.end(receive).error, None);
     assert_eq!(content(&target, LENGTH), vec![4; LENGTH]);
@@ -305,33 +305,33 @@ fn a_message_that_was_set_aside_is_put_back_whole() {
         let channel = channel(0, 0, 3);
         if !called {
             // It leaves no room.
-            stage.say(1, &announce(8, WINDOW), &[]);
-            stage.hear(1, Kind::Cts);
+            stage.say(Peer::new(1), &announce(8, WINDOW), &[]);
+            stage.hear(Peer::new(1), Kind::Cts);
         }
-        stage.say(1, &announce(9, length), &[]);
+        stage.say(Peer::new(1), &announce(9, length), &[]);
         let bytes = pattern(4, LENGTH);
         if called {
-            let call = stage.hear(1, Kind::Cts);
-            stage.say(1, &data(call.auxiliary(), 0, LENGTH), &bytes);
+            let call = stage.hear(Peer::new(1), Kind::Cts);
+            stage.say(Peer::new(1), &data(call.auxiliary(), 0, LENGTH), &bytes);
         }
-        stage.say(1, &cancel(9, 0), &[]);
-        assert_eq!(stage.hear(1, Kind::CancelReply).length, 1);
+        stage.say(Peer::new(1), &cancel(9, 0), &[]);
+        assert_eq!(stage.hear(Peer::new(1), Kind::CancelReply).length, 1);
         assert!(matches!(stage.engine.iprobe(&channel, Some(1), Some(9)), Ok(None)));
-        stage.say(1, &cancel(9, 2), &[]);
+        stage.say(Peer::new(1), &cancel(9, 2), &[]);
         assert!(matches!(stage.engine.iprobe(&channel, Some(1), Some(9)), Ok(Some(_))));
         let receive = stage
             .engine
             .irecv(&channel, Some(1), Some(9), receiving(&target, length));
         if !called {
-            let call = stage.hear(1, Kind::Cts);
+            let call = stage.hear(Peer::new(1), Kind::Cts);
             assert_eq!((call.flags, call.length), (0, length));
-            stage.say(1, &data(call.auxiliary(), 0, LENGTH), &bytes);
+            stage.say(Peer::new(1), &data(call.auxiliary(), 0, LENGTH), &bytes);
         }
         assert_eq!(stage.end(receive).error, None);
         assert!(content(&target, LENGTH) == bytes, "called in: {called}");
         // Nothing of it is left that could be put back, and what was never set aside cannot be.
         for (token, what) in [(9, 1), (9, 2), (7, 2), (0, 7)] {
-            stage.say(1, &cancel(token, what), &[]);
+            stage.say(Peer::new(1), &cancel(token, what), &[]);
         }
         assert!(matches!(stage.engine.iprobe(&channel, Some(1), Some(9)), Ok(None)));
     }
@@ -355,24 +355,24 @@ fn nobody_speaks_in_the_name_of_another_one() {
                         let payload = if kind == Kind::Rts { &[][..] } else { &[7; 100] };
                         let channel = channel(0, 0, 3);
                         if early {
-                            stage.say(2, &lie, payload);
+                            stage.say(Peer::new(2), &lie, payload);
                         }
                         let receive = stage.engine.irecv(&channel, from, Some(5), receiving(&target, 100));
                         if !early {
-                            stage.say(2, &lie, payload);
+                            stage.say(Peer::new(2), &lie, payload);
                         }
                         if from.is_none() {
-                            stage.loses(receive, 2, "in the name of rank");
+                            stage.loses(receive, Peer::new(2), "in the name of rank");
                             continue;
                         }
                         // Who is asked for has not said it yet, and is heard as ever.
-                        stage.say(1, &eager(1), &[8; 100]);
+                        stage.say(Peer::new(1), &eager(1), &[8; 100]);
                         let completion = stage.end(receive);
                         assert_eq!((completion.error, completion.source), (None, 1));
                         assert_eq!(content(&target, 100), [8; 100]);
                         let next = stage.engine.irecv(&channel, Some(2), None, receiving(&target, 100));
                         if named == 1 {
-                            stage.loses(next, 2, "in the name of rank 1");
+                            stage.loses(next, Peer::new(2), "in the name of rank 1");
                         }
                     }
                 }
@@ -385,14 +385,14 @@ fn nobody_speaks_in_the_name_of_another_one() {
 fn a_probe_finds_nothing_that_was_said_in_the_name_of_another_one() {
     let mut stage = Stage::new(Options::default());
     let channel = channel(0, 0, 3);
-    stage.say(2, &eager(1), &[7; 100]);
+    stage.say(Peer::new(2), &eager(1), &[7; 100]);
     assert!(matches!(stage.engine.iprobe(&channel, Some(1), None), Ok(None)));
-    stage.say(1, &eager(1), &[8; 100]);
+    stage.say(Peer::new(1), &eager(1), &[8; 100]);
     let found = stage.engine.improbe(&channel, Some(1), None).unwrap().unwrap();
     let target = memory(&[0; 100]);
     let receive = stage.engine.imrecv(found.0, receiving(&target, 100));
     assert_eq!(stage.end(receive).error, None);
     assert_eq!(content(&target, 100), [8; 100]);
     let next = stage.engine.irecv(&channel, Some(2), None, receiving(&target, 100));
-    stage.loses(next, 2, "in the name of rank 1");
+    stage.loses(next, Peer::new(2), "in the name of rank 1");
 }

@@ -38,7 +38,7 @@ impl Machine for Adder {
             return state.reply(peer, frame(ANSWER, self.sum));
         }
         let completion = Completion {
-            source: peer,
+            source: peer.number(),
             bytes: header.token,
             ..Completion::default()
         };
@@ -81,7 +81,7 @@ fn a_protocol_that_registers_itself_gets_its_frames_and_completes_its_requests()
         w.engines[at].register(protocol::TEST, Box::new(adder));
     }
     for (number, sum) in [(3, 3), (4, 7)] {
-        let request = ask(&mut w.engines[0], &asked, 1, number);
+        let request = ask(&mut w.engines[0], &asked, Peer::new(1), number);
         assert_eq!(w.engines[0].test(request), None, "nobody has answered");
         let completion = w.finish(0, request);
         assert_eq!((completion.source, completion.bytes, completion.error), (1, sum, None));
@@ -100,12 +100,12 @@ fn a_frame_of_an_unknown_protocol_loses_its_sender_and_machines_hear_of_that() {
     w.engines[1].register(protocol::TEST, Box::new(adder));
     let mut unknown = frame(QUESTION, 1);
     unknown.flags = protocol::TEST - 1;
-    w.engines[0].send_frame(1, unknown);
+    w.engines[0].send_frame(Peer::new(1), unknown);
     for _ in 0..1000 {
         w.poll();
         if !lost.lock().expect("nobody panics with it").is_empty() {
             break;
         }
     }
-    assert_eq!(*lost.lock().expect("nobody panics with it"), [0]);
+    assert_eq!(*lost.lock().expect("nobody panics with it"), [Peer::new(0)]);
 }

@@ -12,6 +12,7 @@ use isthmus_engine::{Binding, Block, BoundBuffer, EngineError, Next, Reducer, Re
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step};
 use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, plan};
 use isthmus_topology::{Level, Shape};
+use isthmus_transport::Peer;
 use isthmus_transport::memory::Options;
 
 /// A plan written down.
@@ -539,14 +540,14 @@ fn a_lost_member_ends_the_operation() {
         })
         .collect();
     (0..50).for_each(|_| w.poll());
-    w.switch.kill(3, "it crashed");
+    w.switch.kill(Peer::new(3), "it crashed");
     let (mut lost, mut waiting) = (0, 0);
     (0..500).for_each(|_| w.poll());
     for (me, &request) in requests.iter().enumerate() {
         match w.engines[me].take(request) {
             Some(done) => {
                 assert!(
-                    matches!(done.error, Some(EngineError::PeerLost { peer: 3, .. })),
+                    matches!(done.error, Some(EngineError::PeerLost { peer, .. }) if peer == Peer::new(3)),
                     "{done:?} at {me}"
                 );
                 lost += 1;

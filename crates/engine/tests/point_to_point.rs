@@ -7,6 +7,7 @@ use common::{Random, World, channel, content, kinds, memory, pattern, receiving,
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Channel, EngineError, Mode, ReceiveBuffer, Request, SendBuffer};
+use isthmus_transport::Peer;
 use isthmus_transport::memory::Options;
 
 const SIZES: [usize; 9] = [0, 1, 8, 64, 65, 1024, 1025, 50_000, 1_000_000];
@@ -289,7 +290,10 @@ fn whoever_waits_for_a_lost_peer_is_told() {
     let mut w = world(3, Options::default());
     let c = channel(0, 0, 3);
     let others = Channel {
-        members: isthmus_engine::Members::Range { first: 0, count: 2 },
+        members: isthmus_engine::Members::Range {
+            first: Peer::new(0),
+            count: 2,
+        },
         ..channel(2, 0, 2)
     };
     let source = memory(&pattern(0, 100_000));
@@ -304,13 +308,13 @@ fn whoever_waits_for_a_lost_peer_is_told() {
         w.engines[0].irecv(&c, Some(1), Some(0), receiving(&target, 8)),
         w.engines[0].irecv(&others, None, Some(0), receiving(&target, 8)),
     ];
-    w.switch.kill(2, "host lab3 does not answer");
+    w.switch.kill(Peer::new(2), "host lab3 does not answer");
     for request in doomed {
         let error = w.finish(0, request).error.expect("an error");
         assert_eq!(
             error,
             EngineError::PeerLost {
-                peer: 2,
+                peer: Peer::new(2),
                 reason: "host lab3 does not answer".into()
             }
         );

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use common::{Random, channel, content, memory, pattern, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Engine, EngineError, Mode, Policy, Shared};
+use isthmus_transport::Peer;
 use isthmus_transport::memory::Options;
 
 fn processes(count: u32, options: Options, policy: Policy) -> Vec<Arc<Shared>> {
@@ -234,7 +235,9 @@ fn what_somebody_sent_before_it_was_gone_is_received() {
                 .expect("room");
             assert!(sent.is_none(), "a short message leaves at once");
         }
-        both[0].lock().lose_peers(1..2, "rank 1 was killed by signal 9");
+        both[0]
+            .lock()
+            .lose_peers([Peer::new(1)], "rank 1 was killed by signal 9");
         assert_eq!(both[0].wait(|engine| engine.take(posted)).error, None, "posted before");
         let late = both[0].lock().irecv(&here, Some(1), Some(2), receiving(&target, 8));
         assert_eq!(both[0].wait(|engine| engine.take(late)).error, None, "it had arrived");
@@ -248,7 +251,7 @@ fn tell(shared: &Shared, heard: Arc<AtomicUsize>) -> UnixStream {
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     shared.listen(theirs.into(), move |engine| {
         heard.fetch_add(1, Ordering::Relaxed);
-        engine.lose_peers(1..u32::MAX, "rank 1 was killed by signal 9");
+        engine.lose_peers([Peer::new(1)], "rank 1 was killed by signal 9");
         // As at the end of what can be heard: it stays readable.
         false
     });
@@ -258,7 +261,7 @@ fn tell(shared: &Shared, heard: Arc<AtomicUsize>) -> UnixStream {
 
 fn killed() -> Option<EngineError> {
     Some(EngineError::PeerLost {
-        peer: 1,
+        peer: Peer::new(1),
         reason: "rank 1 was killed by signal 9".into(),
     })
 }

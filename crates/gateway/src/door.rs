@@ -114,14 +114,14 @@ async fn prover(gateway: &Gateway, knock: &[u8; KNOCK_BYTES]) -> Option<Prover> 
 
 async fn welcome(gateway: &Rc<Gateway>, stream: TcpStream, answered: Answered, wish: u8) {
     let Ends { from, to } = answered.ends;
-    if to == area_number(gateway.area) {
+    if to.0 == area_number(gateway.area) {
         if let Some(thread) = wished_thread(wish) {
-            gateway.came(from & !area_number(0), thread, stream);
+            gateway.came(from.0 & !area_number(0), thread, stream);
         }
         return;
     }
     gateway.places.wait().await;
-    let area = gateway.places.area(to);
+    let area = gateway.places.area(to.0);
     match area.and_then(|area| gateway.choose(area, wish)) {
         Some(thread) => gateway.hand_over(thread, stream, answered.ends, wish),
         None => carry(gateway, stream, answered.ends, wish).await,
@@ -129,8 +129,8 @@ async fn welcome(gateway: &Rc<Gateway>, stream: TcpStream, answered: Answered, w
 }
 
 /// Carries a connection of a process of ours.
-pub(crate) async fn carry(gateway: &Rc<Gateway>, mut stream: TcpStream, Ends { from, to }: Ends, wish: u8) {
-    match ask(gateway, from, to, wish).await {
+pub(crate) async fn carry(gateway: &Rc<Gateway>, mut stream: TcpStream, ends: Ends, wish: u8) {
+    match ask(gateway, ends.from.0, ends.to.0, wish).await {
         Ok((carrier, number)) if is_stream(wish) => {
             if stream.write_all(&[READY]).await.is_ok() {
                 stream::pump(&carrier, number, stream).await;

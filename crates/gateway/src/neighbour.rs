@@ -304,10 +304,7 @@ impl Neighbour {
         gateway: &Rc<Gateway>,
         addresses: &[SocketAddr],
     ) -> Result<(SocketAddr, TcpStream), String> {
-        let ends = Ends {
-            from: area_number(gateway.area),
-            to: area_number(self.area.area),
-        };
+        let ends = Ends::of(area_number(gateway.area), area_number(self.area.area));
         let (prover, wish) = (self.prover.clone(), thread_wish(gateway.number));
         let prove = move |mut stream: TcpStream| {
             let prover = prover.clone();

@@ -165,7 +165,7 @@ async fn reach(
         let gateway = own.clone();
         async move {
             if !is_stream(wish) {
-                dial::shake(&mut stream, &gateway.prover, Ends { from, to }, READY).await?;
+                dial::shake(&mut stream, &gateway.prover, Ends::of(from, to), READY).await?;
                 let heard = stream.read_u8().await.map_err(|e| e.to_string())?;
                 if heard != READY {
                     return Err("it cannot dial".to_owned());

@@ -17,10 +17,7 @@ use tokio::time::timeout;
 async fn knock(gate: u16, from: u32, to: u32, secret: &[u8; 32]) -> Option<TcpStream> {
     let prover = Prover::new(secret, JOB);
     let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.unwrap();
-    let ends = Ends {
-        from: area_number(from),
-        to: area_number(to),
-    };
+    let ends = Ends::of(area_number(from), area_number(to));
     let (knocked, knock) = Knocked::new(&prover, ends).unwrap();
     stream.write_all(&knock).await.unwrap();
     let mut answer = [0; ANSWER_BYTES];

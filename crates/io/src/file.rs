@@ -182,10 +182,9 @@ impl File {
     /// node alone all of them, at most eight. For processes of other sites one for each node: the more connections
     /// share a link, the worse each gets on.
     pub(crate) fn aggregators(&self, wanted: u32) -> Vec<u32> {
-        let places = &self.world.places().places;
         let node = |rank: u32| {
             let peer = self.comm.group().members().get(rank as usize);
-            peer.and_then(|peer| places.get(*peer as usize)).map(|place| place.node)
+            peer.and_then(|&peer| self.world.place_of(peer)).map(|place| place.node)
         };
         let near: Vec<u32> = (0..self.comm.size())
             .filter(|rank| self.reach[*rank as usize])

@@ -99,7 +99,7 @@ fn home_directory() -> Result<PathBuf> {
 /// Site of a process: its local area and the machine's own name.
 fn sites(world: &World, comm: &Comm, rank: usize) -> Option<(String, String)> {
     let places = world.places();
-    let place = places.places.get(*comm.group().members().get(rank)? as usize)?;
+    let place = world.place_of(*comm.group().members().get(rank)?)?;
     let subjob = places.subjobs.get(place.subjob as usize)?;
     Some((subjob.name.clone(), subjob.lan.clone()))
 }
@@ -522,12 +522,11 @@ fn opening(world: &World, comm: &Comm) -> Members {
 
 /// Whether processes are on more than one node.
 fn spans_nodes(world: &World, comm: &Comm) -> bool {
-    let places = &world.places().places;
     let mut nodes = comm
         .group()
         .members()
         .iter()
-        .map(|member| places.get(*member as usize).map(|place| place.node));
+        .map(|&member| world.place_of(member).map(|place| place.node));
     let first = nodes.next();
     nodes.any(|node| Some(node) != first)
 }

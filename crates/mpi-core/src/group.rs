@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups of processes (MPI 5.0 section 7.3): ordered sets of ranks of MPI_COMM_WORLD.
+//! Groups of processes (MPI 5.0 section 7.3): ordered sets of peers.
 
 use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
+use isthmus_engine::Peer;
 use rustc_hash::FxHashMap;
 
 use crate::attached::Attachment;
@@ -13,7 +14,7 @@ use crate::fail;
 /// An ordered set of processes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Group {
-    members: Arc<[u32]>,
+    members: Arc<[Peer]>,
     /// Of the session that it came from: where a buffer of buffered mode can be attached.
     session: Option<Arc<Attachment>>,
 }
@@ -38,8 +39,8 @@ pub enum Comparison {
 }
 
 impl Group {
-    /// The group of these ranks of MPI_COMM_WORLD, which must be distinct.
-    pub fn new(members: impl Into<Arc<[u32]>>) -> Self {
+    /// The group of these processes, which must be distinct.
+    pub fn new(members: impl Into<Arc<[Peer]>>) -> Self {
         Self {
             members: members.into(),
             session: None,
@@ -61,7 +62,7 @@ impl Group {
 
     /// The group without members.
     pub fn empty() -> Self {
-        Self::new(Vec::new())
+        Self::new(Vec::<Peer>::new())
     }
 
     /// Number of members.
@@ -69,17 +70,17 @@ impl Group {
         self.members.len()
     }
 
-    /// Members as ranks of MPI_COMM_WORLD, in order of rank in the group.
-    pub fn members(&self) -> &Arc<[u32]> {
+    /// Members, in order of rank in the group.
+    pub fn members(&self) -> &Arc<[Peer]> {
         &self.members
     }
 
     /// Rank of a process in the group.
-    pub fn rank_of(&self, world_rank: u32) -> Option<u32> {
-        if self.members.get(world_rank as usize) == Some(&world_rank) {
-            return Some(world_rank);
+    pub fn rank_of(&self, peer: Peer) -> Option<u32> {
+        if self.members.get(peer.index()) == Some(&peer) {
+            return Some(peer.number());
         }
-        self.members.iter().position(|&m| m == world_rank).map(|r| r as u32)
+        self.members.iter().position(|&m| m == peer).map(|r| r as u32)
     }
 
     /// The group of these ranks, which are all below the size, in this order.
@@ -93,7 +94,7 @@ impl Group {
         of.members.iter().filter_map(|m| index.get(m).copied()).collect()
     }
 
-    fn index(&self) -> FxHashMap<u32, u32> {
+    fn index(&self) -> FxHashMap<Peer, u32> {
         self.members.iter().enumerate().map(|(r, &m)| (m, r as u32)).collect()
     }
 
@@ -121,7 +122,7 @@ impl Group {
             .collect()
     }
 
-    fn member(&self, rank: i32) -> Result<u32> {
+    fn member(&self, rank: i32) -> Result<Peer> {
         match usize::try_from(rank).ok().and_then(|r| self.members.get(r)) {
             Some(&m) => Ok(m),
             None => fail!(
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
 
     fn group(members: &[u32]) -> Group {
-        Group::new(members.to_vec())
+        Group::new(members.iter().copied().map(Peer::new).collect::<Vec<_>>())
     }
 
     #[test]

@@ -51,9 +51,10 @@ struct Offer {
 }
 
 impl Offer {
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self, world: &World) -> Vec<u8> {
         let mut out = internal::encode(self.numbers);
-        out.extend(self.group.members().iter().flat_map(|m| m.to_le_bytes()));
+        let ranks = world.ranks_of(&self.group);
+        out.extend(ranks.iter().flat_map(|rank| rank.to_le_bytes()));
         out
     }
 
@@ -78,7 +79,7 @@ impl Offer {
         }
         Ok(Self {
             numbers: *numbers,
-            group: Group::new(members.to_vec()),
+            group: world.group_of(members.iter().copied()),
         })
     }
 }
@@ -133,7 +134,8 @@ impl Comm {
         let meeting = || {
             let (remote, rank) = remote()?;
             let other = usize::try_from(rank).ok().and_then(|r| remote.members().get(r));
-            let Some(&other) = other.filter(|&&o| o != world.rank()) else {
+            let other = other.and_then(|&peer| world.rank_of(peer));
+            let Some(other) = other.filter(|&other| other != world.rank()) else {
                 fail!(
                     abi::MPI_ERR_RANK,
                     argument("remote_leader"),
@@ -182,7 +184,7 @@ impl Comm {
             group: self.group().clone(),
         };
         let met = match at_leader {
-            true => meeting().and_then(|m| m.side.exchange(world, m.other, &mine.encode())),
+            true => meeting().and_then(|m| m.side.exchange(world, m.other, &mine.encode(world))),
             false => Ok(Vec::new()),
         };
         // Which side is low the leaders know first.
@@ -203,7 +205,8 @@ impl Comm {
                 "the two groups of an intercommunicator have a process in common; they must be disjoint"
             );
         }
-        let low = mine.group.members().first() < theirs.group.members().first();
+        let first = |group: &Group| world.rank_of(*group.members().first()?);
+        let low = first(&mine.group) < first(&theirs.group);
         let numbers = if low { internal::decode(&ours) } else { theirs.numbers };
         if at_leader && !low {
             world.contexts().give_back(mine.numbers);

@@ -128,7 +128,7 @@ impl Side {
     /// Among processes of the job, who go by their world ranks. `tag`: all that agrees on the call.
     pub(crate) fn of_job(world: &World, tag: i32) -> Self {
         let members = Members::Range {
-            first: 0,
+            first: world.peer(0),
             count: world.size(),
         };
         let channel = Channel {

@@ -12,14 +12,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use isthmus_engine::Rates;
+use isthmus_engine::{Peer, Rates};
 use isthmus_topology::{Known, Level, Link, Measured, Origin, Origins, combine};
 use isthmus_wire::place::PlaceTable;
 
 use crate::comm::Comm;
 use crate::context;
 use crate::error::Result;
-use crate::group::Group;
 use crate::info::Info;
 use crate::internal;
 use crate::world::World;
@@ -65,10 +64,11 @@ impl World {
     /// Transports pace by these links.
     fn pace_by(&self, known: &Arc<Known>) {
         let (topology, known) = (self.shared_topology(), known.clone());
-        let me = topology.clusters_of(self.rank())[0];
+        let (me, first) = (topology.clusters_of(self.rank())[0], self.peer(0));
         self.engine().lock().know_rates(
-            &(Arc::new(move |peer| {
-                let area = topology.clusters_of(peer)[0];
+            &(Arc::new(move |peer: Peer| {
+                let rank = peer.index_from(first) as u32;
+                let area = topology.clusters_of((rank < topology.size()).then_some(rank)?)[0];
                 let is_known = area != me && known.origins(me, area).rate != Origin::Assumed;
                 is_known.then(|| known.links().pair(me, area).gap.as_rate())
             }) as Rates),
@@ -111,7 +111,7 @@ impl World {
         let pairs = pairs(speakers.len() as u32);
         let mut told = Measured::encode_all(&at_pairs(&pairs, &[]));
         if speakers.get(mine as usize) == Some(&self.rank()) {
-            let comm = Comm::new(Group::new(speakers.to_vec()), mine, context::SPEAKERS, "");
+            let comm = Comm::new(self.group_of(speakers.iter().copied()), mine, context::SPEAKERS, "");
             let own: Vec<_> = pairs
                 .iter()
                 .copied()
@@ -123,7 +123,7 @@ impl World {
         }
         let members: Vec<u32> = (0..self.size()).filter(|&r| area(r) == mine).collect();
         let me = members.iter().position(|&r| r == self.rank()).unwrap_or(0);
-        let comm = Comm::new(Group::new(members), me as u32, context::AREA, "");
+        let comm = Comm::new(self.group_of(members), me as u32, context::AREA, "");
         let told = internal::broadcast(self, &comm, 0, &told)?;
         let known = self.links.told.learn(&decoded(&told)?, Origin::Measured);
         // Nobody else sets it.
@@ -223,8 +223,8 @@ impl Comm {
 
     /// Whether messages among the members pass between local areas.
     pub fn spans_areas(&self, world: &World) -> bool {
-        let area = |rank: &u32| world.topology().clusters_of(*rank)[0];
-        let mut areas = self.everybody().group().members().iter().map(area);
+        let members = self.everybody().group().members();
+        let mut areas = members.iter().map(|&peer| world.area_of(peer));
         let first = areas.next();
         areas.any(|other| Some(other) != first)
     }
@@ -238,7 +238,7 @@ impl Comm {
             .group()
             .members()
             .iter()
-            .map(|&r| world.topology().clusters_of(r)[0])
+            .filter_map(|&peer| world.area_of(peer))
             .collect();
         areas.sort_unstable();
         areas.dedup();

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use isthmus_engine::{Channel, NativeComm, NodeMembers, StepsBy};
+use isthmus_engine::{Channel, NativeComm, NodeMembers, Peer, StepsBy};
 use isthmus_schedule::Steps;
 
 use crate::comm::Comm;
@@ -152,7 +152,7 @@ impl Comm {
 
     /// Two communicators of the machine's own MPI for members with these ranks, who are all of its job; fewer: it cannot have them.
     fn make_natively(&self, world: &World, ranks: &[u32]) -> Result<Vec<NativeComm>> {
-        let peers: Vec<u32> = ranks.iter().map(|&rank| self.channel().members.peer(rank)).collect();
+        let peers: Vec<Peer> = ranks.iter().map(|&rank| self.channel().members.peer(rank)).collect();
         if !world.is_one_vendor_job(&peers) {
             return Ok(Vec::new());
         }

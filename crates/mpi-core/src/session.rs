@@ -77,10 +77,10 @@ pub fn process_sets(world: &World) -> Vec<String> {
 pub fn process_set(world: &World, name: &str) -> Option<Group> {
     // The standard's own names are the same in small letters.
     if name.eq_ignore_ascii_case("mpi://WORLD") {
-        return Some(Group::new((0..world.size()).collect::<Vec<_>>()));
+        return Some(world.group_of(0..world.size()));
     }
     if name.eq_ignore_ascii_case("mpi://SELF") {
-        return Some(Group::new(vec![world.rank()]));
+        return Some(world.group_of([world.rank()]));
     }
     let places = world.places();
     let (lan, machine) = (name.strip_prefix(SITE), name.strip_prefix(MACHINE));
@@ -89,7 +89,7 @@ pub fn process_set(world: &World, name: &str) -> Option<Group> {
         lan == Some(&subjob.lan) || machine == Some(&subjob.name)
     };
     let members: Vec<u32> = (0..world.size()).filter(belongs).collect();
-    (!members.is_empty()).then(|| Group::new(members))
+    (!members.is_empty()).then(|| world.group_of(members))
 }
 
 /// As [`process_set`], for an argument.

@@ -4,12 +4,12 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use isthmus_engine::{Completion, NativeComm, Operation, Request, Shared};
+use isthmus_engine::{Completion, NativeComm, Operation, Peer, Request, Shared};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Topology};
 use isthmus_wire::chosen::Chosen;
-use isthmus_wire::place::PlaceTable;
+use isthmus_wire::place::{Place, PlaceTable};
 
 use crate::chosen::Choices;
 use crate::comm::Comm;
@@ -26,6 +26,8 @@ const WORLD_FRAME: u32 = 0;
 /// Everything that a process knows of the job.
 pub struct World {
     rank: u32,
+    /// The process with rank 0; the others follow in order of rank.
+    first: Peer,
     places: Arc<PlaceTable>,
     topology: Arc<Topology>,
     unlike: bool,
@@ -58,6 +60,7 @@ impl World {
         let links = WorldLinks::new(&places, Known::default(), None);
         Self {
             rank,
+            first: Peer::new(0),
             places,
             topology,
             unlike,
@@ -85,16 +88,16 @@ impl World {
         }
     }
 
-    /// Whether these processes, given by their ranks in MPI_COMM_WORLD, live in one job of their machine's own MPI, and communicators of
-    /// theirs can be those of that MPI. Equal at all of them.
-    pub(crate) fn is_one_vendor_job(&self, members: &[u32]) -> bool {
+    /// Whether these processes live in one job of their machine's own MPI, and communicators of theirs can be those of that
+    /// MPI. Equal at all of them.
+    pub(crate) fn is_one_vendor_job(&self, members: &[Peer]) -> bool {
         let job = |rank: u32| {
             self.topology
                 .is_in_vendor_job(rank)
                 .then(|| self.topology.clusters_of(rank)[1])
         };
         let own = job(self.rank);
-        self.has_native && own.is_some() && members.iter().all(|&member| job(member) == own)
+        self.has_native && own.is_some() && members.iter().all(|&member| self.rank_of(member).and_then(job) == own)
     }
 
     /// Whether this process is part of a job of its machine's own MPI.
@@ -114,6 +117,44 @@ impl World {
     /// Rank in MPI_COMM_WORLD.
     pub fn rank(&self) -> u32 {
         self.rank
+    }
+
+    /// This process.
+    pub fn me(&self) -> Peer {
+        self.peer(self.rank)
+    }
+
+    /// The process with this rank, which is below the size.
+    #[inline]
+    pub fn peer(&self, rank: u32) -> Peer {
+        self.first.plus(rank)
+    }
+
+    /// Rank of a process in MPI_COMM_WORLD; `None`: it is of another world.
+    #[inline]
+    pub fn rank_of(&self, peer: Peer) -> Option<u32> {
+        let rank = peer.index_from(self.first) as u32;
+        (rank < self.size()).then_some(rank)
+    }
+
+    /// Ranks in MPI_COMM_WORLD of the members of a group, in order.
+    pub(crate) fn ranks_of(&self, group: &Group) -> Vec<u32> {
+        group.members().iter().filter_map(|&peer| self.rank_of(peer)).collect()
+    }
+
+    /// The group of the processes with these ranks.
+    pub(crate) fn group_of(&self, ranks: impl IntoIterator<Item = u32>) -> Group {
+        Group::new(ranks.into_iter().map(|rank| self.peer(rank)).collect::<Vec<_>>())
+    }
+
+    /// Where a process is; `None`: it is of another world.
+    pub fn place_of(&self, peer: Peer) -> Option<&Place> {
+        self.places.places.get(self.rank_of(peer)? as usize)
+    }
+
+    /// The local area of a process of this world.
+    pub(crate) fn area_of(&self, peer: Peer) -> Option<u32> {
+        Some(self.topology.clusters_of(self.rank_of(peer)?)[0])
     }
 
     /// Number of processes.
@@ -189,8 +230,12 @@ impl World {
     pub fn comm_world(&self) -> Arc<Comm> {
         self.comm_world
             .get_or_init(|| {
-                let everybody = (0..self.size()).collect::<Vec<_>>();
-                let mut comm = Comm::new(Group::new(everybody), self.rank, context::WORLD, "MPI_COMM_WORLD");
+                let mut comm = Comm::new(
+                    self.group_of(0..self.size()),
+                    self.rank,
+                    context::WORLD,
+                    "MPI_COMM_WORLD",
+                );
                 comm.meet_in_frame(self, WORLD_FRAME);
                 let native = self.native.lock().unwrap_or_else(PoisonError::into_inner).take();
                 if let Some(native) = native {
@@ -204,14 +249,7 @@ impl World {
     /// MPI_COMM_SELF.
     pub fn comm_self(&self) -> Arc<Comm> {
         self.comm_self
-            .get_or_init(|| {
-                Arc::new(Comm::new(
-                    Group::new(vec![self.rank]),
-                    0,
-                    context::SELF,
-                    "MPI_COMM_SELF",
-                ))
-            })
+            .get_or_init(|| Arc::new(Comm::new(self.group_of([self.rank]), 0, context::SELF, "MPI_COMM_SELF")))
             .clone()
     }
 

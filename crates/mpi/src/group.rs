@@ -71,7 +71,7 @@ extern "C" fn isthmus_MPI_Group_size(group: h::Group, size: Out<c_int>) -> c_int
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Group_rank(group: h::Group, rank: Out<c_int>) -> c_int {
     call("MPI_Group_rank", || {
-        let mine = find(group)?.rank_of(crate::process::world()?.rank());
+        let mine = find(group)?.rank_of(crate::process::world()?.me());
         rank.set("rank", mine.map_or(abi::MPI_UNDEFINED, |r| r as c_int))
     })
 }

@@ -76,7 +76,7 @@ impl Side {
 
     fn send(&mut self, payload: &[u8]) {
         let header = Header::new(Kind::Eager, 0, 0, 0, payload.len() as u64, 0);
-        while self.transport.send(1 - self.rank, &header, payload).is_err() {
+        while self.transport.send(Peer::new(1 - self.rank), &header, payload).is_err() {
             let before = self.counts.writable;
             self.until(|c| c.writable > before);
         }
@@ -106,7 +106,7 @@ impl Side {
         if self.rank == 1 {
             // SAFETY: `memory` is not touched until the transport says received.
             let lease = Lease::new(unsafe { WriteMemory::new(memory.as_mut_ptr(), 0, BULK as isize) });
-            self.transport.expect(0, 7, lease.lent(), BULK as u64);
+            self.transport.expect(Peer::new(0), 7, lease.lent(), BULK as u64);
             barrier.wait();
             let began = Instant::now();
             self.until(|c| c.received > before.1);
@@ -117,7 +117,9 @@ impl Side {
         let began = Instant::now();
         // SAFETY: `memory` is not written until the transport says sent.
         let lease = Lease::new(unsafe { ReadMemory::new(memory.as_ptr(), 0, BULK as isize) });
-        self.transport.send_bulk(1, 7, lease.lent(), BULK as u64, 0, 9).unwrap();
+        self.transport
+            .send_bulk(Peer::new(1), 7, lease.lent(), BULK as u64, 0, 9)
+            .unwrap();
         self.until(|c| c.sent > before.2 && c.frames > before.0);
         began.elapsed().as_secs_f64()
     }
@@ -176,15 +178,15 @@ fn begin(rank: u32, plan: &Plan, port: &Sender<u16>, ports: &Receiver<[u16; 2]>)
         .unwrap();
     let way = plan.way;
     let transports = start(Config {
-        rank,
+        me: Peer::new(rank),
         job: "measure".into(),
         places: Arc::new(table(ports.recv().unwrap(), &plan.addresses)),
-        reach: Arc::new(move |peer| if peer == rank { Reach::Otherwise } else { way }),
+        reach: Arc::new(move |peer| if peer == Peer::new(rank) { Reach::Otherwise } else { way }),
         secret: [1; 32],
         identity: Some(Identity::new("measure", rank, &key, &certificate, plan.authority.certificate()).unwrap()),
         listener,
         paths: Default::default(),
-        area: Arc::new(|peer| peer),
+        area: Arc::new(Peer::number),
         dial_time: Config::DIAL_TIME,
         away_time: Config::AWAY_TIME,
     })

@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_refused_sender_hears_of_room() {
-        let flow = Flow::new(1, 100, 300);
+        let flow = Flow::new(Peer::new(1), 100, 300);
         assert!(flow.take(500), "an empty queue takes anything");
         assert!(!flow.take(1));
         assert!(!flow.left(440), "60 are left, above half");

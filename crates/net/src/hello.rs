@@ -3,10 +3,10 @@
 //! Bytes: `isthmus_wire::hello`.
 
 use isthmus_identity::{Identity, IdentityError};
-use isthmus_transport::Peer;
 use isthmus_wire::hello::{
     ANSWER, ANSWER_BYTES, Credential, GREETING_BYTES, Greeting, KNOCK, KNOCK_BYTES, Knock, REPLY, REPLY_BYTES, USE,
 };
+use isthmus_wire::place::Rank;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -44,8 +44,8 @@ impl Prover {
         let job = self.job.as_bytes();
         let (length, from, to) = (
             (job.len() as u32).to_le_bytes(),
-            ends.from.to_le_bytes(),
-            ends.to.to_le_bytes(),
+            ends.from.0.to_le_bytes(),
+            ends.to.0.to_le_bytes(),
         );
         [label, &length[..], job, &from, &to, dialler, acceptor].concat()
     }
@@ -66,9 +66,19 @@ impl Prover {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// The dialler.
-    pub from: Peer,
+    pub from: Rank,
     /// Whom it wants.
-    pub to: Peer,
+    pub to: Rank,
+}
+
+impl Ends {
+    /// The process with rank `from` dials the one with rank `to`.
+    pub const fn of(from: u32, to: u32) -> Self {
+        Self {
+            from: Rank(from),
+            to: Rank(to),
+        }
+    }
 }
 
 /// The dialler between its knock and the answer.
@@ -84,8 +94,8 @@ impl Knocked {
         let nonce = random()?;
         let proof = prover.prove(KNOCK, ends, &nonce, &[0; 32]);
         let knock = Knock {
-            from: ends.from,
-            to: ends.to,
+            from: ends.from.0,
+            to: ends.to.0,
             nonce,
             proof,
         };
@@ -129,7 +139,7 @@ pub(crate) enum Side {
 
 impl Answered {
     /// The answer to a knock of this job for this rank; `None` to any other.
-    pub(crate) fn new(prover: &Prover, me: Peer, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
+    pub(crate) fn new(prover: &Prover, me: Rank, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
         Self::to_anybody(prover, bytes).filter(|(answered, _)| answered.ends.to == me)
     }
 
@@ -137,8 +147,8 @@ impl Answered {
     pub fn to_anybody(prover: &Prover, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
         let knock = Knock::decode(bytes)?;
         let ends = Ends {
-            from: knock.from,
-            to: knock.to,
+            from: Rank(knock.from),
+            to: Rank(knock.to),
         };
         if ends.to == ends.from || !prover.check(KNOCK, ends, &knock.nonce, &[0; 32], &knock.proof) {
             return None;
@@ -209,7 +219,7 @@ impl Answered {
         let nonsense = || IdentityError::Certificate(format!("what rank {peer} showed is none"));
         let credential = Credential::decode(credential).ok_or_else(nonsense)?;
         let message = self.signed(prover, side);
-        own.verify(credential.certificate, peer, &message, credential.signature)
+        own.verify(credential.certificate, peer.0, &message, credential.signature)
     }
 }
 
@@ -218,18 +228,18 @@ pub fn fuzz_hello(bytes: &[u8]) {
     let prover = Prover::new(&[7; 32], "fuzz");
     if let Some(Ok(knock)) = bytes.get(..KNOCK_BYTES).map(<&[u8; KNOCK_BYTES]>::try_from) {
         // Without the secret nothing gets an answer.
-        assert!(Answered::new(&prover, 1, knock).is_none());
+        assert!(Answered::new(&prover, Rank(1), knock).is_none());
     }
     if let Some(Ok(answer)) = bytes.get(..ANSWER_BYTES).map(<&[u8; ANSWER_BYTES]>::try_from) {
         let knocked = Knocked {
-            ends: Ends { from: 0, to: 1 },
+            ends: Ends::of(0, 1),
             nonce: [1; 32],
         };
         assert!(knocked.reply(&prover, answer, USE).is_none());
     }
     if let Some(Ok(reply)) = bytes.get(..REPLY_BYTES).map(<&[u8; REPLY_BYTES]>::try_from) {
         let answered = Answered {
-            ends: Ends { from: 0, to: 1 },
+            ends: Ends::of(0, 1),
             dialler: [1; 32],
             acceptor: [2; 32],
         };
@@ -263,7 +273,7 @@ pub fn fuzz_credential(bytes: &[u8]) {
     let Some([one, other]) = members else { return };
     let prover = Prover::new(&[7; 32], "fuzz");
     let handshake = |from, acceptor| Answered {
-        ends: Ends { from, to: 2 },
+        ends: Ends::of(from, 2),
         dialler: [3; 32],
         acceptor,
     };
@@ -294,9 +304,9 @@ mod tests {
     #[test]
     fn two_that_know_the_secret_meet() {
         let prover = Prover::new(&[1; 32], "job");
-        let ends = Ends { from: 3, to: 4 };
+        let ends = Ends::of(3, 4);
         let (knocked, knock) = Knocked::new(&prover, ends).unwrap();
-        let (answered, answer) = Answered::new(&prover, 4, &knock).unwrap();
+        let (answered, answer) = Answered::new(&prover, Rank(4), &knock).unwrap();
         let reply = knocked.reply(&prover, &answer, USE).unwrap();
         assert_eq!(answered.verdict(&prover, &reply), Some(USE));
         assert_eq!(answered.ends, ends);
@@ -305,21 +315,27 @@ mod tests {
     #[test]
     fn others_do_not() {
         let prover = Prover::new(&[1; 32], "job");
-        let ends = Ends { from: 3, to: 4 };
+        let ends = Ends::of(3, 4);
         let (knocked, knock) = Knocked::new(&prover, ends).unwrap();
-        assert!(Answered::new(&prover, 5, &knock).is_none(), "meant for another rank");
         assert!(
-            Answered::new(&Prover::new(&[1; 32], "other"), 4, &knock).is_none(),
+            Answered::new(&prover, Rank(5), &knock).is_none(),
+            "meant for another rank"
+        );
+        assert!(
+            Answered::new(&Prover::new(&[1; 32], "other"), Rank(4), &knock).is_none(),
             "another job"
         );
         assert!(
-            Answered::new(&Prover::new(&[2; 32], "job"), 4, &knock).is_none(),
+            Answered::new(&Prover::new(&[2; 32], "job"), Rank(4), &knock).is_none(),
             "another secret"
         );
         let mut bent = knock;
         bent[8] ^= 1;
-        assert!(Answered::new(&prover, 4, &bent).is_none(), "another rank than proven");
-        let (answered, answer) = Answered::new(&prover, 4, &knock).unwrap();
+        assert!(
+            Answered::new(&prover, Rank(4), &bent).is_none(),
+            "another rank than proven"
+        );
+        let (answered, answer) = Answered::new(&prover, Rank(4), &knock).unwrap();
         // An echo of what was said is no proof.
         let mut echo = [0; ANSWER_BYTES];
         echo.copy_from_slice(&knock[16..]);
@@ -354,7 +370,7 @@ mod tests {
                 .collect();
             fuzz_hello(&noise);
         }
-        let (_, knock) = Knocked::new(&Prover::new(&[1; 32], "job"), Ends { from: 0, to: 1 }).unwrap();
+        let (_, knock) = Knocked::new(&Prover::new(&[1; 32], "job"), Ends::of(0, 1)).unwrap();
         fuzz_hello(&knock);
     }
 }

@@ -509,7 +509,7 @@ mod tests {
         let link = Link::new().unwrap();
         assert!(link.arm());
         link.disarm();
-        link.deliver(&mut vec![Arrival::Writable { peer: 1 }]);
+        link.deliver(&mut vec![Arrival::Writable { peer: Peer::new(1) }]);
         assert!(!link.arm());
         let mut arrivals = VecDeque::new();
         assert!(link.take_arrivals(&mut arrivals));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use isthmus_transport::Peer;
-use isthmus_wire::place::{Node, Place, PlaceTable};
+use isthmus_wire::place::{Node, Place, PlaceTable, Rank};
 
 /// Most addresses of one peer that are tried.
 const MAX_CANDIDATES: usize = 32;
@@ -20,19 +20,25 @@ impl Places {
         Self { table }
     }
 
-    /// Number of ranks in the job.
-    pub(crate) fn count(&self) -> usize {
-        self.table.places.len()
+    /// The process with this rank in its job; a stranger may claim any.
+    pub(crate) fn peer(&self, rank: Rank) -> Option<Peer> {
+        (rank.index() < self.table.places.len()).then_some(Peer::new(rank.0))
     }
 
-    fn place(&self, rank: Peer) -> Option<(&Place, &Node)> {
-        let place = self.table.places.get(rank as usize)?;
+    /// How wires and certificates name it.
+    pub(crate) fn rank(&self, peer: Peer) -> Rank {
+        Rank(peer.number())
+    }
+
+    fn place(&self, peer: Peer) -> Option<(&Place, &Node)> {
+        let place = self.table.places.get(self.rank(peer).index())?;
         Some((place, self.table.nodes.get(place.node as usize)?))
     }
 
     /// For people: `rank 3 (host lab-2 of site lab)`.
-    pub(crate) fn name(&self, rank: Peer) -> String {
-        match self.place(rank) {
+    pub(crate) fn name(&self, peer: Peer) -> String {
+        let rank = self.rank(peer);
+        match self.place(peer) {
             Some((place, node)) => {
                 let site = self
                     .table
@@ -46,9 +52,9 @@ impl Places {
     }
 
     /// Addresses to try, most promising first, and those that are none.
-    pub(crate) fn candidates(&self, rank: Peer) -> (Vec<SocketAddr>, Vec<String>) {
+    pub(crate) fn candidates(&self, peer: Peer) -> (Vec<SocketAddr>, Vec<String>) {
         let (mut good, mut bad) = (Vec::new(), Vec::new());
-        let Some((place, node)) = self.place(rank) else {
+        let Some((place, node)) = self.place(peer) else {
             return (good, bad);
         };
         for text in node.addresses.iter().take(MAX_CANDIDATES) {

@@ -417,7 +417,7 @@ pub fn fuzz_channel(bytes: &[u8], cut: usize) -> usize {
     receiver.expect(1, lease.lent(), 4096);
     for piece in bytes.chunks(cut.max(1)) {
         let mut to = Takers {
-            peer: 1,
+            peer: Peer::new(1),
             now: Duration::ZERO,
             arrivals: &mut arrivals,
             told: Vec::new(),
@@ -458,7 +458,7 @@ mod tests {
     fn take(reading: &mut Reading, receiver: &mut Receiver, bytes: &[u8]) -> Result<(usize, Vec<Told>), Fault> {
         let mut arrivals = Vec::new();
         let mut to = Takers {
-            peer: 1,
+            peer: Peer::new(1),
             now: Duration::ZERO,
             arrivals: &mut arrivals,
             told: Vec::new(),

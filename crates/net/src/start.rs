@@ -29,13 +29,13 @@ pub enum Reach {
 
 /// What the transports need to know. Everything but the callbacks comes from the agent's `World` message.
 pub struct Config {
-    /// Rank of this process in MPI_COMM_WORLD.
-    pub rank: Peer,
+    /// This process.
+    pub me: Peer,
     /// Name of the job.
     pub job: String,
     /// Everybody's place.
     pub places: Arc<PlaceTable>,
-    /// How each rank is reached. Both ends must agree: a connection of the other kind is refused.
+    /// How each peer is reached. Both ends must agree: a connection of the other kind is refused.
     pub reach: Arc<dyn Fn(Peer) -> Reach + Send + Sync>,
     /// Secret of the job, proven on plain connections before anything is signed.
     pub secret: [u8; 32],
@@ -45,7 +45,7 @@ pub struct Config {
     pub listener: Listener,
     /// What is known of ways to other areas, and the gateway of ours.
     pub paths: Paths,
-    /// Local area of each rank.
+    /// Local area of each peer.
     pub area: Arc<dyn Fn(Peer) -> u32 + Send + Sync>,
     /// How long to try to reach a peer before it counts as lost. Default [`Config::DIAL_TIME`].
     pub dial_time: Duration,
@@ -63,7 +63,7 @@ impl Config {
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
-            .field("rank", &self.rank)
+            .field("me", &self.me)
             .field("job", &self.job)
             .finish_non_exhaustive()
     }
@@ -104,8 +104,8 @@ impl std::error::Error for NetError {}
 
 /// Starts the thread and makes the transports. The thread ends when both have been dropped.
 pub fn start(config: Config) -> Result<Transports, NetError> {
-    let ranks = 0..config.places.places.len() as Peer;
-    let any = |way: Reach| ranks.clone().any(|r| (config.reach)(r) == way);
+    let peers = Peer::first(config.places.places.len() as u32);
+    let any = |way: Reach| peers.clone().any(|peer| (config.reach)(peer) == way);
     let (tcp, tls) = (any(Reach::Tcp), any(Reach::Tls));
     if (tcp || tls) && config.identity.is_none() {
         return Err(NetError::NoIdentity);

@@ -12,6 +12,7 @@ use common::middle::Middle;
 use common::*;
 use isthmus_identity::Authority;
 use isthmus_net::{Config, Listener, Reach, start};
+use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 
 /// Two processes; rank 1 listens behind what stands between, and nobody can dial rank 0.
@@ -21,7 +22,7 @@ fn pair(away_time: Duration) -> (Vec<Process>, Middle) {
     let table = Arc::new(places(&[1, middle.port], &["127.0.0.1"]));
     let authority = Authority::new(JOB).unwrap();
     let each = |(rank, listener)| {
-        let config = config(rank as u32, &table, Reach::Tls, &authority, listener);
+        let config = config(Peer::new(rank as u32), &table, Reach::Tls, &authority, listener);
         Process::of(start(Config { away_time, ..config }).unwrap())
     };
     (listeners.into_iter().enumerate().map(each).collect(), middle)
@@ -36,8 +37,12 @@ fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
         let token = round as u64 + 1;
         for me in 0..2 {
             let place = writing(&mut places[me]);
-            assert!(all[me].transport.expect(1 - me as u32, token, lent(place), long as u64));
-            all[me].send(1 - me as u32, b"clear", -1);
+            assert!(
+                all[me]
+                    .transport
+                    .expect(Peer::new(1 - me as u32), token, lent(place), long as u64)
+            );
+            all[me].send(Peer::new(1 - me as u32), b"clear", -1);
         }
         // As in a rendezvous: the other end knows where before it is told that it may send.
         until(all, "clearance", |all| all.iter().all(|p| p.sink.frames.len() == 1));
@@ -46,10 +51,10 @@ fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
             all[me].sink.frames.clear();
             all[me]
                 .transport
-                .send_bulk(peer, token, lent(reading(&data[me])), long as u64, 0, token)
+                .send_bulk(Peer::new(peer), token, lent(reading(&data[me])), long as u64, 0, token)
                 .unwrap();
             for i in 0..20 {
-                all[me].send(peer, &pattern(i * i * 37, i as u32), (round * 20 + i) as i32);
+                all[me].send(Peer::new(peer), &pattern(i * i * 37, i as u32), (round * 20 + i) as i32);
             }
         }
         harm(round);
@@ -107,7 +112,7 @@ fn when_all_have_settled_nobody_waits_for_who_has_left() {
     });
     // An answer that nobody waits for any more; the other end leaves before it comes.
     middle.silent.store(true, Ordering::SeqCst);
-    all[0].send(1, b"too late", 0);
+    all[0].send(Peer::new(1), b"too late", 0);
     let first = &mut all[0];
     first.transport.close(&mut first.sink);
     all.truncate(1);
@@ -136,7 +141,7 @@ fn a_process_that_has_ended_is_lost_at_once() {
     exchange(&mut all, 1, |_| {});
     drop(all.remove(1));
     let header = Header::new(Kind::Eager, 0, 0, 0, 0, 0);
-    let _ = all[0].transport.send(1, &header, &[]);
+    let _ = all[0].transport.send(Peer::new(1), &header, &[]);
     let before = std::time::Instant::now();
     until(&mut all, "told", |all| all[0].sink.lost.len() == 1);
     let reason = &all[0].sink.lost[0].1;

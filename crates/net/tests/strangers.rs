@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use common::*;
 use isthmus_identity::Authority;
 use isthmus_net::{Config, HANDSHAKE_TIME, Listener, MAX_HANDSHAKES, Reach, start};
-use isthmus_transport::SendError;
+use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::hello::MAGIC;
 
@@ -21,13 +21,15 @@ fn job_with_port(way: Reach, authority: &Authority) -> (Vec<Process>, u16) {
     let listeners = [Listener::bind(None).unwrap(), Listener::bind(None).unwrap()];
     let table = Arc::new(places(&[listeners[0].port(), listeners[1].port()], &["127.0.0.1"]));
     let port = listeners[0].port();
-    let each = |(rank, listener)| Process::of(start(config(rank as u32, &table, way, authority, listener)).unwrap());
+    let each = |(rank, listener)| {
+        Process::of(start(config(Peer::new(rank as u32), &table, way, authority, listener)).unwrap())
+    };
     (listeners.into_iter().enumerate().map(each).collect(), port)
 }
 
 fn ping(all: &mut [Process]) {
     let before = all[1].sink.frames.len();
-    all[0].send(1, b"ping", 0);
+    all[0].send(Peer::new(1), b"ping", 0);
     until(all, "ping", |all| all[1].sink.frames.len() == before + 1);
 }
 
@@ -115,7 +117,7 @@ fn a_thousand_at_once_disturb_no_one() {
 fn impostor(way: Reach, port: u16, authority: &Authority, secret: [u8; 32]) -> Process {
     let listener = Listener::bind(None).unwrap();
     let table = Arc::new(places(&[port, listener.port()], &["127.0.0.1"]));
-    let mut config = config(1, &table, way, authority, listener);
+    let mut config = config(Peer::new(1), &table, way, authority, listener);
     config.secret = secret;
     config.dial_time = Duration::from_secs(1);
     Process::of(start(config).unwrap())
@@ -128,7 +130,7 @@ fn another_job_never_gets_in() {
         let (mut all, port) = job_with_port(way, &ours);
         let mut stranger = [impostor(way, port, &other, [1; 32])];
         let header = Header::new(Kind::Eager, 0, 0, 0, 4, 0);
-        stranger[0].transport.send(0, &header, b"evil").unwrap();
+        stranger[0].transport.send(Peer::new(0), &header, b"evil").unwrap();
         until(&mut stranger, "refusal", |s| !s[0].sink.lost.is_empty());
         let reason = &stranger[0].sink.lost[0].1;
         for part in ["rank 0 (host host-0 of site site-0)", "rank 1 (host", "127.0.0.1:"] {
@@ -184,10 +186,10 @@ fn what_was_overheard_is_of_no_use() {
             Arc::new(places(&[tapped, ports[1]], &["127.0.0.1"])),
         ];
         let each = |((rank, listener), table)| {
-            Process::of(start(config(rank as u32, table, way, &authority, listener)).unwrap())
+            Process::of(start(config(Peer::new(rank as u32), table, way, &authority, listener)).unwrap())
         };
         let mut all: Vec<Process> = listeners.into_iter().enumerate().zip(&tables).map(each).collect();
-        all[1].send(0, b"hello", 0);
+        all[1].send(Peer::new(0), b"hello", 0);
         until(&mut all, "hello", |all| all[0].sink.frames.len() == 1);
         let said = said.lock().unwrap().clone();
         assert!(said.len() > 80, "{} bytes", said.len());
@@ -205,7 +207,7 @@ fn what_was_overheard_is_of_no_use() {
         }
         again(&said[..40], &vec![0xff; 1 << 20]);
         ping(&mut all);
-        all[1].send(0, b"still", 0);
+        all[1].send(Peer::new(0), b"still", 0);
         until(&mut all, "still", |all| all[0].sink.frames.len() == 2);
         assert_eq!(
             all[0].sink.frames[1].2, b"still",
@@ -255,7 +257,7 @@ fn a_rank_reached_otherwise_is_refused() {
     let mut plain = [impostor(Reach::Tcp, port, &authority, SECRET)];
     plain[0]
         .transport
-        .send(0, &Header::new(Kind::Eager, 0, 0, 0, 0, 0), b"")
+        .send(Peer::new(0), &Header::new(Kind::Eager, 0, 0, 0, 0, 0), b"")
         .unwrap();
     until(&mut plain, "refusal", |s| !s[0].sink.lost.is_empty());
     ping(&mut all);
@@ -268,7 +270,7 @@ fn with_a_liar(authority: &Authority) -> Vec<Process> {
     let ports: Vec<u16> = listeners.iter().map(Listener::port).collect();
     let table = Arc::new(places(&ports, &["127.0.0.1"]));
     let each = |(rank, listener)| {
-        let mut config = config(rank as u32, &table, Reach::Tcp, authority, listener);
+        let mut config = config(Peer::new(rank as u32), &table, Reach::Tcp, authority, listener);
         config.dial_time = Duration::from_secs(1);
         if rank == 2 {
             config.identity = Some(identity(authority, 1));
@@ -285,7 +287,7 @@ fn a_member_is_not_taken_for_another_rank() {
     let mut all = with_a_liar(&authority);
     for to in [0, 1] {
         let header = Header::new(Kind::Eager, 0, 2, 0, 4, 0);
-        all[2].transport.send(to, &header, b"evil").unwrap();
+        all[2].transport.send(Peer::new(to), &header, b"evil").unwrap();
     }
     until(&mut all, "refusals", |all| all[2].sink.lost.len() == 2);
     for honest in &all[..2] {
@@ -295,10 +297,13 @@ fn a_member_is_not_taken_for_another_rank() {
     // It is dialled: nothing of a message is said to it.
     let mut all = with_a_liar(&authority);
     for from in [0, 1] {
-        all[from].send(2, b"secret", 0);
+        all[from].send(Peer::new(2), b"secret", 0);
         until(&mut all, "refusal", |all| !all[from].sink.lost.is_empty());
         let (peer, reason) = all[from].sink.lost[0].clone();
-        assert!(peer == 2 && reason.contains("it is not that of rank 2"), "{reason}");
+        assert!(
+            peer == Peer::new(2) && reason.contains("it is not that of rank 2"),
+            "{reason}"
+        );
     }
     assert!(all[2].sink.frames.is_empty());
     ping(&mut all);
@@ -312,10 +317,10 @@ fn an_unreachable_peer_is_reported_with_every_address() {
     for way in [Reach::Tcp, Reach::Tls] {
         let listener = Listener::bind(None).unwrap();
         let table = Arc::new(places(&[listener.port(), closed], &["127.0.0.1", "::1", "localhost"]));
-        let mut config = config(0, &table, way, &authority, listener);
+        let mut config = config(Peer::new(0), &table, way, &authority, listener);
         config.dial_time = Duration::from_millis(700);
         let mut all = [Process::of(start(config).unwrap())];
-        all[0].send(1, b"hello", 0);
+        all[0].send(Peer::new(1), b"hello", 0);
         until(&mut all, "failure", |all| !all[0].sink.lost.is_empty());
         let reason = all[0].sink.lost[0].1.clone();
         for part in [
@@ -328,7 +333,9 @@ fn an_unreachable_peer_is_reported_with_every_address() {
         ] {
             assert!(reason.contains(part), "{part} is missing: {reason}");
         }
-        let refused = all[0].transport.send(1, &Header::new(Kind::Eager, 0, 0, 0, 0, 0), b"");
+        let refused = all[0]
+            .transport
+            .send(Peer::new(1), &Header::new(Kind::Eager, 0, 0, 0, 0, 0), b"");
         assert_eq!(refused, Err(SendError::Lost(reason)));
     }
 }
@@ -344,8 +351,9 @@ fn the_address_that_works_is_found_among_others() {
             &[listeners[0].port(), listeners[1].port()],
             &["127.0.0.9", "127.0.0.1"],
         ));
-        let each =
-            |(rank, listener)| Process::of(start(config(rank as u32, &table, way, &authority, listener)).unwrap());
+        let each = |(rank, listener)| {
+            Process::of(start(config(Peer::new(rank as u32), &table, way, &authority, listener)).unwrap())
+        };
         let mut all: Vec<Process> = listeners.into_iter().enumerate().map(each).collect();
         ping(&mut all);
         close(all);
@@ -360,16 +368,16 @@ fn peers_may_begin_late() {
     let table = Arc::new(places(&[listeners[0].port(), listeners[1].port()], &["127.0.0.1"]));
     let [a, b] = listeners;
     let mut all = vec![Process::of(
-        start(config(0, &table, Reach::Tls, &authority, a)).unwrap(),
+        start(config(Peer::new(0), &table, Reach::Tls, &authority, a)).unwrap(),
     )];
-    all[0].send(1, b"early", 0);
+    all[0].send(Peer::new(1), b"early", 0);
     for _ in 0..20 {
         all[0].poll();
         std::thread::sleep(Duration::from_millis(5));
     }
     all.push(Process::of(
         start(Config {
-            ..config(1, &table, Reach::Tls, &authority, b)
+            ..config(Peer::new(1), &table, Reach::Tls, &authority, b)
         })
         .unwrap(),
     ));

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use isthmus_net::Reach;
-use isthmus_transport::{Class, Lease, SendError, Tuning};
+use isthmus_transport::{Class, Lease, Peer, SendError, Tuning};
 use isthmus_wire::frame::{Header, Kind};
 
 const WAYS: [Reach; 2] = [Reach::Tcp, Reach::Tls];
@@ -28,13 +28,13 @@ fn frames_arrive_once_whole_and_in_order() {
         let sizes = [0, 1, 8, 100, 4095, 4096, 5000, 65_536, 200_000];
         for (tag, size) in sizes.iter().cycle().take(200).enumerate() {
             let payload = pattern(*size, tag as u32);
-            if !all[0].offer(1, &payload, tag as i32) {
-                until(&mut all, "room", |all| all[0].offer(1, &payload, tag as i32));
+            if !all[0].offer(Peer::new(1), &payload, tag as i32) {
+                until(&mut all, "room", |all| all[0].offer(Peer::new(1), &payload, tag as i32));
             }
         }
         until(&mut all, "200 frames", |all| all[1].sink.frames.len() == 200);
         for (i, (peer, header, payload)) in all[1].sink.frames.iter().enumerate() {
-            assert_eq!((*peer, header.tag), (0, i as i32));
+            assert_eq!((*peer, header.tag), (Peer::new(0), i as i32));
             assert_eq!(*payload, pattern(sizes[i % sizes.len()], i as u32), "{way:?} frame {i}");
         }
         close(all);
@@ -48,7 +48,7 @@ fn both_may_fill_a_connection_before_either_reads() {
         let frame = pattern(60_000, 1);
         let mut sent = [0, 0];
         for from in [0, 1].into_iter().cycle().take(100) {
-            sent[from] += usize::from(all[from].offer(1 - from as u32, &frame, 0));
+            sent[from] += usize::from(all[from].offer(Peer::new(1 - from as u32), &frame, 0));
         }
         until(&mut all, "what both have sent", |all| {
             (0..2).all(|at| all[at].sink.frames.len() == sent[1 - at])
@@ -68,8 +68,8 @@ fn a_question_about_a_message_stays_behind_it() {
     all[0].transport.tune(&[bulk], tuning);
     for token in 1..=40 {
         let header = Header::new(Kind::Eager, bulk, 0, 1, length, token);
-        all[0].send_frame(1, &header, &pattern(length as usize, 0));
-        all[0].send_frame(1, &Header::control(Kind::Cancel, token, bulk.into(), 0), &[]);
+        all[0].send_frame(Peer::new(1), &header, &pattern(length as usize, 0));
+        all[0].send_frame(Peer::new(1), &Header::control(Kind::Cancel, token, bulk.into(), 0), &[]);
     }
     until(&mut all, "40 messages and questions", |all| {
         all[1].sink.frames.len() == 80
@@ -86,13 +86,13 @@ fn both_dial_at_once_and_get_one_connection() {
     for way in WAYS {
         for _ in 0..10 {
             let mut all = job(2, way);
-            all[0].send(1, b"from 0", 0);
-            all[1].send(0, b"from 1", 0);
+            all[0].send(Peer::new(1), b"from 0", 0);
+            all[1].send(Peer::new(0), b"from 1", 0);
             until(&mut all, "a frame each", |all| {
                 all.iter().all(|p| p.sink.frames.len() == 1)
             });
-            all[1].send(0, b"again", 0);
-            all[0].send(1, b"again", 0);
+            all[1].send(Peer::new(0), b"again", 0);
+            all[0].send(Peer::new(1), b"again", 0);
             until(&mut all, "a second frame each", |all| {
                 all.iter().all(|p| p.sink.frames.len() == 2)
             });
@@ -108,7 +108,7 @@ fn everybody_talks_to_everybody() {
         let mut all = job(n, way);
         for from in 0..n {
             for to in (0..n).filter(|to| *to != from) {
-                all[from as usize].send(to, &from.to_le_bytes(), to as i32);
+                all[from as usize].send(Peer::new(to), &from.to_le_bytes(), to as i32);
             }
         }
         until(&mut all, "a frame from each", |all| {
@@ -124,7 +124,7 @@ fn everybody_talks_to_everybody() {
                     .sink
                     .frames
                     .iter()
-                    .all(|(peer, _, payload)| payload[..] == peer.to_le_bytes())
+                    .all(|(peer, _, payload)| payload[..] == peer.number().to_le_bytes())
             );
         }
         close(all);
@@ -140,15 +140,19 @@ fn bulk_goes_from_memory_to_memory_in_both_directions() {
         let mut targets = [vec![0; length], vec![0; length]];
         for me in 0..2 {
             let memory = writing(&mut targets[me]);
-            assert!(all[me].transport.expect(1 - me as u32, 7, lent(memory), length as u64));
+            assert!(
+                all[me]
+                    .transport
+                    .expect(Peer::new(1 - me as u32), 7, lent(memory), length as u64)
+            );
         }
         for me in 0..2 {
             let peer = 1 - me as u32;
             all[me]
                 .transport
-                .send_bulk(peer, 7, lent(reading(&sources[me])), length as u64, 0, 99)
+                .send_bulk(Peer::new(peer), 7, lent(reading(&sources[me])), length as u64, 0, 99)
                 .unwrap();
-            all[me].send(peer, b"a word in between", 5);
+            all[me].send(Peer::new(peer), b"a word in between", 5);
         }
         until(&mut all, "bulk both ways", |all| {
             all.iter()
@@ -158,7 +162,10 @@ fn bulk_goes_from_memory_to_memory_in_both_directions() {
             targets[0] == sources[1] && targets[1] == sources[0],
             "{way:?}: the data differ"
         );
-        assert_eq!((all[0].sink.received[0], all[0].sink.sent[0]), ((1, 7), (1, 99)));
+        assert_eq!(
+            (all[0].sink.received[0], all[0].sink.sent[0]),
+            ((Peer::new(1), 7), (Peer::new(1), 99))
+        );
         close(all);
     }
 }
@@ -169,7 +176,7 @@ fn a_posted_receive_is_read_in_place() {
     let data = pattern(200_000, 3);
     let mut target = vec![0; data.len()];
     all[1].sink.place = Some(writing(&mut target));
-    all[0].send(1, &data, 1);
+    all[0].send(Peer::new(1), &data, 1);
     until(&mut all, "the payload", |all| {
         all[1].sink.placed == 1 || all[1].sink.frames.len() == 1
     });
@@ -187,7 +194,7 @@ fn fragments_nobody_announced_are_frames() {
         let data = pattern(3_000_000, 4);
         all[0]
             .transport
-            .send_bulk(1, 1234, lent(reading(&data)), data.len() as u64, 0, 1)
+            .send_bulk(Peer::new(1), 1234, lent(reading(&data)), data.len() as u64, 0, 1)
             .unwrap();
         let total = |all: &[Process]| all[1].sink.frames.iter().map(|f| f.2.len()).sum::<usize>();
         until(&mut all, "all fragments", |all| total(all) == data.len());
@@ -209,14 +216,14 @@ fn a_full_queue_refuses_and_says_when_to_go_on() {
         let header = Header::new(Kind::Eager, 0, 0, 0, payload.len() as u64, 0);
         let mut taken = 0;
         loop {
-            match all[0].transport.send(1, &header, &payload) {
+            match all[0].transport.send(Peer::new(1), &header, &payload) {
                 Ok(()) => taken += 1,
                 Err(e) => break assert_eq!(e, SendError::WouldBlock),
             }
             assert!(taken < 100_000, "the queue has no bound");
         }
         until(&mut all, "writable", |all| all[0].sink.writable > 0);
-        all[0].send(1, &payload, 0);
+        all[0].send(Peer::new(1), &payload, 0);
         until(&mut all, "all that was taken", |all| {
             all[1].sink.frames.len() == taken + 1
         });
@@ -229,7 +236,7 @@ fn what_was_taken_before_close_arrives() {
     for way in WAYS {
         let mut all = job(2, way);
         for tag in 0..20 {
-            all[0].send(1, &pattern(40_000, tag), tag as i32);
+            all[0].send(Peer::new(1), &pattern(40_000, tag), tag as i32);
         }
         let mut closed = false;
         until(&mut all, "close and arrival", |all| {
@@ -238,7 +245,9 @@ fn what_was_taken_before_close_arrives() {
             closed && b.sink.frames.len() == 20
         });
         assert!(matches!(
-            all[0].transport.send(1, &Header::control(Kind::Ack, 0, 0, 0), &[]),
+            all[0]
+                .transport
+                .send(Peer::new(1), &Header::control(Kind::Ack, 0, 0, 0), &[]),
             Err(SendError::Lost(_))
         ));
         assert_eq!(all[1].sink.lost, [], "a farewell is no loss");
@@ -250,14 +259,16 @@ fn what_was_taken_before_close_arrives() {
 fn a_peer_that_vanishes_is_lost_and_named() {
     for way in WAYS {
         let mut all = job(2, way);
-        all[0].send(1, b"hello", 0);
+        all[0].send(Peer::new(1), b"hello", 0);
         until(&mut all, "hello", |all| all[1].sink.frames.len() == 1);
         drop(all.pop());
         until(&mut all, "lost", |all| !all[0].sink.lost.is_empty());
         let (peer, reason) = all[0].sink.lost[0].clone();
-        assert_eq!(peer, 1);
+        assert_eq!(peer, Peer::new(1));
         assert!(reason.contains("rank 1 (host host-1 of site site-1)"), "{reason}");
-        let refused = all[0].transport.send(1, &Header::control(Kind::Ack, 0, 0, 0), &[]);
+        let refused = all[0]
+            .transport
+            .send(Peer::new(1), &Header::control(Kind::Ack, 0, 0, 0), &[]);
         assert!(matches!(refused, Err(SendError::Lost(r)) if r == reason));
     }
 }
@@ -269,14 +280,19 @@ fn memory_that_was_taken_back_is_not_touched_and_the_channel_goes_on() {
         let (length, mut place) = (3_000_000, vec![0; 3_000_000]);
         let data = pattern(length, 1);
         let lease = Lease::new(writing(&mut place));
-        assert!(all[1].transport.expect(0, 7, lease.lent(), length as u64));
-        all[1].send(0, b"clear", 0);
+        assert!(all[1].transport.expect(Peer::new(0), 7, lease.lent(), length as u64));
+        all[1].send(Peer::new(0), b"clear", 0);
         until(&mut all, "clearance", |all| all[0].sink.frames.len() == 1);
         drop(lease);
         let memory = lent(reading(&data));
-        all[0].transport.send_bulk(1, 7, memory, length as u64, 0, 9).unwrap();
-        until(&mut all, "the message to be over", |all| all[0].sink.sent == [(1, 9)]);
-        all[0].send(1, b"after", 1);
+        all[0]
+            .transport
+            .send_bulk(Peer::new(1), 7, memory, length as u64, 0, 9)
+            .unwrap();
+        until(&mut all, "the message to be over", |all| {
+            all[0].sink.sent == [(Peer::new(1), 9)]
+        });
+        all[0].send(Peer::new(1), b"after", 1);
         until(&mut all, "what comes after it", |all| all[1].sink.frames.len() == 1);
         assert!(place.iter().all(|b| *b == 0), "{way:?}");
         close(all);
@@ -288,32 +304,36 @@ fn who_is_given_up_is_heard_no_more() {
     for way in WAYS {
         let mut all = job(3, way);
         for from in [0, 2] {
-            all[from].send(1, b"before", 0);
-            all[1].send(from as u32, b"back", 0);
+            all[from].send(Peer::new(1), b"before", 0);
+            all[1].send(Peer::new(from as u32), b"back", 0);
         }
         until(&mut all, "frames", |all| {
             all[1].sink.frames.len() == 2 && all[0].sink.frames.len() == 1 && all[2].sink.frames.len() == 1
         });
         let (data, mut place) = (pattern(30_000_000, 1), vec![0; 30_000_000]);
         let lease = Lease::new(writing(&mut place));
-        assert!(all[1].transport.expect(0, 7, lease.lent(), data.len() as u64));
-        all[1].send(0, b"clear", 0);
+        assert!(
+            all[1]
+                .transport
+                .expect(Peer::new(0), 7, lease.lent(), data.len() as u64)
+        );
+        all[1].send(Peer::new(0), b"clear", 0);
         until(&mut all, "clearance", |all| all[0].sink.frames.len() == 2);
         let given = Lease::new(reading(&data));
         all[0]
             .transport
-            .send_bulk(1, 7, given.lent(), data.len() as u64, 0, 9)
+            .send_bulk(Peer::new(1), 7, given.lent(), data.len() as u64, 0, 9)
             .unwrap();
         all[0].poll();
         // As an engine does that finds a fault.
-        all[1].transport.lose(0, "for a test");
+        all[1].transport.lose(Peer::new(0), "for a test");
         drop(lease);
         let then = place.clone();
         if way == Reach::Tcp {
             // Between sites a connection that ends is made again, until the peer has been away for too long.
             until(&mut all, "the loss", |all| !all[0].sink.lost.is_empty());
         }
-        all[2].send(1, b"still here", 1);
+        all[2].send(Peer::new(1), b"still here", 1);
         until(&mut all, "another one", |all| all[1].sink.frames.len() == 3);
         assert!(
             all[1].sink.received.is_empty() && all[1].sink.lost.is_empty(),

@@ -109,8 +109,16 @@ fn parent() {
 
 fn run(directory: &Path, slot: usize) {
     pin(slot);
-    let shm = ShmTransport::join(&directory.join("segment"), directory, "pair", slot, 2, vec![0, 1]).unwrap();
-    let other = 1 - slot as Peer;
+    let shm = ShmTransport::join(
+        &directory.join("segment"),
+        directory,
+        "pair",
+        slot,
+        2,
+        vec![Peer::new(0), Peer::new(1)],
+    )
+    .unwrap();
+    let other = Peer::new(1 - slot as u32);
     let mut side = Side {
         shm,
         other,
@@ -143,7 +151,7 @@ fn latency(side: &mut Side, size: usize) {
     for _ in 0..400 {
         let start = Instant::now();
         for _ in 0..rounds {
-            if side.other == 1 {
+            if side.other == Peer::new(1) {
                 side.send_bytes(&payload);
                 side.wait_frames(1);
             } else {
@@ -162,7 +170,7 @@ fn rate(side: &mut Side, size: usize) {
     let mut best = f64::INFINITY;
     for _ in 0..300 {
         let start = Instant::now();
-        if side.other == 1 {
+        if side.other == Peer::new(1) {
             for _ in 0..frames {
                 side.send_bytes(&payload);
             }
@@ -190,7 +198,7 @@ fn through_ring(side: &mut Side) {
         let mut best = f64::INFINITY;
         for _ in 0..200 {
             let start = Instant::now();
-            if side.other == 1 {
+            if side.other == Peer::new(1) {
                 for part in message.chunks(chunk) {
                     side.send_bytes(part);
                 }
@@ -232,10 +240,10 @@ fn pulled(side: &mut Side, size: usize) {
 
 fn pull_once(side: &mut Side, message: &[u8], buffer: &mut [u8]) {
     let size = message.len();
-    if side.other == 1 {
+    if side.other == Peer::new(1) {
         // SAFETY: the message lives until the answer has come.
         let memory = unsafe { ReadMemory::new(message.as_ptr(), 0, size as isize) };
-        let handle = side.shm.handle(1, memory, size as u64);
+        let handle = side.shm.handle(Peer::new(1), memory, size as u64);
         let mut header = Header::new(Kind::Rts, 0, 0, 0, size as u64, 1);
         header.flags = handle.len() as u8;
         side.send(&header, &handle);
@@ -246,7 +254,7 @@ fn pull_once(side: &mut Side, message: &[u8], buffer: &mut [u8]) {
         // SAFETY: the buffer outlives the call.
         let memory = unsafe { WriteMemory::new(buffer.as_mut_ptr(), 0, size as isize) };
         assert_eq!(
-            side.shm.pull(0, &handle, 0, memory, size as u64),
+            side.shm.pull(Peer::new(0), &handle, 0, memory, size as u64),
             Ok(true),
             "this node does not allow copies"
         );
@@ -270,7 +278,7 @@ fn idle(side: &mut Side) {
 }
 
 fn report(side: &Side, line: &str) {
-    if side.other == 1 {
+    if side.other == Peer::new(1) {
         println!("{line}");
     }
 }

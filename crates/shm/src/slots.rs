@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which process of this node a rank is.
+//! Which process of this node a peer is.
 
 use isthmus_transport::Peer;
 
-/// From rank to slot. The ranks of a node are nearly always consecutive; then it is a subtraction.
+/// From peer to slot. The peers of a node are nearly always consecutive; then it is a subtraction.
 pub(crate) struct SlotOf {
     first: Peer,
     consecutive: usize,
-    /// Sorted by rank, when they are not.
+    /// Sorted by peer, when they are not.
     sorted: Vec<(Peer, usize)>,
 }
 
 impl SlotOf {
-    /// `peers`: the rank of each slot.
+    /// `peers`: that of each slot.
     pub(crate) fn new(peers: &[Peer]) -> Self {
-        let first = peers.first().copied().unwrap_or(0);
+        let first = peers.first().copied().unwrap_or(Peer::NONE);
         if peers
             .iter()
             .enumerate()
-            .all(|(slot, &peer)| peer as usize == first as usize + slot)
+            .all(|(slot, &peer)| peer.index_from(first) == slot)
         {
             return Self {
                 first,
@@ -29,16 +29,16 @@ impl SlotOf {
         let mut sorted: Vec<_> = peers.iter().enumerate().map(|(slot, &peer)| (peer, slot)).collect();
         sorted.sort_unstable();
         Self {
-            first: 0,
+            first: Peer::NONE,
             consecutive: 0,
             sorted,
         }
     }
 
     #[inline]
-    /// The slot of a rank.
+    /// The slot of a peer.
     pub(crate) fn get(&self, peer: Peer) -> Option<usize> {
-        let slot = peer.wrapping_sub(self.first) as usize;
+        let slot = peer.index_from(self.first);
         if slot < self.consecutive {
             return Some(slot);
         }

@@ -273,7 +273,7 @@ mod tests {
             let at = tempfile::tempdir().expect("a directory");
             let end = |slot| {
                 let path = at.path().join("segment");
-                ShmTransport::join(&path, at.path(), "both", slot, 2, vec![0, 1]).expect("joined")
+                ShmTransport::join(&path, at.path(), "both", slot, 2, Peer::first(2).collect()).expect("joined")
             };
             let (sender, receiver) = (end(0), end(1));
             let (source, target) = (OwnMemory::new(0, LENGTH as isize), OwnMemory::new(0, LENGTH as isize));
@@ -408,7 +408,7 @@ mod tests {
         let mut header = Header::control(Kind::Assist, address, memory.address() as u64, LENGTH as u64);
         header.tag = opened.copy as i32;
         for _ in 0..20 {
-            assert_eq!(message.receiver.push(0, &header, 0, |_| ()), Ok(()));
+            assert_eq!(message.receiver.push(Peer::new(0), &header, 0, |_| ()), Ok(()));
         }
         assert!(message.sender.poll(&mut Nothing));
         assert_eq!(message.sender.asked.len(), 1);

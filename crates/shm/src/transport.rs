@@ -110,9 +110,8 @@ impl ShmTransport {
     /// Joins the shared memory of `job` on this node: the file `path` (made by whoever comes first, without a name
     /// as soon as all have joined) and the doorbells in `node_directory`.
     ///
-    /// `slot` is this process's number among the `processes` of the job on the node, `peers` the rank in
-    /// MPI_COMM_WORLD of each slot. Does not wait for the others; frames can be sent to a process that has not joined
-    /// yet.
+    /// `slot` is this process's number among the `processes` of the job on the node, `peers` who
+    /// has each slot. Does not wait for the others; frames can be sent to a process that has not joined yet.
     pub fn join(
         path: &Path,
         node_directory: &Path,

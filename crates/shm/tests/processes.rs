@@ -26,9 +26,9 @@ impl Sink for Checker {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
         match header.kind {
             Kind::Eager => {
-                let next = &mut self.next[peer as usize];
+                let next = &mut self.next[peer.index()];
                 assert_eq!(header.tag as usize, *next, "from {peer}, in order");
-                assert!(payload.iter().all(|&b| b == *next as u8 ^ peer as u8), "whole");
+                assert!(payload.iter().all(|&b| b == *next as u8 ^ peer.number() as u8), "whole");
                 *next += 1;
             }
             Kind::Rts => self.offers.push((peer, header.length, payload.to_vec())),
@@ -60,7 +60,7 @@ impl Process {
         let directory = PathBuf::from(parts.next().expect("directory"));
         let slot = parts.next().expect("slot").parse().expect("slot");
         let processes: usize = parts.next().expect("processes").parse().expect("processes");
-        let peers = (0..processes as Peer).collect();
+        let peers = Peer::first(processes as u32).collect();
         let shm = ShmTransport::join(
             &directory.join("segment"),
             &directory,
@@ -82,8 +82,8 @@ impl Process {
     }
 
     fn others(&self) -> Vec<Peer> {
-        (0..self.checker.next.len() as Peer)
-            .filter(|&p| p as usize != self.slot)
+        Peer::first(self.checker.next.len() as u32)
+            .filter(|&p| p.index() != self.slot)
             .collect()
     }
 
@@ -196,7 +196,11 @@ fn long_messages_are_pulled_from_another_process() {
             .expect("the peer lives")
         {
             assert!(
-                target.reading().slice(0, LONG).iter().all(|&b| b == peer as u8 + 1),
+                target
+                    .reading()
+                    .slice(0, LONG)
+                    .iter()
+                    .all(|&b| b == peer.number() as u8 + 1),
                 "pulled data differ"
             );
         }
@@ -222,7 +226,7 @@ fn a_killed_process_stops_nobody() {
     if process.slot == 1 {
         // Says who it is, and waits for its end.
         let pid = std::process::id();
-        process.send(0, &Header::new(Kind::Rts, 0, 0, 0, u64::from(pid), 0), &[]);
+        process.send(Peer::new(0), &Header::new(Kind::Rts, 0, 0, 0, u64::from(pid), 0), &[]);
         std::thread::sleep(Duration::from_secs(600));
         return;
     }
@@ -232,7 +236,7 @@ fn a_killed_process_stops_nobody() {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
     let header = Header::new(Kind::Eager, 0, 0, 0, 1000, 0);
     let mut taken = 0;
-    while process.shm.send(1, &header, &[0; 1000]).is_ok() {
+    while process.shm.send(Peer::new(1), &header, &[0; 1000]).is_ok() {
         taken += 1;
         assert!(taken < 1000, "a ring without a reader must be full at some time");
     }

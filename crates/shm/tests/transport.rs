@@ -75,7 +75,7 @@ fn conforms() {
     let mut directories = Vec::new();
     conformance::check(|| {
         let at = directory();
-        let ends = <[_; 2]>::try_from(node(&at, &[0, 1])).unwrap_or_else(|_| panic!("two ends"));
+        let ends = <[_; 2]>::try_from(node(&at, &[Peer::new(0), Peer::new(1)])).unwrap_or_else(|_| panic!("two ends"));
         directories.push(at);
         ends.map(|end| Box::new(end) as Box<dyn Transport>)
     });
@@ -85,7 +85,7 @@ fn conforms() {
 fn everybody_to_everybody() {
     let at = directory();
     // Ranks in no particular order, more than one word of slots.
-    let peers: Vec<Peer> = (0..70).map(|slot| (slot * 37) % 70 + 1000).collect();
+    let peers: Vec<Peer> = (0..70).map(|slot| Peer::new((slot * 37) % 70 + 1000)).collect();
     let mut ends = node(&at, &peers);
     for round in 0..3_usize {
         for (from, end) in ends.iter_mut().enumerate() {
@@ -102,7 +102,7 @@ fn everybody_to_everybody() {
             senders.sort_unstable();
             assert_eq!(
                 senders,
-                (1000..1070).collect::<Vec<_>>(),
+                (1000..1070).map(Peer::new).collect::<Vec<_>>(),
                 "round {round}: one frame from each"
             );
             for (peer, header, payload) in seen.frames {
@@ -119,14 +119,14 @@ fn one_busy_receiver_and_many_senders_in_threads() {
     const SENDERS: usize = 12;
     const FRAMES: usize = 3000;
     let at = directory();
-    let peers: Vec<Peer> = (0..=SENDERS as Peer).collect();
+    let peers: Vec<Peer> = Peer::first(SENDERS as u32 + 1).collect();
     let mut ends = node(&at, &peers);
     let mut receiver = ends.remove(0);
     std::thread::scope(|scope| {
         for mut end in ends {
             scope.spawn(move || {
                 for number in 0..FRAMES {
-                    send_sleeping(&mut end, 0, number, (number * 13) % 2000);
+                    send_sleeping(&mut end, Peer::new(0), number, (number * 13) % 2000);
                 }
             });
         }
@@ -136,9 +136,9 @@ fn one_busy_receiver_and_many_senders_in_threads() {
             let mut seen = Seen::default();
             poll_sleeping(&mut receiver, &mut seen);
             for (peer, header, payload) in seen.frames {
-                assert_eq!(header.tag as usize, next[peer as usize], "in order");
+                assert_eq!(header.tag as usize, next[peer.index()], "in order");
                 assert_eq!(payload, vec![header.tag as u8; payload.len()]);
-                next[peer as usize] += 1;
+                next[peer.index()] += 1;
                 total += 1;
             }
         }
@@ -168,10 +168,10 @@ fn poll_sleeping(end: &mut ShmTransport, sink: &mut Seen) {
 #[test]
 fn a_refused_sender_is_told_about_room() {
     let at = directory();
-    let mut ends = node(&at, &[0, 1]);
+    let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
     let mut seen = Seen::default();
     let mut taken = 0;
-    while ends[0].send(1, &eager(taken, 4096), &[7; 4096]).is_ok() {
+    while ends[0].send(Peer::new(1), &eager(taken, 4096), &[7; 4096]).is_ok() {
         taken += 1;
     }
     assert!(!ends[0].poll(&mut seen), "nothing has changed");
@@ -185,10 +185,10 @@ fn a_refused_sender_is_told_about_room() {
     );
     ends[0].disarm();
     assert!(ends[0].poll(&mut seen));
-    assert_eq!(seen.writable, [1]);
-    let limit = ends[0].limits(1).frame;
+    assert_eq!(seen.writable, [Peer::new(1)]);
+    let limit = ends[0].limits(Peer::new(1)).frame;
     assert_eq!(
-        ends[0].send(1, &eager(0, limit), &vec![7; limit]),
+        ends[0].send(Peer::new(1), &eager(0, limit), &vec![7; limit]),
         Ok(()),
         "room for the longest frame"
     );
@@ -197,11 +197,11 @@ fn a_refused_sender_is_told_about_room() {
 #[test]
 fn a_drained_doorbell_stays_silent() {
     let at = directory();
-    let mut ends = node(&at, &[0, 1]);
+    let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
     let mut seen = Seen::default();
     for number in 0..20 {
         assert!(ends[1].arm());
-        ends[0].send(1, &eager(number, 0), &[]).expect("sent");
+        ends[0].send(Peer::new(1), &eager(number, 0), &[]).expect("sent");
         wait(
             &[ends[1].descriptor().expect("a doorbell")],
             Some(Duration::from_secs(60)),
@@ -226,13 +226,13 @@ fn a_drained_doorbell_stays_silent() {
 #[test]
 fn frames_wait_for_a_process_that_joins_later() {
     let at = directory();
-    let mut first = join(&at, 0, &[5, 6]).expect("join");
-    first.send(6, &eager(3, 2), b"hi").expect("sent");
-    let mut second = join(&at, 1, &[5, 6]).expect("join");
+    let mut first = join(&at, 0, &[Peer::new(5), Peer::new(6)]).expect("join");
+    first.send(Peer::new(6), &eager(3, 2), b"hi").expect("sent");
+    let mut second = join(&at, 1, &[Peer::new(5), Peer::new(6)]).expect("join");
     let mut seen = Seen::default();
     assert!(!second.arm(), "something has arrived already");
     assert!(second.poll(&mut seen));
-    assert_eq!(seen.frames, [(5, eager(3, 2), b"hi".to_vec())]);
+    assert_eq!(seen.frames, [(Peer::new(5), eager(3, 2), b"hi".to_vec())]);
 }
 
 #[test]
@@ -246,9 +246,9 @@ fn the_file_loses_its_name_when_all_have_joined() {
         names.sort();
         names
     };
-    let _first = join(&at, 0, &[0, 1]).expect("join");
+    let _first = join(&at, 0, &[Peer::new(0), Peer::new(1)]).expect("join");
     assert_eq!(names(), ["bell.0", "segment"]);
-    let _second = join(&at, 1, &[0, 1]).expect("join");
+    let _second = join(&at, 1, &[Peer::new(0), Peer::new(1)]).expect("join");
     assert_eq!(names(), ["bell.0", "bell.1"]);
 }
 
@@ -256,35 +256,51 @@ fn the_file_loses_its_name_when_all_have_joined() {
 fn mistakes_are_named() {
     let at = directory();
     let path = at.path().join("segment");
-    let _first = join(&at, 0, &[0, 1, 2]).expect("join");
+    let _first = join(&at, 0, &[Peer::new(0), Peer::new(1), Peer::new(2)]).expect("join");
     let message = |result: Result<ShmTransport, ShmError>| match result {
         Ok(_) => panic!("joined"),
         Err(e) => e.to_string(),
     };
-    assert!(message(join(&at, 0, &[0, 1, 2])).contains("slot 0"));
-    assert!(message(join(&at, 1, &[0, 1])).contains("bytes instead of"));
-    assert!(message(join(&at, 3, &[0, 1, 2])).contains("internal error"));
-    let other = ShmTransport::join(&path, at.path(), "other", 1, 3, vec![0, 1, 2]);
+    assert!(message(join(&at, 0, &[Peer::new(0), Peer::new(1), Peer::new(2)])).contains("slot 0"));
+    assert!(message(join(&at, 1, &[Peer::new(0), Peer::new(1)])).contains("bytes instead of"));
+    assert!(message(join(&at, 3, &[Peer::new(0), Peer::new(1), Peer::new(2)])).contains("internal error"));
+    let other = ShmTransport::join(
+        &path,
+        at.path(),
+        "other",
+        1,
+        3,
+        vec![Peer::new(0), Peer::new(1), Peer::new(2)],
+    );
     assert!(message(other).contains("another job"));
-    let nowhere = ShmTransport::join(&at.path().join("no/segment"), at.path(), "job", 0, 1, vec![0]);
+    let nowhere = ShmTransport::join(
+        &at.path().join("no/segment"),
+        at.path(),
+        "job",
+        0,
+        1,
+        vec![Peer::new(0)],
+    );
     assert!(message(nowhere).contains("No such file"));
 }
 
 #[test]
 fn a_peer_of_another_node_is_an_error() {
     let at = directory();
-    let mut ends = node(&at, &[4, 5]);
-    assert!(matches!(ends[0].send(6, &eager(0, 0), &[]), Err(SendError::Lost(why)) if why.contains("rank 6")));
-    assert!(!ends[0].limits(6).pull);
+    let mut ends = node(&at, &[Peer::new(4), Peer::new(5)]);
+    assert!(
+        matches!(ends[0].send(Peer::new(6), &eager(0, 0), &[]), Err(SendError::Lost(why)) if why.contains("rank 6"))
+    );
+    assert!(!ends[0].limits(Peer::new(6)).pull);
 }
 
 #[test]
 fn a_bad_handle_is_the_peers_fault() {
     let at = directory();
-    let mut ends = node(&at, &[0, 1]);
+    let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
     let target = OwnMemory::new(0, 100);
     let source = OwnMemory::new(0, 100);
-    let handle = ends[0].handle(1, source.reading(), 100);
+    let handle = ends[0].handle(Peer::new(1), source.reading(), 100);
     assert!(!handle.is_empty());
     for (bytes, offset) in [
         (&handle[..3], 0),
@@ -293,7 +309,7 @@ fn a_bad_handle_is_the_peers_fault() {
         (&handle[..], u64::MAX),
     ] {
         assert!(matches!(
-            ends[1].pull(0, bytes, offset, target.memory(), 100),
+            ends[1].pull(Peer::new(0), bytes, offset, target.memory(), 100),
             Err(SendError::Lost(_))
         ));
     }
@@ -302,14 +318,19 @@ fn a_bad_handle_is_the_peers_fault() {
 #[test]
 fn a_missing_doorbell_loses_the_peer() {
     let at = directory();
-    let mut ends = node(&at, &[0, 1]);
+    let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
     assert!(ends[1].arm());
     std::fs::remove_file(at.path().join("bell.1")).expect("remove");
-    ends[0].send(1, &eager(0, 0), &[]).expect("it is in the ring");
+    ends[0]
+        .send(Peer::new(1), &eager(0, 0), &[])
+        .expect("it is in the ring");
     let mut seen = Seen::default();
     assert!(ends[0].poll(&mut seen));
     assert!(seen.lost[0].contains("bell.1"), "{:?}", seen.lost);
-    assert!(matches!(ends[0].send(1, &eager(0, 0), &[]), Err(SendError::Lost(_))));
+    assert!(matches!(
+        ends[0].send(Peer::new(1), &eager(0, 0), &[]),
+        Err(SendError::Lost(_))
+    ));
 }
 
 #[test]
@@ -322,15 +343,15 @@ fn the_largest_node() {
         assert!(geometry.total_bytes() < 20 << 30);
     }
     let at = directory();
-    let peers: Vec<Peer> = (0..MAX_PROCESSES as Peer).collect();
+    let peers: Vec<Peer> = Peer::first(MAX_PROCESSES as u32).collect();
     let mut first = join(&at, 0, &peers).expect("join");
     let mut last = join(&at, MAX_PROCESSES - 1, &peers).expect("join");
     let mut seen = Seen::default();
     for number in 0..100 {
-        last.send(0, &eager(number, 4096), &[1; 4096])
+        last.send(Peer::new(0), &eager(number, 4096), &[1; 4096])
             .or_else(|_| {
                 while first.poll(&mut seen) {}
-                last.send(0, &eager(number, 4096), &[1; 4096])
+                last.send(Peer::new(0), &eager(number, 4096), &[1; 4096])
             })
             .expect("room after polling");
     }

@@ -82,6 +82,9 @@ impl Sink for Seen {
     }
 }
 
+/// The peers that the two ends are to each other.
+const END: [Peer; 2] = [Peer::new(0), Peer::new(1)];
+
 struct Bench {
     ends: Pair,
     seen: [Seen; 2],
@@ -118,7 +121,7 @@ impl Bench {
     }
 
     fn send(&mut self, from: usize, header: &Header, payload: &[u8]) {
-        let to = 1 - from as Peer;
+        let to = END[1 - from];
         self.until("a frame to be taken", |bench| {
             match bench.ends[from].send(to, header, payload) {
                 Ok(()) => true,
@@ -131,7 +134,7 @@ impl Bench {
     fn next(&mut self, at: usize) -> (Header, Vec<u8>) {
         self.until("a frame", |bench| !bench.seen[at].frames.is_empty());
         let (peer, header, payload) = self.seen[at].frames.pop_front().expect("there is one");
-        assert_eq!(peer, 1 - at as Peer, "a frame comes from its sender");
+        assert_eq!(peer, END[1 - at], "a frame comes from its sender");
         (header, payload)
     }
 }
@@ -147,7 +150,7 @@ fn eager(number: usize, length: usize) -> Header {
 }
 
 fn frames_arrive_once_whole_and_in_order(ends: Pair) {
-    let limit = ends[0].limits(1).frame;
+    let limit = ends[0].limits(END[1]).frame;
     assert!(limit >= 4096, "Limits::frame must be at least 4096");
     let mut bench = Bench::new(ends);
     let sizes = [
@@ -191,7 +194,7 @@ fn frames_arrive_once_whole_and_in_order(ends: Pair) {
 
 /// Payloads that are written where the transport wants them mix with the others; what is refused has not been sent.
 fn filled_frames_arrive(ends: Pair) {
-    let limit = ends[0].limits(1).frame;
+    let limit = ends[0].limits(END[1]).frame;
     let mut bench = Bench::new(ends);
     let mut scratch = Vec::new();
     let lengths = [1, 32, 33, 1000, limit];
@@ -205,8 +208,8 @@ fn filled_frames_arrive(ends: Pair) {
             to.copy_from_slice(&payload);
         };
         let taken = match number % 3 {
-            0 => bench.ends[0].send(1, &header, &payload),
-            _ => bench.ends[0].send_filled(1, &header, &mut scratch, &mut fill),
+            0 => bench.ends[0].send(END[1], &header, &payload),
+            _ => bench.ends[0].send_filled(END[1], &header, &mut scratch, &mut fill),
         };
         assert!(fills <= 1, "a payload is written once");
         match taken {
@@ -245,7 +248,7 @@ fn back_pressure_ends(ends: Pair) {
     let mut taken = 0;
     // A receiver that does not poll must not make the sender's memory grow without bound.
     while taken < 100_000 {
-        match bench.ends[0].send(1, &eager(taken, 4096), &payload) {
+        match bench.ends[0].send(END[1], &eager(taken, 4096), &payload) {
             Ok(()) => taken += 1,
             Err(SendError::WouldBlock) => break,
             Err(SendError::Lost(reason)) => panic!("the peer was lost: {reason}"),
@@ -288,7 +291,7 @@ const LONG: usize = 3_000_001;
 
 /// Sends `LONG` bytes from 0 to 1 as data frames through `send`.
 fn send_data(bench: &mut Bench, token: u64, data: &[u8]) {
-    let limit = bench.ends[0].limits(1).frame;
+    let limit = bench.ends[0].limits(END[1]).frame;
     let mut at = 0;
     while at < data.len() {
         let length = limit.min(data.len() - at);
@@ -343,7 +346,7 @@ fn scratch_with(data: &[u8]) -> OwnMemory {
 }
 
 fn bulk_data_arrive(ends: Pair) {
-    if !ends[0].limits(1).bulk {
+    if !ends[0].limits(END[1]).bulk {
         return;
     }
     let mut bench = Bench::new(ends);
@@ -352,7 +355,7 @@ fn bulk_data_arrive(ends: Pair) {
         let source = scratch_with(&data);
         let target = OwnMemory::new(0, LONG as isize);
         let (from, into) = (Lease::new(source.memory().reading()), Lease::new(target.memory()));
-        if !bench.ends[1].expect(0, token, into.lent(), LONG as u64) {
+        if !bench.ends[1].expect(END[0], token, into.lent(), LONG as u64) {
             return;
         }
         // As in a rendezvous: what comes before its receiver has been heard may be frames as well.
@@ -360,7 +363,7 @@ fn bulk_data_arrive(ends: Pair) {
         bench.next(0);
         bench.until("bulk to be taken", |bench| {
             bench.ends[0]
-                .send_bulk(1, token, from.lent(), LONG as u64, 0, 1000 + token)
+                .send_bulk(END[1], token, from.lent(), LONG as u64, 0, 1000 + token)
                 .is_ok()
         });
         collect_data(&mut bench, token, &mut target.memory(), LONG);
@@ -377,13 +380,13 @@ fn data_can_be_pulled(ends: Pair) {
     let mut bench = Bench::new(ends);
     let data = pattern(6, LONG);
     let source = scratch_with(&data);
-    let handle = bench.ends[0].handle(1, source.reading(), LONG as u64);
-    if !bench.ends[0].limits(1).pull || handle.is_empty() {
+    let handle = bench.ends[0].handle(END[1], source.reading(), LONG as u64);
+    if !bench.ends[0].limits(END[1]).pull || handle.is_empty() {
         return;
     }
     assert!(handle.len() <= 254, "a handle has at most 254 bytes");
     let target = OwnMemory::new(0, LONG as isize);
-    match bench.ends[1].pull(0, &handle, 100, target.memory(), (LONG - 100) as u64) {
+    match bench.ends[1].pull(END[0], &handle, 100, target.memory(), (LONG - 100) as u64) {
         Ok(true) => assert!(
             target.reading().slice(0, LONG - 100) == &data[100..],
             "pulled data differ"
@@ -401,7 +404,7 @@ fn sleepers_are_woken(mut ends: Pair) {
             let waker = scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(if i < 5 { 10 } else { 0 }));
                 let mut mine = Seen::default();
-                while sender.send(1, &eager(i, 5), b"hello") == Err(SendError::WouldBlock) {
+                while sender.send(END[1], &eager(i, 5), b"hello") == Err(SendError::WouldBlock) {
                     sender.poll(&mut mine);
                 }
                 for _ in 0..10 {

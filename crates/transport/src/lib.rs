@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The contract between the engine and whatever moves frames.
 //!
-//! A transport moves frames (a [`Header`] and a payload) to *peers* (ranks in MPI_COMM_WORLD). Between two
+//! A transport moves frames (a [`Header`] and a payload) to *peers* ([`Peer`]). Between two
 //! peers frames arrive once, whole and in the order in which they were taken. One transport serves a
 //! pair of peers for the whole job; which one, is decided in the room `boot`.
 //!
@@ -23,6 +23,7 @@ mod lend;
 pub mod meeting;
 pub mod memory;
 pub mod native;
+mod peer;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -32,9 +33,7 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_wire::frame::Header;
 
 pub use lend::{Lease, Lent};
-
-/// A process of the job: its rank in MPI_COMM_WORLD.
-pub type Peer = u32;
+pub use peer::Peer;
 
 /// What is known of the links to peers: bytes per second; `None`: nothing.
 pub type Rates = Arc<dyn Fn(Peer) -> Option<u64> + Send + Sync>;

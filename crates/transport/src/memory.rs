@@ -125,7 +125,7 @@ impl Switch {
     /// From now on the peer is lost to all others.
     pub fn kill(&self, peer: Peer, reason: &str) {
         let mut network = lock(&self.0);
-        network.lost[peer as usize] = Some(reason.into());
+        network.lost[peer.index()] = Some(reason.into());
         for other in 0..network.count {
             ring(&self.1, other);
         }
@@ -158,7 +158,7 @@ pub fn network(count: u32, options: Options) -> std::io::Result<(Vec<Memory>, Sw
         .collect();
     let bells = Arc::new(bells?);
     let endpoint = |me: usize| Memory {
-        me: me as Peer,
+        me: Peer::new(me as u32),
         options,
         network: network.clone(),
         bells: bells.clone(),
@@ -199,28 +199,28 @@ impl Memory {
     fn push(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
         let refuse = self.chance(4);
         let mut network = lock(&self.network);
-        if let Some(reason) = network.why_lost(self.me as usize, peer as usize) {
+        if let Some(reason) = network.why_lost(self.me.index(), peer.index()) {
             return Err(SendError::Lost(reason));
         }
-        let at = self.me as usize * network.count + peer as usize;
+        let at = self.me.index() * network.count + peer.index();
         let link = &mut network.links[at];
         if refuse || link.frames.len() >= self.options.queue {
             link.refused = true;
             return Err(SendError::WouldBlock);
         }
         link.frames.push_back((*header, payload.to_vec()));
-        if network.armed[peer as usize] {
-            ring(&self.bells, peer as usize);
+        if network.armed[peer.index()] {
+            ring(&self.bells, peer.index());
         }
         Ok(())
     }
 
     fn pop(&self, peer: Peer) -> Option<Frame> {
         let mut network = lock(&self.network);
-        let at = peer as usize * network.count + self.me as usize;
+        let at = peer.index() * network.count + self.me.index();
         let frame = network.links[at].frames.pop_front()?;
-        if network.links[at].refused && network.armed[peer as usize] {
-            ring(&self.bells, peer as usize);
+        if network.links[at].refused && network.armed[peer.index()] {
+            ring(&self.bells, peer.index());
         }
         Some(frame)
     }
@@ -283,25 +283,26 @@ impl Memory {
 
     fn report(&mut self, sink: &mut dyn Sink) -> bool {
         let mut any = false;
-        for peer in 0..self.reported.len() {
+        for peer in Peer::first(self.reported.len() as u32) {
+            let (me, other) = (self.me.index(), peer.index());
             let mut network = lock(&self.network);
-            let at = self.me as usize * network.count + peer;
+            let at = me * network.count + other;
             let writable = network.links[at].refused && network.links[at].frames.len() < self.options.queue;
             network.links[at].refused &= !writable;
-            let pending = !network.links[peer * network.count + self.me as usize].frames.is_empty();
+            let pending = !network.links[other * network.count + me].frames.is_empty();
             let lost = network
-                .why_lost(self.me as usize, peer)
-                .filter(|_| !self.reported[peer] && !pending);
+                .why_lost(me, other)
+                .filter(|_| !self.reported[other] && !pending);
             drop(network);
             if let Some(reason) = lost {
-                self.reported[peer] = true;
-                self.bulks.retain(|bulk| bulk.peer != peer as Peer);
-                self.expected.retain(|(from, _), _| *from != peer as Peer);
-                sink.lost(peer as Peer, &reason);
+                self.reported[other] = true;
+                self.bulks.retain(|bulk| bulk.peer != peer);
+                self.expected.retain(|(from, _), _| *from != peer);
+                sink.lost(peer, &reason);
                 any = true;
             }
             if writable {
-                sink.writable(peer as Peer);
+                sink.writable(peer);
                 any = true;
             }
         }
@@ -382,7 +383,7 @@ impl Transport for Memory {
     ) -> Result<bool, SendError> {
         let impossible = self.chance(3);
         let mut network = lock(&self.network);
-        if let Some(reason) = network.why_lost(self.me as usize, peer as usize) {
+        if let Some(reason) = network.why_lost(self.me.index(), peer.index()) {
             return Err(SendError::Lost(reason));
         }
         let name = <[u8; 8]>::try_from(handle).map(u64::from_le_bytes).unwrap_or_default();
@@ -400,10 +401,10 @@ impl Transport for Memory {
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         let mut any = self.push_bulk(sink);
-        for peer in 0..self.reported.len() as Peer {
+        for peer in Peer::first(self.reported.len() as u32) {
             while !self.chance(3) {
                 let Some(frame) = self.pop(peer) else { break };
-                if self.reported[peer as usize] {
+                if self.reported[peer.index()] {
                     continue;
                 }
                 self.deliver(peer, frame, sink);
@@ -414,11 +415,11 @@ impl Transport for Memory {
     }
 
     fn lose(&mut self, peer: Peer, reason: &str) {
-        self.reported[peer as usize] = true;
+        self.reported[peer.index()] = true;
         self.bulks.retain(|bulk| bulk.peer != peer);
         self.expected.retain(|(from, _), _| *from != peer);
         let mut network = lock(&self.network);
-        let (me, other) = (self.me as usize, peer as usize);
+        let (me, other) = (self.me.index(), peer.index());
         network.parted.insert((me, other), reason.into());
         network
             .parted
@@ -435,7 +436,7 @@ impl Transport for Memory {
             return false;
         }
         let mut network = lock(&self.network);
-        let (me, count) = (self.me as usize, network.count);
+        let (me, count) = (self.me.index(), network.count);
         let arrived = (0..count).any(|peer| !network.links[peer * count + me].frames.is_empty());
         let writable = (0..count).any(|peer| {
             let link = &network.links[me * count + peer];
@@ -447,14 +448,14 @@ impl Transport for Memory {
     }
 
     fn disarm(&mut self) {
-        lock(&self.network).armed[self.me as usize] = false;
+        lock(&self.network).armed[self.me.index()] = false;
         let mut count = [0; 8];
         // Empty is fine: nobody rang.
-        let _ = rustix::io::read(&self.bells[self.me as usize], &mut count);
+        let _ = rustix::io::read(&self.bells[self.me.index()], &mut count);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bells[self.me as usize].as_fd())
+        Some(self.bells[self.me.index()].as_fd())
     }
 
     fn is_flushed(&self) -> bool {

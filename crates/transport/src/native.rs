@@ -7,6 +7,8 @@
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 
+use crate::Peer;
+
 /// What has arrived, or has been found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
@@ -188,7 +190,7 @@ pub struct Created {
 pub trait Native: Send {
     /// A communicator of these peers, in this order; collective over them, and blocks. `None`: they cannot have one,
     /// which all learn.
-    fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<Created>, String>;
+    fn create(&mut self, peers: &[Peer], tag: i32) -> Result<Option<Created>, String>;
 
     /// Gives a communicator back.
     fn release(&mut self, comm: u64);

@@ -41,6 +41,11 @@ pub enum VendorError {
         /// Its version of the interface.
         found: u32,
     },
+    /// A message came from a rank that the vendor's job does not have.
+    Stranger {
+        /// The rank.
+        rank: u32,
+    },
     /// A function of the vendor failed.
     Call {
         /// Which.
@@ -74,6 +79,11 @@ impl std::fmt::Display for VendorError {
                 "adaptor '{}' has interface {found}, this is {}; build it again",
                 path.display(),
                 crate::interface::INTERFACE
+            ),
+            Self::Stranger { rank } => write!(
+                f,
+                "the machine's MPI delivered a message of rank {rank}, which its job does not have; its memory was \
+                 overwritten, or its version is another one than the adaptor's"
             ),
             Self::Call { function, code, text } => {
                 write!(f, "the machine's MPI failed to {function}: {text} (code {code})")

@@ -119,7 +119,7 @@ fn arrival(arrival: Arrival) -> native::Arrival {
 }
 
 impl Native for VendorNative {
-    fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<Created>, String> {
+    fn create(&mut self, peers: &[Peer], tag: i32) -> Result<Option<Created>, String> {
         let ranks: Option<Vec<i32>> = peers.iter().map(|peer| self.ranks.get(peer).copied()).collect();
         let Some(ranks) = ranks else { return Ok(None) };
         self.make(&ranks, tag).map_err(failed)

@@ -58,7 +58,7 @@ struct Bulk {
 pub struct VendorTransport {
     vendor: Vendor,
     comm: Comm,
-    /// Peer (rank in our MPI_COMM_WORLD) by rank in the vendor's.
+    /// Peer by rank in the vendor's MPI_COMM_WORLD.
     peers: Vec<Peer>,
     /// The least peer, and the ranks of peers from it on; [`NOBODY`] for those that have none.
     first: Peer,
@@ -88,11 +88,11 @@ impl VendorTransport {
     /// posted ahead. Collective over that job.
     pub fn new(mut vendor: Vendor, peers: Vec<Peer>, ahead: bool) -> Result<Self, VendorError> {
         let comm = vendor.duplicate(Comm::WORLD)?;
-        let first = peers.iter().copied().min().unwrap_or(0);
-        let last = peers.iter().copied().max().unwrap_or(0);
-        let mut ranks = vec![NOBODY; (last - first) as usize + 1];
+        let first = peers.iter().copied().min().unwrap_or(Peer::NONE);
+        let last = peers.iter().copied().max().unwrap_or(first);
+        let mut ranks = vec![NOBODY; last.index_from(first) + 1];
         for (rank, &peer) in (0..).zip(&peers) {
-            ranks[(peer - first) as usize] = rank;
+            ranks[peer.index_from(first)] = rank;
         }
         let mut transport = Self {
             vendor,
@@ -163,7 +163,7 @@ impl VendorTransport {
     }
 
     fn rank_of(&self, peer: Peer) -> Result<u32, SendError> {
-        let at = peer.wrapping_sub(self.first) as usize;
+        let at = peer.index_from(self.first);
         let rank = self.ranks.get(at).copied().filter(|&rank| rank != NOBODY);
         rank.ok_or_else(|| SendError::Lost(format!("rank {peer} is in no job of this machine's MPI")))
     }
@@ -236,26 +236,24 @@ impl VendorTransport {
         let Some(Posted { memory, .. }) = self.posted.pop_front() else {
             return Ok(true);
         };
-        self.deliver(sink, &arrival, &memory);
+        let peer = sender(&self.peers, &arrival)?;
+        self.deliver(sink, peer, &memory, arrival.bytes);
         self.delivered = Some(memory);
         Ok(true)
     }
 
-    fn deliver(&self, sink: &mut dyn Sink, arrival: &Arrival, memory: &OwnMemory) {
-        let length = usize::try_from(arrival.bytes).unwrap_or(usize::MAX);
+    fn deliver(&self, sink: &mut dyn Sink, peer: Peer, memory: &OwnMemory, bytes: u64) {
+        if self.given_up.contains(&peer) {
+            return;
+        }
+        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         let data = memory.reading();
         let data = data.slice(0, length.min(HEADER_BYTES + FRAME));
-        let peer = self.peers.get(arrival.source as usize).copied();
-        let header = data.first_chunk().map(Header::decode);
-        match (peer, header) {
-            (Some(peer), _) if self.given_up.contains(&peer) => {}
-            (Some(peer), Some(Ok(header))) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
+        match data.first_chunk().map(Header::decode) {
+            Some(Ok(header)) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
                 sink.frame(peer, &header, &data[HEADER_BYTES..]);
             }
-            (peer, _) => {
-                let peer = peer.unwrap_or(arrival.source);
-                sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame"));
-            }
+            _ => sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame")),
         }
     }
 
@@ -445,5 +443,35 @@ impl Transport for VendorTransport {
             self.broken.get_or_insert_with(|| "the job has ended".to_owned());
             self.reported = true;
         }
+    }
+}
+
+/// Whom a message comes from.
+fn sender(peers: &[Peer], arrival: &Arrival) -> Result<Peer, VendorError> {
+    let rank = arrival.source;
+    peers.get(rank as usize).copied().ok_or(VendorError::Stranger { rank })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_outside_the_vendors_job_is_nobody() {
+        let peers = [Peer::new(7), Peer::new(5)];
+        let from = |source| {
+            let arrival = Arrival {
+                source,
+                tag: 0,
+                bytes: 0,
+                truncated: false,
+                cancelled: false,
+                message: 0,
+            };
+            sender(&peers, &arrival)
+        };
+        assert_eq!(from(1).unwrap(), Peer::new(5));
+        // It was taken for the peer with that number before.
+        assert!(matches!(from(7), Err(VendorError::Stranger { rank: 7 })));
     }
 }

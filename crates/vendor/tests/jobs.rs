@@ -95,7 +95,7 @@ struct Seen {
 
 impl Sink for Seen {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        self.frames[peer as usize].push((header.token, payload.to_vec()));
+        self.frames[peer.index()].push((header.token, payload.to_vec()));
     }
     fn place(&mut self, _: Peer, _: &Header) -> Placement {
         Placement::Collect
@@ -144,7 +144,7 @@ fn a_process_of_a_vendors_job() {
     let name = vendor.version().unwrap_or_else(|error| panic!("{error}"));
     let (me, count) = vendor.begin(false).unwrap_or_else(|error| panic!("{error}"));
     // Peers are numbered otherwise than the vendor's ranks.
-    let peer_of = |rank: u32| count - 1 - rank;
+    let peer_of = |rank: u32| Peer::new(count - 1 - rank);
     let ahead = std::env::var_os(AHEAD).is_some();
     let peers = (0..count).map(peer_of).collect();
     let mut transport = VendorTransport::new(vendor, peers, ahead).unwrap_or_else(|e| panic!("{e}"));
@@ -153,29 +153,29 @@ fn a_process_of_a_vendors_job() {
         frames: vec![Vec::new(); count as usize],
         ..Seen::default()
     };
-    let others: Vec<Peer> = (0..count).filter(|&p| p != me).collect();
+    let others: Vec<Peer> = Peer::first(count).filter(|&p| p != me).collect();
     let rooms: Vec<OwnMemory> = others.iter().map(|_| OwnMemory::new(0, LONG as isize)).collect();
-    let long: Vec<u8> = (0..LONG).map(|i| (i / 3) as u8 ^ me as u8).collect();
+    let long: Vec<u8> = (0..LONG).map(|i| (i / 3) as u8 ^ me.number() as u8).collect();
     let data = OwnMemory::with(&long);
     let leases: Vec<_> = rooms.iter().map(|room| Lease::new(room.memory())).collect();
     for (lease, &peer) in leases.iter().zip(&others) {
-        assert!(transport.expect(peer, u64::from(peer), lease.lent(), LONG as u64));
+        assert!(transport.expect(peer, u64::from(peer.number()), lease.lent(), LONG as u64));
     }
     for number in 0..FRAMES {
         for &peer in &others {
-            let payload = content(me, number);
-            let header = Header::new(Kind::Eager, 1, me, 0, payload.len() as u64, number);
+            let payload = content(me.number(), number);
+            let header = Header::new(Kind::Eager, 1, me.number(), 0, payload.len() as u64, number);
             send(&mut transport, &mut seen, peer, &header, &payload);
         }
     }
     let given = Lease::new(data.reading());
     for &peer in &others {
         transport
-            .send_bulk(peer, u64::from(me), given.lent(), LONG as u64, 0, 9)
+            .send_bulk(peer, u64::from(me.number()), given.lent(), LONG as u64, 0, 9)
             .expect("long data");
     }
     let complete = |seen: &Seen| {
-        let all = others.iter().all(|&p| seen.frames[p as usize].len() as u64 == FRAMES);
+        let all = others.iter().all(|&p| seen.frames[p.index()].len() as u64 == FRAMES);
         all && seen.received == others.len() && seen.sent == others.len()
     };
     for _ in 0..20_000_000u64 {
@@ -192,12 +192,16 @@ fn a_process_of_a_vendors_job() {
         seen.lost
     );
     for (i, &peer) in others.iter().enumerate() {
-        for (number, frame) in (0..).zip(&seen.frames[peer as usize]) {
-            assert_eq!(frame, &(number, content(peer, number)), "frame {number} of {peer}");
+        for (number, frame) in (0..).zip(&seen.frames[peer.index()]) {
+            assert_eq!(
+                frame,
+                &(number, content(peer.number(), number)),
+                "frame {number} of {peer}"
+            );
         }
         let room = rooms[i].content();
         assert!(
-            (0..LONG).all(|j| room[j] == (j / 3) as u8 ^ peer as u8),
+            (0..LONG).all(|j| room[j] == (j / 3) as u8 ^ peer.number() as u8),
             "long data of {peer}"
         );
     }

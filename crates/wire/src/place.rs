@@ -8,6 +8,25 @@ use crate::codec::{DecodeError, Reader, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Representation(pub [u8; 8]);
 
+/// A process as wires and certificates of its job name it: its rank in the job's MPI_COMM_WORLD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Rank(pub u32);
+
+impl Rank {
+    /// Its place in a table of all processes of the job.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl std::fmt::Display for Rank {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// One subjob: one machine, one submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subjob {

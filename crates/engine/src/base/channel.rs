@@ -22,8 +22,8 @@ pub enum Members {
 impl Members {
     /// The tightest form of a list of peers.
     pub fn of(peers: &[Peer]) -> Self {
-        let first = peers.first().copied().unwrap_or(0);
-        let consecutive = peers.iter().zip(first..).all(|(&peer, expected)| peer == expected);
+        let first = peers.first().copied().unwrap_or(Peer::NONE);
+        let consecutive = peers.iter().enumerate().all(|(at, &peer)| peer.index_from(first) == at);
         if consecutive {
             Self::Range {
                 first,
@@ -48,7 +48,7 @@ impl Members {
         match self {
             Self::Range { first, count } => {
                 debug_assert!(rank < *count, "rank outside the group");
-                first + rank
+                first.plus(rank)
             }
             Self::Table(peers) => peers[rank as usize],
         }
@@ -63,7 +63,7 @@ impl Members {
     /// Whether the peer is a member. Time in proportion to the count at worst.
     pub fn contains(&self, peer: Peer) -> bool {
         match self {
-            Self::Range { first, count } => peer >= *first && peer - first < *count,
+            Self::Range { first, count } => peer.index_from(*first) < *count as usize,
             Self::Table(peers) => peers.contains(&peer),
         }
     }

@@ -49,7 +49,7 @@ impl State {
             Representation::COMMON
         } else {
             self.representations
-                .get(peer as usize)
+                .get(peer.index())
                 .copied()
                 .unwrap_or(Representation::LOCAL)
         };

@@ -171,6 +171,11 @@ impl Core {
         self.state.tuning.clone()
     }
 
+    /// How many peers this process knows, itself among them.
+    pub fn peers(&self) -> u32 {
+        self.state.peers.len() as u32
+    }
+
     // ---- transports -----------------------------------------------------------------------------------------------
 
     /// Messages with these contexts, on transports that treat some otherwise than others.
@@ -278,7 +283,7 @@ impl Core {
             return None;
         }
         let mut peers = (0..members.count()).map(|rank| members.peer(rank));
-        let lost = peers.find(|&peer| peer != self.state.me && self.state.peers[peer as usize].lost)?;
+        let lost = peers.find(|&peer| peer != self.state.me && self.state.peers[peer.index()].lost)?;
         Some(self.state.lost_error(lost))
     }
 }

@@ -14,7 +14,7 @@ use crate::p2p::parts::{Arrivals, Ready};
 use crate::tools::waited::Awaited;
 use crate::{Completion, Members, ReceiveBuffer, Request, SendBuffer};
 
-/// No request, no peer.
+/// No request.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// What lives as long as an operation that nobody waits for any more.
@@ -209,7 +209,7 @@ pub(crate) struct ReceiveTask {
     pub(crate) stage: ReceiveStage,
     /// What of a partitioned message has arrived.
     pub(crate) parts: Option<Box<Arrivals>>,
-    /// The sender: known if asked for by rank, or once matched; else [`NONE`].
+    /// The sender: known if asked for by rank, or once matched; else [`Peer::NONE`].
     pub(crate) peer: Peer,
     /// Who could send: only for receives from any source.
     pub(crate) members: Option<Members>,
@@ -287,7 +287,7 @@ pub(crate) struct Slot {
     /// The plan it is a step of, or [`NONE`].
     pub(crate) owner: u32,
     pub(crate) step: u32,
-    /// Whom an eager message went to, or [`NONE`].
+    /// Whom an eager message went to, or [`Peer::NONE`].
     pub(crate) sent_to: Peer,
     /// Context of that message.
     pub(crate) sent_in: u32,
@@ -319,7 +319,7 @@ impl Requests {
             detached: false,
             owner: NONE,
             step: 0,
-            sent_to: NONE,
+            sent_to: Peer::NONE,
             sent_in: 0,
             completion,
             task,
@@ -485,7 +485,7 @@ impl Requests {
         slot.done = false;
         slot.detached = false;
         slot.owner = NONE;
-        slot.sent_to = NONE;
+        slot.sent_to = Peer::NONE;
         slot.completion.source = 0;
         slot.completion.tag = 0;
         slot.completion.bytes = 0;

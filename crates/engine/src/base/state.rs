@@ -140,7 +140,7 @@ impl State {
             queued: false,
             lost: false,
             broken: false,
-            unasked: unasked(i as Peer),
+            unasked: unasked(Peer::new(i as u32)),
             offered: 0,
             account: Account::default(),
         };
@@ -201,7 +201,7 @@ impl State {
         let slot = self.requests.slot_mut(index);
         if let Task::Send(task) = &slot.task {
             if task.offered {
-                self.peers[task.peer as usize].offered -= 1;
+                self.peers[task.peer.index()].offered -= 1;
             }
             if task.recalled {
                 self.unanswered.asked(token, task.peer);
@@ -280,7 +280,7 @@ impl State {
         if peer == self.me {
             return;
         }
-        if let Some(cost) = self.peers[peer as usize].account.matched(kept) {
+        if let Some(cost) = self.peers[peer.index()].account.matched(kept) {
             self.work
                 .push_back(Work::Control(peer, Header::control(Kind::Credit, 0, 0, cost)));
         }
@@ -351,7 +351,7 @@ impl State {
             synchronous: is_synchronous(header),
             content,
         };
-        if !self.peers[peer as usize].account.hold(message.kept()) {
+        if !self.peers[peer.index()].account.hold(message.kept()) {
             return self.broken(peer, "it sent more unexpected messages than it had credit for");
         }
         let envelope = Envelope::of(header);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a process waits for, as people ask when a program hangs.
 
+use isthmus_transport::Peer;
 use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind, MOST_ITEMS, MOST_MEMBERS};
 
 use crate::Members;
@@ -39,7 +40,7 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
         if is_the_programs(envelope.context) {
             all.push(Item {
                 kind: Kind::Unexpected,
-                peer: message.peer,
+                peer: message.peer.number(),
                 tag: envelope.tag as u32,
                 context: envelope.context,
                 bytes: message.bytes,
@@ -56,8 +57,8 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
 /// Who is to send to a posted receive.
 fn asked_of(state: &State, index: u32) -> u32 {
     match &state.requests.slot(index).task {
-        Task::Plain(task) => task.peer,
-        Task::Receive(task) if task.peer != NONE => task.peer,
+        Task::Plain(task) => task.peer.number(),
+        Task::Receive(task) if task.peer != Peer::NONE => task.peer.number(),
         _ => ANYBODY,
     }
 }
@@ -70,7 +71,7 @@ fn pending(slot: &Slot) -> Option<Item> {
                 SendStage::Queued | SendStage::Waiting => Kind::Send,
                 SendStage::Streaming | SendStage::Bulk => Kind::Outgoing,
             },
-            peer: task.peer,
+            peer: task.peer.number(),
             tag: task.header.tag as u32,
             context: task.header.context,
             bytes: task.header.length,
@@ -78,7 +79,7 @@ fn pending(slot: &Slot) -> Option<Item> {
         }),
         Task::Receive(task) if !matches!(task.stage, ReceiveStage::Posted(_) | ReceiveStage::Unposted) => Some(Item {
             kind: Kind::Incoming,
-            peer: task.peer,
+            peer: task.peer.number(),
             tag: ANY_TAG,
             context: u32::MAX,
             bytes: task.wanted,
@@ -99,7 +100,7 @@ pub(crate) fn collective(name: &str, context: u32, sequence: u32, members: &Memb
         context,
         name: name.to_owned(),
         sequence,
-        members: (0..listed).map(|rank| members.peer(rank)).collect(),
+        members: (0..listed).map(|rank| members.peer(rank).number()).collect(),
         size,
         ..Item::default()
     }

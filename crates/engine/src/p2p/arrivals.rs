@@ -131,7 +131,7 @@ fn to_machine(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
 
 impl Sink for State {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        let known = &self.peers[peer as usize];
+        let known = &self.peers[peer.index()];
         if known.broken {
             return;
         }
@@ -152,10 +152,10 @@ impl Sink for State {
             Kind::Padding => self.broken(peer, "padding on a connection that has none"),
             Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
             Kind::Credit => {
-                if !self.peers[peer as usize].account.credited(header.length) {
+                if !self.peers[peer.index()].account.credited(header.length) {
                     return self.broken(peer, "it gave more credit back than it had been lent");
                 }
-                if self.peers[peer as usize].queued {
+                if self.peers[peer.index()].queued {
                     self.work.push_back(Work::Flush(peer));
                 }
             }
@@ -163,7 +163,7 @@ impl Sink for State {
     }
 
     fn place(&mut self, peer: Peer, header: &Header) -> Placement {
-        if self.peers[peer as usize].broken {
+        if self.peers[peer.index()].broken {
             return Placement::Collect;
         }
         match header.kind {
@@ -181,7 +181,7 @@ impl Sink for State {
     }
 
     fn placed(&mut self, peer: Peer, header: &Header) {
-        let known = &self.peers[peer as usize];
+        let known = &self.peers[peer.index()];
         if known.broken {
             return;
         }
@@ -221,7 +221,7 @@ impl Sink for State {
     }
 
     fn writable(&mut self, peer: Peer) {
-        if self.peers[peer as usize].queued {
+        if self.peers[peer.index()].queued {
             self.work.push_back(Work::Flush(peer));
         }
     }

@@ -22,18 +22,18 @@ pub(crate) fn announced(state: &mut State, peer: Peer, header: &Header) {
         let message = (header.length, header.common);
         return state.answer(index, peer, &envelope, message, header.token, Box::default());
     }
-    let message = state.calls.announce(peer, header.token, header.length);
+    let message = state.calls.announce(peer.number(), header.token, header.length);
     state.keep(peer, header, Content::Announced(message));
     call_in(state, peer);
 }
 
 /// Asks for announced messages of this peer while there is room.
 pub(crate) fn call_in(state: &mut State, peer: Peer) {
-    let known = state.peers[peer as usize];
+    let known = state.peers[peer.index()];
     if known.lost || known.broken {
         return;
     }
-    while let Some(call) = state.calls.next(peer) {
+    while let Some(call) = state.calls.next(peer.number()) {
         let mut clear = Header::control(Kind::Cts, call.token, call.receiver, call.bytes);
         clear.flags = ROOM;
         state.work.push_back(Work::Control(peer, clear));
@@ -42,7 +42,9 @@ pub(crate) fn call_in(state: &mut State, peer: Peer) {
 
 /// Data of a message that was called in.
 pub(crate) fn called_data(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
-    let arrival = state.calls.arrived(peer, header.token, header.auxiliary(), payload);
+    let arrival = state
+        .calls
+        .arrived(peer.number(), header.token, header.auxiliary(), payload);
     let (receive, data) = match arrival {
         Ok(Arrival::Kept) => return,
         Ok(Arrival::For(receive, data)) => (receive, data),
@@ -79,7 +81,7 @@ pub(crate) fn deliver_announced(state: &mut State, index: u32, envelope: &Envelo
             state.acknowledge(peer, acknowledge);
             state.fill(index, envelope, (peer, common), &data);
         }
-        Matched::Coming if state.peers[peer as usize].lost => {
+        Matched::Coming if state.peers[peer.index()].lost => {
             state.calls.discard(name);
             let error = state.lost_error(peer);
             state.fail(index, error);
@@ -109,6 +111,6 @@ pub(crate) fn unkeep(state: &mut State, message: &Message) {
 /// Releases the memory that an unexpected message was accounted for.
 pub(crate) fn unaccount(state: &mut State, message: &Message) {
     if !matches!(message.content, Content::Local(_)) {
-        state.peers[message.peer as usize].account.let_go(message.kept());
+        state.peers[message.peer.index()].account.let_go(message.kept());
     }
 }

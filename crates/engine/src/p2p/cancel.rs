@@ -25,7 +25,7 @@ use isthmus_wire::frame::{Header, Kind};
 
 use crate::base::core::Core;
 use crate::base::message::{Content, Message};
-use crate::base::requests::{NONE, SendStage, Task};
+use crate::base::requests::{SendStage, Task};
 use crate::base::state::{State, Work};
 use crate::p2p::calls::{call_in, unkeep};
 use crate::p2p::queue::{control, queue};
@@ -69,7 +69,7 @@ pub(crate) fn cancel_sent(core: &mut Core, sent: Sent) -> Request {
         let thrown = throw_own(core, |content, t| !content.is_local() && t == token);
         core.state.requests.slot_mut(index).completion.cancelled = thrown;
         core.state.finish(index);
-    } else if core.state.peers[peer as usize].lost {
+    } else if core.state.peers[peer.index()].lost {
         core.state.finish(index);
     } else {
         core.state.requests.slot_mut(index).task = Task::Recall(peer);
@@ -132,7 +132,7 @@ fn recallable(core: &Core, index: u32) -> Option<(Peer, u32)> {
         Task::Nothing if slot.done => (slot.sent_to, slot.sent_in),
         _ => return None,
     };
-    (peer != NONE && peer != core.state.me && !core.state.peers[peer as usize].lost).then_some((peer, context))
+    (peer != Peer::NONE && peer != core.state.me && !core.state.peers[peer.index()].lost).then_some((peer, context))
 }
 
 fn recall(core: &mut Core, index: u32, peer: Peer, context: u32) {
@@ -147,7 +147,7 @@ fn recall(core: &mut Core, index: u32, peer: Peer, context: u32) {
 }
 
 fn ask(core: &mut Core, request: Request, peer: Peer, question: Header) {
-    let is_far = core.state.peers[peer as usize].level == 0;
+    let is_far = core.state.peers[peer.index()].level == 0;
     let patience = if is_far { FAR } else { NEAR };
     core.state.asked.until.push((Instant::now() + patience, request));
     control(core, peer, question);
@@ -213,7 +213,7 @@ pub(crate) fn let_go(core: &mut Core, request: Request) {
         return;
     }
     if task.offered {
-        let route = core.state.peers[task.peer as usize].route;
+        let route = core.state.peers[task.peer.index()].route;
         core.transports[route as usize].revoke();
     }
     task.buffer.own();

@@ -10,7 +10,7 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Envelope, Pattern};
 use isthmus_transport::Peer;
 
-use crate::base::requests::{NONE, ReceiveTask};
+use crate::base::requests::ReceiveTask;
 use crate::{Channel, Completion, EngineError, Members, ReceiveBuffer, Request};
 
 /// How a direct receive has ended.
@@ -72,7 +72,7 @@ pub(crate) struct Expected {
     turns: u32,
     stage: Stage,
     pattern: Pattern,
-    /// [`NONE`]: any of these.
+    /// [`Peer::NONE`]: any of these.
     peer: Peer,
     members: Option<Members>,
     memory: WriteMemory,
@@ -110,7 +110,7 @@ impl Default for Expected {
                 source: None,
                 tag: None,
             },
-            peer: 0,
+            peer: Peer::NONE,
             members: None,
             memory: WriteMemory::EMPTY,
             room: 0,
@@ -124,7 +124,7 @@ impl Expected {
     pub(crate) fn begin(&mut self, channel: &Channel, pattern: Pattern, memory: WriteMemory, room: u64) {
         let (peer, members) = match pattern.source {
             Some(rank) => (channel.members.peer(rank), None),
-            None => (NONE, Some(channel.members.clone())),
+            None => (Peer::NONE, Some(channel.members.clone())),
         };
         *self = Self {
             turns: self.turns,

@@ -7,14 +7,14 @@ use isthmus_transport::Peer;
 
 use crate::EngineError;
 use crate::base::core::Core;
-use crate::base::requests::{NONE, Task};
+use crate::base::requests::Task;
 use crate::base::state::{State, Work};
 use crate::p2p::cancel::forget_asked;
 
 impl Core {
     /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
     pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
-        let known = self.state.peers[peer as usize];
+        let known = self.state.peers[peer.index()];
         if known.lost || peer == self.state.me {
             return;
         }
@@ -35,7 +35,7 @@ impl State {
 
     /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
     pub(crate) fn broken(&mut self, peer: Peer, what: &str) {
-        self.peers[peer as usize].broken = true;
+        self.peers[peer.index()].broken = true;
         self.work.push_back(Work::Lost(
             peer,
             format!("it broke the message protocol: {what}").into(),
@@ -64,13 +64,13 @@ impl State {
     /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the
     /// source: they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
     fn lose(&mut self, peer: Peer, reason: Arc<str>) {
-        self.peers[peer as usize].lost = true;
-        self.peers[peer as usize].queued = false;
+        self.peers[peer.index()].lost = true;
+        self.peers[peer.index()].queued = false;
         self.reasons.entry(peer).or_insert(reason);
         self.tools.lost(peer);
         self.outgoing.remove(&peer);
         self.placing.remove(&peer);
-        self.calls.lose(peer);
+        self.calls.lose(peer.number());
         self.unanswered.lose(peer);
         let requests = &self.requests;
         self.recalls
@@ -83,7 +83,7 @@ impl State {
                 Task::Send(task) => task.peer == peer,
                 Task::Receive(task) => {
                     // One that has matched a message of another sender has nothing to do with it.
-                    let open = task.peer == NONE;
+                    let open = task.peer == Peer::NONE;
                     task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
                 }
                 Task::Plain(task) => task.peer == peer,

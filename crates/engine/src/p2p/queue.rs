@@ -36,17 +36,17 @@ impl Outbound {
 
 /// A frame was taken: the peer is blocked no longer than something waits for it.
 pub(crate) fn unblocked(core: &mut Core, peer: Peer) {
-    core.state.peers[peer as usize].queued = core.state.outgoing.contains_key(&peer);
+    core.state.peers[peer.index()].queued = core.state.outgoing.contains_key(&peer);
 }
 
 pub(crate) fn queue(core: &mut Core, peer: Peer) -> &mut Outgoing {
-    core.state.peers[peer as usize].queued = true;
+    core.state.peers[peer.index()].queued = true;
     core.state.outgoing.entry(peer).or_default()
 }
 
 /// Sends a frame without data.
 pub(crate) fn control(core: &mut Core, peer: Peer, header: Header) {
-    let state = core.state.peers[peer as usize];
+    let state = core.state.peers[peer.index()];
     if state.lost {
         return;
     }

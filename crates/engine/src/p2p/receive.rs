@@ -7,7 +7,7 @@ use isthmus_transport::Peer;
 
 use crate::base::core::Core;
 use crate::base::message::{Content, Message};
-use crate::base::requests::{NONE, PlainTask, ReceiveStage, ReceiveTask, Task};
+use crate::base::requests::{PlainTask, ReceiveStage, ReceiveTask, Task};
 use crate::base::state::State;
 use crate::p2p::calls::{deliver_announced, unaccount, unkeep};
 use crate::p2p::itself::receive_from_self;
@@ -16,7 +16,7 @@ use crate::{Arrived, Channel, EngineError, MatchedMessage, Members, ReceiveBuffe
 /// Who receives what from whom: the arguments of a receive.
 pub(crate) struct Inbound {
     pub(crate) pattern: Pattern,
-    /// [`NONE`]: any.
+    /// [`Peer::NONE`]: any.
     pub(crate) peer: Peer,
     /// For any.
     pub(crate) members: Option<Members>,
@@ -39,7 +39,7 @@ pub(crate) fn irecv(
     };
     let (peer, members) = match from {
         Some(rank) => (channel.members.peer(rank), None),
-        None => (NONE, Some(channel.members.clone())),
+        None => (Peer::NONE, Some(channel.members.clone())),
     };
     let index = start_receive(
         core,
@@ -142,7 +142,7 @@ pub(crate) fn imrecv(core: &mut Core, message: MatchedMessage, buffer: ReceiveBu
     let index = core
         .state
         .requests
-        .insert(Task::Receive(ReceiveTask::new(buffer, NONE, None)));
+        .insert(Task::Receive(ReceiveTask::new(buffer, Peer::NONE, None)));
     match taken {
         Some((envelope, message)) => deliver_any(core, index, &envelope, message),
         None => core.state.fail(
@@ -161,9 +161,7 @@ fn hopeless(core: &Core, channel: &Channel, from: Option<u32>) -> Option<EngineE
         return None;
     }
     match from.map(|rank| channel.members.peer(rank)) {
-        Some(peer) => core.state.peers[peer as usize]
-            .lost
-            .then(|| core.state.lost_error(peer)),
+        Some(peer) => core.state.peers[peer.index()].lost.then(|| core.state.lost_error(peer)),
         None => lost_member(core, &channel.members),
     }
 }
@@ -218,9 +216,7 @@ fn fail_hopeless(core: &mut Core, index: u32) -> bool {
     let (peer, members) = (task.peer, task.members.clone());
     let error = match members {
         Some(members) => lost_member(core, &members),
-        None => core.state.peers[peer as usize]
-            .lost
-            .then(|| core.state.lost_error(peer)),
+        None => core.state.peers[peer.index()].lost.then(|| core.state.lost_error(peer)),
     };
     let Some(error) = error else { return false };
     core.state.fail(index, error);

@@ -397,7 +397,7 @@ impl Plans {
         if try_send(with.core, &mut outbound) {
             return Ok(Outcome::Done);
         }
-        if with.core.state.peers[peer as usize].lost {
+        if with.core.state.peers[peer.index()].lost {
             return Err(with.core.state.lost_error(peer));
         }
         let request = start_send(with.core, outbound);

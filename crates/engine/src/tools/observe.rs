@@ -138,16 +138,16 @@ mod tests {
     fn only_wanted_events_are_kept_and_their_number_is_bounded() {
         let mut observer = Observer::default();
         let lost = |peer| move || Event::PeerLost { peer };
-        observer.note(EventKind::PeerLost, lost(1));
+        observer.note(EventKind::PeerLost, lost(Peer::new(1)));
         assert!(observer.take().events.is_empty());
         observer.want(&[EventKind::PeerLost]);
         for peer in 0..LONGEST as u32 + 3 {
-            observer.note(EventKind::PeerLost, lost(peer));
+            observer.note(EventKind::PeerLost, lost(Peer::new(peer)));
             observer.note(EventKind::Unexpected, || unreachable!("nobody wants it"));
         }
         let observed = observer.take();
         assert_eq!(observed.events.len(), LONGEST);
-        assert_eq!(observed.events[0].1, Event::PeerLost { peer: 0 });
+        assert_eq!(observed.events[0].1, Event::PeerLost { peer: Peer::new(0) });
         assert_eq!(observed.dropped, [0, 3, 0, 0]);
         assert_eq!(observer.take().dropped, [0; 4]);
     }

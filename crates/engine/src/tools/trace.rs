@@ -66,7 +66,7 @@ impl Tracer {
         let number = self.numbers.entry((sent, peer, envelope.context)).or_default();
         *number += 1;
         let message = Message {
-            peer,
+            peer: peer.number(),
             context: envelope.context,
             tag: envelope.tag,
             bytes,
@@ -152,10 +152,10 @@ mod tests {
             source: 0,
             tag: 7,
         };
-        tracer.message(true, 1, &envelope(0), 5);
-        tracer.message(true, 1, &envelope(2), 5);
-        tracer.message(false, 1, &envelope(0), 5);
-        tracer.message(true, 1, &envelope(0), 6);
+        tracer.message(true, Peer::new(1), &envelope(0), 5);
+        tracer.message(true, Peer::new(1), &envelope(2), 5);
+        tracer.message(false, Peer::new(1), &envelope(0), 5);
+        tracer.message(true, Peer::new(1), &envelope(0), 6);
         let numbers: Vec<(bool, u64)> = tracer
             .trace
             .take()
@@ -167,7 +167,7 @@ mod tests {
             })
             .collect();
         assert_eq!(numbers, [(true, 1), (true, 1), (false, 1), (true, 2)]);
-        (0..MOST + 3).for_each(|_| tracer.message(true, 1, &envelope(0), 0));
+        (0..MOST + 3).for_each(|_| tracer.message(true, Peer::new(1), &envelope(0), 0));
         let records = tracer.trace.take();
         assert_eq!(records.len(), MOST + 1);
         assert_eq!(records.last().map(|r| r.what.clone()), Some(What::Lost(3)));

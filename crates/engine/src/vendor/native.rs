@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_transport::Peer;
 use isthmus_transport::native::{self, Created, Native, Pattern};
 
 use crate::base::buffer::SendForm;
@@ -155,7 +156,7 @@ impl Vendor {
     }
 
     /// A communicator of these peers; collective over them, and blocks: all of them are about to call this.
-    pub(crate) fn create(&mut self, peers: &[u32], tag: i32) -> Result<Option<NativeComm>, EngineError> {
+    pub(crate) fn create(&mut self, peers: &[Peer], tag: i32) -> Result<Option<NativeComm>, EngineError> {
         let freed = self.freed.clone();
         let old = std::mem::take(&mut *freed.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         let (in_use, old): (Vec<u64>, Vec<u64>) = old.into_iter().partition(|&comm| self.is_used_by_collectives(comm));

@@ -5,8 +5,8 @@
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Channel, Completion, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup};
-use isthmus_transport::Transport;
 use isthmus_transport::memory::{Options, Switch, network};
+use isthmus_transport::{Peer, Transport};
 
 /// A small random number generator: tests are deterministic.
 pub(crate) struct Random(pub(crate) u64);
@@ -48,7 +48,7 @@ pub(crate) fn world_of(count: u32, options: Options, representations: &[Represen
         })
     };
     World {
-        engines: (0..).zip(ends).map(engine).collect(),
+        engines: (0..).map(Peer::new).zip(ends).map(engine).collect(),
         switch,
         random: Random(options.seed),
     }
@@ -59,7 +59,10 @@ pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
     Channel {
         context,
         rank,
-        members: Members::Range { first: 0, count },
+        members: Members::Range {
+            first: Peer::new(0),
+            count,
+        },
         frame: None,
         node: None,
         native: 0,

@@ -159,7 +159,7 @@ pub(crate) async fn settle_in(gates: [&mut Gate; 2], ranks: u32) {
 pub(crate) async fn ask(gate: u16, from: u32, to: u32, wish: u8) -> Option<TcpStream> {
     let prover = Prover::new(&SECRET, JOB);
     let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.ok()?;
-    let (knocked, knock) = Knocked::new(&prover, Ends { from, to })?;
+    let (knocked, knock) = Knocked::new(&prover, Ends::of(from, to))?;
     stream.write_all(&knock).await.ok()?;
     let mut answer = [0; ANSWER_BYTES];
     stream.read_exact(&mut answer).await.ok()?;

@@ -90,7 +90,7 @@ impl Comm {
             .and_then(|&m| self.group.rank_of(m))
             .unwrap_or(0);
         let color = if self.inter.is_some() { 0 } else { first as i32 };
-        let rank = group.rank_of(world.rank());
+        let rank = group.rank_of(world.me());
         self.split(world, rank.map(|_| color), rank.unwrap_or(0) as i32)
     }
 
@@ -214,9 +214,10 @@ impl Comm {
             )
         };
         world.engine().lock().underneath().mix();
-        let side = Side::of_job(world, string_tag(tag, group.members()));
+        let ranks = world.ranks_of(group);
+        let side = Side::of_job(world, string_tag(tag, &ranks));
         let take = || world.contexts().take(false);
-        let numbers = first_takes(world, &side, group.members(), blueprint.rank, take, tag.as_bytes())?;
+        let numbers = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
         Ok(blueprint.build(context::granted(numbers)?))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
-use isthmus_engine::{Channel, Members, NativeComm};
+use isthmus_engine::{Channel, Members, NativeComm, Peer};
 use isthmus_schedule::Network;
 use isthmus_topology::{Colours, Known};
 
@@ -81,8 +81,8 @@ struct InForce {
 
 /// Everything of a new communicator but its contexts.
 pub(crate) struct Blueprint {
-    /// Own rank in MPI_COMM_WORLD.
-    pub(crate) me: u32,
+    /// This process.
+    pub(crate) me: Peer,
     pub(crate) group: Group,
     /// Own rank in the group.
     pub(crate) rank: u32,
@@ -102,8 +102,8 @@ impl Blueprint {
     /// A communicator of these processes; `None` if this one is not among them.
     pub(crate) fn new(world: &World, group: Group) -> Option<Self> {
         Some(Self {
-            me: world.rank(),
-            rank: group.rank_of(world.rank())?,
+            me: world.me(),
+            rank: group.rank_of(world.me())?,
             session: group.session().cloned(),
             group,
             remote: None,
@@ -367,7 +367,7 @@ impl Comm {
         let made = network.get_or_insert_with(|| {
             let links = links.as_ref().unwrap_or_else(|| world.links()).links();
             let overrides = world.overrides().clone();
-            Network::new(world.topology(), self.group.members(), links.clone(), overrides)
+            Network::new(world.topology(), &world.ranks_of(&self.group), links.clone(), overrides)
         });
         made.clone()
     }
@@ -401,10 +401,9 @@ impl Comm {
 
     fn is_unlike(&self, world: &World) -> bool {
         let whole = self.joint().map_or(self, |joint| &joint.comm);
-        let places = &world.places().places;
-        let of = |rank: u32| places.get(rank as usize).map(|place| place.representation);
+        let of = |peer: Peer| world.place_of(peer).map(|place| place.representation);
         *self.unlike.get_or_init(|| {
-            let mut members = whole.group.members().iter().map(|&rank| of(rank));
+            let mut members = whole.group.members().iter().map(|&peer| of(peer));
             let first = members.next();
             members.any(|other| Some(other) != first)
         })
@@ -492,7 +491,7 @@ impl Comm {
     /// The values of MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS.
     pub fn topology_attributes(&self, world: &World) -> &TopologyAttributes {
         self.colours
-            .get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), self.group.members())))
+            .get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), &world.ranks_of(&self.group))))
     }
 }
 

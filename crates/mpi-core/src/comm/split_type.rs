@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::Comm;
 use super::hints::{RESOURCE_HINT, kept};
+use isthmus_engine::Peer;
+
 use crate::error::Result;
 use crate::info::Info;
 use crate::session;
@@ -59,9 +61,12 @@ impl Resource {
     }
 
     /// Number of the resource of this kind that a process of the world uses.
-    pub(crate) fn of(self, world: &World, rank: u32) -> u32 {
+    pub(crate) fn of(self, world: &World, peer: Peer) -> u32 {
         let places = world.places();
-        let place = &places.places[rank as usize];
+        // Processes of other worlds share nothing with those of this one.
+        let Some(place) = world.place_of(peer) else {
+            return u32::MAX;
+        };
         match self {
             Self::Node => place.node,
             Self::Machine => place.subjob,
@@ -86,11 +91,12 @@ impl Comm {
             SplitType::Nothing => None,
         };
         let color = match (resource, by) {
-            (Some(resource), _) => Some(resource.of(world, world.rank()) as i32),
+            (Some(resource), _) => Some(resource.of(world, world.me()) as i32),
             (None, SplitType::ProcessSet(name)) => {
                 // A name such as mpi://SELF means another set at each process: a set is known by its first member.
-                let set = session::process_set(world, name).filter(|set| set.rank_of(world.rank()).is_some());
-                set.and_then(|set| set.members().first().map(|&first| first as i32))
+                let set = session::process_set(world, name).filter(|set| set.rank_of(world.me()).is_some());
+                let first = set.and_then(|set| world.rank_of(*set.members().first()?));
+                first.map(|first| first as i32)
             }
             (None, _) => None,
         };

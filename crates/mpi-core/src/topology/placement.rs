@@ -5,6 +5,8 @@
 //! that cross sites, then of those that cross machines, then of those that cross nodes. Several orders are tried and improved by
 //! exchanging pairs; the given one is among them, so the answer is never worse.
 
+use isthmus_engine::Peer;
+
 use crate::comm::{RESOURCES, Resource};
 use crate::group::Group;
 use crate::world::World;
@@ -23,7 +25,7 @@ const EXCHANGE_LIMIT: usize = 512;
 
 /// Which rank of the group each node should be.
 pub(super) fn order(world: &World, group: &Group, adjacency: &Adjacency) -> Vec<u32> {
-    let place = |&member: &u32| RESOURCES.map(|resource: Resource| resource.of(world, member));
+    let place = |&member: &Peer| RESOURCES.map(|resource: Resource| resource.of(world, member));
     best(&group.members().iter().map(place).collect::<Vec<_>>(), adjacency)
 }
 

@@ -116,12 +116,12 @@ impl Instance {
                 bytes,
             } => vec![
                 Value::Wide(bytes),
-                number(peer),
+                number(peer.number()),
                 number(context),
                 number(source),
                 Value::Int(tag),
             ],
-            Event::PeerLost { peer } => vec![number(peer)],
+            Event::PeerLost { peer } => vec![number(peer.number())],
             Event::PlanStarted(plan) | Event::PlanEnded(plan) => {
                 let operation = operation_names().iter().position(|n| *n == plan.operation);
                 vec![

@@ -11,8 +11,10 @@ use isthmus_wire::hello::{
     ANSWER_BYTES, Credential, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, MAX_CREDENTIAL, Purpose, REPLY_BYTES, USE,
     YOU_DECIDE,
 };
+use isthmus_wire::place::Rank;
 
 use crate::hello::{Answered, Ends, Knocked, Prover, Side};
+use crate::places::Places;
 use crate::secure::{Scratch, Secure};
 use crate::socket::{self, Interest};
 use crate::start::Reach;
@@ -25,7 +27,9 @@ const TLS_HANDSHAKE: u8 = 22;
 
 /// What a handshake needs to know of the process.
 pub(super) struct Context<'a> {
-    pub(super) me: Peer,
+    /// How wires name this process.
+    pub(super) me: Rank,
+    pub(super) places: &'a Places,
     pub(super) prover: &'a Prover,
     /// Of connections with gateways, where there are any.
     pub(super) gate: Option<&'a Prover>,
@@ -36,14 +40,36 @@ pub(super) struct Context<'a> {
     pub(super) scratch: &'a mut Scratch,
 }
 
+impl Context<'_> {
+    /// A connection that this process dials.
+    fn to(&self, peer: Peer) -> Ends {
+        Ends {
+            from: self.me,
+            to: self.places.rank(peer),
+        }
+    }
+
+    /// The process with the rank that a stranger claims, if it is reached so.
+    fn claimed(&self, rank: Rank, way: Reach) -> Result<Peer, Outcome> {
+        let peer = self.places.peer(rank).filter(|&peer| (self.reach)(peer) == way);
+        peer.ok_or(Outcome::Failed(Failure::Stranger))
+    }
+
+    /// Of two connections that both ends have dialled at once, whether this process says which one counts: both find
+    /// the same answer.
+    fn decides(&self, peer: Peer) -> bool {
+        self.me < self.places.rank(peer)
+    }
+}
+
 pub(super) enum Outcome {
     Wait,
-    /// This connection is the one to this rank.
+    /// This connection is the one to this peer.
     Proven(Peer, Proven),
     Failed(Failure),
     /// The peer that we want has been asked to dial us.
     Asked,
-    /// This rank asks to be dialled.
+    /// This peer asks to be dialled.
     Called(Peer),
 }
 
@@ -289,7 +315,7 @@ impl Handshake {
         if way == Reach::Tls {
             return dial_tls(cx, socket, peer);
         }
-        let Some((knocked, bytes)) = Knocked::new(cx.prover, Ends { from: cx.me, to: peer }) else {
+        let Some((knocked, bytes)) = Knocked::new(cx.prover, cx.to(peer)) else {
             return fail(Failure::NoRandom);
         };
         say(&socket, &bytes)?;
@@ -311,8 +337,8 @@ impl Handshake {
             return Ok(Stage::AnswerClaim(socket, answered, claim));
         }
         claim.check(cx, &answered, Side::Acceptor)?;
-        let peer = answered.ends.to;
-        let deciding = cx.me < peer;
+        let peer = cx.claimed(answered.ends.to, Reach::Tcp)?;
+        let deciding = cx.decides(peer);
         let reply = answered.reply(cx.prover, if deciding { USE } else { YOU_DECIDE });
         say(
             &socket,
@@ -384,11 +410,11 @@ impl Handshake {
             return greeting(cx, secure, early);
         };
         if secure.open && !greeted {
-            let deciding = cx.me < peer || self.purpose.is_more();
+            let deciding = cx.decides(peer) || self.purpose.is_more();
             let verdict = if deciding { USE } else { YOU_DECIDE };
             let greeting = Greeting {
-                from: cx.me,
-                to: peer,
+                from: cx.me.0,
+                to: cx.places.rank(peer).0,
                 verdict,
                 purpose: self.purpose,
             };
@@ -443,9 +469,7 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
     let Some((answered, bytes)) = Answered::new(cx.prover, cx.me, &part.bytes) else {
         return called(cx, socket, &part.bytes);
     };
-    if (cx.reach)(answered.ends.from) != Reach::Tcp {
-        return fail(Failure::Stranger);
-    }
+    cx.claimed(answered.ends.from, Reach::Tcp)?;
     socket::tune(&socket);
     let credential = credential(cx, &answered, Side::Acceptor)?;
     say(&socket, &[&bytes[..], &credential].concat())?;
@@ -458,9 +482,7 @@ fn called(cx: &Context<'_>, socket: OwnedFd, knock: &[u8; KNOCK_BYTES]) -> Next 
     let Some((answered, bytes)) = known else {
         return fail(Failure::Stranger);
     };
-    if (cx.reach)(answered.ends.from) != Reach::Tls {
-        return fail(Failure::Stranger);
-    }
+    cx.claimed(answered.ends.from, Reach::Tls)?;
     socket::tune(&socket);
     say(&socket, &bytes)?;
     Ok(Stage::Call(socket, answered, Part::new()))
@@ -475,12 +497,11 @@ fn call(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<RE
         return fail(Failure::Stranger);
     }
     say(&socket, &[READY])?;
-    Err(Outcome::Called(answered.ends.from))
+    Err(Outcome::Called(cx.claimed(answered.ends.from, Reach::Tls)?))
 }
 
 fn knock_at_gate(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
-    let ends = Ends { from: cx.me, to: peer };
-    let Some((knocked, bytes)) = cx.gate.and_then(|prover| Knocked::new(prover, ends)) else {
+    let Some((knocked, bytes)) = cx.gate.and_then(|prover| Knocked::new(prover, cx.to(peer))) else {
         return fail(Failure::NoGateway);
     };
     say(&socket, &bytes)?;
@@ -502,7 +523,7 @@ fn claim(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut claim: Claim
         return Ok(Stage::Claim(socket, answered, claim));
     }
     claim.check(cx, &answered, Side::Dialler)?;
-    let peer = answered.ends.from;
+    let peer = cx.claimed(answered.ends.from, Reach::Tcp)?;
     if settle(cx, peer, claim.verdict, Purpose::First)? {
         say(&socket, &[USE])?;
     }
@@ -529,22 +550,24 @@ fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Ne
     let (Some(greeting), Some(identity)) = (decoded, cx.identity) else {
         return fail(Failure::Stranger);
     };
-    if greeting.to != cx.me || greeting.from == cx.me || (cx.reach)(greeting.from) != Reach::Tls {
+    let from = Rank(greeting.from);
+    if Rank(greeting.to) != cx.me || from == cx.me {
         return fail(Failure::Stranger);
     }
+    let peer = cx.claimed(from, Reach::Tls)?;
     identity
-        .check(secure.peer_certificates(), greeting.from)
+        .check(secure.peer_certificates(), from.0)
         .map_err(|e| Outcome::Failed(e.into()))?;
-    if settle(cx, greeting.from, greeting.verdict, greeting.purpose)? {
+    if settle(cx, peer, greeting.verdict, greeting.purpose)? {
         secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.into()))?;
     }
     let (early, purpose) = (rest, greeting.purpose);
-    Err(Outcome::Proven(greeting.from, Proven::Wide { secure, early, purpose }))
+    Err(Outcome::Proven(peer, Proven::Wide { secure, early, purpose }))
 }
 
 /// At the acceptor: whether this connection is the one. `Ok(true)`: we decided so and must say it.
 fn settle(cx: &Context<'_>, peer: Peer, verdict: u8, purpose: Purpose) -> Result<bool, Outcome> {
-    let deciding = cx.me < peer && !purpose.is_more();
+    let deciding = cx.decides(peer) && !purpose.is_more();
     if !(cx.admits)(peer, purpose) || (!deciding && verdict != USE) {
         return fail(Failure::Taken);
     }
@@ -555,7 +578,9 @@ fn dial_tls(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
     let Some(identity) = cx.identity else {
         return fail(Failure::NoCertificate);
     };
-    let name = identity.server_name(peer).map_err(|e| Outcome::Failed(e.into()))?;
+    let name = identity
+        .server_name(cx.places.rank(peer).0)
+        .map_err(|e| Outcome::Failed(e.into()))?;
     let secure = Secure::dial(socket, identity.client(), name).map_err(|e| Outcome::Failed(e.into()))?;
     Ok(Stage::Tls {
         secure: Box::new(secure),

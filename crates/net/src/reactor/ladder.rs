@@ -140,12 +140,12 @@ mod tests {
             secret: [1; 32],
             ways: vec![Way::Unknown, way],
         };
-        Ladder::new(&paths, Arc::new(|peer| peer), "job")
+        Ladder::new(&paths, Arc::new(Peer::number), "job")
     }
 
     fn order(way: Way, purpose: Purpose) -> Vec<By> {
         let direct = vec!["10.0.0.1:1".parse().unwrap()];
-        let mut rungs = ladder(way).rungs(1, direct, Duration::from_millis(1), purpose);
+        let mut rungs = ladder(way).rungs(Peer::new(1), direct, Duration::from_millis(1), purpose);
         rungs.sort_by_key(|(_, _, at)| *at);
         rungs.into_iter().map(|(_, by, _)| by).collect()
     }
@@ -165,11 +165,14 @@ mod tests {
     #[test]
     fn what_worked_is_learnt() {
         let mut ladder = ladder(Way::Direct);
-        ladder.learn(1, By::Direct);
-        assert_eq!(ladder.way(1), Way::Direct);
-        ladder.learn(1, By::Gateway);
-        assert_eq!((ladder.way(1), ladder.way(7)), (Way::Gateway, Way::Unknown));
-        ladder.learn(1, By::Direct);
-        assert_eq!(ladder.way(1), Way::Direct);
+        ladder.learn(Peer::new(1), By::Direct);
+        assert_eq!(ladder.way(Peer::new(1)), Way::Direct);
+        ladder.learn(Peer::new(1), By::Gateway);
+        assert_eq!(
+            (ladder.way(Peer::new(1)), ladder.way(Peer::new(7))),
+            (Way::Gateway, Way::Unknown)
+        );
+        ladder.learn(Peer::new(1), By::Direct);
+        assert_eq!(ladder.way(Peer::new(1)), Way::Direct);
     }
 }

@@ -55,17 +55,6 @@ const REPORT: Duration = Duration::from_secs(1);
 /// How long a stranger has to prove that it belongs to the job.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(4);
 
-/// A stranger may claim any rank; the function is only asked about those that exist.
-fn known_only(reach: ReachOf, count: usize) -> ReachOf {
-    Arc::new(move |peer| {
-        if (peer as usize) < count {
-            reach(peer)
-        } else {
-            Reach::Otherwise
-        }
-    })
-}
-
 type ReachOf = Arc<dyn Fn(Peer) -> Reach + Send + Sync>;
 
 /// What a descriptor belongs to.
@@ -126,8 +115,8 @@ impl Reactor {
         poller.add(link.thread_bell(), BELL, Interest::READ)?;
         poller.add(&config.listener, LISTENER, Interest::READ)?;
         Ok(Self {
-            me: config.rank,
-            reach: known_only(config.reach, places.count()),
+            me: config.me,
+            reach: config.reach,
             places,
             prover: Prover::new(&config.secret, &config.job),
             ladder: Ladder::new(&config.paths, config.area, &config.job),
@@ -336,16 +325,18 @@ impl Reactor {
         let Some(Task::Handshake(handshake)) = self.slots.get_mut(number) else {
             return;
         };
-        let (taken, channels, me, now) = (&self.taken, &self.channels, self.me, self.began.elapsed());
+        let (taken, channels, now) = (&self.taken, &self.channels, self.began.elapsed());
+        let (places, me) = (&*self.places, self.places.rank(self.me));
         let admits = |peer: Peer, purpose: Purpose| match (purpose, channels.get(&peer)) {
             (Purpose::First, _) => !taken.contains(&peer),
             (Purpose::Resume, None) => !taken.contains(&peer),
-            (Purpose::Resume, Some(channel)) => channel.admits_resumption(me < peer, now),
+            (Purpose::Resume, Some(channel)) => channel.admits_resumption(me < places.rank(peer), now),
             (_, None) => false,
             (_, Some(channel)) => channel.admits_more(),
         };
         let mut context = Context {
             me,
+            places,
             prover: &self.prover,
             gate: self.ladder.prover(),
             identity: self.identity.as_ref(),

@@ -60,22 +60,22 @@ pub(crate) fn identity(authority: &Authority, rank: u32) -> Identity {
 }
 
 pub(crate) fn config(
-    rank: Peer,
+    me: Peer,
     table: &Arc<PlaceTable>,
     way: Reach,
     authority: &Authority,
     listener: Listener,
 ) -> Config {
     Config {
-        rank,
+        me,
         job: JOB.into(),
         places: table.clone(),
-        reach: Arc::new(move |peer| if peer == rank { Reach::Otherwise } else { way }),
+        reach: Arc::new(move |peer| if peer == me { Reach::Otherwise } else { way }),
         secret: SECRET,
-        identity: Some(identity(authority, rank)),
+        identity: Some(identity(authority, me.number())),
         listener,
         paths: Default::default(),
-        area: Arc::new(|peer| peer),
+        area: Arc::new(Peer::number),
         dial_time: Config::DIAL_TIME,
         away_time: Config::AWAY_TIME,
     }
@@ -146,11 +146,11 @@ pub(crate) fn job_with(count: u32, way: Reach, dial_time: Duration) -> Vec<Proce
     let ports: Vec<u16> = listeners.iter().map(Listener::port).collect();
     let table = Arc::new(places(&ports, &["127.0.0.1"]));
     let authority = Authority::new(JOB).unwrap();
-    let each = |(rank, listener)| {
-        let config = config(rank as Peer, &table, way, &authority, listener);
+    let each = |(me, listener)| {
+        let config = config(me, &table, way, &authority, listener);
         Process::of(start(Config { dial_time, ..config }).unwrap())
     };
-    listeners.into_iter().enumerate().map(each).collect()
+    Peer::first(count).zip(listeners).map(each).collect()
 }
 
 /// Polls all until the condition holds.
