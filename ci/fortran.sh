@@ -103,9 +103,14 @@ done
 expect "-f90=" says "^other " "$build/bin/mpif90" -f90=other -show -c a.f90
 expect "ISTHMUS_FC" says "^gfortran -O1 " env ISTHMUS_FC="gfortran -O1" "$mpifort" -show
 expect "MPICH_FC" says "^gfortran -O2 " env MPICH_FC="gfortran -O2" "$mpifort" -show
-for option in -fdefault-integer-8 -i8 -fdefault-real-8 -fsecond-underscore; do
+for option in -fdefault-integer-8 -i8 -fdefault-real-8 -fsecond-underscore -ff2c; do
     expect "$option is refused" refuses "$mpifort" $option -c "$work/form.f" -o "$work/form.o"
 done
+echo "-O1 '-fdefault-integer-8'" >"$work/options"
+expect "an option in a file is refused" refuses "$mpifort" "@$work/options" -c "$work/form.f" -o "$work/form.o"
+expect "an option of the compiler's name is refused" refuses env ISTHMUS_FC="gfortran -fdefault-real-8" "$mpifort" -c "$work/form.f" -o "$work/form.o"
+expect "no cache can be written" env XDG_CACHE_HOME=/dev/null TMPDIR="$work" "$mpifort" -J "$work" -c tests/fortran/known.f90 -o "$work/known.o"
+expect "modules among the temporary files" sh -c "set -- '$work'/isthmus-*/fortran/gfortran-*/mpi_f08.mod; [ -f \"\$1\" ]"
 expect "isthmus fortran --to" "$build/bin/isthmus" fortran --compiler gfortran --to "$work/modules"
 expect "its modules" test -f "$work/modules/mpi.mod"
 expect "without a known compiler mpif.h is left" says "mpif.h only" "$mpifort" -fc=true -show a.f

@@ -361,9 +361,6 @@ impl Tree {
 
     /// With the Fortran modules of the compiler that the arguments or the environment name. Without them mpif.h is left, so that is no error.
     fn with_modules(mut self, arguments: &[OsString]) -> Result<Self, String> {
-        if let Some(message) = fortran::refused(arguments) {
-            return Err(message);
-        }
         let words = || arguments.iter().filter_map(|a| a.to_str());
         let named = |word: &str| {
             let option = own_option(word)?;
@@ -377,6 +374,10 @@ impl Tree {
             .filter_map(named)
             .next_back()
             .unwrap_or_else(|| Language::Fortran.compiler());
+        let all = fortran::words(&compiler, arguments);
+        if let Some(message) = fortran::refused(&all) {
+            return Err(message);
+        }
         let asked = words()
             .filter_map(own_option)
             .any(|o| o.starts_with("show") || o.starts_with("compile"));
@@ -384,7 +385,7 @@ impl Tree {
         if !asked && arguments.iter().all(|a| a.as_bytes().starts_with(b"-")) {
             return Ok(self);
         }
-        match fortran::modules(&self.prefix, &compiler, arguments) {
+        match fortran::modules(&self.prefix, &compiler, &all) {
             Ok(modules) => self.modules = Some(modules),
             Err(message) => eprintln!("mpifort: no Fortran modules, mpif.h only: {message}"),
         }

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -16,8 +17,10 @@ use isthmus_job::JobError;
 use crate::{diagnostic, print, reach};
 
 pub(crate) use refused::refused;
+pub(crate) use words::all as words;
 
 mod refused;
+mod words;
 
 /// A family of compilers: how they are told from others, and what they are given.
 struct Family {
@@ -74,9 +77,12 @@ struct Compiler {
     version: u32,
     /// Options of the program that its modules must have too.
     kind: Vec<String>,
+    /// What it makes code for, if it says so.
+    machine: String,
 }
 
 impl Compiler {
+    /// `arguments`: all words that it will get.
     fn ask(command: &str, arguments: &[OsString]) -> Result<Self, String> {
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         let (program, rest) = words.split_first().ok_or("no compiler is named")?;
@@ -102,30 +108,30 @@ impl Compiler {
                 "{program} is gfortran {version}; at least 8 is needed, because older ones pass lengths of texts differently"
             ));
         }
-        let kind = |a: &&OsString| {
-            let word = a.to_string_lossy();
-            ["-m32", "-m64", "-mabi=", "--target=", "-target="]
-                .iter()
-                .any(|p| word.starts_with(p))
-        };
-        let kind = arguments
-            .iter()
-            .filter(kind)
-            .map(|a| a.to_string_lossy().into_owned())
-            .collect();
+        let kind = kind_of_code(arguments);
+        let machine = Command::new(program)
+            .args(rest)
+            .args(&kind)
+            .arg("-dumpmachine")
+            .stdin(Stdio::null())
+            .output();
+        let machine = machine.ok().filter(|answer| answer.status.success());
         Ok(Self {
             words,
             family,
             says,
             version,
             kind,
+            machine: machine.map_or_else(String::new, |answer| {
+                String::from_utf8_lossy(&answer.stdout).into_owned()
+            }),
         })
     }
 
     /// The name of its modules' directory: what is known of it, and a hash of all that they depend on.
     fn directory_name(&self, sources: &[(PathBuf, Vec<u8>)]) -> String {
         let mut hash = Hash::new();
-        for word in [&self.says].into_iter().chain(&self.kind) {
+        for word in [&self.says, &self.machine].into_iter().chain(&self.kind) {
             hash.add(word.as_bytes());
         }
         self.options().iter().for_each(|option| hash.add(option.as_bytes()));
@@ -165,6 +171,22 @@ impl Compiler {
             end.join(" / ")
         ))
     }
+}
+
+/// Options that say what code is made for, some with the next word.
+fn kind_of_code(words: &[OsString]) -> Vec<String> {
+    const WHOLE: [&str; 5] = ["-m32", "-m64", "-mabi=", "--target=", "-target="];
+    let mut kind = Vec::new();
+    let mut words = words.iter().map(|word| word.to_string_lossy());
+    while let Some(word) = words.next() {
+        if WHOLE.iter().any(|option| word.starts_with(option)) {
+            kind.push(word.into_owned());
+        } else if ["-target", "--target"].contains(&&*word) {
+            kind.push(word.into_owned());
+            kind.extend(words.next().map(|word| word.into_owned()));
+        }
+    }
+    kind
 }
 
 /// The first number with a dot behind it: `GNU Fortran (Debian 12.2.0-14) 12.2.0`.
@@ -228,8 +250,7 @@ pub(crate) fn modules(prefix: &Path, compiler: &str, arguments: &[OsString]) -> 
             options,
         });
     }
-    let cache = reach::cache_directory().ok_or("there is no place for Fortran modules: set HOME or XDG_CACHE_HOME")?;
-    let directory = make(&compiler, &sources, &cache.join("fortran").join(name))?;
+    let directory = make_somewhere(&compiler, &sources, &name)?;
     Ok(Modules { directory, options })
 }
 
@@ -247,28 +268,81 @@ fn read_sources(shipped: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     ["mpi.F90", "mpi_f08.F90"].into_iter().map(read).collect()
 }
 
-/// Makes the modules in a directory beside the place and moves it there as a whole; who comes meanwhile waits.
-fn make(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], place: &Path) -> Result<PathBuf, String> {
-    if place.is_dir() {
-        return Ok(place.to_path_buf());
+/// Makes the modules in the user's cache, or where temporary files are if there is no cache that can be written: builds of packages have no home.
+fn make_somewhere(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], name: &str) -> Result<PathBuf, String> {
+    let cache = reach::cache_directory().map(|cache| cache.join("fortran"));
+    let cache = cache.ok_or_else(|| "there is no place for Fortran modules: set HOME or XDG_CACHE_HOME".to_owned());
+    let locked = match cache.and_then(|cache| Place::lock(cache.join(name))) {
+        Ok(place) => place,
+        Err(message) => {
+            let place = own_temporary().and_then(|own| Place::lock(own.join("fortran").join(name)));
+            place.map_err(|second| format!("{message}; {second}"))?
+        }
+    };
+    locked.make(compiler, sources)
+}
+
+/// A directory among the temporary files that nobody else can write to.
+fn own_temporary() -> Result<PathBuf, String> {
+    let user = rustix::process::getuid().as_raw();
+    let place = std::env::temp_dir().join(format!("isthmus-{user}"));
+    let made = fs::DirBuilder::new().mode(0o700).create(&place);
+    let found = made
+        .or_else(|e| {
+            if e.kind() == std::io::ErrorKind::AlreadyExists {
+                Ok(())
+            } else {
+                Err(e)
+            }
+        })
+        .and_then(|()| fs::symlink_metadata(&place))
+        .map_err(|e| format!("{}: cannot make it: {e}", place.display()))?;
+    if found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0 {
+        return Ok(place);
     }
-    let wrong = |e: std::io::Error| format!("{}: cannot make Fortran modules there: {e}", place.display());
-    let parent = place.parent().unwrap_or(place);
-    fs::create_dir_all(parent).map_err(wrong)?;
-    let lock = File::create(place.with_extension("lock")).map_err(wrong)?;
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map_err(|e| wrong(e.into()))?;
-    if place.is_dir() {
-        return Ok(place.to_path_buf());
+    Err(format!(
+        "{}: not a directory that only you can write to",
+        place.display()
+    ))
+}
+
+/// Where modules are, or are about to be made by whoever has it: others wait.
+struct Place {
+    path: PathBuf,
+    /// `None`: they are there.
+    lock: Option<File>,
+}
+
+impl Place {
+    fn lock(path: PathBuf) -> Result<Self, String> {
+        if path.is_dir() {
+            return Ok(Self { path, lock: None });
+        }
+        let wrong = |e: std::io::Error| format!("{}: cannot make Fortran modules there: {e}", path.display());
+        fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(wrong)?;
+        let lock = File::create(path.with_extension("lock")).map_err(wrong)?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map_err(|e| wrong(e.into()))?;
+        let lock = (!path.is_dir()).then_some(lock);
+        Ok(Self { path, lock })
     }
-    let begun = place.with_extension(format!("begun-{}", std::process::id()));
-    fs::create_dir_all(&begun).map_err(wrong)?;
-    let made = fill(compiler, sources, &begun);
-    let moved = made.and_then(|()| fs::rename(&begun, place).map_err(wrong));
-    if moved.is_err() {
-        // What is left of an attempt is of no use; that it cannot be removed changes nothing.
-        let _ = fs::remove_dir_all(&begun);
+
+    /// Makes the modules in a directory beside the place and moves it there as a whole.
+    fn make(self, compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)]) -> Result<PathBuf, String> {
+        let Self { path, lock } = self;
+        if lock.is_none() {
+            return Ok(path);
+        }
+        let wrong = |e: std::io::Error| format!("{}: cannot make Fortran modules there: {e}", path.display());
+        let begun = path.with_extension(format!("begun-{}", std::process::id()));
+        fs::create_dir_all(&begun).map_err(wrong)?;
+        let made = fill(compiler, sources, &begun);
+        let moved = made.and_then(|()| fs::rename(&begun, &path).map_err(wrong));
+        if moved.is_err() {
+            // What is left of an attempt is of no use; that it cannot be removed changes nothing.
+            let _ = fs::remove_dir_all(&begun);
+        }
+        moved.map(|()| path)
     }
-    moved.map(|()| place.to_path_buf())
 }
 
 fn fill(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], place: &Path) -> Result<(), String> {
@@ -348,7 +422,7 @@ impl Fortran {
             .clone()
             .unwrap_or_else(|| shipped.join(compiler.directory_name(&sources)));
         let place = std::path::absolute(&place).map_err(|e| format!("{}: {e}", place.display()))?;
-        make(&compiler, &sources, &place)
+        Place::lock(place)?.make(&compiler, &sources)
     }
 }
 

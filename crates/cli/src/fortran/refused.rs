@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 /// Options that change the default kinds, for which the interfaces are not made: MPI_INTEGER would no longer be an INTEGER.
-const OTHER_KINDS: [&str; 16] = [
+const OTHER_KINDS: [&str; 17] = [
     "-i8",
     "-r8",
     "-r16",
@@ -13,6 +13,7 @@ const OTHER_KINDS: [&str; 16] = [
     "-fdefault-real-10",
     "-fdefault-real-16",
     "-fdefault-double-8",
+    "-autodouble",
     "-finteger-4-integer-8",
     "-freal-4-real-8",
     "-freal-4-real-10",
@@ -23,7 +24,14 @@ const OTHER_KINDS: [&str; 16] = [
     "-Mi8",
 ];
 /// Options that change how names are written for the linker, which COMMON blocks of mpif.h would not survive.
-const OTHER_NAMES: [&str; 2] = ["-fsecond-underscore", "-fno-underscoring"];
+const OTHER_NAMES: [&str; 5] = [
+    "-fsecond-underscore",
+    "-fno-underscoring",
+    "-fleading-underscore",
+    // It adds the second underscore, and functions return REALs in another way.
+    "-ff2c",
+    "-Msecond_underscore",
+];
 /// Options whose value is a number of bits or bytes; only the usual one is taken.
 const SIZES: [(&str, &str); 3] = [("-integer-size", "32"), ("-real-size", "32"), ("-double-size", "64")];
 
