@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Two processes of x86-64 and two of s390x, a big-endian machine that qemu emulates, in one job: tests/unlike/*.c.
+# Two processes of x86-64 and two of s390x, a big-endian machine that qemu emulates, in one job: tests/unlike/*.c and *.f90.
 # The library for s390x is built here with the oldest Rust compiler that it is for (scripts/oldest-rust.sh). Exits with 77 after saying why where this cannot be had.
 # usage: sh ci/unlike.sh [FILE...]
 #        sh ci/unlike.sh --build     only compiles the library for s390x
@@ -40,12 +40,26 @@ fi
 limit=${ISTHMUS_TEST_LIMIT:-120}
 passed=0 failed=0
 work=$(mktemp -d)
-for file in ${files:-tests/unlike/*.c}; do
-    name=$(basename "$file" .c)
+# The program of here and the one of there.
+compile() {
     flags="-std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Itests/c"
     # shellcheck disable=SC2086 # options are words
-    if ! { "$build/bin/mpicc" $flags "$file" -o "$work/$name" -lm &&
-        "$cross-gcc" $flags -I"$place/dist/include" "$file" -o "$work/$name.s390x" -L"$place/dist/lib" -lmpi_abi -lm; } >"$work/out" 2>&1; then
+    "$build/bin/mpicc" $flags "$1" -o "$2" -lm && "$cross-gcc" $flags -I"$place/dist/include" "$1" -o "$2.s390x" -L"$place/dist/lib" -lmpi_abi -lm
+}
+compile_fortran() {
+    "$build/bin/mpifort" -O1 -g -Wall "$1" -o "$2" && "$build/bin/mpifort" -fc="$cross-gfortran" -O1 -g -c "$1" -o "$2.o" &&
+        "$cross-gfortran" "$2.o" -o "$2.s390x" -L"$place/dist/lib" -lmpifort_abi -lmpi_abi
+}
+for file in ${files:-tests/unlike/*.c tests/unlike/*.f90}; do
+    name=$(basename "${file%.*}")
+    compiler=compile
+    case $file in
+    *.f90)
+        compiler=compile_fortran
+        (wanted gfortran gfortran && wanted "$cross-gfortran" "gfortran-$cross" && install_missing) || { say "skipped: $file: no gfortran for both"; continue; }
+        ;;
+    esac
+    if ! "$compiler" "$file" "$work/$name" >"$work/out" 2>&1; then
         failed=$((failed + 1))
         say "FAILED: $file does not compile"
         tail -20 "$work/out"

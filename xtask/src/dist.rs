@@ -66,7 +66,8 @@ const PACKAGES: [(&str, &str); 11] = [
     ("ompi-fort", "5.0.0"),
 ];
 /// Only what the standard names leaves the library, and what the Fortran library asks of it.
-const VERSION_SCRIPT: &str = "{ global: MPI_*; PMPI_*; isthmus_request_copies; local: *; };\n";
+const VERSION_SCRIPT: &str =
+    "{ global: MPI_*; PMPI_*; isthmus_fortran_function; isthmus_request_copies; local: *; };\n";
 /// Commands of the workshop: package, binary.
 const WORKSHOP: [(&str, &str); 2] = [
     ("isthmus-testbed", "isthmus-testbed"),
@@ -235,7 +236,7 @@ fn check_exports(library: &Path) -> Result<()> {
     let wanted: BTreeSet<String> = functions
         .iter()
         .flat_map(|f| [format!("W {}", f.name), format!("T P{}", f.name)])
-        .chain(["T isthmus_request_copies".to_owned()])
+        .chain(["T isthmus_fortran_function", "T isthmus_request_copies"].map(str::to_owned))
         .collect();
     let missing: Vec<&String> = wanted.difference(&found).take(5).collect();
     let surplus: Vec<&String> = found.difference(&wanted).take(5).collect();

@@ -4,6 +4,20 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+/* Of Isthmus only: this function is Fortran's. */
+__attribute__((weak)) extern void isthmus_fortran_function(const void *function);
+
+procedure *isthmus_fortran_direct(procedure *function)
+{
+    if (isthmus_fortran_function)
+        isthmus_fortran_function((const void *)(uintptr_t)function);
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    else
+        return NULL;
+#endif
+    return function;
+}
+
 /* Cells are slots of one reserved range, so that an address tells whether it is one. */
 #define CELLS ((size_t)1 << 22)
 struct cell {

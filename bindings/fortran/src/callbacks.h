@@ -49,12 +49,9 @@ HIDDEN int isthmus_fortran_datarep_write_c(void *, MPI_Datatype, MPI_Count, void
 HIDDEN int isthmus_fortran_datarep_extent(MPI_Datatype, MPI_Aint *, void *);
 HIDDEN int isthmus_fortran_no_conversion(procedure *);
 
-/* Error handlers and operators get pointers to handles. Fortran reads an INTEGER there, which a little-endian machine has in the same
- * place; others need functions in between. NULL: there are no more of them. */
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define DIRECT(type, function) ((type *)(function))
-#else
-#define DIRECT(type, function) ((void)(function), (type *)NULL)
-#endif
+/* Error handlers and operators get addresses of handles. Fortran reads an INTEGER there, which a little-endian machine has in the same place as C; on
+ * others the C library must know whose functions they are. NULL: this MPI library cannot. */
+HIDDEN procedure *isthmus_fortran_direct(procedure *function);
+#define DIRECT(type, function) ((type *)isthmus_fortran_direct(function))
 
 #endif

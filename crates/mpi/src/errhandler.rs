@@ -12,6 +12,7 @@ use isthmus_core::fail;
 
 use crate::c::Out;
 use crate::call::{call_anytime, call_on};
+use crate::fortran::Looks;
 use crate::handle::{Kind, Table};
 use crate::session::call_in;
 
@@ -118,9 +119,10 @@ fn create(owner: Owner, function: Option<HandlerFunction>, out: Out<h::Errhandle
             "is a null pointer"
         )
     };
+    let looks = Looks::of(function as usize);
     let call = Box::new(move |mut handle: usize, mut code: i32| {
         // SAFETY: a handler function of the program gets pointers to the handle and the code.
-        unsafe { function(&raw mut handle, &raw mut code) };
+        unsafe { function(looks.place(&mut handle), &raw mut code) };
         code
     });
     out.set("errhandler", give(Arc::new(UserHandler { owner, call })))

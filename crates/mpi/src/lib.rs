@@ -25,6 +25,7 @@ mod environment;
 mod errhandler;
 mod error;
 mod file;
+mod fortran;
 mod group;
 mod handle;
 mod info;

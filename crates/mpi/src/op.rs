@@ -17,6 +17,7 @@ use crate::c::{Number, Out, Source, Target, flag};
 use crate::call::call;
 use crate::check::{self, Region};
 use crate::entry::entry;
+use crate::fortran::Looks;
 use crate::handle::{Kind, Table};
 
 /// `MPI_User_function`
@@ -35,6 +36,7 @@ enum Function {
 struct User {
     function: Function,
     commutative: bool,
+    looks: Looks,
 }
 
 static OPS: Table<User> = Table::new(Kind::Op);
@@ -164,10 +166,11 @@ impl User {
     /// Calls the function of the program for elements that are `extent` apart.
     fn apply(self, input: *const u8, inout: *mut u8, extent: isize, elements: u64, datatype: h::Datatype) {
         let mut handle = datatype.0;
+        let handle = self.looks.place(&mut handle);
         match self.function {
             Function::Large(function) => {
                 let mut count = elements as isthmus_abi::Count;
-                function(input.cast_mut().cast(), inout.cast(), &raw mut count, &raw mut handle);
+                function(input.cast_mut().cast(), inout.cast(), &raw mut count, handle);
             }
             Function::Small(function) => {
                 let mut done = 0;
@@ -176,7 +179,7 @@ impl User {
                     let (input, inout) = (input.wrapping_offset(at), inout.wrapping_offset(at));
                     let mut count = c_int::try_from(elements - done).unwrap_or(c_int::MAX);
                     done += u64::from(count.unsigned_abs());
-                    function(input.cast_mut().cast(), inout.cast(), &raw mut count, &raw mut handle);
+                    function(input.cast_mut().cast(), inout.cast(), &raw mut count, handle);
                 }
             }
         }
@@ -188,11 +191,16 @@ fn create(function: Option<Function>, commute: c_int, op: Out<h::Op>) -> Result<
     let Some(function) = function else {
         fail!(abi::MPI_ERR_ARG, "the function is a null pointer")
     };
+    let looks = Looks::of(match function {
+        Function::Small(function) => function as usize,
+        Function::Large(function) => function as usize,
+    });
     op.set(
         "op",
         h::Op(OPS.insert(User {
             function,
             commutative: commute != 0,
+            looks,
         })),
     )
 }
