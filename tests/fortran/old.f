@@ -8,6 +8,7 @@
       integer lengths(2), places(2), types(2), key, value
       integer both(2)
       logical flag
+      integer(kind=MPI_ADDRESS_KIND) from, to
       call mpi_init(ierr)
       call MPI_COMM_RANK(MPI_COMM_WORLD, rank, ierr)
       call mpi_comm_size(MPI_COMM_WORLD, size, ierr)
@@ -43,5 +44,11 @@
      &                  MPI_INTEGER, rank, 1, MPI_COMM_WORLD, st, ierr)
       if (st(MPI_TAG) .ne. 1) stop 6
       if (mpi_wtime() .lt. 0d0) stop 7
+! Functions that are as wide as addresses.
+      call mpi_get_address(v(1), from, ierr)
+      call mpi_get_address(v(3), to, ierr)
+      if (mpi_aint_diff(to, from) .ne. 8) stop 8
+      if (mpi_aint_add(from, to - from) .ne. to) stop 9
+      if (kind(mpi_aint_add(from, to)) .ne. MPI_ADDRESS_KIND) stop 10
       call mpi_finalize(ierr)
       end

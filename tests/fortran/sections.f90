@@ -6,12 +6,14 @@ program sections
   use mpi_f08
   implicit none
   integer, parameter :: n = 3
-  type(MPI_Comm) :: comm
+  type(MPI_Comm) :: comm, quiet
   type(MPI_Request) :: request, pair(2)
   type(MPI_Datatype) :: gaps
   integer :: rank, size, i, code, round, left, right
   integer, allocatable :: all_of_them(:, :), mine(:, :), sum(:)
   integer :: wide(24), got(24)
+  integer, allocatable :: none(:)
+  integer, pointer :: nobody(:, :) => null()
   logical :: flag
 
   call MPI_Init()
@@ -107,6 +109,16 @@ program sections
   got = -1
   call MPI_Sendrecv(wide(2::3), 1, gaps, right, 2, got(1::3), 1, gaps, left, 2, comm, MPI_STATUS_IGNORE)
   call check(got(1) == 2 .and. got(7) == 8 .and. count(got /= -1) == 2, 'a datatype with gaps')
+
+  ! Arrays that are not allocated, where no element is meant; more elements are an error and no crash.
+  call MPI_Sendrecv(none, 0, MPI_INTEGER, right, 3, nobody, 0, MPI_INTEGER, left, 3, comm, MPI_STATUS_IGNORE)
+  call MPI_Iallreduce(none, nobody, 0, MPI_INTEGER, MPI_SUM, comm, request)
+  call MPI_Wait(request, MPI_STATUS_IGNORE)
+  call MPI_Comm_dup(comm, quiet)
+  call MPI_Comm_set_errhandler(quiet, MPI_ERRORS_RETURN)
+  call MPI_Isend(none, 1, MPI_INTEGER, right, 3, quiet, request, code)
+  call check(code /= MPI_SUCCESS .and. request == MPI_REQUEST_NULL, 'an array that is not allocated')
+  call MPI_Comm_free(quiet)
 
   ! Requests that are freed while they are active: what they receive arrives all the same, and what they send was taken before.
   got = -1

@@ -172,9 +172,12 @@ struct descriptor {
     struct dimension dimension[15];
 };
 
+/* What is not allocated has no shape: compilers leave anything there. */
 static inline int is_contiguous(const struct descriptor *array)
 {
     ptrdiff_t stride = (ptrdiff_t)array->length;
+    if (!array->address)
+        return 1;
     for (int n = 0; n < array->rank; n++) {
         const struct dimension *d = &array->dimension[n];
         if (d->extent != 1 && d->stride != stride)
