@@ -268,7 +268,8 @@ fn read_sources(shipped: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     ["mpi.F90", "mpi_f08.F90"].into_iter().map(read).collect()
 }
 
-/// Makes the modules in the user's cache, or where temporary files are if there is no cache that can be written: builds of packages have no home.
+/// Makes the modules in the user's cache, or where temporary files are if there is no cache that can be written: builds of
+/// packages have no home.
 fn make_somewhere(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], name: &str) -> Result<PathBuf, String> {
     let cache = reach::cache_directory().map(|cache| cache.join("fortran"));
     let cache = cache.ok_or_else(|| "there is no place for Fortran modules: set HOME or XDG_CACHE_HOME".to_owned());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions of Fortran programs that get the address of a handle: operators and error handlers.
 //!
-//! They read an INTEGER there, C functions a pointer. A little-endian machine has both in the same place; on others the INTEGER is behind it. So the
-//! Fortran layer says which functions are Fortran's before it makes an operator or a handler of them.
+//! They read an INTEGER there, C functions a pointer. A little-endian machine has both in the same place; on others the
+//! INTEGER is its end. So the Fortran layer says which functions are Fortran's before it makes an operator or a handler
+//! of them.
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;

@@ -3,7 +3,8 @@
 
 use std::ffi::OsString;
 
-/// Options that change the default kinds, for which the interfaces are not made: MPI_INTEGER would no longer be an INTEGER.
+/// Options that change the default kinds, for which the interfaces are not made: MPI_INTEGER would no longer be an
+/// INTEGER.
 const OTHER_KINDS: [&str; 17] = [
     "-i8",
     "-r8",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The words that a compiler gets: those of its own name (`gfortran -m32`), of the command line, and of response files (`@FILE`).
+//! The words that a compiler gets: those of its own name (`gfortran -m32`), of the command line, and of response files
+//! (`@FILE`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
