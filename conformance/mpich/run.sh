@@ -38,7 +38,7 @@ export ISTHMUS_TEST_BIN="$bin"
 set -- --mpicc "$bin/mpicc" --mpifort "$mpifort" --dirs "$dirs" --timeout "$limit" --out "$results" ${baseline:+--only-passing "$baseline"} "$@"
 if [ -n "$sites" ]; then
     "$MPICH_SUITE" --mpiexec "$bin/mpiexec" --build-only "$@" >&2 || true
-    set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate 1gbit -- "$MPICH_SUITE" --mpiexec "$here/../spread" "$@"
+    set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate 1gbit --private-tmp -- "$MPICH_SUITE" --mpiexec "$here/../spread" "$@"
 else
     set -- "$MPICH_SUITE" --mpiexec "$bin/mpiexec" "$@"
 fi
