@@ -2,7 +2,7 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
-use crate::{hello, memory, service, words};
+use crate::{files, hello, memory, service, words};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
@@ -12,7 +12,6 @@ use isthmus_topology::{Known, Measured, Origin, Rate};
 use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, Message};
 use isthmus_wire::chosen::Chosen;
 use isthmus_wire::codec::{Deframer, Writer};
-use isthmus_wire::file::{self, Question, What};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use isthmus_wire::gateway::{FromGateway, Paths, Settled, ToGateway};
 use isthmus_wire::grid::{
@@ -42,8 +41,8 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "file",
-        run: file,
-        corpus: file_messages,
+        run: files::messages,
+        corpus: files::corpus,
     },
     Target {
         name: "boot",
@@ -336,56 +335,6 @@ fn frames() -> Vec<Vec<u8>> {
         .filter_map(Kind::from_code)
         .map(|kind| Header::new(kind, 3, 1, 7, 4096, 9).encode().to_vec())
         .collect()
-}
-
-/// Messages about files: a question, an answer, runs, a body.
-fn file(bytes: &[u8]) {
-    if let Ok(question) = Question::decode(bytes) {
-        assert_eq!(Question::decode(&question.encode()), Ok(question));
-    }
-    if let Ok(answer) = file::Answer::decode(bytes) {
-        // A text that is not UTF-8 was mended, which may make it longer than one may be.
-        if answer.text.len() <= file::MAX_TEXT {
-            assert_eq!(file::Answer::decode(&answer.encode()), Ok(answer));
-        }
-    }
-    let number = usize::from(bytes.first().copied().unwrap_or(0)) / 8;
-    if let Ok((runs, total, rest)) = file::decode_runs(bytes, number, 1 << 20) {
-        assert_eq!(runs.iter().map(|run| run.1).sum::<u64>(), total);
-        let mut again = file::encode_runs(&runs);
-        again.extend(rest);
-        assert_eq!(again, bytes);
-    }
-    if let Ok((runs, data)) = file::decode_body(bytes, 1 << 20) {
-        let mut again = file::encode_body(&runs);
-        again.extend(data);
-        assert_eq!((again.len(), &again[..]), (file::body_bytes(&runs), bytes));
-    }
-}
-
-fn file_messages() -> Vec<Vec<u8>> {
-    let whats = [What::Stop, What::Advance, What::Read, What::Write, What::Size];
-    let question = |what| Question {
-        what,
-        answer: 1,
-        number: 1,
-        payload: if matches!(what, What::Read | What::Write) {
-            16
-        } else {
-            0
-        },
-    };
-    let answer = file::Answer {
-        class: 35,
-        text: "no".to_owned(),
-        bytes: 4,
-        data: vec![1, 2, 3, 4],
-    };
-    let mut all: Vec<_> = whats.map(|what| question(what).encode().to_vec()).into();
-    let mut body = file::encode_body(&[(8, 4), (16, 4)]);
-    body.extend([7; 8]);
-    all.extend([answer.encode(), file::encode_runs(&[(8, 4), (16, 4)]), body]);
-    all
 }
 
 /// A message between a process and its agent.

@@ -15,7 +15,7 @@ static int class_of(int error)
     return class;
 }
 
-static const char *file_name(void)
+__attribute__((unused)) static const char *file_name(void)
 {
     static char name[1024];
     int rank;

@@ -15,7 +15,7 @@ mod trace;
 mod traffic;
 mod vendor;
 
-pub use running::Running;
+pub use running::{Hearer, Running};
 
 /// Why this process could not become, or remain, an MPI process.
 #[derive(Clone, Debug, PartialEq, Eq)]

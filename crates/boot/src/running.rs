@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use isthmus_core::links::Measuring;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Policy, Setup, Shared};
+use isthmus_engine::{Engine, Machine, Policy, Setup, Shared};
 use isthmus_identity::{Identity, KeyPair};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, PortRange, Prober, Reach};
@@ -54,6 +54,14 @@ pub struct Running {
     recorder: Mutex<Option<Recorder>>,
 }
 
+/// Who hears a protocol beside messages.
+pub struct Hearer {
+    /// Its number ([`isthmus_wire::frame::protocol`]).
+    pub protocol: u8,
+    /// What takes its frames.
+    pub machine: Box<dyn Machine>,
+}
+
 /// What a process brings to the rendezvous.
 struct Offer {
     listener: Option<Listener>,
@@ -69,10 +77,11 @@ fn shared(engine: Engine, policy: Policy, promise: Option<OneAtATime>) -> Shared
 
 impl Running {
     /// Becomes an MPI process. Without a promise several threads may call MPI at the same time. `single`: no other thread of the program does.
-    pub fn start(promise: Option<OneAtATime>, single: bool) -> Result<Self, BootError> {
+    /// `between_sites`: who hears protocols of jobs of several machines.
+    pub fn start(promise: Option<OneAtATime>, single: bool, between_sites: Vec<Hearer>) -> Result<Self, BootError> {
         match Origin::from_environment()? {
             Origin::Nobody => Self::alone(promise),
-            Origin::Agent(invitation) => Self::invited(&invitation, promise, single),
+            Origin::Agent(invitation) => Self::invited(&invitation, promise, single, between_sites),
         }
     }
 
@@ -128,7 +137,12 @@ impl Running {
         })
     }
 
-    fn invited(invitation: &Invitation, promise: Option<OneAtATime>, single: bool) -> Result<Self, BootError> {
+    fn invited(
+        invitation: &Invitation,
+        promise: Option<OneAtATime>,
+        single: bool,
+        between_sites: Vec<Hearer>,
+    ) -> Result<Self, BootError> {
         let offer = Offer::new()?;
         let request = match &offer.key {
             Some(key) => key.signing_request().map_err(|e| BootError::System(e.to_string()))?,
@@ -189,6 +203,9 @@ impl Running {
             .clone()
             .map(|prober| -> Measuring { Box::new(move |settled| survey::measured(&prober, &topology, me, settled)) });
         let mut engine = Engine::new(setup);
+        for hearer in between_sites.into_iter().filter(|_| places.subjobs.len() > 1) {
+            engine.register(hearer.protocol, hearer.machine);
+        }
         let mut native_world = None;
         if let Some(native) = native {
             engine = engine.with_native(Box::new(native), everybody);

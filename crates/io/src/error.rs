@@ -2,11 +2,12 @@
 //! What the system says about files, as error classes of MPI (MPI 5.0 section 14.7).
 
 use std::io;
-use std::path::Path;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Error;
 use rustix::io::Errno;
+
+use crate::name::Shown;
 
 /// The error class of a system error.
 pub(crate) fn class_of(error: &io::Error) -> i32 {
@@ -21,16 +22,31 @@ pub(crate) fn class_of(error: &io::Error) -> i32 {
         Errno::NOSPC => abi::MPI_ERR_NO_SPACE,
         Errno::DQUOT => abi::MPI_ERR_QUOTA,
         Errno::NAMETOOLONG | Errno::ISDIR | Errno::NOTDIR | Errno::LOOP | Errno::INVAL => abi::MPI_ERR_BAD_FILE,
+        // A pipe or a socket: it has no offsets, or nobody at its other end.
+        Errno::SPIPE | Errno::NXIO | Errno::NODEV => abi::MPI_ERR_BAD_FILE,
         Errno::TXTBSY | Errno::BUSY => abi::MPI_ERR_FILE_IN_USE,
         Errno::NOMEM | Errno::MFILE | Errno::NFILE => abi::MPI_ERR_NO_MEM,
         _ => abi::MPI_ERR_IO,
     }
 }
 
-/// A system error with what was being done with which file, by whom. Names are shown quoted, with escapes, because they
-/// may hold anything.
-pub(crate) fn error(doing: &str, path: &Path, rank: u32, error: &io::Error) -> Error {
-    Error::new(class_of(error), format!("rank {rank} cannot {doing} {path:?}: {error}"))
+/// Who cannot do something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose<'a> {
+    pub(crate) rank: u32,
+    /// Where the file is; `None`: the job has one site.
+    pub(crate) site: Option<&'a str>,
+}
+
+/// A system error with what was being done with which file, where, by whom. Names are shown quoted, with escapes,
+/// because they may hold anything.
+pub(crate) fn error(doing: &str, path: &Shown, whose: Whose<'_>, error: &io::Error) -> Error {
+    let rank = whose.rank;
+    let site = whose.site.map(|site| format!(" at site {site}")).unwrap_or_default();
+    Error::new(
+        class_of(error),
+        format!("rank {rank} cannot {doing} {path:?}{site}: {error}"),
+    )
 }
 
 #[cfg(test)]
@@ -40,13 +56,11 @@ mod tests {
     #[test]
     fn the_sentence_has_name_rank_and_reason() {
         let full = io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error());
-        let error = error("write", Path::new("a\nb"), 3, &full);
-        assert_eq!(error.class, abi::MPI_ERR_NO_SPACE);
-        assert!(
-            error
-                .message
-                .starts_with("rank 3 cannot write \"a\\nb\": No space left"),
-            "{error}"
-        );
+        for (site, place) in [(None, ""), (Some("lab"), " at site lab")] {
+            let error = error("write", &Shown("a\nb".into()), Whose { rank: 3, site }, &full);
+            assert_eq!(error.class, abi::MPI_ERR_NO_SPACE);
+            let expected = format!("rank 3 cannot write \"a\\nb\"{place}: No space left");
+            assert!(error.message.starts_with(&expected), "{error}");
+        }
     }
 }

@@ -2,7 +2,6 @@
 //! An open file: what all its processes agree on, and what this one knows.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,10 +16,11 @@ use isthmus_engine::{Channel, Request};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::disk::Own;
-use crate::error;
+use crate::error::{self, Whose};
 use crate::group::{Members, Sites, TAGS};
 use crate::hints::Hints;
 use crate::mode::Mode;
+use crate::name::{Shown, Site};
 use crate::task::{self, Operation, Port};
 use crate::view::View;
 
@@ -47,7 +47,7 @@ pub struct File {
     pub(crate) group: Group,
     /// Who is where.
     pub(crate) sites: Arc<Sites>,
-    pub(crate) path: PathBuf,
+    pub(crate) path: Shown,
     pub(crate) mode: Mode,
     /// `None`: this process does not reach the file; others do it for it.
     pub(crate) disk: Option<Arc<Own>>,
@@ -241,7 +241,11 @@ impl File {
 
     /// A system error of an access.
     pub(crate) fn failed(&self, doing: &str, what: &io::Error) -> Error {
-        error::error(doing, &self.path, self.rank(), what)
+        let whose = Whose {
+            rank: self.rank(),
+            site: Site::are_several(self.world).then_some(&*self.site),
+        };
+        error::error(doing, &self.path, whose, what)
     }
 
     /// A message of another process that makes no sense.

@@ -102,6 +102,13 @@ fn number(value: &str) -> Option<u64> {
 }
 
 impl Hints {
+    /// Those of an info.
+    pub fn of(given: &Info) -> Self {
+        let mut hints = Self::default();
+        hints.extend(given);
+        hints
+    }
+
     fn tell(&mut self, key: &str, value: &str) {
         // Keys and values are short enough: they come out of an info or this table.
         let _ = self.told.set(key, value);
@@ -162,8 +169,7 @@ mod tests {
         ] {
             given.set(key, value).unwrap();
         }
-        let mut hints = Hints::default();
-        hints.extend(&given);
+        let hints = Hints::of(&given);
         assert_eq!((hints.aggregators, hints.buffer, hints.sieve.hole), (3, 16 << 20, 0));
         let told = hints.told(2);
         assert_eq!(told.get("cb_nodes"), Ok(Some("2")));

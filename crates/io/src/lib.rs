@@ -7,6 +7,7 @@
 
 mod access;
 mod alone;
+mod calls;
 mod collective;
 mod disk;
 mod domains;
@@ -16,6 +17,7 @@ mod group;
 mod hints;
 mod memory;
 mod mode;
+mod name;
 mod open;
 mod pieces;
 mod pointer;
@@ -26,10 +28,11 @@ mod task;
 mod view;
 
 pub use access::{Sieve, read, write};
+pub use calls::{Calls, delete};
 pub use disk::{Disk, Moved};
 pub use file::File;
 pub use hints::Hints;
 pub use memory::{Convert, Source, Target};
-pub use open::{Scope, delete};
+pub use open::Scope;
 pub use pointer::{Buffer, Ending, Place, Whence};
 pub use view::View;

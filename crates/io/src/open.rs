@@ -6,13 +6,11 @@
 //! kernel by device and inode, on others by a nonce, a time of change that the opener gives the file while it is being
 //! opened. Who cannot prove it accesses the file through those who reach it.
 
-use std::ffi::OsStr;
 use std::fs::{File as SystemFile, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,106 +20,32 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use rustix::fs::{Timespec, Timestamps, futimens};
+use rustix::fs::{OFlags, Timespec, Timestamps, fcntl_getfl, fcntl_setfl, futimens};
+use rustix::io::Errno;
 
 use crate::disk::Own;
-use crate::error;
+use crate::error::{self, Whose};
 use crate::file::{File, State, again};
 use crate::group::{Members, Sites, TAGS, not_same};
 use crate::hints::Hints;
 use crate::mode::Mode;
+use crate::name::{self, Name, Shown, Site};
 use crate::task::{self, Port};
 use crate::view::View;
-
-/// Prefixes by which other libraries are told what file system it is. Here every one is a directory of the system.
-const PREFIXES: [&str; 8] = [
-    "ufs:", "nfs:", "xfs:", "lustre:", "gpfs:", "panfs:", "pvfs2:", "testfs:",
-];
-const SCHEME: &str = "isthmus://";
 
 /// Tag of opening: below those of operations.
 const OPENING: i32 = 0;
 
-/// A name as the program gives it.
-struct Name {
-    /// `None`: that of rank 0.
-    site: Option<String>,
-    path: PathBuf,
-}
-
-impl Name {
-    fn new(given: &[u8], info: &Info) -> Result<Self> {
-        if given.is_empty() {
-            fail!(abi::MPI_ERR_BAD_FILE, argument("filename"), "is empty");
-        }
-        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        if let Some(rest) = given.strip_prefix(SCHEME.as_bytes()) {
-            let Some(end) = rest.iter().position(|byte| *byte == b'/') else {
-                fail!(
-                    abi::MPI_ERR_BAD_FILE,
-                    argument("filename"),
-                    "begins with {SCHEME} and has no path behind the site: {SCHEME}SITE/PATH"
-                );
-            };
-            if end == 0 {
-                fail!(
-                    abi::MPI_ERR_BAD_FILE,
-                    "argument filename begins with {SCHEME} and names no site: {SCHEME}SITE/PATH"
-                );
-            }
-            return Ok(Self {
-                site: Some(String::from_utf8_lossy(&rest[..end]).into_owned()),
-                path: match rest[end..].strip_prefix(b"/~/") {
-                    Some(below) => home_directory()?.join(path(below)),
-                    None => path(&rest[end..]),
-                },
-            });
-        }
-        let prefix = PREFIXES.iter().find(|prefix| given.starts_with(prefix.as_bytes()));
-        Ok(Self {
-            site: info.get("isthmus_site")?.map(str::to_owned),
-            path: path(&given[prefix.map_or(0, |prefix| prefix.len())..]),
-        })
-    }
-}
-
-/// What `~` means in a name, as for `isthmus cp`: each process's own, of which that at the file's site counts.
-fn home_directory() -> Result<PathBuf> {
-    match std::env::var_os("HOME").filter(|home| !home.is_empty()) {
-        Some(home) => Ok(home.into()),
-        None => fail!(
-            abi::MPI_ERR_BAD_FILE,
-            "argument filename is below ~, and the environment variable HOME is not set; write the whole path"
-        ),
-    }
-}
-
-/// Site of a process: its local area and the machine's own name.
-fn sites(world: &World, comm: &Comm, rank: usize) -> Option<(String, String)> {
-    let places = world.places();
-    let place = world.place_of(*comm.group().members().get(rank)?)?;
-    let subjob = places.subjobs.get(place.subjob as usize)?;
-    Some((subjob.name.clone(), subjob.lan.clone()))
-}
-
-/// The process that opens first.
+/// The process of a communicator that opens first.
 fn opener(world: &World, comm: &Comm, site: Option<&str>) -> Result<u32> {
     let Some(site) = site else { return Ok(0) };
-    let all: Vec<_> = (0..comm.size() as usize)
-        .filter_map(|rank| sites(world, comm, rank))
-        .collect();
-    match all.iter().position(|(name, lan)| name == site || lan == site) {
-        Some(rank) => Ok(rank as u32),
-        None => {
-            let mut names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-            names.dedup();
-            fail!(
-                abi::MPI_ERR_BAD_FILE,
-                "no process of the communicator is at a site named {site:?}; its sites are {names:?}; a file elsewhere has to be copied: \
-                 isthmus cp, or an input of the job"
-            )
-        }
-    }
+    let members = comm.group().members().iter().copied();
+    name::first_at(world, members, site, "the communicator").map(|rank| rank as u32)
+}
+
+/// The site of a process of a communicator.
+fn site_of<'a>(world: &'a World, comm: &Comm, rank: u32) -> Option<Site<'a>> {
+    Site::of(world, *comm.group().members().get(rank as usize)?)
 }
 
 /// What a name without a site means.
@@ -190,7 +114,8 @@ fn nonce() -> u64 {
     1_000_000_000 + random % 600_000_000
 }
 
-/// Opens as the system does; `first`: the opener.
+/// Opens as the system does; `first`: the opener. What has no offsets is refused, and nobody waits for the other end of
+/// a pipe.
 fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) -> io::Result<SystemFile> {
     let file = again(|| {
         OpenOptions::new()
@@ -199,11 +124,17 @@ fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) -> io::Resu
             .create(first && mode.has(abi::MPI_MODE_CREATE) && !mode.has(abi::MPI_MODE_EXCL))
             .create_new(first && mode.has(abi::MPI_MODE_CREATE) && mode.has(abi::MPI_MODE_EXCL))
             .mode(permissions)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
             .open(path)
     })?;
-    if file.metadata()?.is_dir() {
-        return Err(rustix::io::Errno::ISDIR.into());
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(Errno::ISDIR.into());
     }
+    if kind.is_fifo() {
+        return Err(Errno::SPIPE.into());
+    }
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
@@ -240,7 +171,9 @@ struct Wanted {
     amode: i32,
     permissions: u32,
     opener: Result<u32>,
-    path: PathBuf,
+    path: Shown,
+    /// Of the opener, for errors; `None`: all are at one.
+    site: Option<String>,
     spans_kernels: bool,
 }
 
@@ -284,7 +217,13 @@ impl Wanted {
         if is_opener {
             match First::open(&self, mode) {
                 Ok(file) => first = Some(file),
-                Err(what) => outcome = Err(error::error("open", &self.path, members.me, &what)),
+                Err(what) => {
+                    let whose = Whose {
+                        rank: members.me,
+                        site: self.site.as_deref(),
+                    };
+                    outcome = Err(error::error("open", &self.path, whose, &what));
+                }
             }
         }
         let nonce = first
@@ -355,10 +294,7 @@ impl File {
         info: &Info,
         scope: Scope,
     ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
-        let group = comm.group().clone();
         let whole = comm.duplicate(world, Info::default())?;
-        let mut hints = Hints::default();
-        hints.extend(info);
         let name = Name::new(name, info);
         // A name with a site is one file all the same.
         let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
@@ -366,15 +302,19 @@ impl File {
             true => whole.clone(),
             false => Self::of_site(world, &whole, &name, amode)?,
         };
-        let found = name.as_ref().map_err(Error::clone);
-        let opener = found.and_then(|name| opener(world, &comm, name.site.as_deref()));
-        let path = name.map(|name| name.path).unwrap_or_default();
-        let site = sites(world, &comm, *opener.as_ref().unwrap_or(&0) as usize).map(|(name, _)| name);
+        let opener = name.and_then(|name| {
+            let path = name::local(&name.path)?;
+            Ok((opener(world, &comm, name.site.as_deref())?, path))
+        });
+        let path = opener.as_ref().map(|(_, path)| path.clone()).unwrap_or_default();
+        let opener = opener.map(|(rank, _)| rank);
+        let site = site_of(world, &comm, *opener.as_ref().unwrap_or(&0)).map(|site| site.name.to_owned());
         let wanted = Wanted {
             amode,
             permissions: permissions(info),
             opener,
             path: path.clone(),
+            site: site.clone().filter(|_| Site::are_several(world)),
             spans_kernels: spans_nodes(world, &comm),
         };
         let members = opening(world, &comm);
@@ -393,14 +333,13 @@ impl File {
             Self::everywhere(world, &whole, done.clone().map(drop))?;
         }
         done?;
-        let opened = place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Opened { mode, disk, reach }) = opened else {
+        let Some(Opened { mode, disk, reach }) = place.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             fail!(abi::MPI_ERR_INTERN, "opening {path:?} came to nothing")
         };
         let file = Arc::new(Self {
             world,
             comm,
-            group,
+            group: whole.group().clone(),
             sites,
             path,
             mode,
@@ -412,7 +351,7 @@ impl File {
                 view: Arc::new(View::default()),
                 pointer: 0,
             }),
-            hints: Mutex::new(hints),
+            hints: Mutex::new(Hints::of(info)),
             sequence: AtomicU32::new(0),
             questions: AtomicU32::new(0),
             shared: AtomicU64::new(0),
@@ -488,7 +427,7 @@ impl File {
         self.together(|port, members| {
             Box::pin(async move {
                 let done = match file.rank() == file.home() {
-                    true => std::fs::remove_file(&file.path).map_err(|error| file.failed("delete", &error)),
+                    true => std::fs::remove_file(&*file.path).map_err(|error| file.failed("delete", &error)),
                     false => Ok(()),
                 };
                 members.agree(&port, 0, done).await?;
@@ -515,7 +454,7 @@ fn opening(world: &World, comm: &Comm) -> Members {
         size: comm.size(),
         tag: OPENING + 2,
         sites: Arc::new(Sites::new(
-            (0..comm.size() as usize).map(|rank| sites(world, comm, rank).map(|(_, lan)| lan)),
+            (0..comm.size()).map(|rank| site_of(world, comm, rank).map(|site| site.lan)),
         )),
     }
 }
@@ -529,21 +468,6 @@ fn spans_nodes(world: &World, comm: &Comm) -> bool {
         .map(|&member| world.place_of(member).map(|place| place.node));
     let first = nodes.next();
     nodes.any(|node| Some(node) != first)
-}
-
-/// MPI_File_delete.
-pub fn delete(world: &World, name: &[u8], info: &Info) -> Result<()> {
-    let Name { site, path } = Name::new(name, info)?;
-    let rank = world.rank();
-    let own = sites(world, &world.comm_world(), rank as usize).unwrap_or_default();
-    match site {
-        Some(site) if site != own.0 && site != own.1 => fail!(
-            abi::MPI_ERR_UNSUPPORTED_OPERATION,
-            "{path:?} is at site {site:?}, and rank {rank} at {:?}; a process there can delete it, or MPI_MODE_DELETE_ON_CLOSE",
-            own.0
-        ),
-        _ => std::fs::remove_file(&path).map_err(|what| error::error("delete", &path, rank, &what)),
-    }
 }
 
 const _: () = assert!(OPENING + 2 + 8 < TAGS, "opening has tags of its own");

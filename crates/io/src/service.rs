@@ -151,11 +151,7 @@ impl File {
             };
             let answer = match self.clone().serve_one(port, question, payload).await {
                 Ok(answer) => answer,
-                Err(error) => Answer {
-                    class: error.class as u32,
-                    text: error.to_string(),
-                    ..Answer::default()
-                },
+                Err(error) => Answer::of_error(error.class as u32, error.to_string()),
             };
             let bytes = answer.encode();
             self.count(message.source, bytes.len());

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use isthmus_core::error::Result;
 use isthmus_core::world::World;
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Activity, Channel, Completion, Engine, EngineError, Mode, ReceiveBuffer, Request, SendBuffer};
+use isthmus_engine::{Activity, Channel, Completion, Core, Engine, EngineError, ReceiveBuffer, Request, SendBuffer};
 
 use crate::pool;
 
@@ -174,7 +174,7 @@ impl Message {
 }
 
 /// A future with what it has under way.
-struct Driver {
+pub(crate) struct Driver {
     channel: Channel,
     port: Port,
     operation: Operation,
@@ -191,19 +191,19 @@ impl Driver {
     }
 
     /// Tells the engine what the future wants, and the future what is over; true if there is news for it.
-    fn exchange(&mut self, engine: &mut Engine) -> bool {
+    fn exchange(&mut self, engine: &mut Core) -> bool {
         let mut inner = self.port.lock();
         for (slot, wish) in std::mem::take(&mut inner.wishes) {
             let (request, memory) = match wish {
                 Wish::Send(to, tag, memory) => {
                     let (_, end) = memory.bounds();
                     let buffer = SendBuffer::contiguous(memory.reading(), 0, end as u64);
-                    (engine.isend(&self.channel, to, tag, Mode::Standard, buffer), memory)
+                    (engine.post_send(&self.channel, to, tag, buffer), memory)
                 }
                 Wish::Receive(from, tag, memory) => {
                     let (_, end) = memory.bounds();
                     let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, end as u64);
-                    (engine.irecv(&self.channel, from, Some(tag), buffer), memory)
+                    (engine.post_receive(&self.channel, from, tag, buffer), memory)
                 }
             };
             self.under_way.push((slot, request, memory));
@@ -227,7 +227,7 @@ impl Driver {
 impl Driver {
     /// Gives up what is still under way after an error. A message may yet come, so its memory is never used for
     /// anything else.
-    fn abandon(&mut self, engine: &mut Engine) {
+    fn abandon(&mut self, engine: &mut Core) {
         for (_, request, memory) in self.under_way.drain(..) {
             if engine.take(request).is_none() {
                 engine.release(request);
@@ -237,15 +237,22 @@ impl Driver {
     }
 }
 
-impl Activity for Driver {
-    fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
-        while self.exchange(engine) {
+impl Driver {
+    /// Goes on as far as it can without waiting.
+    pub(crate) fn go_on(&mut self, core: &mut Core) -> Option<Done> {
+        while self.exchange(core) {
             if let Some(done) = self.poll() {
-                self.abandon(engine);
-                return Some(completion(done));
+                self.abandon(core);
+                return Some(done);
             }
         }
         None
+    }
+}
+
+impl Activity for Driver {
+    fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
+        self.go_on(engine).map(completion)
     }
 
     fn calls_user(&self) -> bool {
@@ -318,4 +325,13 @@ pub(crate) fn start(
     };
     let driver = driver(channel, port.clone(), operation(port), calls_user);
     world.engine().start_activity(Box::new(driver))
+}
+
+/// An operation that a machine of the engine drives.
+pub(crate) fn driven(world: &'static World, channel: &Channel, operation: impl FnOnce(Port) -> Operation) -> Driver {
+    let port = Port {
+        shared: Arc::default(),
+        wake: Some(Arc::new(|| world.engine().wake())),
+    };
+    driver(channel, port.clone(), operation(port), false)
 }

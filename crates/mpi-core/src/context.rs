@@ -6,7 +6,7 @@
 //! different numbers.
 //!
 //! ```text
-//!  0 … 15             the library's own: MPI_COMM_WORLD, MPI_COMM_SELF, construction from groups, agreement on links
+//!  0 … 15             the library's own: MPI_COMM_WORLD, MPI_COMM_SELF, construction of groups, links, files
 //!  16 … 2^30 - 1      one range per process of the job, in order of rank, equally long
 //!  2^30 … 2^31 - 1    left free for processes that join later
 //! ```
@@ -33,6 +33,8 @@ pub(crate) const GROUPS: u32 = 6;
 pub(crate) const SPEAKERS: u32 = 8;
 /// Context of the processes of a local area when a job begins.
 pub(crate) const AREA: u32 = 10;
+/// Context of what processes of the job ask of each other about files.
+pub(crate) const FILES: u32 = 12;
 /// First context that a process owns.
 const FIRST: u32 = 16;
 /// Behind the last context that a process of the job owns.

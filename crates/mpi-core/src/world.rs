@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use isthmus_engine::{Completion, NativeComm, Operation, Peer, Request, Shared};
+use isthmus_engine::{Channel, Completion, Members, NativeComm, Operation, Peer, Request, Shared};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Topology};
@@ -251,6 +251,21 @@ impl World {
         self.comm_self
             .get_or_init(|| Arc::new(Comm::new(self.group_of([self.rank]), 0, context::SELF, "MPI_COMM_SELF")))
             .clone()
+    }
+
+    /// Messages about files between any processes of the job, who go by their ranks in MPI_COMM_WORLD.
+    pub fn files(&self) -> Channel {
+        Channel {
+            context: context::FILES,
+            rank: self.rank,
+            members: Members::Range {
+                first: self.peer(0),
+                count: self.size(),
+            },
+            frame: None,
+            node: None,
+            native: 0,
+        }
     }
 
     /// The contexts that this process owns.

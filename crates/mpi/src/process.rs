@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use isthmus_abi::constants as abi;
-use isthmus_boot::{BootError, Running};
+use isthmus_boot::{BootError, Hearer, Running};
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
@@ -21,6 +21,7 @@ use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_lock::OneAtATime;
 use isthmus_wire::boot::LinkTraffic;
+use isthmus_wire::frame::protocol;
 
 const BEFORE: u8 = 0;
 const STARTING: u8 = 1;
@@ -232,7 +233,12 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     // SAFETY: below MPI_THREAD_MULTIPLE the program has promised that its threads call MPI in turns (MPI 5.0 section 11.6); the
     // library's own threads use an engine that is made for several.
     let promise = (!threads).then(|| unsafe { OneAtATime::promised() });
-    let running = Running::start(promise, single).map_err(|e| boot_error(&e))?;
+    let calls = isthmus_io::Calls::default();
+    let hearer = Hearer {
+        protocol: protocol::FILES,
+        machine: calls.machine(),
+    };
+    let running = Running::start(promise, single, vec![hearer]).map_err(|e| boot_error(&e))?;
     forget_token();
     running.watch(crate::call::last);
     running.world().set_overrides(crate::settings::overrides()?);
@@ -242,13 +248,15 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     UNLIKE.store(running.world().unlike(), Ordering::Relaxed);
     let (comm_world, comm_self) = (running.world().comm_world(), running.world().comm_self());
     let main = std::thread::current().id();
-    Ok(PROCESS.get_or_init(|| Process {
+    let process = PROCESS.get_or_init(|| Process {
         running,
         threads,
         main,
         comm_world,
         comm_self,
-    }))
+    });
+    calls.begin(process.running.world());
+    Ok(process)
 }
 
 /// Is MPI running in a process whose threads have promised to call it in turns?

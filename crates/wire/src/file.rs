@@ -10,6 +10,8 @@
 //!             | class | text (n)  | bytes | text (n bytes) | data of a read |
 //!  body       0        8                                     | 8 + 16 n
 //!             | runs n | runs, of 16 bytes each              | data of all runs, if it is a write |
+//!  call       0      4       8
+//!             | what | flags | path                          flags: 1 below the home directory
 //! ```
 //! The payload travels in a message of its own, right behind the question. A body is what a process tells an aggregator
 //! in a round of a collective access.
@@ -24,6 +26,65 @@ pub const MAX_PAYLOAD: usize = 64 << 20;
 pub const MAX_TEXT: usize = 1024;
 /// Bytes of an answer before text and data.
 pub const ANSWER: usize = 16;
+
+/// Longest call.
+pub const MAX_CALL: usize = 64 << 10;
+/// Bytes of a call before the path.
+const CALL: usize = 8;
+const DELETE: u32 = 1;
+const BELOW_HOME: u32 = 1;
+
+/// What a process asks of one at another site, with whom it need not have a communicator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// MPI_File_delete.
+    Delete(Path),
+}
+
+/// A name in the file system of another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Whether it counts from the home directory there.
+    pub below_home: bool,
+    /// Any bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Call {
+    /// As it travels.
+    pub fn encode(&self) -> Vec<u8> {
+        let Self::Delete(path) = self;
+        let mut out = Vec::with_capacity(CALL + path.bytes.len());
+        out.extend(DELETE.to_le_bytes());
+        out.extend(u32::from(path.below_home).to_le_bytes());
+        out.extend(&path.bytes);
+        out
+    }
+
+    /// What has travelled.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let invalid = |field, value: u32| DecodeError::Invalid {
+            field,
+            value: value.into(),
+        };
+        let mut r = Reader::new(bytes);
+        let (what, flags) = (r.u32("what is called for")?, r.u32("flags")?);
+        if bytes.len() > MAX_CALL {
+            return Err(DecodeError::TooLong(bytes.len() as u64));
+        }
+        if flags & !BELOW_HOME != 0 {
+            return Err(invalid("flags", flags));
+        }
+        let path = Path {
+            below_home: flags & BELOW_HOME != 0,
+            bytes: bytes[CALL..].to_vec(),
+        };
+        match what {
+            DELETE => Ok(Self::Delete(path)),
+            other => Err(invalid("what is called for", other)),
+        }
+    }
+}
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +257,15 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// That something could not be done.
+    pub fn of_error(class: u32, text: String) -> Self {
+        Self {
+            class,
+            text,
+            ..Self::default()
+        }
+    }
+
     /// As it travels; a text that is too long is cut.
     pub fn encode(&self) -> Vec<u8> {
         let mut length = self.text.len().min(MAX_TEXT);
@@ -254,6 +324,11 @@ mod tests {
             data: vec![1, 2, 3],
         };
         assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+        let call = Call::Delete(Path {
+            below_home: true,
+            bytes: b"a\n\xff".to_vec(),
+        });
+        assert_eq!(Call::decode(&call.encode()), Ok(call));
         let runs = [(5, 3), (9, 1)];
         let mut payload = encode_runs(&runs);
         payload.extend([1, 2, 3, 4]);
@@ -273,6 +348,9 @@ mod tests {
             payload: 16,
         };
         assert!(Question::decode(&question.encode()).is_err());
+        assert!(Call::decode(&[9, 0, 0, 0, 0, 0, 0, 0, b'/']).is_err());
+        assert!(Call::decode(&[1, 0, 0, 0, 2, 0, 0, 0, b'/']).is_err());
+        assert!(Call::decode(&[&[1, 0, 0, 0, 0, 0, 0, 0][..], &[b'/'; MAX_CALL]].concat()).is_err());
         assert!(decode_runs(&encode_runs(&[(u64::MAX, 2)]), 1, 100).is_err());
         assert!(decode_runs(&encode_runs(&[(0, 60), (0, 60)]), 2, 100).is_err());
         assert!(decode_runs(&[0; 16], 2, 100).is_err());

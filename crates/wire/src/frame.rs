@@ -82,6 +82,9 @@ pub enum Kind {
 /// Numbers of protocols beside messages ([`Kind::Protocol`]). A new one has its number and its bytes here, and no
 /// transport needs to know it.
 pub mod protocol {
+    /// A process calls another one about files. `token` names the call, `context` is its length: what follows as a
+    /// message ([`file::Call`](crate::file::Call)).
+    pub const FILES: u8 = 1;
     /// For tests.
     pub const TEST: u8 = 255;
 }

@@ -259,8 +259,10 @@ impl Core {
     #[inline]
     pub(crate) fn each_machine(&mut self, mut ask: impl FnMut(&mut dyn Machine, &mut Self) -> bool) -> bool {
         let mut any = false;
-        for number in self.state.machines.numbers() {
+        let mut at = 0;
+        while let Some(number) = self.state.machines.number(at) {
             any |= self.with_machine(number, &mut ask).unwrap_or(false);
+            at += 1;
         }
         any
     }

@@ -83,8 +83,10 @@ impl Machines {
         self.0.is_empty()
     }
 
-    pub(crate) fn numbers(&self) -> Vec<u8> {
-        self.0.iter().map(|registered| registered.number).collect()
+    /// Number of the one that registered itself after `at` others.
+    #[inline]
+    pub(crate) fn number(&self, at: usize) -> Option<u8> {
+        self.0.get(at).map(|registered| registered.number)
     }
 
     fn find(&mut self, number: u8) -> Option<&mut Option<Box<dyn Machine>>> {

@@ -34,7 +34,7 @@ impl State {
     }
 
     /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
-    pub(crate) fn broken(&mut self, peer: Peer, what: &str) {
+    pub fn broken(&mut self, peer: Peer, what: &str) {
         self.peers[peer.index()].broken = true;
         self.work.push_back(Work::Lost(
             peer,

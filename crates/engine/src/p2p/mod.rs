@@ -19,7 +19,8 @@ pub(crate) mod unanswered;
 use isthmus_datatype::raw::WriteMemory;
 
 use crate::base::core::Core;
-use crate::{Channel, Request, Sent};
+use crate::p2p::queue::Outbound;
+use crate::{Channel, Mode, ReceiveBuffer, Request, SendBuffer, Sent};
 
 /// The ways of most short messages.
 impl Core {
@@ -50,5 +51,15 @@ impl Core {
         room: u64,
     ) -> Option<Request> {
         receive::irecv_plainly(self, channel, from, tag, memory, room)
+    }
+
+    /// Starts a message of a machine; the next progress moves it. `channel`: nothing of a machine's own MPI underneath.
+    pub fn post_send(&mut self, channel: &Channel, to: u32, tag: i32, buffer: SendBuffer) -> Request {
+        send::isend(self, Outbound::new(channel, to, tag, Mode::Standard, buffer))
+    }
+
+    /// Starts a receive of a machine; the next progress moves it. `channel`: as for [`Core::post_send`].
+    pub fn post_receive(&mut self, channel: &Channel, from: Option<u32>, tag: i32, buffer: ReceiveBuffer) -> Request {
+        receive::irecv(self, channel, from, Some(tag), buffer)
     }
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a process asks of one at another site with whom it has no communicator: to delete a file.
+//!
+//! ```text
+//!  caller                                        first process at the site
+//!    | knock: number, bytes of the call  ---------->|  a frame of a protocol of its own
+//!    | call: what, path  -------------------------->|  a message about files, with that number
+//!    |<------------------- answer: class, text, bytes
+//! ```
+//! A knock costs the one who is called nothing before it comes: there is no receive that waits. Its answer is an
+//! operation that progress drives, and the program is not asked.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use isthmus_core::error::{Error, Result};
+use isthmus_core::world::World;
+use isthmus_engine::{Core, Machine, Peer, State};
+use isthmus_wire::file::{ANSWER, Answer, Call, MAX_CALL, MAX_TEXT, Path};
+use isthmus_wire::frame::{Header, Kind, protocol};
+
+use crate::error::{self, Whose};
+use crate::name::{self, Name, Shown, Site};
+use crate::task::{self, Driver, Port};
+
+/// Calls that a process answers at the same time; who knocks more often breaks the protocol.
+const MOST: usize = 4096;
+/// Tags of answers: with the number of the call.
+const ANSWERS: i32 = 1 << 30;
+const NUMBERS: u32 = (1 << 20) - 1;
+
+/// Numbers of this process's calls.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// The calls of others to this process.
+#[derive(Default)]
+pub struct Calls(Arc<OnceLock<&'static World>>);
+
+impl Calls {
+    /// What hears them. It is registered with the engine as [`protocol::FILES`] before anybody can call.
+    pub fn machine(&self) -> Box<dyn Machine> {
+        Box::new(Desk {
+            world: self.0.clone(),
+            knocks: Vec::new(),
+            answers: Vec::new(),
+        })
+    }
+
+    /// From now on they are answered.
+    pub fn begin(&self, world: &'static World) {
+        if self.0.set(world).is_ok() {
+            world.engine().wake();
+        }
+    }
+}
+
+struct Knock {
+    from: Peer,
+    number: u32,
+    bytes: u32,
+}
+
+/// Where calls come in.
+struct Desk {
+    world: Arc<OnceLock<&'static World>>,
+    knocks: Vec<Knock>,
+    answers: Vec<Driver>,
+}
+
+impl Machine for Desk {
+    fn frame(&mut self, state: &mut State, peer: Peer, header: &Header, _: &[u8]) {
+        let (number, bytes) = (header.token, header.context);
+        if number > u64::from(NUMBERS) || bytes as usize > MAX_CALL || self.knocks.len() + self.answers.len() >= MOST {
+            return state.broken(peer, "a call about files that is too long, or one too many");
+        }
+        self.knocks.push(Knock {
+            from: peer,
+            number: number as u32,
+            bytes,
+        });
+    }
+
+    fn advance(&mut self, core: &mut Core) -> bool {
+        if let Some(world) = self.world.get().filter(|_| !self.knocks.is_empty()) {
+            let begun = self.knocks.drain(..).filter_map(|knock| begin(world, knock));
+            self.answers.extend(begun);
+        }
+        let before = self.answers.len();
+        // An answer that cannot be given is lost with who waits for it.
+        self.answers.retain_mut(|answer| answer.go_on(core).is_none());
+        before != self.answers.len()
+    }
+}
+
+/// `None`: it comes from outside of the job.
+fn begin(world: &'static World, knock: Knock) -> Option<Driver> {
+    let from = world.rank_of(knock.from)?;
+    let driver = task::driven(world, &world.files(), |port| {
+        Box::pin(async move {
+            let coming = port.receive(Some(from), knock.number as i32, knock.bytes as usize);
+            let call = coming.received().await?.bytes;
+            let answer = match Call::decode(&call) {
+                Ok(call) => answer(world, &port, from, call).await,
+                Err(error) => Err(Error::new(
+                    isthmus_abi::constants::MPI_ERR_INTERN,
+                    format!("a call about a file makes no sense: {error}"),
+                )),
+            };
+            let answer = answer.map_or_else(
+                |error| Answer::of_error(error.class as u32, error.to_string()),
+                |()| Answer::default(),
+            );
+            let sent = port.send(from, ANSWERS | knock.number as i32, &answer.encode());
+            sent.sent().await?;
+            Ok(0)
+        })
+    });
+    Some(driver)
+}
+
+async fn answer(world: &'static World, port: &Port, from: u32, call: Call) -> Result<()> {
+    match call {
+        Call::Delete(path) => port.disk(move || remove(world, from, &path)).await,
+    }
+}
+
+/// Deletes a file of this process's site; `whose`: the rank that wants it.
+fn remove(world: &World, whose: u32, path: &Path) -> Result<()> {
+    let path = name::local(path)?;
+    let whose = Whose {
+        rank: whose,
+        site: Site::of(world, world.me())
+            .filter(|_| Site::are_several(world))
+            .map(|site| site.name),
+    };
+    std::fs::remove_file(&*path).map_err(|what| error::error("delete", &path, whose, &what))
+}
+
+/// Asks a process, and waits for its answer.
+fn ask(world: &'static World, whom: u32, call: &Call) -> Result<Answer> {
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed) & NUMBERS;
+    let bytes = call.encode();
+    let mut knock = Header::control(Kind::Protocol, number.into(), bytes.len() as u64, 0);
+    knock.flags = protocol::FILES;
+    world.engine().lock().send_frame(world.peer(whom), knock);
+    let place = Arc::new(OnceLock::new());
+    let result = place.clone();
+    task::run(world, &world.files(), |port| {
+        Box::pin(async move {
+            let answer = port.receive(Some(whom), ANSWERS | number as i32, ANSWER + MAX_TEXT);
+            port.send(whom, number as i32, &bytes).sent().await?;
+            let _ = result.set(answer.received().await?.bytes);
+            Ok(0)
+        })
+    })?;
+    let bytes = place.get().map(Vec::as_slice).unwrap_or_default();
+    Answer::decode(bytes).map_err(|error| {
+        Error::new(
+            isthmus_abi::constants::MPI_ERR_INTERN,
+            format!("the answer of rank {whom} about a file makes no sense: {error}"),
+        )
+    })
+}
+
+/// MPI_File_delete: at the site in the name, or here.
+pub fn delete(world: &'static World, name: &[u8], info: &isthmus_core::info::Info) -> Result<()> {
+    let Name { site, path } = Name::new(name, info)?;
+    let me = world.rank();
+    let elsewhere = site.filter(|site| !Site::of(world, world.me()).is_some_and(|own| own.is_called(site)));
+    let Some(site) = elsewhere else {
+        return remove(world, me, &path);
+    };
+    let whom = name::first_at(world, (0..world.size()).map(|rank| world.peer(rank)), &site, "the job")? as u32;
+    let shown = Shown(OsStr::from_bytes(&path.bytes).into());
+    let call = Call::Delete(path);
+    if call.encode().len() > MAX_CALL {
+        isthmus_core::fail!(
+            isthmus_abi::constants::MPI_ERR_BAD_FILE,
+            argument("filename"),
+            "is longer than any name of a file"
+        );
+    }
+    let answer = ask(world, whom, &call).map_err(|error| {
+        Error::new(
+            error.class,
+            format!("rank {me} does not know whether {shown:?} at site {site} was deleted: {error}"),
+        )
+    })?;
+    match answer.class {
+        0 => Ok(()),
+        class => Err(Error::new(class as i32, answer.text)),
+    }
+}

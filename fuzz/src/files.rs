@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages about files.
+
+use isthmus_wire::file::{self, Question, What};
+
+/// Messages about files: a call, a question, an answer, runs, a body.
+pub(crate) fn messages(bytes: &[u8]) {
+    if let Ok(question) = Question::decode(bytes) {
+        assert_eq!(Question::decode(&question.encode()), Ok(question));
+    }
+    if let Ok(call) = file::Call::decode(bytes) {
+        assert_eq!(call.encode(), bytes);
+    }
+    if let Ok(answer) = file::Answer::decode(bytes) {
+        // A text that is not UTF-8 was mended, which may make it longer than one may be.
+        if answer.text.len() <= file::MAX_TEXT {
+            assert_eq!(file::Answer::decode(&answer.encode()), Ok(answer));
+        }
+    }
+    let number = usize::from(bytes.first().copied().unwrap_or(0)) / 8;
+    if let Ok((runs, total, rest)) = file::decode_runs(bytes, number, 1 << 20) {
+        assert_eq!(runs.iter().map(|run| run.1).sum::<u64>(), total);
+        let mut again = file::encode_runs(&runs);
+        again.extend(rest);
+        assert_eq!(again, bytes);
+    }
+    if let Ok((runs, data)) = file::decode_body(bytes, 1 << 20) {
+        let mut again = file::encode_body(&runs);
+        again.extend(data);
+        assert_eq!((again.len(), &again[..]), (file::body_bytes(&runs), bytes));
+    }
+}
+
+pub(crate) fn corpus() -> Vec<Vec<u8>> {
+    let whats = [What::Stop, What::Advance, What::Read, What::Write, What::Size];
+    let question = |what| Question {
+        what,
+        answer: 1,
+        number: 1,
+        payload: if matches!(what, What::Read | What::Write) {
+            16
+        } else {
+            0
+        },
+    };
+    let answer = file::Answer {
+        class: 35,
+        text: "no".to_owned(),
+        bytes: 4,
+        data: vec![1, 2, 3, 4],
+    };
+    let mut all: Vec<_> = whats.map(|what| question(what).encode().to_vec()).into();
+    let mut body = file::encode_body(&[(8, 4), (16, 4)]);
+    body.extend([7; 8]);
+    let call = file::Call::Delete(file::Path {
+        below_home: true,
+        bytes: b"/x".to_vec(),
+    });
+    all.extend([
+        call.encode(),
+        answer.encode(),
+        file::encode_runs(&[(8, 4), (16, 4)]),
+        body,
+    ]);
+    all
+}
