@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
     codes) sh conformance/codes/run.sh || bad=1 ;;
     # Codes in Fortran and what they stand on, on one node and over two sites.
     fortran)
-        for suite in npb mumps scalapack; do
+        for suite in npb mumps scalapack espresso; do
             for where in '' --sites; do sh "conformance/$suite/run.sh" $where || bad=1; done
         done
         ;;

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# FFTW's MPI transforms, checked by FFTW's own self-test, over two sites.
+# FFTW's MPI transforms, checked by FFTW's own self-test and from Fortran, over two sites.
 #
 #   sh conformance/fftw/run.sh [--checks N] [--rtt TIME] [--rate RATE] [--local]
 #
 # Gets Debian's source package fftw3, builds it with our mpicc and lets FFTW's check.pl run N random transforms on each of 1 to 4
 # ranks, over two testbed sites (--local: on this machine alone). FFTW compares every transform with its serial one
-# (linearity, impulse response, time shift). Everything is made below target/fftw.
+# (linearity, impulse response, time shift). wave.f90 uses its Fortran interface. Everything is made below target/fftw.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=fftw
@@ -24,6 +24,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 need gcc gcc
+need gfortran gfortran
 need make make
 need perl perl
 need dpkg-source dpkg-dev
@@ -36,14 +37,17 @@ if [ ! -x "$build/mpi/mpi-bench" ] || [ "$bin/mpicc" -nt "$build/mpi/mpi-bench" 
     cp -r "$work/source" "$build"
     say "building with $bin/mpicc"
     {
-        (cd "$build" && ./configure --enable-mpi --disable-fortran --disable-doc --disable-shared "MPICC=$bin/mpicc" CFLAGS=-O1) &&
+        (cd "$build" && ./configure --enable-mpi --disable-doc --disable-shared "MPICC=$bin/mpicc" CFLAGS=-O1) &&
             make -C "$build" -j "$(nproc)" && make -C "$build/mpi" mpi-bench
     } >"$work/build.log" 2>&1 || { grep -iE -A 3 "error|undefined" "$work/build.log" | head -n 20 >&2; die "the build failed; all of it: $work/build.log"; }
 fi
+"$bin/mpif90" -O1 -I"$build/api" -I"$build/mpi" -J "$work" "$here/wave.f90" "$build/mpi/.libs/libfftw3_mpi.a" "$build/.libs/libfftw3.a" -lm \
+    -o "$build/wave" || die "wave.f90 does not compile"
 cat >"$work/check.sh" <<CHECK
 set -e
 for ranks in 1 2 3 4; do
     echo "fftw: \$ranks ranks"
+    \$1 -n \$ranks "$build/wave"
     perl -w "$build/tests/check.pl" --verbose --random --maxsize=10000 -c=$checks --mpi "\$1 -n \$ranks $build/mpi/mpi-bench"
 done
 CHECK
