@@ -52,6 +52,8 @@ struct Bulk {
     request: Option<Request>,
     peer: Peer,
     token: u64,
+    /// Bytes of data that come; `None`: they leave.
+    wanted: Option<u64>,
 }
 
 /// A vendor MPI as a [`Transport`].
@@ -193,19 +195,24 @@ impl VendorTransport {
             let list = if out { &mut self.leaving } else { &mut self.coming };
             let mut at = 0;
             while at < list.len() {
-                let there = match &mut list[at].request {
-                    Some(request) => self.vendor.test(request)?.is_some(),
-                    None => true,
+                let arrival = match &mut list[at].request {
+                    Some(request) => self.vendor.test(request)?,
+                    None => Some(Arrival::default()),
                 };
-                if !there {
+                let Some(Arrival { bytes, truncated, .. }) = arrival else {
                     at += 1;
                     continue;
-                }
+                };
                 let bulk = list.swap_remove(at);
                 any = true;
-                match out {
-                    true => sink.sent(bulk.peer, bulk.token),
-                    false => sink.received(bulk.peer, bulk.token),
+                match bulk.wanted {
+                    None => sink.sent(bulk.peer, bulk.token),
+                    Some(wanted) if bytes == wanted && !truncated => sink.received(bulk.peer, bulk.token),
+                    // What is left of the memory has what was in it before.
+                    Some(wanted) => sink.lost(
+                        bulk.peer,
+                        &format!("rank {} sent {bytes} bytes where it had announced {wanted}", bulk.peer),
+                    ),
                 }
             }
         }
@@ -347,6 +354,7 @@ impl Transport for VendorTransport {
                 request,
                 peer,
                 token: sent_token,
+                wanted: None,
             }),
             Err(error) => return Err(self.breaks(&error)),
         }
@@ -364,6 +372,7 @@ impl Transport for VendorTransport {
                 request: Some(request),
                 peer,
                 token,
+                wanted: Some(length),
             }),
             Err(error) => _ = self.breaks(&error),
         }

@@ -43,7 +43,7 @@ impl Comm {
 pub struct Request(pub(crate) u64);
 
 /// A message that has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Rank in the communicator.
     pub source: u32,
