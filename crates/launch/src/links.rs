@@ -3,7 +3,7 @@
 //! this job's measurements go to.
 
 use isthmus_job::Job;
-use isthmus_job::cache::{self, LinkCache, Remembered};
+use isthmus_job::cache::{self, Dated, LinkCache, Remembered};
 use isthmus_topology::{Known, Measured, Origin, Rate, combine};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -178,8 +178,11 @@ impl JobLinks {
                     problem = Some(text);
                     LinkCache::default()
                 });
-            links.cached = links.remembered(&cache, now());
-            links.known = links.known.learn(&links.cached, Origin::Cached);
+            let now = now();
+            links.cached = links.remembered(&cache, now, |known| known.value);
+            // For what is measured while the job runs it counts as much as it is worth by now.
+            let worth = links.remembered(&cache, now, |known| known.value.aged(now.saturating_sub(known.at)));
+            links.known = links.known.learn(&worth, Origin::Cached);
         }
         let number = |name: &str| {
             let of_site = |subjobs: &[usize]| subjobs.iter().any(|&s| job.subjobs()[s].site == name);
@@ -199,7 +202,7 @@ impl JobLinks {
         }
     }
 
-    fn remembered(&self, cache: &LinkCache, now: u64) -> Vec<Measured> {
+    fn remembered(&self, cache: &LinkCache, now: u64, rate: impl Fn(Dated<Rate>) -> Rate) -> Vec<Measured> {
         let mut all = Vec::new();
         for (a, (_, first)) in (0u32..).zip(&self.names) {
             for (b, (_, second)) in (0u32..).zip(&self.names).skip(a as usize + 1) {
@@ -207,7 +210,7 @@ impl JobLinks {
                 all.push(Measured {
                     between: (a, b),
                     latency: known.latency.map(|d| d.value),
-                    rate: known.rate.map(|d| d.value),
+                    rate: known.rate.map(&rate),
                 });
             }
         }
@@ -241,15 +244,14 @@ impl JobLinks {
     pub(crate) fn report(&self) -> Vec<LinkReport> {
         let measured = combine(self.measured.iter().copied());
         // As the next job will see it.
-        let learnt: Vec<Measured> = measured.iter().map(|one| self.news(one)).collect();
-        let known = self.known.learn(&learnt, Origin::Measured);
+        let known = self.known.learn(&measured, Origin::Measured);
         let name = |number: u32| {
             let name = self.names.get(number as usize);
             name.map_or_else(String::new, |(name, _)| name.clone())
         };
         let report = known.pairs().map(|(between, origins, link)| {
             let from = match origins.rate {
-                Origin::Measured => &learnt,
+                Origin::Measured => &measured,
                 Origin::Cached => &self.cached,
                 Origin::Assumed | Origin::Pinned => &Vec::new(),
             };
@@ -261,20 +263,6 @@ impl JobLinks {
             }
         });
         report.collect()
-    }
-
-    /// What this job has measured, without a rate that stands on less than the one that was known before.
-    fn news(&self, measured: &Measured) -> Measured {
-        let old = self.cached.iter().find(|m| m.between == measured.between);
-        let rate = measured.rate.map(|new| match old.and_then(|o| o.rate) {
-            Some(old) => new.or_older(old, 0),
-            None => new,
-        });
-        let known = rate.is_some() && rate == old.and_then(|o| o.rate);
-        Measured {
-            rate: rate.filter(|_| !known),
-            ..*measured
-        }
     }
 }
 

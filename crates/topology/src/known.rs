@@ -34,6 +34,8 @@ pub struct Origins {
 pub struct Known {
     links: Arc<Links>,
     pairs: BTreeMap<(u32, u32), Origins>,
+    /// What rates stand on that earlier jobs have left, as far as it is known.
+    evidence: BTreeMap<(u32, u32), Rate>,
     version: u32,
 }
 
@@ -46,6 +48,7 @@ impl Known {
                 .into_iter()
                 .map(|((a, b), o)| ((a.min(b), a.max(b)), o))
                 .collect(),
+            evidence: BTreeMap::new(),
             version: 0,
         }
     }
@@ -93,19 +96,29 @@ impl Known {
             origins.latency == Origin::Assumed
                 || off(link.latency, new, LATENCY_CHANGE) && link.latency.abs_diff(new) > JITTER
         };
-        let rate = |new: Rate| {
-            let (old, new, bound) = (link.gap.as_rate(), new.bytes_per_second, new.at_least);
-            origins.rate == Origin::Assumed || off(old, new, RATE_CHANGE) && !(bound && new < old)
+        let rate = |rate: Rate| {
+            let (old, new, bound) = (link.gap.as_rate(), rate.bytes_per_second, rate.at_least);
+            let news = off(old, new, RATE_CHANGE) && !(bound && new < old);
+            origins.rate == Origin::Assumed || news && self.is_believed(measured, rate)
         };
         origins.latency != Origin::Pinned && measured.latency.is_some_and(latency)
             || origins.rate != Origin::Pinned && measured.rate.is_some_and(rate)
     }
 
-    /// With what was measured, now or earlier (`origin`); what the user pinned stays. A new version if that changes
-    /// anything.
+    /// Whether a rate that was measured now is better founded than what an earlier job has left, if it has left any.
+    fn is_believed(&self, measured: &Measured, rate: Rate) -> bool {
+        let (a, b) = measured.between;
+        let cached = self.origins(a, b).rate == Origin::Cached;
+        let earlier = self.evidence.get(&(a.min(b), a.max(b))).filter(|_| cached);
+        earlier.is_none_or(|earlier| rate.or_older(*earlier, 0) == rate)
+    }
+
+    /// With what was measured, now or earlier (`origin`): of the two the better evidence counts; what the user pinned
+    /// stays. A new version if that changes anything.
     #[must_use]
     pub fn learn(&self, measured: &[Measured], origin: Origin) -> Self {
         let (mut links, mut pairs) = (Links::clone(&self.links), self.pairs.clone());
+        let mut evidence = self.evidence.clone();
         for one in measured {
             let (a, b) = one.between;
             let mut link = links.pair(a, b).clone();
@@ -117,7 +130,8 @@ impl Known {
             let old = (origins.rate != Origin::Assumed).then(|| link.gap.as_rate());
             let says_more = |new: &Rate| !new.at_least || old.is_none_or(|old| new.bytes_per_second > old);
             let rate = one.rate.filter(|_| origins.rate != Origin::Pinned).filter(says_more);
-            if let Some(rate) = rate {
+            if let Some(rate) = rate.filter(|rate| self.is_believed(one, *rate)) {
+                evidence.insert((a.min(b), a.max(b)), rate);
                 (link.gap, origins.rate) = (Curve::framed(rate.bytes_per_second, FRAMING), origin);
             }
             if origins != Origins::default() {
@@ -129,6 +143,7 @@ impl Known {
         Self {
             links: Arc::new(links),
             pairs,
+            evidence,
             version: self.version + u32::from(changed),
         }
     }
@@ -142,6 +157,7 @@ impl Known {
         Self {
             links: Arc::new(links),
             pairs,
+            evidence: self.evidence.clone(),
             version: self.version,
         }
     }
@@ -165,6 +181,7 @@ impl Known {
                     between,
                     latency: origins.latency,
                     rate: origins.rate,
+                    evidence: self.evidence.get(&between).copied(),
                     link: link(own),
                 })
                 .collect(),
@@ -187,13 +204,16 @@ impl Known {
         }
         (links.reduce, links.copy) = (Curve::new(table.reduce)?, Curve::new(table.copy)?);
         let mut origins = Vec::with_capacity(table.pairs.len());
+        let mut evidence = BTreeMap::new();
         for pair in table.pairs {
             let (a, b) = pair.between;
+            evidence.extend(pair.evidence.map(|rate| (pair.between, rate)));
             links.set_pair(a, b, link(pair.link)?);
             let (latency, rate) = (pair.latency, pair.rate);
             origins.push(((a, b), Origins { latency, rate }));
         }
-        Ok(Self::new(links, origins))
+        let known = Self::new(links, origins);
+        Ok(Self { evidence, ..known })
     }
 }
 
@@ -285,6 +305,34 @@ mod tests {
                 .as_rate()
         };
         assert_eq!((after(10_000), after(2_000_000)), (1_000_000, 2_000_000));
+    }
+
+    #[test]
+    fn what_an_earlier_job_knew_better_stays() {
+        let rate = |mbit: u64, milliseconds: u64| Measured {
+            rate: Some(Rate {
+                busy: milliseconds * 1_000_000,
+                ..Rate::bare(mbit * 125_000)
+            }),
+            ..measured((0, 1), None, None)
+        };
+        let cached = pinned().learn(&[rate(200, 400)], Origin::Cached);
+        // It travels with what it stands on.
+        let cached = Known::from_wire(cached.to_wire()).unwrap();
+        let after = |one: Measured| {
+            let after = cached.learn(&[one], Origin::Measured);
+            (after.links().pair(0, 1).gap.as_rate() / 125_000, cached.differs(&one))
+        };
+        assert_eq!(
+            after(rate(40, 20)),
+            (200, false),
+            "from the slow beginning of a connection"
+        );
+        assert_eq!(after(rate(40, 500)), (40, true), "the link has changed");
+        // Of what this job has measured the newest counts.
+        let live = cached.learn(&[rate(100, 500)], Origin::Measured);
+        let live = live.learn(&[rate(40, 20)], Origin::Measured);
+        assert_eq!(live.links().pair(0, 1).gap.as_rate(), 5_000_000);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!  | version u8 | measure u8 | 5 links, wide area first | reduce curve | copy curve | [pair] |
 //!  link    | latency u64 | gap curve | send curve | receive curve |            times in nanoseconds
 //!  curve   | count u32 | (bytes u64, nanoseconds u64) ... |                    sizes ascend, times do not descend
-//!  pair    | a u32 | b u32 | origin of latency u8 | origin of rate u8 | link |   local areas, a < b, pairs ascend
+//!  pair    | a u32 | b u32 | origin of latency u8 | origin of rate u8 | rate | link |   areas, a < b, pairs ascend
 //!
 //!  Measured, 43 bytes
 //!  | a u32 | b u32 | latency u64, 0: none | rate, see [`Rate`] |
@@ -17,7 +17,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::rate::{RATE_BYTES, Rate};
 
 /// Version of the layout of [`Table`].
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Most points of a curve.
 pub const MAX_POINTS: usize = 64;
@@ -95,6 +95,8 @@ pub struct Pair {
     pub latency: Origin,
     /// Where its gap comes from.
     pub rate: Origin,
+    /// The rate that the gap comes from, with what it stands on, if that is known.
+    pub evidence: Option<Rate>,
     /// Everything about it.
     pub link: Link,
 }
@@ -167,6 +169,7 @@ impl Pair {
             between: read_between(r)?,
             latency: Origin::read(r, "origin of latency")?,
             rate: Origin::read(r, "origin of rate")?,
+            evidence: Rate::read(r)?,
             link: Link::read(r)?,
         })
     }
@@ -195,6 +198,7 @@ impl Table {
         w.list(&self.pairs, |w, pair| {
             w.u32(pair.between.0).u32(pair.between.1);
             w.u8(pair.latency as u8).u8(pair.rate as u8);
+            Rate::write(pair.evidence, w);
             pair.link.write(w);
         });
     }
@@ -315,6 +319,7 @@ mod tests {
             between,
             latency: Origin::Measured,
             rate: Origin::Pinned,
+            evidence: Some(Rate::bare(between.0.into())).filter(|rate| rate.bytes_per_second > 0),
             link: link(7),
         }
     }

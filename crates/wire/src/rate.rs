@@ -50,6 +50,15 @@ impl Rate {
         busy >> (age / HALF_LIFE).min(63)
     }
 
+    /// The same as evidence that is so many seconds old.
+    #[must_use]
+    pub fn aged(self, seconds: u64) -> Self {
+        Self {
+            busy: self.busy.min(BEST) >> (seconds / HALF_LIFE).min(63),
+            ..self
+        }
+    }
+
     /// The one of two to believe. `age`: by how many seconds the other one is older.
     ///
     /// Two that say "at least" are right both, so the larger one counts. One that says "at least" says nothing about a
@@ -162,6 +171,8 @@ mod tests {
         assert_eq!(short.or_older(long, 60), long);
         assert_eq!(long.or_older(short, 60), long);
         assert_eq!(short.or_older(long, 5 * HALF_LIFE), short);
+        assert_eq!(short.or_older(long.aged(5 * HALF_LIFE), 0), short);
+        assert_eq!(short.or_older(long.aged(60), 0), long);
         let vague = Rate { spread: 150, ..long };
         assert_eq!(vague.or_older(long, 60), long);
         let (bound, higher) = (rate(90, 5, true), rate(300, 5, true));
