@@ -137,9 +137,16 @@ expect "no cache can be written" env XDG_CACHE_HOME=/dev/null TMPDIR="$work" "$m
 expect "modules among the temporary files" sh -c "set -- '$work'/isthmus-*/fortran/gfortran-*/mpi_f08.mod; [ -f \"\$1\" ]"
 expect "isthmus fortran --to" "$build/bin/isthmus" fortran --compiler gfortran --to "$work/modules"
 expect "its modules" test -f "$work/modules/mpi.mod"
+mkdir "$work/there"
+expect "isthmus fortran --to a directory that exists" "$build/bin/isthmus" fortran --to "$work/there"
+expect "its modules" test -f "$work/there/mpi_f08.mod"
 expect "without a known compiler mpif.h is left" says "mpif.h only" "$mpifort" -fc=true -show a.f
 
 if have pkg-config; then
+    # A tree of its own, as an administrator installs it.
+    mkdir -p "$work/tree/bin" && cp "$build/bin/isthmus" "$work/tree/bin" && cp -R "$build/lib" "$build/include" "$build/share" "$work/tree"
+    expect "modules for everybody" "$work/tree/bin/isthmus" fortran
+    expect "pkg-config finds them" sh -c "gfortran tests/fortran/known.f90 -J '$work' -o '$work/known3' \$(PKG_CONFIG_PATH='$work/tree/lib/pkgconfig' pkg-config --cflags --libs mpi-fort) && '$work/known3'"
     expect "pkg-config" sh -c "gfortran '$work/form.f' -o '$work/pc' \$(PKG_CONFIG_PATH='$build/lib/pkgconfig' pkg-config --cflags --libs mpi-fort) && '$work/pc'"
 fi
 if have cmake && have make; then

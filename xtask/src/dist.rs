@@ -355,12 +355,16 @@ fn texts(options: &Options) -> Result<()> {
 
 /// Says where it is by its own place, so that the tree can be moved.
 fn pkg_config(name: &str, version: &str) -> String {
-    let fortran = if name.ends_with("-fort") { "-lmpifort_abi " } else { "" };
+    let (fortran, modules) = if name.ends_with("-fort") {
+        ("-lmpifort_abi ", " -I${prefix}/share/isthmus/fortran")
+    } else {
+        ("", "")
+    };
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\
          isthmus_version={own}\n\n\
          Name: {name}\nDescription: Isthmus: MPI for several machines, clusters and sites as one (MPI 5.0 Standard ABI)\n\
-         Version: {version}\nCflags: -I${{includedir}}\n\
+         Version: {version}\nCflags: -I${{includedir}}{modules}\n\
          Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -Wl,--enable-new-dtags {fortran}-lmpi_abi\n",
         own = env!("CARGO_PKG_VERSION")
     )

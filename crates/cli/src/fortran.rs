@@ -385,8 +385,8 @@ pub(crate) fn lacking(modules: &Path) -> Option<String> {
 
 /// Make the Fortran modules of MPI for a compiler
 ///
-/// mpifort makes them by itself, for each user, at the first use of a compiler. With this command an administrator makes them
-/// for everybody.
+/// mpifort makes them by itself, for each user, at the first use of a compiler. With this command an administrator
+/// makes them for everybody; then compilers find them by pkg-config too, without mpifort.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Fortran {
     /// The compiler: gfortran, flang, ifx, nvfortran, or a path
@@ -418,13 +418,46 @@ impl Fortran {
         let shipped = shipped(prefix);
         let sources = read_sources(&shipped)?;
         let compiler = Compiler::ask(&self.compiler, &[])?;
-        let place = self
-            .to
-            .clone()
-            .unwrap_or_else(|| shipped.join(compiler.directory_name(&sources)));
-        let place = std::path::absolute(&place).map_err(|e| format!("{}: {e}", place.display()))?;
-        Place::lock(place)?.make(&compiler, &sources)
+        let Some(to) = &self.to else {
+            let name = compiler.directory_name(&sources);
+            let place = Place::lock(shipped.join(name))?.make(&compiler, &sources)?;
+            link(&shipped, &place)?;
+            return Ok(place);
+        };
+        let to = std::path::absolute(to).map_err(|e| format!("{}: {e}", to.display()))?;
+        put(&compiler, &sources, &to)?;
+        Ok(to)
     }
+}
+
+/// Makes the modules in a directory that may have other files.
+fn put(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> Result<(), String> {
+    let wrong = |e: std::io::Error| format!("{}: cannot make Fortran modules there: {e}", to.display());
+    let begun = to.join(format!(".begun-{}", std::process::id()));
+    fs::create_dir_all(&begun).map_err(wrong)?;
+    let made = fill(compiler, sources, &begun).and_then(|()| {
+        let mut files = fs::read_dir(&begun).map_err(wrong)?.flatten();
+        files.try_for_each(|file| fs::rename(file.path(), to.join(file.file_name())).map_err(wrong))
+    });
+    // Empty, or of no use.
+    let _ = fs::remove_dir_all(&begun);
+    made
+}
+
+/// Names for the modules of the last compiler that do not change: pkg-config tells a compiler without the wrapper of
+/// them.
+fn link(shipped: &Path, place: &Path) -> Result<(), String> {
+    let wrong = |e: std::io::Error| format!("{}: cannot make links there: {e}", shipped.display());
+    for file in fs::read_dir(place).map_err(wrong)?.flatten() {
+        let path = file.path();
+        let relative: PathBuf = place.file_name().into_iter().chain(path.file_name()).collect();
+        if path.extension().is_some_and(|e| e.as_bytes() == b"mod") {
+            let begun = shipped.join(format!(".begun-{}", std::process::id()));
+            std::os::unix::fs::symlink(&relative, &begun).map_err(wrong)?;
+            fs::rename(&begun, shipped.join(file.file_name())).map_err(wrong)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
