@@ -6,6 +6,7 @@ use isthmus_job::catalogue;
 use isthmus_wire::control::{Edit, Reply, Request, Standing};
 use isthmus_wire::grid::Scheduler;
 use isthmus_wire::rate::Rate;
+use isthmus_wire::relay::{Begin, Said};
 use isthmus_wire::service::{
     Answer, Ask, CacheVerb, Cached, Entry, EntryKind, Facts, File, Manifest, Named, Placed, Queue, Root,
 };
@@ -153,10 +154,12 @@ fn answers(manifest: Manifest) -> Vec<Answer> {
     ]
 }
 
-/// What other commands ask of a running job, and its answers.
+/// What other commands ask of a running job, and its answers; commands that run at another site.
 pub(crate) fn control(body: &[u8]) {
     comes_back!(Request, body);
     comes_back!(Reply, body);
+    comes_back!(Begin, body);
+    comes_back!(Said, body);
 }
 
 pub(crate) fn control_bodies() -> Vec<Vec<u8>> {
@@ -188,7 +191,19 @@ pub(crate) fn control_bodies() -> Vec<Vec<u8>> {
         },
     ];
     let requests = requests.iter().map(|request| request.encode()[4..].to_vec());
+    let begin = Begin {
+        directory: "isthmus-jobs/1".to_owned(),
+        words: vec!["ps".to_owned()],
+        environment: vec![("A".to_owned(), "b".to_owned())],
+    };
+    let relayed = [
+        begin.encode(),
+        Said::Errors(b"no\n".to_vec()).encode(),
+        Said::Ended(1).encode(),
+    ];
+    let relayed = relayed.map(|frame| frame[4..].to_vec());
     requests
+        .chain(relayed)
         .chain(replies.iter().map(|reply| reply.encode()[4..].to_vec()))
         .collect()
 }

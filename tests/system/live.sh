@@ -37,11 +37,22 @@ done
 head -c 20000 /dev/zero | tr '\0' x | curl -s -o body -w '%{http_code}' -H "X: $(head -c 15000 /dev/zero | tr '\0' x)" "$address" | grep -q 431 || exit 3
 curl -s "$address" >live.html && curl -s "${address}lines?from=0" >lines.json || exit 4
 [ -z "$BROWSER" ] || python3 "$BROWSER" "$address" live h1 svg table '#live' .u-wrap >live.seen || { cat live.seen; exit 5; }
+# A link is cut: the page and isthmus where say so while it lasts, and the record afterwards.
+isthmus-testbed cut home c || exit 7
+until curl -s "${address}lines?from=0" | grep -q '"channels_away":[1-9]'; do kill -0 $job 2>/dev/null || exit 7; sleep 0.2; done
+until isthmus where --json | grep -q '"cut_links":\[{'; do kill -0 $job 2>/dev/null || exit 7; sleep 0.2; done
+isthmus-testbed restore home c || exit 7
+until curl -s "${address}lines?from=0" | tail -c 4000 | grep -q '"channels_away":0' && isthmus where --json | grep -q '"cut_links":\[\]'; do
+    kill -0 $job 2>/dev/null || exit 7
+    sleep 0.2
+done
 touch stop
 wait $job || exit 1
 curl -s "${address}lines?from=1" | grep -q '"sums"' || exit 6
 kill $serves
-isthmus report --html final.html && isthmus report
+isthmus report --html final.html && isthmus report && isthmus report --json >report.json
+# What was measured of the job describes a grid.
+isthmus explain allreduce 64KiB --job "$(python3 -c 'import json; print(json.load(open("report.json"))["job"])')" >explained || exit 8
 S
 BROWSER=
 if command -v chromium >/dev/null 2>&1; then BROWSER=$top/tests/system/browser.py; fi
@@ -58,6 +69,11 @@ import json
 lines = json.load(open("lines.json"))["lines"]
 assert lines[0]["event"] == "record" and any(l["event"] == "traffic" for l in lines), lines[:2]
 assert "sums" not in {l["event"] for l in lines}
+last = [l for l in json.load(open("report.json"))["record"] if l["event"] == "traffic"][-1]["links"]
+cut = {frozenset((l["from"], l["to"])) for l in last if l["cuts"]}
+assert cut and all("home" in link for link in cut), last
+text = open("explained").read()
+assert "6 processes on 3 sites" in text, text
 P
 if [ -z "$BROWSER" ]; then
     cat live.out

@@ -17,6 +17,7 @@ mod described;
 mod diagnostic;
 mod discover;
 mod doctor;
+mod elsewhere;
 mod fortran;
 mod info;
 mod inherited;
@@ -26,8 +27,10 @@ mod links;
 mod login;
 mod manual;
 mod plan;
+mod ps;
 mod rates;
 mod reach;
+mod relay;
 mod report;
 mod run;
 mod screen;
@@ -55,7 +58,7 @@ enum Verb {
     Job(job::JobCommand),
     Info(info::Info),
     Links(links::Links),
-    Ps(sessions::Ps),
+    Ps(ps::Ps),
     Attach(sessions::Attach),
     Logs(sessions::Logs),
     Signal(sessions::Signal),
@@ -78,6 +81,8 @@ enum Verb {
     Login(login::Login),
     Completions(manual::Completions),
     #[command(hide = true)]
+    Complete(manual::Complete),
+    #[command(hide = true)]
     Manual(manual::Manual),
     /// Serve a coordinator over standard input and output
     #[command(hide = true)]
@@ -89,6 +94,14 @@ enum Verb {
     /// Serve files and what this machine has over standard input and output
     #[command(hide = true)]
     Service,
+    /// Find out whether ssh destinations are reached from here without a question
+    #[command(hide = true)]
+    Reach {
+        destinations: Vec<String>,
+    },
+    /// Run a command for whoever typed it at another site, over standard input and output
+    #[command(hide = true)]
+    Relay,
     /// Carry connections between processes of different sites, for the agent that started this
     #[command(hide = true)]
     Gateway,
@@ -169,7 +182,11 @@ fn isthmus() -> ExitCode {
         Ok(words) => words,
         Err(error) => return diagnostic::refuse(&error),
     };
-    match Command::parse_from(words).verb {
+    let verb = Command::parse_from(words).verb;
+    if let Some(status) = elsewhere::command(&verb) {
+        return status;
+    }
+    match verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Job(command) => job::job(&command),
         Verb::Info(arguments) => info::info(&arguments),
@@ -177,7 +194,7 @@ fn isthmus() -> ExitCode {
         Verb::Links(arguments) => links::links(&arguments),
         Verb::Adaptor(arguments) => adaptor::adaptor(&arguments),
         Verb::Fortran(arguments) => arguments.run(),
-        Verb::Ps(arguments) => sessions::ps(&arguments),
+        Verb::Ps(arguments) => ps::ps(&arguments),
         Verb::Attach(arguments) => sessions::attach(&arguments),
         Verb::Logs(arguments) => sessions::logs(&arguments),
         Verb::Signal(arguments) => sessions::signal(&arguments),
@@ -194,8 +211,11 @@ fn isthmus() -> ExitCode {
         Verb::Cache(arguments) => cp::cache(&arguments),
         Verb::Login(arguments) => login::login(&arguments),
         Verb::Completions(arguments) => manual::completions(&arguments, Command::command()),
+        Verb::Complete(arguments) => manual::complete(&arguments, Command::command()),
         Verb::Manual(arguments) => manual::manual(&arguments, Command::command()),
         Verb::Agent { home } => agent(|binary| isthmus_agent::run(binary, home)),
+        Verb::Reach { destinations } => run::carry::check(&destinations),
+        Verb::Relay => agent(|_| relay::serve()),
         Verb::Service => agent(|_| isthmus_discovery::serve()),
         Verb::Gateway => agent(|_| isthmus_gateway::run()),
         Verb::Node { words } => agent(|binary| isthmus_agent::run_node(binary, &words)),

@@ -8,7 +8,10 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
+use std::time::Duration;
 
+/// How long a site may take to be reached, where nobody waits at a terminal.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Largest sites file, bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -75,6 +78,17 @@ pub(crate) fn near_names(subjobs: &[Subjob]) -> Vec<String> {
         ))
     });
     near.collect()
+}
+
+/// The same for whoever may say nothing: what cannot be read is not known.
+pub(crate) fn catalogue_in_silence() -> Catalogue {
+    let text = if foreign().is_none() {
+        read_sites_file()
+    } else {
+        return Catalogue::default();
+    };
+    let parsed = text.map(|(text, name)| catalogue::parse(&text, &name));
+    parsed.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// What a sites file says is run at sites: one of another user is not believed.

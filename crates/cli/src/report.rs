@@ -14,7 +14,7 @@ const SCRIPT: &str = include_str!("report/page.js");
 /// Show how a job over several sites went, or goes: states, links, throughput, operations, events
 #[derive(Args, Debug)]
 pub(crate) struct Report {
-    /// The job: its name, its identifier or the beginning of one; the newest if none is given
+    /// The job: its name, its identifier or the beginning of one, or SITE/JOB; the newest if none is given
     job: Option<String>,
     /// Write a page for browsers, one file that needs nothing else; `-` is standard output
     #[arg(long, value_name = "FILE")]
@@ -22,6 +22,18 @@ pub(crate) struct Report {
     /// The whole record as JSON
     #[arg(long, conflicts_with = "html")]
     json: bool,
+}
+
+impl Report {
+    /// The job that is meant.
+    pub(crate) fn job(&self) -> Option<&str> {
+        self.job.as_deref()
+    }
+
+    /// The file that gets the page.
+    pub(crate) fn page_file(&self) -> Option<&Path> {
+        self.html.as_deref()
+    }
 }
 
 /// `isthmus report`.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus run`, `mpiexec`, `mpirun`: from words to a job to an exit status.
 
+pub(crate) mod carry;
+mod how;
+
+use self::how::Launch;
 use crate::allocated;
 use crate::background;
 use crate::diagnostic::{note, refuse, warn};
@@ -9,7 +13,7 @@ use crate::job::{self, Source};
 use crate::plan;
 use crate::reach;
 use crate::streams;
-use crate::terminal::{Show, Terminal};
+use crate::terminal::Terminal;
 use crate::variables::{settings, variable};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -31,7 +35,7 @@ use std::time::Duration;
 /// Exit status for what the user wrote wrong.
 pub(crate) const STATUS_USAGE: u8 = 2;
 /// Variables of this launcher that processes do not get.
-const INTERNAL: [&str; 6] = [
+pub(crate) const INTERNAL: [&str; 6] = [
     isthmus_settings::RENDEZVOUS.name,
     isthmus_settings::TOKEN.name,
     isthmus_settings::INDEX.name,
@@ -109,60 +113,6 @@ pub(crate) struct Run {
     words: Vec<String>,
 }
 
-/// What concerns the launcher and not the job.
-#[derive(Args, Debug, Default)]
-struct Launch {
-    /// Begin each line of output with its rank
-    #[arg(short, long)]
-    label: bool,
-    /// One file for each process: DIRECTORY/rank-N.out and .err
-    #[arg(long, value_name = "DIRECTORY", conflicts_with = "outfile_pattern", value_parser = NonEmptyStringValueParser::new())]
-    output_dir: Option<String>,
-    /// The same with a name of your own: %r is the rank, %s the site, %t out or err, %j the job
-    #[arg(long, value_name = "PATTERN")]
-    outfile_pattern: Option<String>,
-    /// Who gets the standard input: a rank, all or none [default: 0]
-    #[arg(long, value_name = "RANK", allow_hyphen_values = true)]
-    stdin: Option<String>,
-    /// How long the processes may run: 90s, 30min, 2h
-    #[arg(long, value_name = "LIMIT")]
-    time: Option<String>,
-    /// Say what each rank waits for when all have only waited for so long: 90s, 10min; see isthmus where
-    #[arg(long, value_name = "TIME")]
-    hang: Option<String>,
-    /// Write what happens to the job into FILE, or - for standard output, as lines of JSON
-    #[arg(long, value_name = "FILE")]
-    events: Option<String>,
-    /// Record the messages, collective operations and connections of all processes into FILE, on one time line, for ui.perfetto.dev or
-    /// chrome://tracing
-    #[arg(long, value_name = "FILE")]
-    trace: Option<String>,
-    /// How the states of subjobs are shown: as a table on a terminal, as lines, or not
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
-    progress: Show,
-    /// Run in the background: print the name of the job and return; see isthmus ps, attach, logs, kill
-    #[arg(long)]
-    detach: bool,
-    /// Do not stage the program: run what each site has under that name
-    #[arg(long)]
-    no_stage: bool,
-    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
-    #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
-    ssh: Option<String>,
-    /// File that pins links between sites [default: $ISTHMUS_LINKS_FILE]
-    #[arg(long, value_name = "FILE")]
-    links: Option<String>,
-    /// Show what would be started where, and start nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Show that as JSON
-    #[arg(long, requires = "dry_run")]
-    json: bool,
-    /// Print the job as RSL, and start nothing
-    #[arg(long)]
-    dump_rsl: bool,
-}
-
 /// `isthmus run`.
 pub(crate) fn run(arguments: &Run) -> ExitCode {
     let named = |described: Described| -> Result<Described, JobErrors> {
@@ -236,6 +186,7 @@ fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
         Ok(())
     } else {
         return match job::runnable(&described.job) {
+            Ok(()) if how.at.is_some() => carry::start(&described.job, how),
             Ok(()) if how.detach && !background::is() => background::start(),
             Ok(()) => launch(described.job, plain, how),
             Err(errors) => refuse(&errors),

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `isthmus ps`, `attach`, `logs`, `signal`, `kill` and `edit`: jobs that run, and those that ran in the background.
+//! `isthmus attach`, `logs`, `signal`, `kill` and `edit`: jobs that run, and those that ran in the background.
 
 use crate::inherited;
 use crate::run::STATUS_USAGE;
 use clap::Args;
-use isthmus_launch::expected;
 use isthmus_launch::session::{Entry, LogReader};
-use isthmus_wire::control::{Edit, Reply, Request, Standing};
+use isthmus_wire::control::{Edit, Reply, Request};
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -21,21 +20,11 @@ const ENDING: Duration = Duration::from_secs(10);
 /// How long one that did not hear that it is to end may take to be gone all the same.
 const UNHEARD: Duration = Duration::from_secs(3);
 
-/// List your jobs on this machine: those that run, and the ended ones whose logs are kept
-#[derive(Args, Debug)]
-pub(crate) struct Ps {
-    /// A line for each subjob
-    #[arg(short, long)]
-    long: bool,
-    /// As JSON
-    #[arg(long)]
-    json: bool,
-}
-
 /// Follow a job in the background to its end, and end with its exit status; Ctrl-C lets it run on
 #[derive(Args, Debug)]
 pub(crate) struct Attach {
-    /// The job: its name, its identifier or the beginning of one; not needed where only one runs
+    /// The job: its name, its identifier or the beginning of one, or SITE/JOB where its launcher is at SITE;
+    /// not needed where only one runs
     job: Option<String>,
 }
 
@@ -106,122 +95,38 @@ pub(crate) fn find(job: Option<&str>) -> Result<Entry, String> {
     }
 }
 
-/// `isthmus ps`.
-pub(crate) fn ps(arguments: &Ps) -> ExitCode {
-    let rows: Vec<Row> = Entry::all().into_iter().map(Row::of).collect();
-    if arguments.json {
-        let all: Vec<_> = rows.iter().map(Row::json).collect();
-        crate::json::print("ps", json!({ "jobs": all }));
-        return ExitCode::SUCCESS;
-    }
-    if rows.is_empty() {
-        crate::complain("isthmus: no job runs here");
-        return ExitCode::SUCCESS;
-    }
-    // As wide as the longest name; no column where no job has one.
-    let widest = rows
-        .iter()
-        .filter_map(|row| row.entry.chosen_name())
-        .map(str::len)
-        .max();
-    let name = |name: &str| widest.map_or_else(String::new, |most| format!("{name:<0$}", most.max(4) + 2));
-    crate::print(&format!(
-        "{:<10}{}{:<10}{:>6}  {:<14}COMMAND",
-        "JOB",
-        name("NAME"),
-        "AGE",
-        "RANKS",
-        "STATE"
-    ));
-    for row in rows {
-        let age = age(isthmus_launch::now().saturating_sub(row.entry.started()));
-        crate::print(&format!(
-            "{:<10}{}{age:<10}{:>6}  {:<14}{}",
-            row.entry.name,
-            name(row.entry.chosen_name().unwrap_or_default()),
-            row.entry.processes(),
-            row.shown_state(),
-            row.entry.words().join(" ")
-        ));
-        for subjob in row.subjobs.iter().filter(|_| arguments.long) {
-            let Standing {
-                name,
-                state,
-                detail,
-                processes,
-                starts,
-            } = subjob;
-            let detail = expected(detail, Some(*starts).filter(|s| *s > 0), isthmus_launch::now());
-            crate::print(format!("  {name:<18}{processes:>6}  {state:<14}{detail}").trim_end());
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-struct Row {
-    entry: Entry,
-    committed: bool,
-    subjobs: Vec<Standing>,
-}
-
-impl Row {
-    fn of(entry: Entry) -> Self {
-        let (committed, subjobs) = match isthmus_launch::request(&entry, &Request::Status) {
-            Ok(Reply::Status { committed, subjobs }) => (committed, subjobs),
-            _ => (false, Vec::new()),
-        };
-        Self {
-            entry,
-            committed,
-            subjobs,
-        }
-    }
-
-    fn state(&self) -> &'static str {
-        match self.entry.outcome() {
-            Some(_) => "ended",
-            None if !self.entry.lives => "killed",
-            None if self.committed => "running",
-            None => "starting",
-        }
-    }
-
-    /// The same for people, with the exit status.
-    fn shown_state(&self) -> String {
-        let status = self.entry.outcome().map(|(status, _, _)| format!(" ({status})"));
-        format!("{}{}", self.state(), status.unwrap_or_default())
-    }
-
-    fn json(&self) -> serde_json::Value {
-        let subjobs = self.subjobs.iter().map(|s| {
-            json!({
-                "site": s.name, "state": s.state, "detail": s.detail, "processes": s.processes,
-                "expected_start_unix_seconds": (s.starts > 0).then_some(s.starts),
-            })
-        });
-        let outcome = self.entry.outcome();
-        let subjobs: Vec<_> = subjobs.collect();
-        json!({
-            "job": self.entry.name,
-            "name": self.entry.chosen_name(),
-            "pid": self.entry.pid(),
-            "started_unix_seconds": self.entry.started(),
-            "processes": self.entry.processes(),
-            "background": self.entry.is_background(),
-            "state": self.state(),
-            "status": outcome.map(|(status, _, _)| status),
-            "words": self.entry.words(),
-            "subjobs": subjobs,
-        })
+impl Attach {
+    /// The job that is meant.
+    pub(crate) fn job(&self) -> Option<&str> {
+        self.job.as_deref()
     }
 }
 
-fn age(seconds: u64) -> String {
-    match seconds {
-        s @ 0..120 => format!("{s}s"),
-        s @ 120..7200 => format!("{}min", s / 60),
-        s @ 7200..172_800 => format!("{}h", s / 3600),
-        s => format!("{}d", s / 86_400),
+impl Logs {
+    /// The job that is meant.
+    pub(crate) fn job(&self) -> Option<&str> {
+        self.job.as_deref()
+    }
+}
+
+impl Signal {
+    /// The job that is meant.
+    pub(crate) fn job(&self) -> &str {
+        &self.job
+    }
+}
+
+impl Kill {
+    /// The job that is meant.
+    pub(crate) fn job(&self) -> &str {
+        &self.job
+    }
+}
+
+impl EditCommand {
+    /// The job that is meant.
+    pub(crate) fn job(&self) -> &str {
+        &self.job
     }
 }
 
@@ -426,10 +331,5 @@ mod tests {
             assert_eq!(signal_number(text), Ok(10));
         }
         assert!(signal_number("0").is_err() && signal_number("SIGNOTHING").is_err());
-    }
-
-    #[test]
-    fn ages_are_short() {
-        assert_eq!([5, 300, 7300, 200_000].map(age), ["5s", "5min", "2h", "2d"]);
     }
 }

@@ -27,7 +27,7 @@ const ALL_FROM: usize = 66;
 /// sent again, round trips
 #[derive(Args, Debug)]
 pub(crate) struct Top {
-    /// The job, as `isthmus ps` names it; not needed where only one runs
+    /// The job: its name, its identifier or the beginning of one, or SITE/JOB; not needed where only one runs
     job: Option<String>,
     /// Print once, with the rates of one interval, and end
     #[arg(long)]
@@ -49,6 +49,18 @@ pub(crate) struct Top {
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|s| (0.5..=3600.0).contains(s));
     seconds.ok_or_else(|| "give seconds from 0.5 to 3600".to_owned())
+}
+
+impl Top {
+    /// The job that is meant.
+    pub(crate) fn job(&self) -> Option<&str> {
+        self.job.as_deref()
+    }
+
+    /// Whether a page is served.
+    pub(crate) fn serves(&self) -> bool {
+        self.serve.is_some()
+    }
 }
 
 /// `isthmus top`.

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Show what each rank of a job waits for, and why the job may hang. A rank that has waited for a second or more says what for
 #[derive(Args, Debug)]
 pub(crate) struct Where {
-    /// The job, as `isthmus ps` names it; not needed where only one runs
+    /// The job: its name, its identifier or the beginning of one, or SITE/JOB; not needed where only one runs
     job: Option<String>,
     /// Look again and again, until the job ends
     #[arg(long)]
@@ -25,6 +25,13 @@ pub(crate) struct Where {
     /// Seconds between two looks with --watch
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = crate::top::seconds)]
     interval: f64,
+}
+
+impl Where {
+    /// The job that is meant.
+    pub(crate) fn job(&self) -> Option<&str> {
+        self.job.as_deref()
+    }
 }
 
 /// `isthmus where`.

@@ -5,6 +5,7 @@
 //!
 //! * [`model`]: what a job is and what makes one valid.
 //! * [`naming`]: names of jobs.
+//! * [`moved`]: a job whose coordinator is at another site.
 //! * [`sites`]: `--site` specifications.
 //! * [`mpiexec`]: the standard command line.
 //! * [`hostfile`]: host files of MPICH and Open MPI.
@@ -32,6 +33,7 @@ pub mod grid;
 pub mod hostfile;
 pub mod links;
 pub mod model;
+pub mod moved;
 pub mod mpiexec;
 pub mod naming;
 pub mod network;

@@ -11,6 +11,7 @@ use crate::network;
 use crate::rsl;
 use crate::sites;
 use options::{OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown};
+pub use options::{option_names, option_with_value};
 
 mod options;
 pub mod spellings;

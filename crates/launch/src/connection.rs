@@ -26,6 +26,8 @@ pub(crate) enum Verb {
     Agent,
     /// Files, the cache, what the site has.
     Service,
+    /// Runs a command of ours there.
+    Relay,
 }
 
 impl Verb {
@@ -33,6 +35,7 @@ impl Verb {
         match self {
             Self::Agent => "agent",
             Self::Service => "service",
+            Self::Relay => "relay",
         }
     }
 }

@@ -56,7 +56,8 @@ pub struct Seen {
     pub reached: Duration,
 }
 
-fn block<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Does this with a runtime of its own.
+pub(crate) fn block<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = Runtime::new().map_err(|e| Failure::new(format!("cannot start: {e}"), ""))?;
     let result = runtime.block_on(work);
     // A client that shares its connection waits for the others by itself.

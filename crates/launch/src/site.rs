@@ -283,7 +283,7 @@ impl Site {
             return Ok((program.to_owned(), library));
         }
         let file = staging::find_program(program, &options.directory, architecture)?;
-        for missing in staging::lacking(&self.shared.access, &self.subjob, &file).await? {
+        for missing in staging::lacking(&self.shared.access, &self.subjob.contact, &self.subjob.setup, &file).await? {
             let path = self.put(link, staging::prepare(missing).await?).await?;
             let directory = Path::new(&path).parent().map(|p| p.to_string_lossy().into_owned());
             library.push_str(if library.is_empty() { "" } else { ":" });

@@ -4,7 +4,7 @@
 use crate::connection::Failure;
 use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
-use isthmus_job::Subjob;
+use isthmus_job::Contact;
 use isthmus_stage::{content, elf, hashes, words};
 use isthmus_wire::grid::Hash;
 use isthmus_wire::service::{Answer, Ask, Manifest};
@@ -39,6 +39,13 @@ pub(crate) async fn own_binary(path: PathBuf) -> Result<(Hash, u64), Failure> {
 
 /// The program at home, checked before anything of it is sent to a machine of this architecture.
 pub(crate) fn find_program(program: &str, directory: &Path, architecture: &str) -> Result<PathBuf, Failure> {
+    let path = find_file(program, directory)?;
+    check_architecture(program, &path, architecture)?;
+    Ok(path)
+}
+
+/// The file of a program at home.
+pub(crate) fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
     let path = locate(program, directory)?;
     if !path.is_file() {
         return Err(Failure::new(format!("'{program}' is not a program"), ""));
@@ -50,12 +57,16 @@ pub(crate) fn find_program(program: &str, directory: &Path, architecture: &str) 
             hint,
         ));
     }
-    check_architecture(program, &path, architecture)?;
     Ok(path)
 }
 
 /// Shared libraries of a program that a site lacks, as files at home. The site is asked only about those that not every system has.
-pub(crate) async fn lacking(access: &Access, subjob: &Subjob, program: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) async fn lacking(
+    access: &Access,
+    contact: &Contact,
+    setup: &[String],
+    program: &Path,
+) -> Result<Vec<PathBuf>, Failure> {
     let file = program.to_owned();
     let Ok(Ok(wanted)) = tokio::task::spawn_blocking(move || elf::closure(&file)).await else {
         // Whatever cannot be read as a program is for the site to judge.
@@ -64,7 +75,7 @@ pub(crate) async fn lacking(access: &Access, subjob: &Subjob, program: &Path) ->
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let mut service = Service::open(access, &subjob.contact, &subjob.setup).await?;
+    let mut service = Service::open(access, contact, setup).await?;
     let names = wanted.iter().map(|(name, _)| name.clone()).collect();
     let answer = service.ask(&Ask::Libraries(names)).await?;
     service.leave().await;

@@ -12,6 +12,7 @@
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.
+//! * [`relay`]: a command of ours at another site.
 //! * [`rate`]: the rate of a link, and what it stands on.
 //! * [`trace`]: what a traced process records.
 //! * [`word`]: words of the user that need not be UTF-8, as text.
@@ -35,6 +36,7 @@ pub mod links;
 pub mod partitioned;
 pub mod place;
 pub mod rate;
+pub mod relay;
 pub mod segment;
 pub mod service;
 pub mod time;

@@ -8,7 +8,7 @@ use isthmus_schedule::{Blocks, Call, Edge, Neighbours, Operation, Sides};
 use std::io::Read;
 
 /// Operations by the names that MPI has for them, and what makes them special.
-const OPERATIONS: [(&str, Operation); 18] = [
+pub(super) const OPERATIONS: [(&str, Operation); 18] = [
     ("allgather", Operation::Allgather),
     ("allgatherv", Operation::Allgatherv),
     ("allreduce", Operation::Allreduce),

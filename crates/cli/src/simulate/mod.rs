@@ -42,6 +42,11 @@ pub(crate) struct Explain {
     json: bool,
 }
 
+/// Names of the operations.
+pub(crate) fn operations() -> impl Iterator<Item = &'static str> {
+    ask::OPERATIONS.iter().map(|(name, _)| *name)
+}
+
 /// Which operation, on which grid.
 #[derive(Args, Debug)]
 struct What {

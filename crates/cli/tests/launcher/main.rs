@@ -6,6 +6,7 @@
 mod background;
 mod bench;
 mod coallocation;
+mod completing;
 mod descriptions;
 mod endings;
 mod refusals;

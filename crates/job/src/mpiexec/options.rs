@@ -177,6 +177,16 @@ pub(super) fn takes_value(name: &str) -> bool {
     )
 }
 
+/// All spellings of all options, without hyphens.
+pub fn option_names() -> impl Iterator<Item = &'static str> {
+    OPTIONS.iter().flat_map(|(_, spellings)| spellings.iter().copied())
+}
+
+/// The one name of an option that takes the next word as its value.
+pub fn option_with_value(word: &str) -> Option<&'static str> {
+    option(word).filter(|name| takes_value(name))
+}
+
 /// Said of options about the inner life of another launcher.
 pub(super) const OTHERS: &str = "it is about another launcher; `isthmus info --settings` lists what can be set here";
 

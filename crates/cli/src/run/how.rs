@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Options of `isthmus run` about the launcher and not the job.
+
+use crate::terminal::Show;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueEnum};
+use isthmus_job::JobError;
+
+/// What concerns the launcher and not the job.
+#[derive(Args, Debug, Default)]
+pub(super) struct Launch {
+    /// Begin each line of output with its rank
+    #[arg(short, long)]
+    pub(super) label: bool,
+    /// One file for each process: DIRECTORY/rank-N.out and .err
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "outfile_pattern", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) output_dir: Option<String>,
+    /// The same with a name of your own: %r is the rank, %s the site, %t out or err, %j the job
+    #[arg(long, value_name = "PATTERN")]
+    pub(super) outfile_pattern: Option<String>,
+    /// Who gets the standard input: a rank, all or none [default: 0]
+    #[arg(long, value_name = "RANK", allow_hyphen_values = true)]
+    pub(super) stdin: Option<String>,
+    /// How long the processes may run: 90s, 30min, 2h
+    #[arg(long, value_name = "LIMIT")]
+    pub(super) time: Option<String>,
+    /// Say what each rank waits for when all have only waited for so long: 90s, 10min; see isthmus where
+    #[arg(long, value_name = "TIME")]
+    pub(super) hang: Option<String>,
+    /// Write what happens to the job into FILE, or - for standard output, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    pub(super) events: Option<String>,
+    /// Record the messages, collective operations and connections of all processes into FILE, on one time line, for ui.perfetto.dev or
+    /// chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    pub(super) trace: Option<String>,
+    /// How the states of subjobs are shown: as a table on a terminal, as lines, or not
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub(super) progress: Show,
+    /// Run in the background: print the name of the job and return; see isthmus ps, attach, logs, kill
+    #[arg(long)]
+    pub(super) detach: bool,
+    /// Let the launcher live at this site, which ssh reaches, so that the job outlives this machine. It reaches the
+    /// other sites with the keys of that one
+    #[arg(long, value_name = "SITE", requires = "detach")]
+    pub(super) at: Option<String>,
+    /// Do not stage the program: run what each site has under that name
+    #[arg(long)]
+    pub(super) no_stage: bool,
+    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) ssh: Option<String>,
+    /// File that pins links between sites [default: $ISTHMUS_LINKS_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(super) links: Option<String>,
+    /// Show what would be started where, and start nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Show that as JSON
+    #[arg(long, requires = "dry_run")]
+    pub(super) json: bool,
+    /// Print the job as RSL, and start nothing
+    #[arg(long)]
+    pub(super) dump_rsl: bool,
+}
+
+impl Launch {
+    /// The same options for the command that begins the job at another site. Files that they name are files there.
+    ///
+    /// # Errors
+    /// One of them is about this machine.
+    pub(super) fn elsewhere(&self, site: &str) -> Result<Vec<String>, JobError> {
+        let here = [
+            ("--stdin", self.stdin.as_deref().filter(|to| *to != "none")),
+            ("--ssh", self.ssh.as_deref()),
+            ("--links", self.links.as_deref()),
+        ];
+        if let Some((option, _)) = here.iter().find(|(_, value)| value.is_some()) {
+            let error = JobError::new(format!(
+                "{option} is about this machine, and the launcher is to live at '{site}'"
+            ));
+            return Err(error.hint(format!("leave {option} away; or run the command at '{site}'")));
+        }
+        let progress = self.progress.to_possible_value();
+        let progress = progress.as_ref().map(clap::builder::PossibleValue::get_name);
+        let valued = [
+            ("--output-dir", self.output_dir.as_deref()),
+            ("--outfile-pattern", self.outfile_pattern.as_deref()),
+            ("--time", self.time.as_deref()),
+            ("--hang", self.hang.as_deref()),
+            ("--events", self.events.as_deref()),
+            ("--trace", self.trace.as_deref()),
+            ("--progress", progress),
+        ];
+        let flags = [("--label", self.label), ("--no-stage", self.no_stage)];
+        let valued = valued
+            .into_iter()
+            .filter_map(|(option, value)| Some(format!("{option}={}", value?)));
+        let flags = flags
+            .into_iter()
+            .filter(|(_, given)| *given)
+            .map(|(option, _)| option.to_owned());
+        Ok(flags.chain(valued).collect())
+    }
+}

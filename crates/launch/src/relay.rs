@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Commands of ours that run at a site: what they print comes here, and they end when we do.
+
+use crate::connection::{Client, Connection, Failure, Verb};
+use crate::remote::{Remote, block};
+use crate::service::Service;
+use crate::staging;
+use isthmus_wire::codec::Deframer;
+use isthmus_wire::relay::{Begin, Said};
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+
+impl Remote<'_> {
+    /// Runs a command of ours there and passes on what it prints; its exit status. `limit` bounds how long all of it
+    /// may take.
+    ///
+    /// # Errors
+    /// The site was not reached or was lost, or `hear` cannot pass on what it is told.
+    pub fn run(
+        &self,
+        begin: &Begin,
+        limit: Option<Duration>,
+        hear: &mut dyn FnMut(Said) -> io::Result<()>,
+    ) -> Result<u8, Failure> {
+        block(within(limit, async {
+            let gate = self.access.sharing.gate(self.contact).await;
+            let mut connection = Connection::open(self.access, self.contact, Verb::Relay, self.setup).await?;
+            let reached = connection.bootstrap(self.access, || {}, |_| {}).await;
+            drop(gate);
+            let Connection {
+                reader,
+                writer,
+                mut client,
+            } = connection;
+            let ended = match reached {
+                Ok(()) => {
+                    client.establish();
+                    talk(reader, writer, begin, hear).await
+                }
+                Err(failure) => Err(failure),
+            };
+            match ended {
+                Ok(status) => {
+                    settle(client).await;
+                    Ok(status)
+                }
+                Err(failure) => Err(client.explain(failure).await),
+            }
+        }))
+    }
+
+    /// Whether the site is reached, and what of ours is there then.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn reach(&self, limit: Duration) -> Result<(), Failure> {
+        block(within(Some(limit), async {
+            let service = Service::open(self.access, self.contact, self.setup).await?;
+            service.leave().await;
+            Ok(())
+        }))
+    }
+
+    /// Shared libraries of a program here that the site lacks, as files here.
+    ///
+    /// # Errors
+    /// The site was not reached, or this machine lacks one too.
+    pub fn lacks(&self, program: &Path) -> Result<Vec<PathBuf>, Failure> {
+        block(staging::lacking(self.access, self.contact, self.setup, program))
+    }
+}
+
+/// The program of a job on this machine, as its launcher would look for it.
+///
+/// # Errors
+/// It is not there, or cannot be executed.
+pub fn program_here(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
+    staging::find_file(program, directory)
+}
+
+async fn within<T>(limit: Option<Duration>, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let Some(limit) = limit else { return work.await };
+    let late = || {
+        let problem = format!("it did not answer within {} s", limit.as_secs());
+        Failure::new(problem, "try it with ssh by hand").unreached()
+    };
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(late()))
+}
+
+async fn talk(
+    mut reader: BufReader<ChildStdout>,
+    mut writer: ChildStdin,
+    begin: &Begin,
+    hear: &mut dyn FnMut(Said) -> io::Result<()>,
+) -> Result<u8, Failure> {
+    let sent = async {
+        writer.write_all(&begin.encode()).await?;
+        writer.flush().await
+    };
+    sent.await.map_err(|_: io::Error| Failure::closed())?;
+    let nonsense = |error| {
+        Failure::new(
+            format!("what it sent makes no sense: {error}"),
+            "use the same isthmus at both ends",
+        )
+    };
+    let mut deframer = Deframer::default();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        while let Some(body) = deframer.next_body().map_err(nonsense)? {
+            match Said::decode(&body).map_err(nonsense)? {
+                Said::Ended(status) => return Ok(status),
+                said => hear(said).map_err(|error| Failure::new(format!("cannot print: {error}"), ""))?,
+            }
+        }
+        match reader.read(&mut buffer).await {
+            Ok(0) | Err(_) => return Err(Failure::closed()),
+            Ok(n) => deframer.feed(&buffer[..n]),
+        }
+    }
+}
+
+/// The client ends by itself once both directions are closed; one that hangs is not waited for.
+async fn settle(mut client: Client) {
+    let _ = tokio::time::timeout(Duration::from_secs(5), client.wait()).await;
+}
