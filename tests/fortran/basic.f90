@@ -134,6 +134,8 @@ program basic
   call MPI_Type_free(type, ierr)
   call MPI_Sizeof(start, n, ierr)
   call check(n == 8, 'MPI_Sizeof')
+  call MPI_Sizeof(types, n, ierr)
+  call check(n == 4, 'MPI_Sizeof of an array')
   call MPI_Comm_group(MPI_COMM_WORLD, group, ierr)
   call MPI_Group_free(group, ierr)
   call check(group == MPI_GROUP_NULL .and. MPI_Wtime() >= start, 'the rest')

@@ -4,11 +4,6 @@
 #if !defined(ISTHMUS_CHOICE)
 #define ISTHMUS_CHOICE type(*)
 #endif
-#if defined(__GFORTRAN__)
-#define ISTHMUS_ANY_RANK (..)
-#else
-#define ISTHMUS_ANY_RANK
-#endif
 
 #if defined(ISTHMUS_NO_CHOICE)
 #error this compiler has no dummy arguments of any type and rank, which mpi_f08 needs
@@ -13730,51 +13725,323 @@ module mpi_f08
       integer, intent(out), optional :: ierror
     end subroutine
 #else
-    subroutine MPI_Sizeof_i1(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      integer(1) :: x ISTHMUS_ANY_RANK
+    subroutine MPI_Sizeof_i1_0(x, size, ierror) bind(C, name="mpi_sizeof_i1_")
+      integer(1) :: x
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine MPI_Sizeof_i2(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      integer(2) :: x ISTHMUS_ANY_RANK
+    subroutine MPI_Sizeof_i1_1(x, size, ierror) bind(C, name="mpi_sizeof_i1_")
+      integer(1) :: x(*)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine MPI_Sizeof_i4(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      integer(4) :: x ISTHMUS_ANY_RANK
+    subroutine MPI_Sizeof_i1_2(x, size, ierror) bind(C, name="mpi_sizeof_i1_")
+      integer(1) :: x(1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine MPI_Sizeof_i8(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      integer(8) :: x ISTHMUS_ANY_RANK
+    subroutine MPI_Sizeof_i1_3(x, size, ierror) bind(C, name="mpi_sizeof_i1_")
+      integer(1) :: x(1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine MPI_Sizeof_r4(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      real(4) :: x ISTHMUS_ANY_RANK
+    subroutine MPI_Sizeof_i1_4(x, size, ierror) bind(C, name="mpi_sizeof_i1_")
+      integer(1) :: x(1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine MPI_Sizeof_r8(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      real(8) :: x ISTHMUS_ANY_RANK
+    subroutine MPI_Sizeof_i1_5(x, size, ierror) bind(C, name="mpi_sizeof_i1_")
+      integer(1) :: x(1, 1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine MPI_Sizeof_c4(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      complex(4) :: x ISTHMUS_ANY_RANK
+    subroutine MPI_Sizeof_i1_6(x, size, ierror) bind(C, name="mpi_sizeof_i1_")
+      integer(1) :: x(1, 1, 1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine MPI_Sizeof_c8(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      complex(8) :: x ISTHMUS_ANY_RANK
+    subroutine MPI_Sizeof_i1_7(x, size, ierror) bind(C, name="mpi_sizeof_i1_")
+      integer(1) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i2_0(x, size, ierror) bind(C, name="mpi_sizeof_i2_")
+      integer(2) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i2_1(x, size, ierror) bind(C, name="mpi_sizeof_i2_")
+      integer(2) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i2_2(x, size, ierror) bind(C, name="mpi_sizeof_i2_")
+      integer(2) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i2_3(x, size, ierror) bind(C, name="mpi_sizeof_i2_")
+      integer(2) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i2_4(x, size, ierror) bind(C, name="mpi_sizeof_i2_")
+      integer(2) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i2_5(x, size, ierror) bind(C, name="mpi_sizeof_i2_")
+      integer(2) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i2_6(x, size, ierror) bind(C, name="mpi_sizeof_i2_")
+      integer(2) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i2_7(x, size, ierror) bind(C, name="mpi_sizeof_i2_")
+      integer(2) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i4_0(x, size, ierror) bind(C, name="mpi_sizeof_i4_")
+      integer(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i4_1(x, size, ierror) bind(C, name="mpi_sizeof_i4_")
+      integer(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i4_2(x, size, ierror) bind(C, name="mpi_sizeof_i4_")
+      integer(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i4_3(x, size, ierror) bind(C, name="mpi_sizeof_i4_")
+      integer(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i4_4(x, size, ierror) bind(C, name="mpi_sizeof_i4_")
+      integer(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i4_5(x, size, ierror) bind(C, name="mpi_sizeof_i4_")
+      integer(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i4_6(x, size, ierror) bind(C, name="mpi_sizeof_i4_")
+      integer(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i4_7(x, size, ierror) bind(C, name="mpi_sizeof_i4_")
+      integer(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i8_0(x, size, ierror) bind(C, name="mpi_sizeof_i8_")
+      integer(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i8_1(x, size, ierror) bind(C, name="mpi_sizeof_i8_")
+      integer(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i8_2(x, size, ierror) bind(C, name="mpi_sizeof_i8_")
+      integer(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i8_3(x, size, ierror) bind(C, name="mpi_sizeof_i8_")
+      integer(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i8_4(x, size, ierror) bind(C, name="mpi_sizeof_i8_")
+      integer(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i8_5(x, size, ierror) bind(C, name="mpi_sizeof_i8_")
+      integer(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i8_6(x, size, ierror) bind(C, name="mpi_sizeof_i8_")
+      integer(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_i8_7(x, size, ierror) bind(C, name="mpi_sizeof_i8_")
+      integer(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r4_0(x, size, ierror) bind(C, name="mpi_sizeof_r4_")
+      real(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r4_1(x, size, ierror) bind(C, name="mpi_sizeof_r4_")
+      real(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r4_2(x, size, ierror) bind(C, name="mpi_sizeof_r4_")
+      real(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r4_3(x, size, ierror) bind(C, name="mpi_sizeof_r4_")
+      real(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r4_4(x, size, ierror) bind(C, name="mpi_sizeof_r4_")
+      real(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r4_5(x, size, ierror) bind(C, name="mpi_sizeof_r4_")
+      real(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r4_6(x, size, ierror) bind(C, name="mpi_sizeof_r4_")
+      real(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r4_7(x, size, ierror) bind(C, name="mpi_sizeof_r4_")
+      real(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r8_0(x, size, ierror) bind(C, name="mpi_sizeof_r8_")
+      real(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r8_1(x, size, ierror) bind(C, name="mpi_sizeof_r8_")
+      real(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r8_2(x, size, ierror) bind(C, name="mpi_sizeof_r8_")
+      real(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r8_3(x, size, ierror) bind(C, name="mpi_sizeof_r8_")
+      real(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r8_4(x, size, ierror) bind(C, name="mpi_sizeof_r8_")
+      real(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r8_5(x, size, ierror) bind(C, name="mpi_sizeof_r8_")
+      real(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r8_6(x, size, ierror) bind(C, name="mpi_sizeof_r8_")
+      real(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_r8_7(x, size, ierror) bind(C, name="mpi_sizeof_r8_")
+      real(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c4_0(x, size, ierror) bind(C, name="mpi_sizeof_c4_")
+      complex(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c4_1(x, size, ierror) bind(C, name="mpi_sizeof_c4_")
+      complex(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c4_2(x, size, ierror) bind(C, name="mpi_sizeof_c4_")
+      complex(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c4_3(x, size, ierror) bind(C, name="mpi_sizeof_c4_")
+      complex(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c4_4(x, size, ierror) bind(C, name="mpi_sizeof_c4_")
+      complex(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c4_5(x, size, ierror) bind(C, name="mpi_sizeof_c4_")
+      complex(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c4_6(x, size, ierror) bind(C, name="mpi_sizeof_c4_")
+      complex(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c4_7(x, size, ierror) bind(C, name="mpi_sizeof_c4_")
+      complex(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c8_0(x, size, ierror) bind(C, name="mpi_sizeof_c8_")
+      complex(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c8_1(x, size, ierror) bind(C, name="mpi_sizeof_c8_")
+      complex(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c8_2(x, size, ierror) bind(C, name="mpi_sizeof_c8_")
+      complex(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c8_3(x, size, ierror) bind(C, name="mpi_sizeof_c8_")
+      complex(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c8_4(x, size, ierror) bind(C, name="mpi_sizeof_c8_")
+      complex(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c8_5(x, size, ierror) bind(C, name="mpi_sizeof_c8_")
+      complex(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c8_6(x, size, ierror) bind(C, name="mpi_sizeof_c8_")
+      complex(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_c8_7(x, size, ierror) bind(C, name="mpi_sizeof_c8_")
+      complex(8) :: x(1, 1, 1, 1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
@@ -27135,51 +27402,323 @@ module mpi_f08
       integer, intent(out), optional :: ierror
     end subroutine
 #else
-    subroutine PMPI_Sizeof_i1(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      integer(1) :: x ISTHMUS_ANY_RANK
+    subroutine PMPI_Sizeof_i1_0(x, size, ierror) bind(C, name="pmpi_sizeof_i1_")
+      integer(1) :: x
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine PMPI_Sizeof_i2(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      integer(2) :: x ISTHMUS_ANY_RANK
+    subroutine PMPI_Sizeof_i1_1(x, size, ierror) bind(C, name="pmpi_sizeof_i1_")
+      integer(1) :: x(*)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine PMPI_Sizeof_i4(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      integer(4) :: x ISTHMUS_ANY_RANK
+    subroutine PMPI_Sizeof_i1_2(x, size, ierror) bind(C, name="pmpi_sizeof_i1_")
+      integer(1) :: x(1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine PMPI_Sizeof_i8(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      integer(8) :: x ISTHMUS_ANY_RANK
+    subroutine PMPI_Sizeof_i1_3(x, size, ierror) bind(C, name="pmpi_sizeof_i1_")
+      integer(1) :: x(1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine PMPI_Sizeof_r4(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      real(4) :: x ISTHMUS_ANY_RANK
+    subroutine PMPI_Sizeof_i1_4(x, size, ierror) bind(C, name="pmpi_sizeof_i1_")
+      integer(1) :: x(1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine PMPI_Sizeof_r8(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      real(8) :: x ISTHMUS_ANY_RANK
+    subroutine PMPI_Sizeof_i1_5(x, size, ierror) bind(C, name="pmpi_sizeof_i1_")
+      integer(1) :: x(1, 1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine PMPI_Sizeof_c4(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      complex(4) :: x ISTHMUS_ANY_RANK
+    subroutine PMPI_Sizeof_i1_6(x, size, ierror) bind(C, name="pmpi_sizeof_i1_")
+      integer(1) :: x(1, 1, 1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
-    subroutine PMPI_Sizeof_c8(x, size, ierror)
-      !DIR$ IGNORE_TKR (R) x
-      complex(8) :: x ISTHMUS_ANY_RANK
+    subroutine PMPI_Sizeof_i1_7(x, size, ierror) bind(C, name="pmpi_sizeof_i1_")
+      integer(1) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i2_0(x, size, ierror) bind(C, name="pmpi_sizeof_i2_")
+      integer(2) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i2_1(x, size, ierror) bind(C, name="pmpi_sizeof_i2_")
+      integer(2) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i2_2(x, size, ierror) bind(C, name="pmpi_sizeof_i2_")
+      integer(2) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i2_3(x, size, ierror) bind(C, name="pmpi_sizeof_i2_")
+      integer(2) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i2_4(x, size, ierror) bind(C, name="pmpi_sizeof_i2_")
+      integer(2) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i2_5(x, size, ierror) bind(C, name="pmpi_sizeof_i2_")
+      integer(2) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i2_6(x, size, ierror) bind(C, name="pmpi_sizeof_i2_")
+      integer(2) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i2_7(x, size, ierror) bind(C, name="pmpi_sizeof_i2_")
+      integer(2) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i4_0(x, size, ierror) bind(C, name="pmpi_sizeof_i4_")
+      integer(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i4_1(x, size, ierror) bind(C, name="pmpi_sizeof_i4_")
+      integer(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i4_2(x, size, ierror) bind(C, name="pmpi_sizeof_i4_")
+      integer(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i4_3(x, size, ierror) bind(C, name="pmpi_sizeof_i4_")
+      integer(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i4_4(x, size, ierror) bind(C, name="pmpi_sizeof_i4_")
+      integer(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i4_5(x, size, ierror) bind(C, name="pmpi_sizeof_i4_")
+      integer(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i4_6(x, size, ierror) bind(C, name="pmpi_sizeof_i4_")
+      integer(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i4_7(x, size, ierror) bind(C, name="pmpi_sizeof_i4_")
+      integer(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i8_0(x, size, ierror) bind(C, name="pmpi_sizeof_i8_")
+      integer(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i8_1(x, size, ierror) bind(C, name="pmpi_sizeof_i8_")
+      integer(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i8_2(x, size, ierror) bind(C, name="pmpi_sizeof_i8_")
+      integer(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i8_3(x, size, ierror) bind(C, name="pmpi_sizeof_i8_")
+      integer(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i8_4(x, size, ierror) bind(C, name="pmpi_sizeof_i8_")
+      integer(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i8_5(x, size, ierror) bind(C, name="pmpi_sizeof_i8_")
+      integer(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i8_6(x, size, ierror) bind(C, name="pmpi_sizeof_i8_")
+      integer(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_i8_7(x, size, ierror) bind(C, name="pmpi_sizeof_i8_")
+      integer(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r4_0(x, size, ierror) bind(C, name="pmpi_sizeof_r4_")
+      real(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r4_1(x, size, ierror) bind(C, name="pmpi_sizeof_r4_")
+      real(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r4_2(x, size, ierror) bind(C, name="pmpi_sizeof_r4_")
+      real(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r4_3(x, size, ierror) bind(C, name="pmpi_sizeof_r4_")
+      real(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r4_4(x, size, ierror) bind(C, name="pmpi_sizeof_r4_")
+      real(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r4_5(x, size, ierror) bind(C, name="pmpi_sizeof_r4_")
+      real(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r4_6(x, size, ierror) bind(C, name="pmpi_sizeof_r4_")
+      real(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r4_7(x, size, ierror) bind(C, name="pmpi_sizeof_r4_")
+      real(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r8_0(x, size, ierror) bind(C, name="pmpi_sizeof_r8_")
+      real(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r8_1(x, size, ierror) bind(C, name="pmpi_sizeof_r8_")
+      real(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r8_2(x, size, ierror) bind(C, name="pmpi_sizeof_r8_")
+      real(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r8_3(x, size, ierror) bind(C, name="pmpi_sizeof_r8_")
+      real(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r8_4(x, size, ierror) bind(C, name="pmpi_sizeof_r8_")
+      real(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r8_5(x, size, ierror) bind(C, name="pmpi_sizeof_r8_")
+      real(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r8_6(x, size, ierror) bind(C, name="pmpi_sizeof_r8_")
+      real(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_r8_7(x, size, ierror) bind(C, name="pmpi_sizeof_r8_")
+      real(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c4_0(x, size, ierror) bind(C, name="pmpi_sizeof_c4_")
+      complex(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c4_1(x, size, ierror) bind(C, name="pmpi_sizeof_c4_")
+      complex(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c4_2(x, size, ierror) bind(C, name="pmpi_sizeof_c4_")
+      complex(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c4_3(x, size, ierror) bind(C, name="pmpi_sizeof_c4_")
+      complex(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c4_4(x, size, ierror) bind(C, name="pmpi_sizeof_c4_")
+      complex(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c4_5(x, size, ierror) bind(C, name="pmpi_sizeof_c4_")
+      complex(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c4_6(x, size, ierror) bind(C, name="pmpi_sizeof_c4_")
+      complex(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c4_7(x, size, ierror) bind(C, name="pmpi_sizeof_c4_")
+      complex(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c8_0(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
+      complex(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c8_1(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
+      complex(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c8_2(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
+      complex(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c8_3(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
+      complex(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c8_4(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
+      complex(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c8_5(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
+      complex(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c8_6(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
+      complex(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_c8_7(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
+      complex(8) :: x(1, 1, 1, 1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine

@@ -2,9 +2,4 @@
 #if !defined(ISTHMUS_CHOICE)
 #define ISTHMUS_CHOICE type(*)
 #endif
-#if defined(__GFORTRAN__)
-#define ISTHMUS_ANY_RANK (..)
-#else
-#define ISTHMUS_ANY_RANK
-#endif
 

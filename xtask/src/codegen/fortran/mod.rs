@@ -11,6 +11,7 @@
 mod constants;
 mod entry;
 mod module;
+mod sizeof;
 
 use std::collections::HashMap;
 

@@ -5,14 +5,13 @@
 use std::fmt::Write as _;
 
 use super::constants::{self, KINDS, STATUS};
-use super::{Binding, OBJECTS, Role, arguments, role};
+use super::{Binding, OBJECTS, Role, arguments, role, sizeof};
 use crate::interfaces::Parameter;
 use crate::spec::Spec;
 
 const MACROS: &str = include_str!("macros.F90");
 const TYPES: &str = include_str!("types.F90");
 const CALLBACKS: &str = include_str!("callbacks.F90");
-const SIZEOF: &str = include_str!("sizeof.F90");
 
 const HEAD: &str = "\
 ! SPDX-License-Identifier: Apache-2.0
@@ -63,11 +62,7 @@ pub(super) fn mpi(spec: &Spec, bindings: &[Binding<'_>]) -> String {
             "integer, intent(in) :: f_status(MPI_STATUS_SIZE)",
             "integer, intent(out) :: f_status(MPI_STATUS_SIZE)",
         ));
-        out.push_str(
-            &SIZEOF
-                .replace("MPI_", prefix)
-                .replace("\"mpi_", &format!("\"{}", prefix.to_lowercase())),
-        );
+        out.push_str(&sizeof::interface(prefix));
     }
     out.push_str("end module mpi\n");
     out
@@ -104,11 +99,7 @@ pub(super) fn mpi_f08(spec: &Spec, bindings: &[Binding<'_>]) -> String {
             "integer, intent(in) :: f_status(MPI_STATUS_SIZE)",
             "integer, intent(out) :: f_status(MPI_STATUS_SIZE)",
         ));
-        out.push_str(
-            &SIZEOF
-                .replace("MPI_", prefix)
-                .replace("\"mpi_", &format!("\"{}", prefix.to_lowercase())),
-        );
+        out.push_str(&sizeof::interface(prefix));
     }
     out.push_str("end module mpi_f08\n");
     out
