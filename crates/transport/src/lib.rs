@@ -24,6 +24,7 @@ pub mod meeting;
 pub mod memory;
 pub mod native;
 mod peer;
+mod processes;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use isthmus_wire::frame::Header;
 
 pub use lend::{Lease, Lent};
 pub use peer::Peer;
+pub use processes::{Job, NotTaken, Process, Processes};
 
 /// What is known of the links to peers: bytes per second; `None`: nothing.
 pub type Rates = Arc<dyn Fn(Peer) -> Option<u64> + Send + Sync>;

@@ -64,11 +64,12 @@ struct Link {
     refused: bool,
 }
 
+#[derive(Default)]
 struct Network {
-    count: usize,
-    /// Index: from * count + to.
-    links: Vec<Link>,
+    /// By sender, then by receiver.
+    links: Vec<Vec<Link>>,
     armed: Vec<bool>,
+    bells: Vec<Arc<OwnedFd>>,
     lost: Vec<Option<String>>,
     /// Pairs of which one has given the other up, in both directions.
     parted: HashMap<(usize, usize), String>,
@@ -78,6 +79,29 @@ struct Network {
 }
 
 impl Network {
+    fn count(&self) -> usize {
+        self.links.len()
+    }
+
+    /// One more endpoint, and its bell.
+    fn grow(&mut self) -> std::io::Result<Arc<OwnedFd>> {
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        self.bells.push(bell.clone());
+        self.links.push(Vec::new());
+        let count = self.count();
+        for links in &mut self.links {
+            links.resize_with(count, Link::default);
+        }
+        self.armed.push(false);
+        self.lost.push(None);
+        Ok(bell)
+    }
+
+    fn ring(&self, at: usize) {
+        // The counter cannot be full; if it were, the bell would be ringing already.
+        let _ = rustix::io::write(&self.bells[at], &1_u64.to_ne_bytes());
+    }
+
     /// Why `me` cannot reach `peer`, if that is so.
     fn why_lost(&self, me: usize, peer: usize) -> Option<String> {
         self.lost[peer]
@@ -107,84 +131,99 @@ struct Expected {
 
 /// The endpoint of one peer.
 pub struct Memory {
-    me: Peer,
+    /// Its place in the network.
+    me: usize,
+    /// The peer at the first place.
+    first: Peer,
     options: Options,
     network: Arc<Mutex<Network>>,
-    bells: Arc<Vec<OwnedFd>>,
+    bell: Arc<OwnedFd>,
     bulks: VecDeque<Bulk>,
     expected: HashMap<(Peer, u64), Expected>,
     reported: Vec<bool>,
     random: u64,
 }
 
-/// Ends the connection of everybody with `peer`, as if it had died.
+/// Changes a network while it is used.
 #[derive(Clone)]
-pub struct Switch(Arc<Mutex<Network>>, Arc<Vec<OwnedFd>>);
+pub struct Switch {
+    network: Arc<Mutex<Network>>,
+    options: Options,
+}
 
 impl Switch {
-    /// From now on the peer is lost to all others.
+    /// From now on the process at this place of the network is lost to all others, as if it had died.
     pub fn kill(&self, peer: Peer, reason: &str) {
-        let mut network = lock(&self.0);
+        let mut network = lock(&self.network);
         network.lost[peer.index()] = Some(reason.into());
-        for other in 0..network.count {
-            ring(&self.1, other);
-        }
+        (0..network.count()).for_each(|other| network.ring(other));
+    }
+
+    /// The endpoint of one more process.
+    pub fn add(&self) -> std::io::Result<Memory> {
+        let bell = lock(&self.network).grow()?;
+        let me = lock(&self.network).count() - 1;
+        Ok(Memory {
+            me,
+            first: Peer::new(0),
+            options: self.options,
+            network: self.network.clone(),
+            bell,
+            bulks: VecDeque::new(),
+            expected: HashMap::new(),
+            reported: Vec::new(),
+            random: self
+                .options
+                .seed
+                .wrapping_add((me as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        })
     }
 
     /// Messages that were pulled so far.
     pub fn pulled(&self) -> u64 {
-        lock(&self.0).pulled
+        lock(&self.network).pulled
     }
 }
 
 /// Endpoints for `count` peers.
 pub fn network(count: u32, options: Options) -> std::io::Result<(Vec<Memory>, Switch)> {
-    let count = count as usize;
-    let mut links = Vec::new();
-    links.resize_with(count * count, Link::default);
-    let network = Network {
-        count,
-        links,
-        armed: vec![false; count],
-        lost: vec![None; count],
-        parted: HashMap::new(),
-        handles: HashMap::new(),
-        next_handle: 1,
-        pulled: 0,
-    };
-    let network = Arc::new(Mutex::new(network));
-    let bells: Result<Vec<_>, _> = (0..count)
-        .map(|_| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
-        .collect();
-    let bells = Arc::new(bells?);
-    let endpoint = |me: usize| Memory {
-        me: Peer::new(me as u32),
-        options,
-        network: network.clone(),
-        bells: bells.clone(),
-        bulks: VecDeque::new(),
-        expected: HashMap::new(),
-        reported: vec![false; count],
-        random: options
-            .seed
-            .wrapping_add((me as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-    };
-    Ok((
-        (0..count).map(endpoint).collect(),
-        Switch(network.clone(), bells.clone()),
-    ))
+    let network = Arc::new(Mutex::new(Network::default()));
+    let switch = Switch { network, options };
+    let ends: std::io::Result<Vec<Memory>> = (0..count).map(|_| switch.add()).collect();
+    Ok((ends?, switch))
 }
 
 fn lock(network: &Mutex<Network>) -> MutexGuard<'_, Network> {
     network.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn ring(bells: &[OwnedFd], peer: usize) {
-    // The counter cannot be full; if it were, the bell would be ringing already.
-    let _ = rustix::io::write(&bells[peer], &1_u64.to_ne_bytes());
-}
-
 impl Memory {
+    /// The same endpoint in a process to which those of the network are the peers from `first` on.
+    #[must_use]
+    pub fn with_peers_from(self, first: Peer) -> Self {
+        Self { first, ..self }
+    }
+
+    /// Place of a peer in the network.
+    fn at(&self, peer: Peer) -> usize {
+        peer.index_from(self.first)
+    }
+
+    fn peer(&self, at: usize) -> Peer {
+        self.first.plus(at as u32)
+    }
+
+    fn is_reported(&self, at: usize) -> bool {
+        self.reported.get(at).copied().unwrap_or(false)
+    }
+
+    fn is_reported_now(&mut self, at: usize) {
+        if self.reported.len() <= at {
+            self.reported.resize(at + 1, false);
+        }
+        self.reported[at] = true;
+    }
+
     /// One time in `n`, if the network is unpleasant.
     fn chance(&mut self, n: u64) -> bool {
         if self.options.seed == 0 {
@@ -198,29 +237,29 @@ impl Memory {
 
     fn push(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
         let refuse = self.chance(4);
+        let (me, to) = (self.me, self.at(peer));
         let mut network = lock(&self.network);
-        if let Some(reason) = network.why_lost(self.me.index(), peer.index()) {
+        if let Some(reason) = network.why_lost(me, to) {
             return Err(SendError::Lost(reason));
         }
-        let at = self.me.index() * network.count + peer.index();
-        let link = &mut network.links[at];
+        let link = &mut network.links[me][to];
         if refuse || link.frames.len() >= self.options.queue {
             link.refused = true;
             return Err(SendError::WouldBlock);
         }
         link.frames.push_back((*header, payload.to_vec()));
-        if network.armed[peer.index()] {
-            ring(&self.bells, peer.index());
+        if network.armed[to] {
+            network.ring(to);
         }
         Ok(())
     }
 
-    fn pop(&self, peer: Peer) -> Option<Frame> {
+    fn pop(&self, from: usize) -> Option<Frame> {
         let mut network = lock(&self.network);
-        let at = peer.index() * network.count + self.me.index();
-        let frame = network.links[at].frames.pop_front()?;
-        if network.links[at].refused && network.armed[peer.index()] {
-            ring(&self.bells, peer.index());
+        let link = &mut network.links[from][self.me];
+        let (frame, refused) = (link.frames.pop_front()?, link.refused);
+        if refused && network.armed[from] {
+            network.ring(from);
         }
         Some(frame)
     }
@@ -283,19 +322,20 @@ impl Memory {
 
     fn report(&mut self, sink: &mut dyn Sink) -> bool {
         let mut any = false;
-        for peer in Peer::first(self.reported.len() as u32) {
-            let (me, other) = (self.me.index(), peer.index());
+        let count = lock(&self.network).count();
+        for other in 0..count {
+            let (me, peer) = (self.me, self.peer(other));
             let mut network = lock(&self.network);
-            let at = me * network.count + other;
-            let writable = network.links[at].refused && network.links[at].frames.len() < self.options.queue;
-            network.links[at].refused &= !writable;
-            let pending = !network.links[other * network.count + me].frames.is_empty();
+            let link = &mut network.links[me][other];
+            let writable = link.refused && link.frames.len() < self.options.queue;
+            link.refused &= !writable;
+            let pending = !network.links[other][me].frames.is_empty();
             let lost = network
                 .why_lost(me, other)
-                .filter(|_| !self.reported[other] && !pending);
+                .filter(|_| !self.is_reported(other) && !pending);
             drop(network);
             if let Some(reason) = lost {
-                self.reported[other] = true;
+                self.is_reported_now(other);
                 self.bulks.retain(|bulk| bulk.peer != peer);
                 self.expected.retain(|(from, _), _| *from != peer);
                 sink.lost(peer, &reason);
@@ -367,8 +407,8 @@ impl Transport for Memory {
             return Vec::new();
         }
         let mut network = lock(&self.network);
-        let name = network.next_handle;
         network.next_handle += 1;
+        let name = network.next_handle;
         network.handles.insert(name, (memory, length));
         name.to_le_bytes().into()
     }
@@ -383,7 +423,7 @@ impl Transport for Memory {
     ) -> Result<bool, SendError> {
         let impossible = self.chance(3);
         let mut network = lock(&self.network);
-        if let Some(reason) = network.why_lost(self.me.index(), peer.index()) {
+        if let Some(reason) = network.why_lost(self.me, self.at(peer)) {
             return Err(SendError::Lost(reason));
         }
         let name = <[u8; 8]>::try_from(handle).map(u64::from_le_bytes).unwrap_or_default();
@@ -401,13 +441,14 @@ impl Transport for Memory {
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         let mut any = self.push_bulk(sink);
-        for peer in Peer::first(self.reported.len() as u32) {
+        let count = lock(&self.network).count();
+        for from in 0..count {
             while !self.chance(3) {
-                let Some(frame) = self.pop(peer) else { break };
-                if self.reported[peer.index()] {
+                let Some(frame) = self.pop(from) else { break };
+                if self.is_reported(from) {
                     continue;
                 }
-                self.deliver(peer, frame, sink);
+                self.deliver(self.peer(from), frame, sink);
                 any = true;
             }
         }
@@ -415,16 +456,16 @@ impl Transport for Memory {
     }
 
     fn lose(&mut self, peer: Peer, reason: &str) {
-        self.reported[peer.index()] = true;
+        let (me, other) = (self.me, self.at(peer));
+        self.is_reported_now(other);
         self.bulks.retain(|bulk| bulk.peer != peer);
         self.expected.retain(|(from, _), _| *from != peer);
         let mut network = lock(&self.network);
-        let (me, other) = (self.me.index(), peer.index());
         network.parted.insert((me, other), reason.into());
         network
             .parted
             .insert((other, me), format!("it was given up by rank {me}"));
-        ring(&self.bells, other);
+        network.ring(other);
     }
 
     fn rings(&self) -> bool {
@@ -436,26 +477,24 @@ impl Transport for Memory {
             return false;
         }
         let mut network = lock(&self.network);
-        let (me, count) = (self.me.index(), network.count);
-        let arrived = (0..count).any(|peer| !network.links[peer * count + me].frames.is_empty());
-        let writable = (0..count).any(|peer| {
-            let link = &network.links[me * count + peer];
-            link.refused && link.frames.len() < self.options.queue
-        });
-        let lost = (0..count).any(|peer| !self.reported[peer] && network.why_lost(me, peer).is_some());
+        let (me, count) = (self.me, network.count());
+        let arrived = (0..count).any(|from| !network.links[from][me].frames.is_empty());
+        let writable = |link: &Link| link.refused && link.frames.len() < self.options.queue;
+        let writable = network.links[me].iter().any(writable);
+        let lost = (0..count).any(|other| !self.is_reported(other) && network.why_lost(me, other).is_some());
         network.armed[me] = true;
         !(arrived || writable || lost || !self.bulks.is_empty())
     }
 
     fn disarm(&mut self) {
-        lock(&self.network).armed[self.me.index()] = false;
+        lock(&self.network).armed[self.me] = false;
         let mut count = [0; 8];
         // Empty is fine: nobody rang.
-        let _ = rustix::io::read(&self.bells[self.me.index()], &mut count);
+        let _ = rustix::io::read(&self.bell, &mut count);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bells[self.me.index()].as_fd())
+        Some(self.bell.as_fd())
     }
 
     fn is_flushed(&self) -> bool {
