@@ -4,12 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_core::world::World;
-use isthmus_engine::Engine;
+use isthmus_engine::{Engine, Job};
 use isthmus_wire::boot::Gone;
 
 use crate::BootError;
 use crate::rendezvous::{Agent, Unasked};
-use crate::routes::peer_of;
 
 /// From now on whoever waits inside MPI hears what the agent says without being asked.
 pub(crate) fn listen(world: &Arc<World>, agent: &Arc<Mutex<Agent>>) -> Result<(), BootError> {
@@ -35,5 +34,6 @@ pub(crate) fn listen(world: &Arc<World>, agent: &Arc<Mutex<Agent>>) -> Result<()
 }
 
 pub(crate) fn lose(engine: &mut Engine, gone: &Gone) {
-    engine.lose_peers(gone.ranks(engine.peers()).map(peer_of), &gone.reason);
+    let peers = engine.processes().among(Job::OWN, gone.ranks(u32::MAX));
+    engine.lose_peers(peers, &gone.reason);
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The conversation with the agent of this machine: hello, world, abort, finished, dismissed.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -301,6 +304,11 @@ fn name(message: &Message) -> &'static str {
         Message::Time(_) => "time",
         Message::Gone(_) => "gone",
     }
+}
+
+/// The file that a word of the agent names.
+pub(crate) fn path_of(word: &str) -> PathBuf {
+    OsString::from_vec(isthmus_wire::word::to_bytes(word)).into()
 }
 
 #[cfg(test)]

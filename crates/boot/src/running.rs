@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running MPI process.
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use isthmus_core::links::Measuring;
+use isthmus_core::universe::Universe;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Machine, Policy, Setup, Shared};
+use isthmus_engine::{Engine, Machine, Policy, Processes, Setup, Shared};
 use isthmus_identity::{Identity, KeyPair};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, PortRange, Prober, Reach};
@@ -27,7 +25,7 @@ use isthmus_wire::waiting::Waiting;
 use crate::BootError;
 use crate::listening::{listen, lose};
 use crate::origin::Origin;
-use crate::rendezvous::{Agent, Invitation};
+use crate::rendezvous::{Agent, Invitation, path_of};
 use crate::routes::{Way, node_peers, peer_of, rank_of, reach, way};
 use crate::survey::{self, Survey};
 use crate::trace::Recorder;
@@ -36,7 +34,7 @@ use crate::vendor;
 
 /// What MPI_Init makes and MPI_Finalize ends.
 pub struct Running {
-    world: Arc<World>,
+    universe: Universe,
     /// `None`: a world of one, started by hand.
     agent: Option<Arc<Mutex<Agent>>>,
     /// The thread that makes progress while the program computes.
@@ -113,6 +111,7 @@ impl Running {
         };
         let setup = Setup {
             me: peer_of(0),
+            processes: Processes::of("", 1),
             transports: vec![],
             routes: vec![0],
             levels: vec![4],
@@ -125,7 +124,7 @@ impl Running {
         let engine = shared(Engine::new(setup), policy, promise);
         let world = Arc::new(World::new(0, Arc::new(places), engine));
         Ok(Self {
-            world,
+            universe: Universe::new(world),
             agent: None,
             keeper: Mutex::new(None),
             host,
@@ -179,6 +178,7 @@ impl Running {
         let inside = transports.iter().any(|(way, _)| *way != Way::Tls);
         let setup = Setup {
             me: peer_of(me),
+            processes: Processes::of(&world.job, topology.size()),
             routes: (0..topology.size())
                 .map(|peer| route(&transports, way(&topology, me, peer)))
                 .collect(),
@@ -243,7 +243,7 @@ impl Running {
         // What comes from other sites is the hook's business.
         let keeper = if far && inside { Some(keeper(&world)?) } else { None };
         Ok(Self {
-            world,
+            universe: Universe::new(world),
             agent: Some(agent),
             keeper: Mutex::new(keeper),
             host,
@@ -261,7 +261,7 @@ impl Running {
         let Some(vendor) = &self.apart else { return Ok(()) };
         // Threads of the library do not use it meanwhile. It blocks, but what its other members still wait for in the survey comes from members: what is
         // agreed on reaches a job once and goes on inside it.
-        let _engine = self.world.engine().lock();
+        let _engine = self.world().engine().lock();
         let mut vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
         vendor.settle(Comm::WORLD).map_err(|e| BootError::System(e.to_string()))
     }
@@ -271,8 +271,8 @@ impl Running {
         let Some((survey, prober)) = &self.survey else {
             return Ok(());
         };
-        survey.run(prober, self.world.rank());
-        self.world.agree_links(&survey.speakers).map_err(|error| {
+        survey.run(prober, self.world().rank());
+        self.world().agree_links(&survey.speakers).map_err(|error| {
             BootError::System(format!(
                 "cannot agree with the other sites on what their links do: {error}; with ISTHMUS_LINKS_MEASURE=0 a job \
                  measures nothing when it begins"
@@ -282,7 +282,7 @@ impl Running {
 
     /// The world.
     pub fn world(&self) -> &World {
-        &self.world
+        self.universe.own()
     }
 
     /// From now on the agent is told what this process waits for when nothing has come for a second. `call`: the MPI function that the calling
@@ -290,14 +290,14 @@ impl Running {
     pub fn watch(&self, call: fn() -> &'static str) {
         let Some(agent) = &self.agent else { return };
         let voice = agent.lock().unwrap_or_else(PoisonError::into_inner).voice();
-        self.world.engine().name_waits(call);
-        let (told, speaker) = (Arc::downgrade(&self.world), voice.clone());
-        self.world.engine().tell_time(Box::new(move || {
+        self.world().engine().name_waits(call);
+        let (told, speaker) = (Arc::downgrade(self.universe.own()), voice.clone());
+        self.world().engine().tell_time(Box::new(move || {
             if let Some(world) = told.upgrade() {
                 speaker.mention(&boot::Message::Time(world.engine().time()));
             }
         }));
-        self.world.engine().tell_waits(Box::new(move |waits| {
+        self.world().engine().tell_waits(Box::new(move |waits| {
             let waiting = waits.map(|(idle, items, more)| Waiting {
                 call: call().to_owned(),
                 idle: idle.as_millis().try_into().unwrap_or(u64::MAX),
@@ -312,7 +312,7 @@ impl Running {
     pub fn traffic(&self) -> boot::LinkTraffic {
         let mut sum = boot::LinkTraffic::default();
         let passed = self.prober.as_ref().map(Prober::traffic).unwrap_or_default();
-        let links = traffic::summary(passed, self.world.places(), self.world.rank());
+        let links = traffic::summary(passed, self.world().places(), self.world().rank());
         links.iter().for_each(|link| sum.add(link));
         sum
     }
@@ -345,7 +345,7 @@ impl Running {
     /// Ends communication: everything that was sent has left, every process of the job has come here. Until then this one serves the others, so
     /// connections are closed only after the agent's word, and by then nobody needs them.
     pub fn finish(&self) -> Result<(), BootError> {
-        let engine = self.world.engine();
+        let engine = self.world().engine();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(keeper) = keeper {
             engine.stop_keeping();
@@ -354,9 +354,9 @@ impl Running {
         }
         engine.wait(|engine| engine.settle().then_some(()));
         let mut counters = engine.lock().tools().counters();
-        counters.links = self.world.measured_in_all();
-        counters.choices = self.world.choices();
-        let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world.places(), self.world.rank());
+        counters.links = self.world().measured_in_all();
+        counters.choices = self.world().choices();
+        let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world().places(), self.world().rank());
         counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();
         drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());
         match &self.agent {
@@ -535,11 +535,6 @@ fn representation() -> Representation {
 
 fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// The file that a word of the agent names.
-fn path_of(word: &str) -> PathBuf {
-    OsString::from_vec(isthmus_wire::word::to_bytes(word)).into()
 }
 
 fn say(text: &str) {

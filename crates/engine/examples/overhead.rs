@@ -6,10 +6,12 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_engine::{Binding, Channel, Engine, Members, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared};
+use isthmus_engine::{
+    Binding, Channel, Context, Engine, Members, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared,
+};
 use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::{Action, After, Buffer, Plan, Slice, Step};
-use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
+use isthmus_transport::{Lent, Limits, Peer, Processes, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 /// Gives every frame back as if peer 1 had sent it.
@@ -135,6 +137,7 @@ fn main() {
     };
     let setup = Setup {
         me: Peer::new(0),
+        processes: Processes::of("job", 2),
         transports: vec![Box::new(echo)],
         routes: vec![0; 2],
         levels: vec![4; 2],
@@ -148,7 +151,7 @@ fn main() {
     };
     let shared = Shared::for_one_at_a_time(Engine::new(setup), policy, promise);
     let channel = Channel {
-        context: 0,
+        context: Context::default(),
         rank: 0,
         members: Members::Range {
             first: Peer::new(0),

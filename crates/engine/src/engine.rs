@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine of one process: its core, the machines that stand on it, and how they come together.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 use isthmus_datatype::Representation;
+use isthmus_protocol::credit::Account;
 use isthmus_transport::native::Native;
-use isthmus_transport::{Peer, Transport};
+use isthmus_transport::{Job, Peer, Processes, Transport};
 
+use crate::EngineError;
 use crate::activity::Running;
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
 use crate::base::requests::Owner;
-use crate::base::state::{State, Work};
+use crate::base::state::{PeerState, State, Work};
 use crate::groups::meeting::Groups;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
@@ -23,8 +26,10 @@ use crate::vendor::native::Vendor;
 
 /// Everything an engine is made of.
 pub struct Setup {
-    /// Own rank in MPI_COMM_WORLD.
+    /// This process.
     pub me: Peer,
+    /// The processes that it knows, which may become more ([`Engine::take_in`]).
+    pub processes: Arc<Processes>,
     /// The transports.
     pub transports: Vec<Box<dyn Transport>>,
     /// Per peer the index of its transport. The entry of this process itself is ignored.
@@ -32,6 +37,23 @@ pub struct Setup {
     /// Per peer the highest level of the network shared with it, for the counters: 0 wide area … 4 node.
     pub levels: Vec<u8>,
     /// Per peer how it represents data; empty if all do as this process.
+    pub representations: Vec<Representation>,
+}
+
+/// Processes that an engine comes to know while it runs, with what [`Setup`] says of the first ones: one entry of each
+/// list for each of them.
+pub struct Newcomers {
+    /// Their job.
+    pub job: Job,
+    /// Their ranks there.
+    pub ranks: Range<u32>,
+    /// Which of them this process is itself, by its place among them.
+    pub me: Option<u32>,
+    /// As [`Setup::routes`].
+    pub routes: Vec<u8>,
+    /// As [`Setup::levels`].
+    pub levels: Vec<u8>,
+    /// As [`Setup::representations`].
     pub representations: Vec<Representation>,
 }
 
@@ -78,16 +100,14 @@ pub(crate) use plans;
 impl Engine {
     /// An engine over these transports.
     pub fn new(setup: Setup) -> Self {
-        let unasked = |peer: Peer| {
-            let route = setup.routes.get(peer.index()).map_or(0, |&route| route as usize);
-            let transport = setup.transports.get(route).filter(|_| peer != setup.me);
-            transport.map_or(0, |transport| {
-                let limits = transport.limits(peer);
-                limits.eager.min(limits.frame) as u64 + 1
-            })
-        };
-        let state = State::new(setup.me, &setup.routes, &setup.levels, unasked, setup.representations);
         let mut transports = setup.transports;
+        let mut state = State::new(setup.me, setup.processes);
+        for (peer, (&route, level)) in (0..).zip(setup.routes.iter().zip(levels(&setup.levels))) {
+            state
+                .peers
+                .push(met(&transports, Peer::new(peer), route, level, setup.me, Job::OWN));
+        }
+        state.representations = setup.representations;
         Self {
             groups: Groups::new(&mut transports),
             core: Core { transports, state },
@@ -103,6 +123,45 @@ impl Engine {
     pub fn with_native(mut self, native: Box<dyn Native>, alone: bool) -> Self {
         self.vendor.attach(native, alone);
         self
+    }
+
+    /// Another transport, for peers that are to be taken in; its number among routes. Where threads may sleep, call
+    /// [`Shared::add_transport`](crate::Shared::add_transport), which wakes them.
+    pub fn add_transport(&mut self, transport: Box<dyn Transport>) -> Result<u8, EngineError> {
+        let number = u8::try_from(self.core.transports.len()).ok().filter(|&at| at < u8::MAX);
+        let number = number.ok_or(EngineError::Misuse {
+            what: "more transports than there are numbers for",
+        })?;
+        self.core.transports.push(transport);
+        Ok(number)
+    }
+
+    /// From now on this process can talk to these processes too; the first of them. Contexts of their job are kept
+    /// apart from those of other jobs, whatever their numbers.
+    pub fn take_in(&mut self, newcomers: Newcomers) -> Result<Peer, EngineError> {
+        let Newcomers { job, ranks, me, .. } = &newcomers;
+        let count = ranks.len();
+        let routes = newcomers.routes.iter().map(|&route| usize::from(route));
+        let has_routes = routes.len() == count
+            && (0..)
+                .zip(routes)
+                .all(|(at, route)| *me == Some(at) || route < self.core.transports.len());
+        let alike = newcomers.representations.is_empty();
+        if !has_routes || !alike && newcomers.representations.len() != count {
+            return Err(EngineError::Misuse {
+                what: "processes without a way to reach them, or of which nobody knows how they represent data",
+            });
+        }
+        let state = &mut self.core.state;
+        let first = state.processes.take_in(*job, ranks.clone());
+        let first = first.map_err(|why| EngineError::NotTaken { why })?;
+        let own = me.map_or(Peer::NONE, |me| first.plus(me));
+        for (at, (&route, level)) in (0..).zip(newcomers.routes.iter().zip(levels(&newcomers.levels))) {
+            let peer = met(&self.core.transports, first.plus(at), route, level, own, *job);
+            state.peers.push(peer);
+        }
+        state.represent(count, newcomers.representations);
+        Ok(first)
     }
 
     /// A machine of another room takes part from now on: frames of the kind
@@ -275,5 +334,32 @@ impl Engine {
             }
             Some(Owner::Groups | Owner::Vendor) | None => {}
         }
+    }
+}
+
+/// Levels of peers, those that are missing at the end of the list too.
+fn levels(levels: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    levels.iter().copied().chain(std::iter::repeat(0))
+}
+
+/// What is known of a peer at first; `me`: this process, where it is one of them.
+fn met(transports: &[Box<dyn Transport>], peer: Peer, route: u8, level: u8, me: Peer, job: Job) -> PeerState {
+    let own = peer == me;
+    let transport = transports.get(usize::from(route)).filter(|_| !own);
+    let unasked = transport.map_or(0, |transport| {
+        let limits = transport.limits(peer);
+        limits.eager.min(limits.frame) as u64 + 1
+    });
+    PeerState {
+        route,
+        level,
+        own,
+        world: job.number(),
+        queued: false,
+        lost: false,
+        broken: false,
+        unasked,
+        offered: 0,
+        account: Account::default(),
     }
 }

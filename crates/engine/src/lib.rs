@@ -32,10 +32,11 @@ pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent
 pub use base::requests::Kept;
 pub use base::state::State;
 pub use base::tuning::{Knob, Tuning};
-pub use engine::{Engine, Setup};
+pub use engine::{Engine, Newcomers, Setup};
 pub use groups::data::{Arithmetic, Given, Pieces, Unequal};
 pub use groups::short::Short;
 pub use interface::{Frames, Partitions, Underneath};
+pub use isthmus_protocol::matching::Context;
 pub use isthmus_transport::native::{Collective, Element, Operator};
 pub use p2p::direct::{Direct, Received};
 pub use tools::observe::{Event, EventKind, Observed, PlanEvent};
@@ -46,4 +47,6 @@ pub use vendor::native_collective::NativeOperation;
 pub use waiting::shared::{Guard, Policy, Shared};
 pub use waiting::waits::{Teller, Watcher};
 
-pub use isthmus_transport::{Class as TrafficClass, Path as TrafficPath, Peer, Rates, Tuning as TrafficTuning};
+pub use isthmus_transport::{
+    Class as TrafficClass, Job, Path as TrafficPath, Peer, Process, Processes, Rates, Tuning as TrafficTuning,
+};

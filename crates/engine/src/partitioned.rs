@@ -57,7 +57,7 @@ struct Inlet {
 impl Inlet {
     fn pattern(&self, name: u32) -> Pattern {
         Pattern {
-            context: (self.channel.context | PARTITIONED) + 1,
+            context: self.channel.context.with(PARTITIONED | 1),
             source: Some(self.from),
             tag: Some(name as i32),
         }
@@ -91,7 +91,7 @@ impl Partitioned {
         };
         self.outlets.insert(index, outlet);
         let setup = Setup { name: index }.encode();
-        let context = channel.context | PARTITIONED;
+        let context = channel.context.number() | PARTITIONED;
         let outbound = Outbound {
             peer: channel.members.peer(to),
             header: Header::new(Kind::Eager, context, channel.rank, tag, SETUP_BYTES as u64, 0),
@@ -121,7 +121,7 @@ impl Partitioned {
         let request = core.state.requests.name(index);
         let inbound = Inbound {
             pattern: Pattern {
-                context: channel.context | PARTITIONED,
+                context: channel.context.with(PARTITIONED),
                 source: Some(from),
                 tag: Some(tag),
             },
@@ -204,7 +204,7 @@ impl Partitioned {
         let name = core.state.requests.index(outlet)?;
         let outlet = self.outlets.get(&name)?;
         let channel = &outlet.channel;
-        let context = (channel.context | PARTITIONED) + 1;
+        let context = channel.context.number() | PARTITIONED | 1;
         let header = Header::new(Kind::Rts, context, channel.rank, 0, length, 0);
         Some((name, channel.members.peer(outlet.to), header))
     }

@@ -13,7 +13,7 @@ use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_engine::{Channel, Engine, Mode, Request, Setup};
 use isthmus_protocol::credit::WINDOW;
 use isthmus_transport::memory::{Memory, Options, network};
-use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
+use isthmus_transport::{Lent, Limits, Peer, Processes, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 /// Who is not to be relied on.
@@ -170,6 +170,7 @@ fn attempt(seed: u64) {
         };
         Engine::new(Setup {
             me,
+            processes: Processes::of("job", RANKS),
             transports: vec![transport],
             routes: vec![0; RANKS as usize],
             levels: vec![4; RANKS as usize],

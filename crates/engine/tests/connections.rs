@@ -13,11 +13,11 @@ use common::middle::Middle;
 use common::*;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{
-    Channel, Completion, Engine, EngineError, Members, Mode, ReceiveBuffer, Request, SendBuffer, Setup,
+    Channel, Completion, Context, Engine, EngineError, Members, Mode, ReceiveBuffer, Request, SendBuffer, Setup,
 };
 use isthmus_identity::Authority;
 use isthmus_net::{Listener, Reach, start};
-use isthmus_transport::Peer;
+use isthmus_transport::{Peer, Processes};
 use isthmus_wire::frame::{BULK, Header, Kind};
 
 const LENGTH: usize = 3 << 20;
@@ -58,6 +58,7 @@ impl Stage {
     fn of(mut others: Vec<Process>) -> Self {
         let engine = Engine::new(Setup {
             me: Peer::new(0),
+            processes: Processes::of("job", 3),
             transports: vec![others.remove(0).transport],
             routes: vec![0; 3],
             levels: vec![4; 3],
@@ -68,7 +69,7 @@ impl Stage {
 
     fn channel() -> Channel {
         Channel {
-            context: 0,
+            context: Context::default(),
             rank: 0,
             members: Members::Range {
                 first: Peer::new(0),
@@ -124,7 +125,7 @@ impl Stage {
 
     fn loses(&mut self, request: Request, word: &str) {
         match self.end(request).error {
-            Some(EngineError::PeerLost { peer, reason }) if peer == Peer::new(LIAR) => {
+            Some(EngineError::PeerLost { peer, reason, .. }) if peer == Peer::new(LIAR) => {
                 assert!(reason.contains(word), "{reason}")
             }
             other => panic!("{other:?}, not {word}"),

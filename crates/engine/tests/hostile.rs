@@ -7,7 +7,7 @@ use common::{channel, content, memory, pattern, receiving, sending};
 use isthmus_engine::{Completion, Engine, EngineError, Mode, Request, Setup};
 use isthmus_protocol::credit::WINDOW;
 use isthmus_transport::memory::{Memory, Options, network};
-use isthmus_transport::{Peer, Placement, Sink, Transport};
+use isthmus_transport::{Peer, Placement, Processes, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind, ROOM};
 
 const LENGTH: usize = 10_000;
@@ -42,6 +42,7 @@ impl Stage {
         let own: Box<dyn Transport> = Box::new(ends.remove(0));
         let engine = Engine::new(Setup {
             me: Peer::new(0),
+            processes: Processes::of("job", 3),
             transports: vec![own],
             routes: vec![0; 3],
             levels: vec![4; 3],
@@ -85,7 +86,7 @@ impl Stage {
     /// The request ends because of what this peer has done.
     fn loses(&mut self, request: Request, liar: Peer, word: &str) {
         match self.end(request).error {
-            Some(EngineError::PeerLost { peer, reason }) => {
+            Some(EngineError::PeerLost { peer, reason, .. }) => {
                 assert_eq!(peer, liar);
                 assert!(reason.contains(word), "{reason}");
             }

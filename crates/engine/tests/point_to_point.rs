@@ -315,6 +315,7 @@ fn whoever_waits_for_a_lost_peer_is_told() {
             error,
             EngineError::PeerLost {
                 peer: Peer::new(2),
+                who: "process 2 of MPI_COMM_WORLD".into(),
                 reason: "host lab3 does not answer".into()
             }
         );

@@ -262,6 +262,7 @@ fn tell(shared: &Shared, heard: Arc<AtomicUsize>) -> UnixStream {
 fn killed() -> Option<EngineError> {
     Some(EngineError::PeerLost {
         peer: Peer::new(1),
+        who: "process 1 of MPI_COMM_WORLD".into(),
         reason: "rank 1 was killed by signal 9".into(),
     })
 }

@@ -8,8 +8,11 @@
 //! ```text
 //!  0 … 15             the library's own: MPI_COMM_WORLD, MPI_COMM_SELF, construction of groups, links, files
 //!  16 … 2^30 - 1      one range per process of the job, in order of rank, equally long
-//!  2^30 … 2^31 - 1    left free for processes that join later
+//!  2^30 … 2^31 - 1    left free for communicators of processes of several jobs
 //! ```
+//! Every job numbers its contexts by itself, and equal numbers of two jobs are different contexts
+//! ([`isthmus_engine::Context`]).
+//!
 //! Numbers are even: point-to-point messages carry the number itself, collective operations the next one, messages among some
 //! of the processes that construct another communicator the number with bit 31 set ([`aside`]). A number that was
 //! freed is used again, the oldest first, only when the whole range has been used once: a late message of the old communicator
@@ -19,6 +22,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
+use isthmus_engine::{Context, Job};
 
 use crate::error::Result;
 use crate::fail;
@@ -41,8 +45,8 @@ const FIRST: u32 = 16;
 const END: u32 = 1 << 30;
 
 /// The context, beside that of a communicator, of messages that construct another one.
-pub(crate) const fn aside(context: u32) -> u32 {
-    context | 1 << 31
+pub(crate) const fn aside(context: Context) -> Context {
+    context.with(1 << 31)
 }
 
 /// How many numbers an intercommunicator has: its own, that of both groups together, that of the local group.
@@ -76,6 +80,7 @@ pub(crate) fn granted(numbers: Numbers) -> Result<Numbers> {
 /// The contexts that a process owns.
 #[derive(Debug)]
 pub(crate) struct Contexts {
+    job: Job,
     first: u32,
     end: u32,
     state: Mutex<State>,
@@ -92,8 +97,8 @@ struct State {
 }
 
 impl Contexts {
-    /// Those of process `rank` of `size`.
-    pub(crate) fn new(rank: u32, size: u32) -> Self {
+    /// Those of process `rank` of `size` of a job.
+    pub(crate) fn new(job: Job, rank: u32, size: u32) -> Self {
         let length = ((END - FIRST) / size.max(1)) & !1;
         let first = FIRST + rank * length;
         let state = State {
@@ -102,10 +107,16 @@ impl Contexts {
             freed: VecDeque::new(),
         };
         Self {
+            job,
             first,
             end: first + length,
             state: Mutex::new(state),
         }
+    }
+
+    /// The context of the job with this number.
+    pub(crate) fn named(&self, number: u32) -> Context {
+        Context::new(self.job.number(), number)
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -201,8 +212,8 @@ mod tests {
 
     #[test]
     fn ranges_of_processes_do_not_meet() {
-        let (a, b) = (Contexts::new(0, 3), Contexts::new(1, 3));
-        assert!(a.end <= b.first && Contexts::new(2, 3).end <= END);
+        let (a, b) = (Contexts::new(Job::OWN, 0, 3), Contexts::new(Job::OWN, 1, 3));
+        assert!(a.end <= b.first && Contexts::new(Job::OWN, 2, 3).end <= END);
         assert_eq!(a.take(false), [16, 0, 0]);
         assert_eq!(a.take(true), [18, 20, 22]);
         assert_eq!(b.take(false)[0], b.first);
@@ -210,7 +221,7 @@ mod tests {
 
     #[test]
     fn freed_numbers_are_kept_as_ranges() {
-        let all = Arc::new(Contexts::new(0, 1));
+        let all = Arc::new(Contexts::new(Job::OWN, 0, 1));
         for _ in 0..10 {
             let taken: Vec<u32> = (0..4).map(|_| all.take(false)[0]).collect();
             for number in taken.into_iter().rev() {
@@ -223,6 +234,7 @@ mod tests {
     #[test]
     fn freed_numbers_wait_until_the_range_is_used_up() {
         let few = Arc::new(Contexts {
+            job: Job::OWN,
             first: 16,
             end: 24,
             state: Mutex::new(State {

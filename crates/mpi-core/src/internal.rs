@@ -132,7 +132,7 @@ impl Side {
             count: world.size(),
         };
         let channel = Channel {
-            context: context::GROUPS,
+            context: world.context(context::GROUPS),
             rank: world.rank(),
             members,
             frame: None,

@@ -24,4 +24,5 @@ pub mod p2p;
 mod remembered;
 pub mod session;
 pub mod topology;
+pub mod universe;
 pub mod world;

@@ -111,7 +111,12 @@ impl World {
         let pairs = pairs(speakers.len() as u32);
         let mut told = Measured::encode_all(&at_pairs(&pairs, &[]));
         if speakers.get(mine as usize) == Some(&self.rank()) {
-            let comm = Comm::new(self.group_of(speakers.iter().copied()), mine, context::SPEAKERS, "");
+            let comm = Comm::new(
+                self.group_of(speakers.iter().copied()),
+                mine,
+                self.context(context::SPEAKERS),
+                "",
+            );
             let own: Vec<_> = pairs
                 .iter()
                 .copied()
@@ -123,7 +128,7 @@ impl World {
         }
         let members: Vec<u32> = (0..self.size()).filter(|&r| area(r) == mine).collect();
         let me = members.iter().position(|&r| r == self.rank()).unwrap_or(0);
-        let comm = Comm::new(self.group_of(members), me as u32, context::AREA, "");
+        let comm = Comm::new(self.group_of(members), me as u32, self.context(context::AREA), "");
         let told = internal::broadcast(self, &comm, 0, &told)?;
         let known = self.links.told.learn(&decoded(&told)?, Origin::Measured);
         // Nobody else sets it.

@@ -161,7 +161,7 @@ impl Comm {
         Side::of(self, TAG).meet(world, ranks, me)?;
         let mut comms = Vec::new();
         for _ in 0..2 {
-            let tag = self.channel().context as i32 & i32::MAX;
+            let tag = self.channel().context.number() as i32 & i32::MAX;
             let made = world.engine().lock().underneath().create(&peers, tag);
             comms.extend(made.map_err(|error| Error::from(&error))?);
         }

@@ -96,7 +96,9 @@ impl From<&EngineError> for Error {
             EngineError::Elsewhere { class, .. } => *class,
             EngineError::Memory { .. } => abi::MPI_ERR_NO_MEM,
             EngineError::Misuse { .. } => abi::MPI_ERR_REQUEST,
-            EngineError::Protocol { .. } | EngineError::Plan { .. } => abi::MPI_ERR_INTERN,
+            EngineError::Protocol { .. } | EngineError::Plan { .. } | EngineError::NotTaken { .. } => {
+                abi::MPI_ERR_INTERN
+            }
         };
         Self::new(class, error.to_string())
     }

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use isthmus_engine::{Channel, Completion, Members, NativeComm, Operation, Peer, Request, Shared};
+use isthmus_engine::{Channel, Completion, Context, Job, Members, NativeComm, Operation, Peer, Request, Shared};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Topology};
@@ -23,15 +23,16 @@ use crate::p2p;
 /// The memory that is there for all processes of a node together.
 const WORLD_FRAME: u32 = 0;
 
-/// Everything that a process knows of the job.
+/// The processes that have one MPI_COMM_WORLD, as one of them knows them.
 pub struct World {
+    job: Job,
     rank: u32,
     /// The process with rank 0; the others follow in order of rank.
     first: Peer,
     places: Arc<PlaceTable>,
     topology: Arc<Topology>,
     unlike: bool,
-    engine: Shared,
+    engine: Arc<Shared>,
     operations: Operations,
     contexts: Arc<Contexts>,
     frames: Arc<Freed>,
@@ -48,19 +49,27 @@ pub struct World {
 }
 
 impl World {
-    /// The world of process `rank`. The table has been checked: `rank` is in it.
+    /// The world of process `rank`, with which it begins. The table has been checked: `rank` is in it.
     pub fn new(rank: u32, places: Arc<PlaceTable>, engine: Shared) -> Self {
+        let first = Peer::new(0);
+        Self::of(Job::OWN, first, rank, places, Arc::new(engine))
+    }
+
+    /// The world of a job whose processes are the peers from `first` on, in order of rank.
+    pub(crate) fn of(job: Job, first: Peer, rank: u32, places: Arc<PlaceTable>, engine: Arc<Shared>) -> Self {
         let topology = Arc::new(Topology::new(&places));
         let operations = Operations::new(&engine);
-        let has_native = engine.lock().underneath().is_there();
+        // The vendor MPI has started the own job, and knows no other.
+        let has_native = job == Job::OWN && engine.lock().underneath().is_there();
         let mut representations = places.places.iter().map(|place| place.representation);
-        let first = representations.next();
-        let unlike = representations.any(|other| Some(other) != first);
-        let contexts = Arc::new(Contexts::new(rank, topology.size()));
+        let representation = representations.next();
+        let unlike = representations.any(|other| Some(other) != representation);
+        let contexts = Arc::new(Contexts::new(job, rank, topology.size()));
         let links = WorldLinks::new(&places, Known::default(), None);
         Self {
+            job,
             rank,
-            first: Peer::new(0),
+            first,
             places,
             topology,
             unlike,
@@ -233,7 +242,7 @@ impl World {
                 let mut comm = Comm::new(
                     self.group_of(0..self.size()),
                     self.rank,
-                    context::WORLD,
+                    self.context(context::WORLD),
                     "MPI_COMM_WORLD",
                 );
                 comm.meet_in_frame(self, WORLD_FRAME);
@@ -249,14 +258,21 @@ impl World {
     /// MPI_COMM_SELF.
     pub fn comm_self(&self) -> Arc<Comm> {
         self.comm_self
-            .get_or_init(|| Arc::new(Comm::new(self.group_of([self.rank]), 0, context::SELF, "MPI_COMM_SELF")))
+            .get_or_init(|| {
+                Arc::new(Comm::new(
+                    self.group_of([self.rank]),
+                    0,
+                    self.context(context::SELF),
+                    "MPI_COMM_SELF",
+                ))
+            })
             .clone()
     }
 
     /// Messages about files between any processes of the job, who go by their ranks in MPI_COMM_WORLD.
     pub fn files(&self) -> Channel {
         Channel {
-            context: context::FILES,
+            context: self.context(context::FILES),
             rank: self.rank,
             members: Members::Range {
                 first: self.peer(0),
@@ -266,6 +282,21 @@ impl World {
             node: None,
             native: 0,
         }
+    }
+
+    /// The engine, for other worlds that it serves.
+    pub(crate) fn shared_engine(&self) -> &Arc<Shared> {
+        &self.engine
+    }
+
+    /// The job that has this world.
+    pub fn job(&self) -> Job {
+        self.job
+    }
+
+    /// The context of this world with this number.
+    pub(crate) fn context(&self, number: u32) -> Context {
+        self.contexts.named(number)
     }
 
     /// The contexts that this process owns.

@@ -16,11 +16,44 @@
 use crate::links::{Bins, Ends, NONE, Slab};
 use isthmus_wire::frame::Header;
 
+/// A context as one process names it. Each job numbers its contexts without asking others, so that equal numbers of two
+/// jobs are different contexts. Frames carry the number alone: the job is that of the peer that they come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Context(u64);
+
+impl Context {
+    /// The one with this number in the world with that number.
+    #[inline]
+    pub const fn new(world: u32, number: u32) -> Self {
+        Self((world as u64) << 32 | number as u64)
+    }
+
+    /// Its number in its job.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The world, as the process numbers them.
+    #[inline]
+    pub const fn world(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// The context of the same job whose number has these bits too.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, bits: u32) -> Self {
+        Self(self.0 | bits as u64)
+    }
+}
+
 /// What identifies a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Context of the communicator.
-    pub context: u32,
+    pub context: Context,
     /// Rank of the sender in it.
     pub source: u32,
     /// Tag.
@@ -28,11 +61,11 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// That of the message that begins with this header.
+    /// That of the message that begins with this header, of a peer of this world.
     #[inline]
-    pub fn of(header: &Header) -> Self {
+    pub fn of(header: &Header, world: u32) -> Self {
         Self {
-            context: header.context,
+            context: Context::new(world, header.context),
             source: header.source,
             tag: header.tag,
         }
@@ -43,7 +76,7 @@ impl Envelope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// Context of the communicator.
-    pub context: u32,
+    pub context: Context,
     /// Rank of the sender; `None`: any.
     pub source: Option<u32>,
     /// Tag; `None`: any.
@@ -121,7 +154,7 @@ fn mix(a: u64) -> u32 {
 
 #[inline]
 fn hash(e: &Envelope) -> u32 {
-    mix((u64::from(e.source) << 32 | u64::from(e.tag as u32)) ^ (u64::from(e.context) << 17))
+    mix((u64::from(e.source) << 32 | u64::from(e.tag as u32)) ^ (e.context.0 << 17))
 }
 
 impl<R, M> Default for Matcher<R, M> {
@@ -185,8 +218,7 @@ impl<R, M> Matcher<R, M> {
             self.receives.append(at, 0, self.exact.of_mut(hash(&envelope)));
         } else {
             self.wild_count += 1;
-            self.receives
-                .append(at, 0, self.wild.of_mut(mix(pattern.context.into())));
+            self.receives.append(at, 0, self.wild.of_mut(mix(pattern.context.0)));
         }
         if self.receives.len() > 2 * self.exact.count() && self.exact.count() < MOST_BINS {
             self.rehash_receives();
@@ -228,7 +260,7 @@ impl<R, M> Matcher<R, M> {
         }
         let (mut at, chain) = match pattern.exact() {
             Some(envelope) => (self.by_envelope.of(hash(&envelope)).first, ENVELOPE),
-            None => (self.by_context.of(mix(pattern.context.into())).first, CONTEXT),
+            None => (self.by_context.of(mix(pattern.context.0)).first, CONTEXT),
         };
         while let Some(message) = self.messages.get(at) {
             if pattern.fits(&message.envelope) {
@@ -256,7 +288,7 @@ impl<R, M> Matcher<R, M> {
         self.messages
             .unlink(waiting.0, ENVELOPE, self.by_envelope.of_mut(hash(&envelope)));
         self.messages
-            .unlink(waiting.0, CONTEXT, self.by_context.of_mut(mix(envelope.context.into())));
+            .unlink(waiting.0, CONTEXT, self.by_context.of_mut(mix(envelope.context.0)));
         self.messages.remove(waiting.0).map(|m| (m.envelope, m.what))
     }
 
@@ -310,7 +342,7 @@ impl<R, M> Matcher<R, M> {
     }
 
     fn first_wild(&self, message: &Envelope) -> u32 {
-        let mut at = self.wild.of(mix(message.context.into())).first;
+        let mut at = self.wild.of(mix(message.context.0)).first;
         while let Some(receive) = self.receives.get(at) {
             if receive.pattern.fits(message) {
                 return at;
@@ -341,8 +373,7 @@ impl<R, M> Matcher<R, M> {
             self.receives.unlink(at, 0, self.exact.of_mut(hash(&envelope)));
         } else {
             self.wild_count -= 1;
-            self.receives
-                .unlink(at, 0, self.wild.of_mut(mix(pattern.context.into())));
+            self.receives.unlink(at, 0, self.wild.of_mut(mix(pattern.context.0)));
         }
         self.receives.remove(at).map(|r| r.what)
     }
@@ -351,7 +382,7 @@ impl<R, M> Matcher<R, M> {
         self.messages
             .append(at, ENVELOPE, self.by_envelope.of_mut(hash(envelope)));
         self.messages
-            .append(at, CONTEXT, self.by_context.of_mut(mix(envelope.context.into())));
+            .append(at, CONTEXT, self.by_context.of_mut(mix(envelope.context.0)));
     }
 
     fn rehash_receives(&mut self) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The matcher against two plain lists.
 
-use isthmus_protocol::matching::{Envelope, Matcher, Pattern, Posted};
+use isthmus_protocol::matching::{Context, Envelope, Matcher, Pattern, Posted};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -45,7 +45,12 @@ impl Naive {
 }
 
 fn envelope() -> impl Strategy<Value = Envelope> {
-    (0..3_u32, 0..4_u32, 0..4_i32).prop_map(|(context, source, tag)| Envelope { context, source, tag })
+    (0..3_u32, 0..4_u32, 0..4_i32).prop_map(|(context, source, tag)| Envelope {
+        // Two jobs with equal numbers.
+        context: Context::new(context % 2, context / 2),
+        source,
+        tag,
+    })
 }
 
 fn pattern() -> impl Strategy<Value = Pattern> {
@@ -121,7 +126,7 @@ proptest! {
 fn order_survives_growth() {
     let mut matcher = Matcher::<u32, u32>::new();
     let envelope = |i: u32| Envelope {
-        context: 0,
+        context: Context::default(),
         source: i % 1000,
         tag: 7,
     };
@@ -129,7 +134,7 @@ fn order_survives_growth() {
         let e = envelope(i);
         matcher.post(
             Pattern {
-                context: 0,
+                context: Context::default(),
                 source: Some(e.source),
                 tag: Some(7),
             },
@@ -141,14 +146,14 @@ fn order_survives_growth() {
         matcher.keep(envelope(i), i);
     }
     let any = Pattern {
-        context: 0,
+        context: Context::default(),
         source: None,
         tag: None,
     };
     for i in 0..50_000 {
         let e = envelope(i);
         let exact = Pattern {
-            context: 0,
+            context: Context::default(),
             source: Some(e.source),
             tag: Some(7),
         };

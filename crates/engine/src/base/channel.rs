@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 
 /// The processes that ranks name, in order of rank.
@@ -92,8 +93,8 @@ pub enum StepsBy {
 /// A communicator as the engine sees it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Context of point-to-point messages, even; `context + 1` carries collective operations.
-    pub context: u32,
+    /// Context of point-to-point messages, of an even number; the next one carries collective operations.
+    pub context: Context,
     /// Own rank: what receivers see as the source.
     pub rank: u32,
     /// The processes that destination and source ranks name: the group, or the remote group of an intercommunicator.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use isthmus_transport::{Peer, Rates, Transport, Tuning as Traffic};
+use isthmus_transport::{Peer, Processes, Rates, Transport, Tuning as Traffic};
 
 use isthmus_wire::frame::Header;
 
@@ -171,9 +171,9 @@ impl Core {
         self.state.tuning.clone()
     }
 
-    /// How many peers this process knows, itself among them.
-    pub fn peers(&self) -> u32 {
-        self.state.peers.len() as u32
+    /// Who the peers are.
+    pub fn processes(&self) -> &Arc<Processes> {
+        &self.state.processes
     }
 
     // ---- transports -----------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ impl Core {
             return None;
         }
         let mut peers = (0..members.count()).map(|rank| members.peer(rank));
-        let lost = peers.find(|&peer| peer != self.state.me && self.state.peers[peer.index()].lost)?;
+        let lost = peers.find(|&peer| self.state.peers[peer.index()].lost)?;
         Some(self.state.lost_error(lost))
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use isthmus_datatype::ConversionError;
-use isthmus_transport::Peer;
+use isthmus_transport::{NotTaken, Peer};
 
 /// Why a communication failed. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,14 +42,21 @@ pub enum EngineError {
     /// The other process cannot be reached any more (MPI_ERR_PROC_FAILED or MPI_ERR_OTHER). The text says what was
     /// tried.
     PeerLost {
-        /// Its rank in MPI_COMM_WORLD.
+        /// Who.
         peer: Peer,
+        /// The same for people.
+        who: Arc<str>,
         /// For people.
         reason: Arc<str>,
     },
+    /// Processes that were introduced cannot be taken in (MPI_ERR_INTERN).
+    NotTaken {
+        /// Why not.
+        why: NotTaken,
+    },
     /// The other process broke the protocol: its library is another version, or there is a bug (MPI_ERR_INTERN).
     Protocol {
-        /// Its rank in MPI_COMM_WORLD.
+        /// Who.
         peer: Peer,
         /// What it did.
         what: Arc<str>,
@@ -136,7 +143,8 @@ impl fmt::Display for EngineError {
                  this communicator represent data differently, so receive it with the datatype it was sent with, or pack it with \
                  MPI_Pack before it is sent"
             ),
-            Self::PeerLost { peer, reason } => write!(f, "process {peer} of MPI_COMM_WORLD is lost: {reason}"),
+            Self::NotTaken { why } => why.fmt(f),
+            Self::PeerLost { who, reason, .. } => write!(f, "{who} is lost: {reason}"),
             Self::Protocol { peer, what } => write!(
                 f,
                 "process {peer} of MPI_COMM_WORLD broke the message protocol ({what}); do all processes use the same version of Isthmus?"

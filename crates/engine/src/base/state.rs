@@ -12,7 +12,7 @@ use isthmus_protocol::calling::Calls;
 use isthmus_protocol::credit::Account;
 use isthmus_protocol::matching::{Envelope, Matcher, Refused};
 use isthmus_protocol::ways::Ways;
-use isthmus_transport::Peer;
+use isthmus_transport::{Peer, Processes};
 use isthmus_wire::frame::{Header, Kind};
 use rustc_hash::FxHashMap;
 
@@ -33,6 +33,10 @@ pub(crate) const CHUNK: usize = 256 << 10;
 pub(crate) struct PeerState {
     pub(crate) route: u8,
     pub(crate) level: u8,
+    /// It is this process itself.
+    pub(crate) own: bool,
+    /// Whose contexts it names, as this process numbers worlds.
+    pub(crate) world: u32,
     /// Something waits to be sent to it.
     pub(crate) queued: bool,
     pub(crate) lost: bool,
@@ -89,6 +93,8 @@ pub(crate) enum Work {
 /// Everything of an engine but its transports: what arriving frames are given to.
 pub struct State {
     pub(crate) me: Peer,
+    /// Who the peers are.
+    pub(crate) processes: Arc<Processes>,
     pub(crate) peers: Vec<PeerState>,
     /// How peers represent data; empty if all do as this process.
     pub(crate) representations: Vec<Representation>,
@@ -126,28 +132,13 @@ pub struct State {
 }
 
 impl State {
-    pub(crate) fn new(
-        me: Peer,
-        routes: &[u8],
-        levels: &[u8],
-        unasked: impl Fn(Peer) -> u64,
-        representations: Vec<Representation>,
-    ) -> Self {
-        let level = |i: usize| levels.get(i).copied().unwrap_or(0);
-        let peer = |(i, &route): (usize, &u8)| PeerState {
-            route,
-            level: level(i),
-            queued: false,
-            lost: false,
-            broken: false,
-            unasked: unasked(Peer::new(i as u32)),
-            offered: 0,
-            account: Account::default(),
-        };
+    /// Without peers.
+    pub(crate) fn new(me: Peer, processes: Arc<Processes>) -> Self {
         Self {
             me,
-            peers: routes.iter().enumerate().map(peer).collect(),
-            representations,
+            processes,
+            peers: Vec::new(),
+            representations: Vec::new(),
             reasons: FxHashMap::default(),
             requests: Requests::default(),
             matcher: Matcher::new(),
@@ -170,6 +161,17 @@ impl State {
             ways: FxHashMap::default(),
             unexpected_peak: 0,
         }
+    }
+
+    /// The last peers, so many, represent data so; empty: as this process.
+    pub(crate) fn represent(&mut self, count: usize, newcomers: Vec<Representation>) {
+        if self.representations.is_empty() && newcomers.is_empty() {
+            return;
+        }
+        let before = self.peers.len() - count;
+        self.representations.resize(before, Representation::LOCAL);
+        self.representations.extend(newcomers);
+        self.representations.resize(self.peers.len(), Representation::LOCAL);
     }
 
     /// A frame without data that leaves as soon as transports are free.
@@ -277,10 +279,11 @@ impl State {
     /// A message has matched: gives credit back and tells a synchronous sender.
     #[inline]
     pub(crate) fn settle(&mut self, peer: Peer, kept: u64, acknowledge: u64) {
-        if peer == self.me {
+        let known = &mut self.peers[peer.index()];
+        if known.own {
             return;
         }
-        if let Some(cost) = self.peers[peer.index()].account.matched(kept) {
+        if let Some(cost) = known.account.matched(kept) {
             self.work
                 .push_back(Work::Control(peer, Header::control(Kind::Credit, 0, 0, cost)));
         }
@@ -314,6 +317,18 @@ impl State {
             task.stage = ReceiveStage::Answering { token, handle };
         }
         self.work.push_back(Work::Answer(index));
+    }
+
+    /// What identifies a message of this peer: its context is one of the peer's world.
+    #[inline]
+    pub(crate) fn envelope(&self, peer: Peer, header: &Header) -> Envelope {
+        Envelope::of(header, self.peers[peer.index()].world)
+    }
+
+    /// Whether the peer is this process itself.
+    #[inline]
+    pub(crate) fn is_own(&self, peer: Peer) -> bool {
+        self.peers[peer.index()].own
     }
 
     /// The receive that a message of this peer matches.
@@ -354,7 +369,7 @@ impl State {
         if !self.peers[peer.index()].account.hold(message.kept()) {
             return self.broken(peer, "it sent more unexpected messages than it had credit for");
         }
-        let envelope = Envelope::of(header);
+        let envelope = self.envelope(peer, header);
         self.unexpected(peer, &envelope, header.length);
         self.matcher.keep(envelope, message);
     }

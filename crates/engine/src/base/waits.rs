@@ -26,23 +26,23 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
         }
     }
     for (pattern, &index) in state.matcher.posted() {
-        if is_the_programs(pattern.context) && state.requests.slot(index).owner == NONE {
+        if is_the_programs(pattern.context.number()) && state.requests.slot(index).owner == NONE {
             all.push(Item {
                 kind: Kind::Receive,
                 peer: asked_of(state, index),
                 tag: pattern.tag.map_or(ANY_TAG, |tag| tag as u32),
-                context: pattern.context,
+                context: pattern.context.number(),
                 ..Item::default()
             });
         }
     }
     for (envelope, message) in state.matcher.waiting() {
-        if is_the_programs(envelope.context) {
+        if is_the_programs(envelope.context.number()) {
             all.push(Item {
                 kind: Kind::Unexpected,
                 peer: message.peer.number(),
                 tag: envelope.tag as u32,
-                context: envelope.context,
+                context: envelope.context.number(),
                 bytes: message.bytes,
                 ..Item::default()
             });

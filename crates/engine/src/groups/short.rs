@@ -227,7 +227,7 @@ impl Groups {
         meeting.note(&place, step, short.claim());
         let tools = &mut core.state.tools;
         tools.called(operation);
-        tools.plan_begins(channel.context, operation, sequence);
+        tools.plan_begins(channel.context.number(), operation, sequence);
         tools.begins(operation);
         if !core.state.reasons.is_empty() {
             if let Some(error) = core.lost_of(&channel.members) {

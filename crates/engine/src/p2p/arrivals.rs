@@ -2,7 +2,6 @@
 //! What arriving frames do: those of point-to-point messages here, others at the machines that take them.
 
 use isthmus_protocol::calling::Calls;
-use isthmus_protocol::matching::Envelope;
 use isthmus_transport::{Peer, Placement, Sink};
 use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
 
@@ -17,7 +16,7 @@ use crate::p2p::placing::{lend, place_eager};
 use crate::tools::waited::Awaited;
 
 fn eager(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
-    let envelope = Envelope::of(header);
+    let envelope = state.envelope(peer, header);
     let Ok(receive) = state.arrive(peer, &envelope) else {
         return state.lied(peer, &envelope);
     };
@@ -40,7 +39,7 @@ fn eager(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
 }
 
 fn offered(state: &mut State, peer: Peer, header: &Header, handle: &[u8]) {
-    let envelope = Envelope::of(header);
+    let envelope = state.envelope(peer, header);
     let Ok(receive) = state.arrive(peer, &envelope) else {
         return state.lied(peer, &envelope);
     };

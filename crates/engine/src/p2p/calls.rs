@@ -13,7 +13,7 @@ use crate::base::state::{State, Work};
 
 /// A short message waits at its sender.
 pub(crate) fn announced(state: &mut State, peer: Peer, header: &Header) {
-    let envelope = Envelope::of(header);
+    let envelope = state.envelope(peer, header);
     let Ok(receive) = state.arrive(peer, &envelope) else {
         return state.lied(peer, &envelope);
     };

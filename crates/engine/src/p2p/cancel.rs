@@ -65,7 +65,7 @@ pub(crate) fn cancel_sent(core: &mut Core, sent: Sent) -> Request {
     let Sent { peer, context, token } = sent;
     let index = core.state.requests.insert(Task::Nothing);
     let request = core.state.requests.name(index);
-    if peer == core.state.me {
+    if core.state.is_own(peer) {
         let thrown = throw_own(core, |content, t| !content.is_local() && t == token);
         core.state.requests.slot_mut(index).completion.cancelled = thrown;
         core.state.finish(index);
@@ -82,12 +82,11 @@ pub(crate) fn cancel_sent(core: &mut Core, sent: Sent) -> Request {
 
 /// A message of which nothing has left this process stays here.
 fn withdraw_send(core: &mut Core, index: u32) -> bool {
-    let me = core.state.me;
     let slot = core.state.requests.slot(index);
     let token = core.state.requests.token(index);
     let (peer, stage) = match &slot.task {
         Task::Send(task) if task.parts.is_none() => (task.peer, task.stage),
-        Task::Nothing if slot.sent_to == me => {
+        Task::Nothing if slot.sent_to != Peer::NONE && core.state.is_own(slot.sent_to) => {
             return throw_own(core, |content, t| !content.is_local() && t == token);
         }
         _ => return false,
@@ -101,7 +100,7 @@ fn withdraw_send(core: &mut Core, index: u32) -> bool {
             queue.messages.retain(|&i| i != index);
             queue.messages.len() < before
         }
-        SendStage::Waiting if peer == me => {
+        SendStage::Waiting if core.state.is_own(peer) => {
             throw_own(core, |content, _| matches!(content, Content::Local(i) if *i == index))
         }
         SendStage::Waiting | SendStage::Streaming | SendStage::Bulk => false,
@@ -110,11 +109,12 @@ fn withdraw_send(core: &mut Core, index: u32) -> bool {
 
 /// Throws a message of this process to itself away.
 fn throw_own(core: &mut Core, which: impl Fn(&Content, u64) -> bool) -> bool {
-    let me = core.state.me;
+    let peers = &core.state.peers;
+    let is_own = |peer: Peer| peers[peer.index()].own;
     let found = core
         .state
         .matcher
-        .search(|_, m| m.peer == me && which(&m.content, m.token));
+        .search(|_, m| is_own(m.peer) && which(&m.content, m.token));
     let Some((_, message)) = found.and_then(|waiting| core.state.matcher.remove(waiting)) else {
         return false;
     };
@@ -132,7 +132,8 @@ fn recallable(core: &Core, index: u32) -> Option<(Peer, u32)> {
         Task::Nothing if slot.done => (slot.sent_to, slot.sent_in),
         _ => return None,
     };
-    (peer != Peer::NONE && peer != core.state.me && !core.state.peers[peer.index()].lost).then_some((peer, context))
+    let known = core.state.peers.get(peer.index())?;
+    (!known.own && !known.lost).then_some((peer, context))
 }
 
 fn recall(core: &mut Core, index: u32, peer: Peer, context: u32) {
@@ -203,12 +204,14 @@ pub(crate) fn let_go(core: &mut Core, request: Request) {
     let Some(index) = core.state.requests.index(request) else {
         return;
     };
-    let me = core.state.me;
     let Some(task) = core.state.requests.send(index) else {
         return;
     };
     // What the transport sends by itself leaves without the receiver's help.
-    let stays = task.peer == me || task.parts.is_some() || task.stage == SendStage::Bulk || task.recalled;
+    let stays = core.state.peers[task.peer.index()].own
+        || task.parts.is_some()
+        || task.stage == SendStage::Bulk
+        || task.recalled;
     if stays {
         return;
     }

@@ -7,7 +7,7 @@
 //! ordinary receive.
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_protocol::matching::{Envelope, Pattern};
+use isthmus_protocol::matching::{Context, Envelope, Pattern};
 use isthmus_transport::Peer;
 
 use crate::base::requests::ReceiveTask;
@@ -106,7 +106,7 @@ impl Default for Expected {
             turns: 0,
             stage: Stage::Idle,
             pattern: Pattern {
-                context: 0,
+                context: Context::default(),
                 source: None,
                 tag: None,
             },

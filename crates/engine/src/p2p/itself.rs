@@ -9,15 +9,15 @@ use crate::base::state::CHUNK;
 use crate::p2p::queue::{Outbound, chunk};
 use crate::p2p::ranges::receive_parts_from_self;
 use crate::{Mode, SendBuffer};
-use isthmus_protocol::matching::Envelope;
 
 /// Longest message to itself that a process copies when no receive is posted.
 const SELF_EAGER: u64 = 64 << 10;
 
 pub(crate) fn send_to_self(core: &mut Core, outbound: &mut Outbound) -> bool {
-    let envelope = Envelope::of(&outbound.header);
+    let me = outbound.peer;
+    let envelope = core.state.envelope(me, &outbound.header);
     if let Some(index) = core.state.matcher.arrive(&envelope) {
-        let origin = (core.state.me, outbound.buffer.common);
+        let origin = (me, outbound.buffer.common);
         core.state.prepare(index, &envelope, origin, outbound.buffer.length());
         let wanted = core.state.matched(index, &envelope, outbound.buffer.length());
         if let Some(task) = core.state.requests.receive(index) {
@@ -32,7 +32,6 @@ pub(crate) fn send_to_self(core: &mut Core, outbound: &mut Outbound) -> bool {
         return true;
     }
     let length = outbound.buffer.length();
-    let me = core.state.me;
     let keeps = outbound.mode != Mode::Synchronous && length <= SELF_EAGER;
     if !keeps || !core.state.peers[me.index()].account.hold(length) {
         return false;
@@ -55,10 +54,10 @@ pub(crate) fn send_to_self(core: &mut Core, outbound: &mut Outbound) -> bool {
 
 /// No receive of this process matches yet: the message waits in its buffer.
 pub(crate) fn offer_to_self(core: &mut Core, index: u32) {
-    let me = core.state.me;
     let Some(task) = core.state.requests.send(index) else {
         return;
     };
+    let me = task.peer;
     task.stage = SendStage::Waiting;
     let message = Message {
         peer: me,
@@ -68,8 +67,9 @@ pub(crate) fn offer_to_self(core: &mut Core, index: u32) {
         common: task.header.common,
         content: Content::Local(index),
     };
-    let envelope = Envelope::of(&task.header);
-    if task.parts.is_some() {
+    let (header, in_parts) = (task.header, task.parts.is_some());
+    let envelope = core.state.envelope(me, &header);
+    if in_parts {
         if let Some(receive) = core.state.matcher.arrive(&envelope) {
             let wanted = core.state.matched(receive, &envelope, message.bytes);
             return receive_parts_from_self(core, index, receive, wanted);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use isthmus_transport::Peer;
+use isthmus_transport::{Job, Peer, Process};
 
 use crate::EngineError;
 use crate::base::core::Core;
@@ -15,7 +15,7 @@ impl Core {
     /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
     pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
         let known = self.state.peers[peer.index()];
-        if known.lost || peer == self.state.me {
+        if known.lost || known.own {
             return;
         }
         self.transports[known.route as usize].lose(peer, &reason);
@@ -30,7 +30,16 @@ impl State {
             .get(&peer)
             .cloned()
             .unwrap_or_else(|| "the connection is gone".into());
-        EngineError::PeerLost { peer, reason }
+        let who = self.name(peer);
+        EngineError::PeerLost { peer, who, reason }
+    }
+
+    /// Who this is, for people.
+    fn name(&self, peer: Peer) -> Arc<str> {
+        match self.processes.process(peer) {
+            Some(Process { job: Job::OWN, rank }) => format!("process {rank} of MPI_COMM_WORLD").into(),
+            _ => self.processes.name(peer).into(),
+        }
     }
 
     /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
@@ -54,6 +63,7 @@ impl State {
             }
             let error = EngineError::PeerLost {
                 peer: self.me,
+                who: self.name(self.me),
                 reason: "this process has ended its communication (MPI_Finalize)".into(),
             };
             self.withdraw(index);

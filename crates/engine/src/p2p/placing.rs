@@ -22,7 +22,7 @@ pub(crate) fn lend(state: &mut State, index: u32, memory: WriteMemory) -> Placem
 
 /// Memory for an eager message that a posted receive can take as it is.
 pub(crate) fn place_eager(state: &mut State, peer: Peer, header: &Header) -> Placement {
-    let envelope = Envelope::of(header);
+    let envelope = state.envelope(peer, header);
     if state.matcher.expect(&envelope).is_none() {
         post_direct(state, peer, &envelope);
     }

@@ -22,7 +22,14 @@ pub(crate) struct Outbound {
 impl Outbound {
     #[inline]
     pub(crate) fn new(channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Self {
-        let mut header = Header::new(Kind::Eager, channel.context, channel.rank, tag, buffer.length(), 0);
+        let mut header = Header::new(
+            Kind::Eager,
+            channel.context.number(),
+            channel.rank,
+            tag,
+            buffer.length(),
+            0,
+        );
         header.common = buffer.common;
         Self {
             peer: channel.members.peer(to),

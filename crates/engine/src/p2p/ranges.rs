@@ -38,7 +38,6 @@ impl SendTask {
 
 /// Sends what is ready of a message that was asked for.
 pub(crate) fn go_on(core: &mut Core, index: u32) {
-    let me = core.state.me;
     let Some(task) = core.state.requests.send(index) else {
         return;
     };
@@ -50,7 +49,7 @@ pub(crate) fn go_on(core: &mut Core, index: u32) {
     let ready = task.parts.as_ref().is_some_and(|parts| parts.first().is_some());
     if task.is_over() {
         core.state.finish(index);
-    } else if peer == me {
+    } else if core.state.is_own(peer) {
         move_parts(core, index);
     } else if ready {
         let streams = core.state.outgoing.get(&peer).map(|queue| &queue.streams);

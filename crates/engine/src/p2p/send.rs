@@ -67,7 +67,7 @@ pub(crate) fn isend_at_once(core: &mut Core, channel: &Channel, to: u32, tag: i3
     let sent = send_with_token(core, channel, to, tag, data, token);
     sent.then(|| Sent {
         peer: channel.members.peer(to),
-        context: channel.context,
+        context: channel.context.number(),
         token,
     })
 }
@@ -75,7 +75,7 @@ pub(crate) fn isend_at_once(core: &mut Core, channel: &Channel, to: u32, tag: i3
 #[inline]
 fn send_with_token(core: &mut Core, channel: &Channel, to: u32, tag: i32, data: &[u8], token: u64) -> bool {
     let length = data.len() as u64;
-    let header = Header::new(Kind::Eager, channel.context, channel.rank, tag, length, token);
+    let header = Header::new(Kind::Eager, channel.context.number(), channel.rank, tag, length, token);
     let peer = channel.members.peer(to);
     let sent = may_be_eager(core, peer, length) && push(core, peer, &header, data);
     if sent {
@@ -146,7 +146,7 @@ fn push(core: &mut Core, to: Peer, header: &Header, data: &[u8]) -> bool {
 /// Sends a message that can leave at once and completely.
 pub(crate) fn try_send(core: &mut Core, outbound: &mut Outbound) -> bool {
     let (peer, length) = (outbound.peer, outbound.header.length);
-    if peer == core.state.me {
+    if core.state.is_own(peer) {
         return send_to_self(core, outbound);
     }
     if outbound.mode == Mode::Synchronous || !may_be_eager(core, peer, length) {
@@ -217,7 +217,7 @@ pub(crate) fn begin(core: &mut Core, index: u32, task: SendTask) {
 
 /// The message is offered to its receiver.
 pub(crate) fn offer(core: &mut Core, peer: Peer, index: u32) {
-    if peer == core.state.me {
+    if core.state.is_own(peer) {
         offer_to_self(core, index);
     } else {
         enqueue(core, peer, index);

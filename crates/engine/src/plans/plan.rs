@@ -103,7 +103,7 @@ impl<'a> Machine<Hands<'a>> for Plans {
         let execution = self.running.get(index as usize)?.as_ref()?;
         let channel = &execution.channel;
         let name = state.tools.name(execution.operation);
-        let context = channel.context & !1;
+        let context = channel.context.number() & !1;
         Some(collective(name, context, execution.sequence(), &channel.members))
     }
 }
@@ -157,7 +157,7 @@ impl Plans {
         execution.next = next;
         let sequence = execution.sequence();
         let tools = &mut with.core.state.tools;
-        tools.plan_begins(channel.context, operation, sequence);
+        tools.plan_begins(channel.context.number(), operation, sequence);
         match execution.begin(plan, binding, &mut self.spare) {
             Ok(()) => self.run(with, index, execution),
             Err(error) => {
@@ -296,7 +296,7 @@ impl Plans {
     fn ends(&mut self, with: &mut Hands<'_>, mut execution: Box<Execution>) {
         let (channel, sequence) = (&execution.channel, execution.sequence());
         let tools = &mut with.core.state.tools;
-        tools.plan_ends(channel.context, execution.operation, sequence);
+        tools.plan_ends(channel.context.number(), execution.operation, sequence);
         execution.end(&mut self.spare);
         self.share_links(with, 1);
         if self.pool.len() < POOL {
@@ -385,7 +385,14 @@ impl Plans {
         }
         let peer = channel.members.peer(to);
         let tag = execution.tag | i32::from(slot);
-        let header = Header::new(Kind::Eager, channel.context + 1, channel.rank, tag, buffer.length(), 0);
+        let header = Header::new(
+            Kind::Eager,
+            channel.context.number() + 1,
+            channel.rank,
+            tag,
+            buffer.length(),
+            0,
+        );
         count(with.core, execution.operation, peer, buffer.length());
         let mut outbound = Outbound {
             peer,
@@ -440,7 +447,7 @@ impl Plans {
         }
         let tag = execution.tag | i32::from(slot);
         let pattern = Pattern {
-            context: channel.context + 1,
+            context: channel.context.with(1),
             source: Some(from),
             tag: Some(tag),
         };

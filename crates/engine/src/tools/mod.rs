@@ -175,7 +175,7 @@ impl Tools {
     pub(crate) fn unexpected(&mut self, peer: Peer, envelope: &Envelope, bytes: u64) {
         self.observer.note(EventKind::Unexpected, || Event::Unexpected {
             peer,
-            context: envelope.context,
+            context: envelope.context.number(),
             source: envelope.source,
             tag: envelope.tag,
             bytes,
@@ -190,7 +190,7 @@ impl Tools {
     #[inline]
     pub(crate) fn sent(&mut self, peer: Peer, header: &Header) {
         if let Some(tracer) = &mut self.tracer {
-            tracer.message(true, peer, &Envelope::of(header), header.length);
+            tracer.message(true, peer, header);
         }
     }
 
@@ -199,7 +199,7 @@ impl Tools {
     pub(crate) fn arrived(&mut self, peer: Peer, header: &Header) {
         if let Some(tracer) = &mut self.tracer {
             if matches!(header.kind, Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Announce) {
-                tracer.message(false, peer, &Envelope::of(header), header.length);
+                tracer.message(false, peer, header);
             }
         }
     }

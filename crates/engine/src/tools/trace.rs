@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
+use isthmus_wire::frame::Header;
 use isthmus_wire::trace::{Message, Record, What};
 use rustc_hash::FxHashMap;
 
@@ -62,14 +62,14 @@ impl Tracer {
     }
 
     #[cold]
-    pub(super) fn message(&mut self, sent: bool, peer: Peer, envelope: &Envelope, bytes: u64) {
-        let number = self.numbers.entry((sent, peer, envelope.context)).or_default();
+    pub(super) fn message(&mut self, sent: bool, peer: Peer, header: &Header) {
+        let number = self.numbers.entry((sent, peer, header.context)).or_default();
         *number += 1;
         let message = Message {
             peer: peer.number(),
-            context: envelope.context,
-            tag: envelope.tag,
-            bytes,
+            context: header.context,
+            tag: header.tag,
+            bytes: header.length,
             number: *number,
         };
         self.push(Entry::Message(sent, message));
@@ -143,19 +143,16 @@ fn what(at: Instant, entry: Entry) -> What {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isthmus_wire::frame::Kind;
 
     #[test]
     fn messages_are_numbered_and_their_records_bounded() {
         let mut tracer = Tracer::default();
-        let envelope = |context| Envelope {
-            context,
-            source: 0,
-            tag: 7,
-        };
-        tracer.message(true, Peer::new(1), &envelope(0), 5);
-        tracer.message(true, Peer::new(1), &envelope(2), 5);
-        tracer.message(false, Peer::new(1), &envelope(0), 5);
-        tracer.message(true, Peer::new(1), &envelope(0), 6);
+        let header = |context, bytes| Header::new(Kind::Eager, context, 0, 7, bytes, 0);
+        tracer.message(true, Peer::new(1), &header(0, 5));
+        tracer.message(true, Peer::new(1), &header(2, 5));
+        tracer.message(false, Peer::new(1), &header(0, 5));
+        tracer.message(true, Peer::new(1), &header(0, 6));
         let numbers: Vec<(bool, u64)> = tracer
             .trace
             .take()
@@ -167,7 +164,7 @@ mod tests {
             })
             .collect();
         assert_eq!(numbers, [(true, 1), (true, 1), (false, 1), (true, 2)]);
-        (0..MOST + 3).for_each(|_| tracer.message(true, Peer::new(1), &envelope(0), 0));
+        (0..MOST + 3).for_each(|_| tracer.message(true, Peer::new(1), &header(0, 0)));
         let records = tracer.trace.take();
         assert_eq!(records.len(), MOST + 1);
         assert_eq!(records.last().map(|r| r.what.clone()), Some(What::Lost(3)));

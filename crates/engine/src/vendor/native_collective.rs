@@ -275,7 +275,9 @@ impl Vendor {
         native: NativeOperation,
     ) -> Request {
         core.state.tools.called(operation);
-        core.state.tools.plan_begins(channel.context, operation, sequence);
+        core.state
+            .tools
+            .plan_begins(channel.context.number(), operation, sequence);
         let native = Box::new(native);
         let started = match self.get() {
             Ok(other) => other.start(channel.native, &native.general).map_err(vendor_error),
@@ -285,7 +287,7 @@ impl Vendor {
             Ok(request) => {
                 let running = Running {
                     comm: channel.native,
-                    context: channel.context,
+                    context: channel.context.number(),
                     operation,
                     sequence,
                     native,
@@ -293,7 +295,9 @@ impl Vendor {
                 self.wait_for(core, request, 0, Held::Collective(running))
             }
             Err(error) => {
-                core.state.tools.plan_ends(channel.context, operation, sequence);
+                core.state
+                    .tools
+                    .plan_ends(channel.context.number(), operation, sequence);
                 core.failed(error)
             }
         };

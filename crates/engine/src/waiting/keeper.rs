@@ -51,6 +51,8 @@ const AWAKE: u8 = 2;
 pub(crate) struct Keeper {
     state: AtomicU8,
     stop: AtomicBool,
+    /// Transports were added since it last asked for their descriptors.
+    stale: AtomicBool,
     bell: Bell,
     /// How often it has made progress for a program that computes.
     kept: AtomicU64,
@@ -81,15 +83,13 @@ impl Shared {
     /// The work of the keeper; ends after [`Shared::stop_keeping`]. To be called by one thread of the library, in a process with
     /// [`Policy::guests`](crate::Policy::guests). An error is a lack of descriptors.
     pub fn keep(&self) -> io::Result<()> {
-        let descriptors = loop {
-            match self.inner.visit() {
-                Some(inner) => break inner.descriptors_with(&self.keeper.bell)?,
-                None => std::thread::sleep(LOOK),
-            }
-        };
+        let mut descriptors = self.keepers_descriptors()?;
         self.keeper.state.store(AWAKE, Ordering::Release);
         let (mut entries, mut pause, mut vain) = (0, LOOK, 0);
         while !self.keeper.stop.load(Ordering::Acquire) {
+            if self.keeper.stale.swap(false, Ordering::AcqRel) {
+                descriptors = self.keepers_descriptors()?;
+            }
             let found = look(self, &mut entries);
             vain = if found == Found::Nothing { vain + 1 } else { 0 };
             match found {
@@ -112,6 +112,21 @@ impl Shared {
         }
         self.keeper.state.store(ABSENT, Ordering::Release);
         Ok(())
+    }
+
+    fn keepers_descriptors(&self) -> io::Result<Vec<OwnedFd>> {
+        loop {
+            match self.inner.visit() {
+                Some(inner) => return inner.descriptors_with(&self.keeper.bell),
+                None => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    /// There are transports that the keeper does not know.
+    pub(crate) fn refresh_keeper(&self) {
+        self.keeper.stale.store(true, Ordering::Release);
+        self.keeper.bell.ring();
     }
 
     /// Ends [`Shared::keep`], soon.

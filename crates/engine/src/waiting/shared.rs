@@ -24,7 +24,7 @@ use isthmus_lock::{Lock, OneAtATime};
 use isthmus_protocol::patience::{Patience, Step};
 use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
-use isthmus_transport::{is_readable, wait as sleep_on};
+use isthmus_transport::{Transport, is_readable, wait as sleep_on};
 use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Item;
 
@@ -448,6 +448,19 @@ impl Shared {
         let hear = Box::new(hear);
         guard.inner.listener = Some(Listener { descriptor, hear });
         guard.inner.descriptors = None;
+    }
+
+    /// Another transport, for peers that are to be [taken in](Engine::take_in); its number among routes. Whoever sleeps
+    /// wakes, and sleeps on it too.
+    pub fn add_transport(&self, transport: Box<dyn Transport>) -> Result<u8, EngineError> {
+        let mut guard = self.lock();
+        let number = guard.add_transport(transport)?;
+        guard.inner.descriptors = None;
+        if guard.inner.sleepers > 0 {
+            self.bell.ring();
+        }
+        self.refresh_keeper();
+        Ok(number)
     }
 
     /// As [`Engine::start_activity`], for one that something outside the engine wakes ([`Shared::wake`]): there is a bell from now on.

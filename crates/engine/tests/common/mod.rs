@@ -4,9 +4,9 @@
 
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Channel, Completion, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup};
+use isthmus_engine::{Channel, Completion, Context, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup};
 use isthmus_transport::memory::{Options, Switch, network};
-use isthmus_transport::{Peer, Transport};
+use isthmus_transport::{Peer, Processes, Transport};
 
 /// A small random number generator: tests are deterministic.
 pub(crate) struct Random(pub(crate) u64);
@@ -41,6 +41,7 @@ pub(crate) fn world_of(count: u32, options: Options, representations: &[Represen
     let engine = |(me, end)| {
         Engine::new(Setup {
             me,
+            processes: Processes::of("job", count),
             transports: vec![Box::new(end) as Box<dyn Transport>],
             routes: vec![0; count as usize],
             levels: vec![4; count as usize],
@@ -57,7 +58,7 @@ pub(crate) fn world_of(count: u32, options: Options, representations: &[Represen
 /// MPI_COMM_WORLD of `count` processes as `rank` sees it.
 pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
     Channel {
-        context,
+        context: Context::new(0, context),
         rank,
         members: Members::Range {
             first: Peer::new(0),

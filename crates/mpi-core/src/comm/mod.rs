@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
-use isthmus_engine::{Channel, Members, NativeComm, Peer};
+use isthmus_engine::{Channel, Context, Members, NativeComm, Peer};
 use isthmus_schedule::Network;
 use isthmus_topology::{Colours, Known};
 
@@ -155,13 +155,14 @@ impl Blueprint {
 
     pub(crate) fn build(self, numbers: Numbers) -> Arc<Comm> {
         let [own, joint, local] = numbers;
-        let mut comm = Comm::new(self.group.clone(), self.rank, own, "");
+        let contexts = self.contexts.clone();
+        let mut comm = Comm::new(self.group.clone(), self.rank, contexts.named(own), "");
         comm.session = self.session;
         if let Some((remote, low)) = self.remote {
             comm.channel.members = Members::of(remote.members());
             let inner = |group: Group, number| {
                 let rank = group.rank_of(self.me).unwrap_or(0);
-                let mut inner = Comm::new(group, rank, number, "");
+                let mut inner = Comm::new(group, rank, contexts.named(number), "");
                 inner._lease = Some(Lease::new(number, &self.contexts));
                 inner.set_links(self.links.clone());
                 Arc::new(inner)
@@ -201,7 +202,7 @@ impl std::fmt::Debug for Comm {
 }
 
 impl Comm {
-    pub(crate) fn new(group: Group, rank: u32, context: u32, name: &str) -> Self {
+    pub(crate) fn new(group: Group, rank: u32, context: Context, name: &str) -> Self {
         let members = Members::of(group.members());
         Self {
             group,
@@ -274,7 +275,7 @@ impl Comm {
             .engine()
             .lock()
             .underneath()
-            .create(self.group.members(), self.channel.context as i32 & i32::MAX);
+            .create(self.group.members(), self.channel.context.number() as i32 & i32::MAX);
         if let Some(native) = made.map_err(|error| Error::from(&error))? {
             self.set_native(native);
         }
@@ -349,8 +350,8 @@ impl Comm {
         &self.group
     }
 
-    /// Number that messages of this communicator carry; no two communicators of a process have the same.
-    pub fn context(&self) -> u32 {
+    /// The context of its messages; no two communicators of a process have the same.
+    pub fn context(&self) -> Context {
         self.channel.context
     }
 

@@ -99,7 +99,7 @@ impl Comm {
         } else if !world.traffic_tuned().load(Ordering::Relaxed) {
             return;
         }
-        let context = self.context();
+        let context = self.context().number();
         world.engine().lock().tune_traffic(&[context, context + 1], tuning);
     }
 }

@@ -197,7 +197,7 @@ pub(super) fn all() -> &'static [Variable] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
     comm: h::Comm,
-    context: u32,
+    context: isthmus_engine::Context,
 }
 
 impl Bound {

@@ -84,18 +84,23 @@ impl Shared {
         }
         core.state.tools.called(operation);
         core.state.tools.begins(operation);
-        core.state.tools.plan_begins(channel.context, operation, sequence);
+        core.state
+            .tools
+            .plan_begins(channel.context.number(), operation, sequence);
         let begun = groups.unequal(core, channel, step, given, || false);
         match &begun {
             Ok(Some(request)) => groups.tell_at_the_end(
                 *request,
                 Told {
-                    context: channel.context,
+                    context: channel.context.number(),
                     operation,
                     sequence,
                 },
             ),
-            _ => core.state.tools.plan_ends(channel.context, operation, sequence),
+            _ => core
+                .state
+                .tools
+                .plan_ends(channel.context.number(), operation, sequence),
         }
         Some(core.begun(begun))
     }
@@ -115,7 +120,9 @@ impl Shared {
         let mut pause = self.pause_together(core, &began);
         core.state.tools.called(operation);
         core.state.tools.begins(operation);
-        core.state.tools.plan_begins(channel.context, operation, sequence);
+        core.state
+            .tools
+            .plan_begins(channel.context.number(), operation, sequence);
         let done = begin(groups, core, &mut pause);
         core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
         self.plan_over(guard, channel, operation, sequence, done)
@@ -194,7 +201,7 @@ impl Shared {
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        guard.tools().plan_ends(channel.context, operation, sequence);
+        guard.tools().plan_ends(channel.context.number(), operation, sequence);
         done
     }
 
@@ -212,15 +219,21 @@ impl Shared {
         let comm = channel.native;
         let Engine { core, vendor, .. } = &mut *guard;
         core.state.tools.called(operation);
-        core.state.tools.plan_begins(channel.context, operation, sequence);
+        core.state
+            .tools
+            .plan_begins(channel.context.number(), operation, sequence);
         if let Some(done) = vendor.come(core, comm, collective) {
-            core.state.tools.plan_ends(channel.context, operation, sequence);
+            core.state
+                .tools
+                .plan_ends(channel.context.number(), operation, sequence);
             return done;
         }
         self.wait_on(guard, |engine| {
             let Engine { core, vendor, .. } = engine;
             let done = vendor.may_enter(core, comm).then(|| vendor.enter(comm, collective))?;
-            core.state.tools.plan_ends(channel.context, operation, sequence);
+            core.state
+                .tools
+                .plan_ends(channel.context.number(), operation, sequence);
             Some(done)
         })
     }
