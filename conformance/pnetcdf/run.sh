@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# PnetCDF's own tests, built with our mpicc from Debian's source package.
+# PnetCDF's own tests, built with our mpicc and mpif90 from Debian's source package.
 #
 #   sh conformance/pnetcdf/run.sh [--sites] [--limit SECONDS] [DIRECTORY...]
 #
-# `make check` (alone) and `make ptest` (4 ranks) in its directories testcases, C, fandc, nc_test, cdf_format, header and nonblocking, or in
-# those that are named. --sites: ptest over two testbed sites without a common directory. Exit status 0: all passed.
+# `make check` (alone) and `make ptest` (4 ranks) in its directories testcases, C, F90, fandc, nc_test, nf_test, nf90_test, cdf_format, header and
+# nonblocking, or in those that are named. --sites: ptest over two testbed sites without a common directory, but for the programs of one-site.txt.
+# Exit status 0: all passed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=pnetcdf
@@ -14,6 +15,7 @@ program=pnetcdf
 limit=1800
 listed_options "$@"
 need gcc gcc
+need gfortran gfortran
 need m4 m4
 need make make
 need autoreconf autoconf
@@ -30,19 +32,26 @@ if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
     say "building with $bin/mpicc"
     {
         { [ -x "$work/source/configure" ] || (cd "$work/source" && autoreconf -i); } && cd "$work/build" &&
-            "$work/source/configure" MPICC="$bin/mpicc" CFLAGS="-O1 -w" --disable-cxx --disable-fortran &&
+            "$work/source/configure" MPICC="$bin/mpicc" MPIF77="$bin/mpif77" MPIF90="$bin/mpif90" CFLAGS="-O1 -w" FFLAGS="-O1 -w" \
+                FCFLAGS="-O1 -w" --disable-cxx &&
             make -j2 && make -j2 tests && cd "$work"
     } >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; die "the build failed; all of it: $work/build.log"; }
     cp "$bin/../include/mpi.h" "$work/mpi.h"
 fi
 listed_inside
-if [ -n "$sites" ]; then place=sites goals=ptest launch="$here/../spread"; else place=node goals="check ptest" launch="$bin/mpiexec"; fi
+if [ -n "$sites" ]; then place=sites goals=ptest launch="sh $work/launch"; else place=node goals="check ptest" launch="$bin/mpiexec"; fi
 export ISTHMUS_TEST_BIN="$bin"
+cat >"$work/launch" <<LAUNCH
+for word; do
+    case \$word in ./*) grep -qx "\${word#./}" "$here/one-site.txt" && exec "$bin/mpiexec" "\$@" ;; esac
+done
+exec "$here/../spread" "\$@"
+LAUNCH
 out=/tmp/isthmus-pnetcdf.$$
 mkdir -p "$out"
 failed=0
 for goal in $goals; do
-    for directory in ${only:-testcases C fandc nc_test cdf_format header nonblocking}; do
+    for directory in ${only:-testcases C F90 fandc nc_test nf_test nf90_test cdf_format header nonblocking}; do
         log=$work/$place-$goal-$directory.log
         timeout -k 5 "$limit" make -k -C "$work/build/test/$directory" "$goal" TESTMPIRUN="$launch -n NP" TESTOUTDIR="$out" \
             >"$log" 2>&1 </dev/null || { failed=1; say "$goal in $directory failed: $log"; grep -iE 'fail|error' "$log" | head -n 10 >&2; }
