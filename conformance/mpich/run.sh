@@ -34,6 +34,11 @@ install_missing
 need_mpicc "$bin/mpicc"
 mkdir -p "$work"
 results=$work/results$sites.tsv
+# Results of an earlier run are no results of this one.
+case " $* " in
+*" --resume "*) ;;
+*) rm -f "$results" ;;
+esac
 export ISTHMUS_TEST_BIN="$bin"
 set -- --mpicc "$bin/mpicc" --mpifort "$mpifort" --dirs "$dirs" --timeout "$limit" --out "$results" ${baseline:+--only-passing "$baseline"} "$@"
 if [ -n "$sites" ]; then
