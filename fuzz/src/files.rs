@@ -32,7 +32,18 @@ pub(crate) fn messages(bytes: &[u8]) {
 }
 
 pub(crate) fn corpus() -> Vec<Vec<u8>> {
-    let whats = [What::Stop, What::Advance, What::Read, What::Write, What::Size];
+    let whats = [
+        What::Stop,
+        What::Advance,
+        What::Read,
+        What::Write,
+        What::Size,
+        What::SetSize,
+        What::Preallocate,
+        What::Sync,
+        What::Seek,
+        What::Atomic,
+    ];
     let question = |what| Question {
         what,
         answer: 1,
@@ -52,15 +63,18 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
     let mut all: Vec<_> = whats.map(|what| question(what).encode().to_vec()).into();
     let mut body = file::encode_body(&[(8, 4), (16, 4)]);
     body.extend([7; 8]);
-    let call = file::Call::Delete(file::Path {
+    let path = file::Path {
         below_home: true,
         bytes: b"/x".to_vec(),
+    };
+    let open = file::Call::Open(file::Open {
+        amode: 9,
+        permissions: 0o666,
+        context: 16,
+        members: vec![(0, 2), (5, 1)],
+        path: path.clone(),
     });
-    all.extend([
-        call.encode(),
-        answer.encode(),
-        file::encode_runs(&[(8, 4), (16, 4)]),
-        body,
-    ]);
+    all.extend([file::Call::Delete(path).encode(), open.encode(), answer.encode()]);
+    all.extend([file::encode_runs(&[(8, 4), (16, 4)]), body]);
     all
 }

@@ -8,6 +8,7 @@ need_testbed
 for program in files file_forms file_views; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
+mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/system/guests.c" -o guests || fail "mpicc guests.c"
 cat >where.c <<'C'
 #include "files.h"
 static int rank, size;
@@ -137,6 +138,10 @@ job="isthmus run --site home:2 --site b1:2"
 $job ./files
 $job ./file_forms
 isthmus run --site home:2 --site b1:3 ./file_views
+# A file at a site where none of those is that open it.
+$job ./guests home b1
+test "$(od -An -tu4 "/tmp/each alone" | tr -s ' ')" = " 0 1 2 3"
+test "$(ssh b1 od -An -tu4 "'/tmp/each alone'" | tr -s ' ')" = " 0 1 2 3"
 # Names: without a site, of a site, below ~, of no site of the job.
 $job ./where /tmp/at-home isthmus://b1/tmp/at-b1 isthmus://b1/~/below isthmus://home/tmp/named isthmus://nowhere/tmp/x isthmus:///tmp/x >told
 test "$(od -An -tu4 /tmp/at-home | tr -s ' ')" = " 0 1 2 3"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a process asks of one at another site with whom it has no communicator: to delete a file.
+//! What a process asks of one at another site with whom it has no communicator: to delete a file,
+//! or to have one open for processes that are all elsewhere.
 //!
 //! ```text
 //!  caller                                        first process at the site
@@ -10,19 +11,21 @@
 //! A knock costs the one who is called nothing before it comes: there is no receive that waits. Its answer is an
 //! operation that progress drives, and the program is not asked.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_engine::{Core, Machine, Peer, State};
 use isthmus_wire::file::{ANSWER, Answer, Call, MAX_CALL, MAX_TEXT, Path};
 use isthmus_wire::frame::{Header, Kind, protocol};
 
 use crate::error::{self, Whose};
-use crate::name::{self, Name, Shown, Site};
+use crate::file::File;
+use crate::name::{self, Name, Site};
 use crate::task::{self, Driver, Port};
 
 /// Calls that a process answers at the same time; who knocks more often breaks the protocol.
@@ -45,6 +48,7 @@ impl Calls {
             world: self.0.clone(),
             knocks: Vec::new(),
             answers: Vec::new(),
+            guests: Guests::default(),
         })
     }
 
@@ -67,7 +71,11 @@ struct Desk {
     world: Arc<OnceLock<&'static World>>,
     knocks: Vec<Knock>,
     answers: Vec<Driver>,
+    guests: Guests,
 }
+
+/// What calls leave behind: the service of a file that is open here for others.
+type Guests = Arc<Mutex<Vec<Driver>>>;
 
 impl Machine for Desk {
     fn frame(&mut self, state: &mut State, peer: Peer, header: &Header, _: &[u8]) {
@@ -84,27 +92,34 @@ impl Machine for Desk {
 
     fn advance(&mut self, core: &mut Core) -> bool {
         if let Some(world) = self.world.get().filter(|_| !self.knocks.is_empty()) {
-            let begun = self.knocks.drain(..).filter_map(|knock| begin(world, knock));
+            let begun = self
+                .knocks
+                .drain(..)
+                .filter_map(|knock| begin(world, knock, &self.guests));
             self.answers.extend(begun);
         }
         let before = self.answers.len();
         // An answer that cannot be given is lost with who waits for it.
         self.answers.retain_mut(|answer| answer.go_on(core).is_none());
+        let mut guests = std::mem::take(&mut *self.guests.lock().unwrap_or_else(PoisonError::into_inner));
+        guests.retain_mut(|guest| guest.go_on(core).is_none());
+        self.answers.append(&mut guests);
         before != self.answers.len()
     }
 }
 
 /// `None`: it comes from outside of the job.
-fn begin(world: &'static World, knock: Knock) -> Option<Driver> {
+fn begin(world: &'static World, knock: Knock, guests: &Guests) -> Option<Driver> {
+    let guests = guests.clone();
     let from = world.rank_of(knock.from)?;
     let driver = task::driven(world, &world.files(), |port| {
         Box::pin(async move {
             let coming = port.receive(Some(from), knock.number as i32, knock.bytes as usize);
             let call = coming.received().await?.bytes;
             let answer = match Call::decode(&call) {
-                Ok(call) => answer(world, &port, from, call).await,
+                Ok(call) => answer(world, &port, from, call, &guests).await,
                 Err(error) => Err(Error::new(
-                    isthmus_abi::constants::MPI_ERR_INTERN,
+                    abi::MPI_ERR_INTERN,
                     format!("a call about a file makes no sense: {error}"),
                 )),
             };
@@ -120,9 +135,16 @@ fn begin(world: &'static World, knock: Knock) -> Option<Driver> {
     Some(driver)
 }
 
-async fn answer(world: &'static World, port: &Port, from: u32, call: Call) -> Result<()> {
+async fn answer(world: &'static World, port: &Port, from: u32, call: Call, guests: &Guests) -> Result<()> {
     match call {
         Call::Delete(path) => port.disk(move || remove(world, from, &path)).await,
+        Call::Open(open) => {
+            let file = port.disk(move || File::hosted(world, &open)).await?;
+            let channel = file.channel().clone();
+            let service = task::driven(world, &channel, |port| Box::pin(async move { file.serve(&port).await }));
+            guests.lock().unwrap_or_else(PoisonError::into_inner).push(service);
+            Ok(())
+        }
     }
 }
 
@@ -139,57 +161,60 @@ fn remove(world: &World, whose: u32, path: &Path) -> Result<()> {
 }
 
 /// Asks a process, and waits for its answer.
-fn ask(world: &'static World, whom: u32, call: &Call) -> Result<Answer> {
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed) & NUMBERS;
+pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
     let bytes = call.encode();
+    if bytes.len() > MAX_CALL {
+        fail!(
+            abi::MPI_ERR_BAD_FILE,
+            argument("filename"),
+            "is longer than any name of a file, or the processes that open are too scattered"
+        );
+    }
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed) & NUMBERS;
     let mut knock = Header::control(Kind::Protocol, number.into(), bytes.len() as u64, 0);
     knock.flags = protocol::FILES;
     world.engine().lock().send_frame(world.peer(whom), knock);
     let place = Arc::new(OnceLock::new());
     let result = place.clone();
-    task::run(world, &world.files(), |port| {
+    let asked = task::run(world, &world.files(), |port| {
         Box::pin(async move {
             let answer = port.receive(Some(whom), ANSWERS | number as i32, ANSWER + MAX_TEXT);
             port.send(whom, number as i32, &bytes).sent().await?;
             let _ = result.set(answer.received().await?.bytes);
             Ok(0)
         })
-    })?;
-    let bytes = place.get().map(Vec::as_slice).unwrap_or_default();
-    Answer::decode(bytes).map_err(|error| {
-        Error::new(
-            isthmus_abi::constants::MPI_ERR_INTERN,
-            format!("the answer of rank {whom} about a file makes no sense: {error}"),
-        )
-    })
-}
-
-/// MPI_File_delete: at the site in the name, or here.
-pub fn delete(world: &'static World, name: &[u8], info: &isthmus_core::info::Info) -> Result<()> {
-    let Name { site, path } = Name::new(name, info)?;
-    let me = world.rank();
-    let elsewhere = site.filter(|site| !Site::of(world, world.me()).is_some_and(|own| own.is_called(site)));
-    let Some(site) = elsewhere else {
-        return remove(world, me, &path);
-    };
-    let whom = name::first_at(world, (0..world.size()).map(|rank| world.peer(rank)), &site, "the job")? as u32;
-    let shown = Shown(OsStr::from_bytes(&path.bytes).into());
-    let call = Call::Delete(path);
-    if call.encode().len() > MAX_CALL {
-        isthmus_core::fail!(
-            isthmus_abi::constants::MPI_ERR_BAD_FILE,
-            argument("filename"),
-            "is longer than any name of a file"
+    });
+    asked.map_err(|error| {
+        let (me, site) = (
+            world.rank(),
+            Site::of(world, world.peer(whom)).map_or("", |site| site.name),
         );
-    }
-    let answer = ask(world, whom, &call).map_err(|error| {
         Error::new(
             error.class,
-            format!("rank {me} does not know whether {shown:?} at site {site} was deleted: {error}"),
+            format!("rank {me} does not know what came of its call to site {site}: {error}"),
+        )
+    })?;
+    let bytes = place.get().map(Vec::as_slice).unwrap_or_default();
+    let answer = Answer::decode(bytes).map_err(|error| {
+        Error::new(
+            abi::MPI_ERR_INTERN,
+            format!("the answer of rank {whom} about a file makes no sense: {error}"),
         )
     })?;
     match answer.class {
         0 => Ok(()),
         class => Err(Error::new(class as i32, answer.text)),
     }
+}
+
+/// MPI_File_delete: at the site in the name, or here.
+pub fn delete(world: &'static World, name: &[u8], info: &Info) -> Result<()> {
+    let Name { site, path } = Name::new(name, info)?;
+    let me = world.rank();
+    let elsewhere = site.filter(|site| !Site::of(world, world.me()).is_some_and(|own| own.is_called(site)));
+    let Some(site) = elsewhere else {
+        return remove(world, me, &path);
+    };
+    let whom = name::first_at(world, &site)?;
+    ask(world, whom, &Call::Delete(path))
 }

@@ -112,6 +112,10 @@ impl Domains {
             0 => interleaved,
             choice => choice == 1,
         };
+        // A guest takes part in nothing collective.
+        if file.guest().is_some() {
+            return None;
+        }
         if !file.has_far() && (!wanted || file.is_atomic()) {
             return None;
         }

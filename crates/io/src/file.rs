@@ -13,6 +13,7 @@ use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_engine::{Channel, Request};
+use isthmus_wire::file::What;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::disk::Own;
@@ -41,8 +42,13 @@ pub(crate) struct Split {
 /// See the module.
 pub struct File {
     pub(crate) world: &'static World,
-    /// A duplicate of the program's communicator, so that nothing of ours meets anything of its.
+    /// A duplicate of the program's communicator, so that nothing of ours meets anything of its. With a guest behind
+    /// its processes, if none of them is where the file is.
     pub(crate) comm: Arc<Comm>,
+    /// What it is a duplicate with a guest of.
+    pub(crate) _own: Arc<Comm>,
+    /// Its processes without a guest.
+    pub(crate) size: u32,
     /// The processes that opened it; more than those of `comm` where each site has a file of its own.
     pub(crate) group: Group,
     /// Who is where.
@@ -109,12 +115,28 @@ impl File {
         self.reach.iter().position(|reaches| *reaches).unwrap_or(0) as u32
     }
 
+    /// A process that none of those is which opened the file: it has the file open for them.
+    pub(crate) fn guest(&self) -> Option<u32> {
+        (self.comm.size() > self.size).then_some(self.size)
+    }
+
+    /// Whether this process is one.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.guest() == Some(self.rank())
+    }
+
+    /// The process that does, or asks a guest to do, what one does for all.
+    pub(crate) fn deputy(&self) -> u32 {
+        if self.guest().is_some() { 0 } else { self.home() }
+    }
+
     /// Counts a message.
     pub(crate) fn count(&self, to: u32, bytes: usize) {
         if to == self.rank() {
             return;
         }
-        let [messages, sum] = &self.told[usize::from(self.sites.of(to) != self.sites.of(self.rank()))];
+        let far = self.guest().is_some() || self.sites.of(to) != self.sites.of(self.rank());
+        let [messages, sum] = &self.told[usize::from(far)];
         messages.fetch_add(1, Ordering::Relaxed);
         sum.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -144,9 +166,7 @@ impl File {
         let hints = self.hints();
         let aggregators = self.aggregators(hints.aggregators);
         let mut told = hints.told(aggregators.len() as u32);
-        let near: Vec<u32> = (0..self.comm.size())
-            .filter(|rank| self.reach[*rank as usize])
-            .collect();
+        let near: Vec<u32> = (0..self.size).filter(|rank| self.reach[*rank as usize]).collect();
         let [read, bytes_read, written, bytes_written] = self.disk.as_ref().map_or([0; 4], |disk| disk.moved());
         let [near_sent, far_sent] = self
             .told
@@ -186,9 +206,7 @@ impl File {
             let peer = self.comm.group().members().get(rank as usize);
             peer.and_then(|&peer| self.world.place_of(peer)).map(|place| place.node)
         };
-        let near: Vec<u32> = (0..self.comm.size())
-            .filter(|rank| self.reach[*rank as usize])
-            .collect();
+        let near: Vec<u32> = (0..self.size).filter(|rank| self.reach[*rank as usize]).collect();
         let mut seen = Vec::new();
         let mut first = Vec::new();
         for &rank in &near {
@@ -214,7 +232,7 @@ impl File {
         let number = self.sequence.fetch_add(1, Ordering::Relaxed) & 0xff_ffff;
         Members {
             me: self.rank(),
-            size: self.comm.size(),
+            size: self.size,
             tag: (number as i32 + 1) * TAGS,
             sites: self.sites.clone(),
         }
@@ -242,7 +260,11 @@ impl File {
     /// A system error of an access.
     pub(crate) fn failed(&self, doing: &str, what: &io::Error) -> Error {
         let whose = Whose {
-            rank: self.rank(),
+            rank: if self.is_guest() {
+                self.world.rank()
+            } else {
+                self.rank()
+            },
             site: Site::are_several(self.world).then_some(&*self.site),
         };
         error::error(doing, &self.path, whose, what)
@@ -277,7 +299,7 @@ impl File {
         }))
     }
 
-    fn lock(&self, operation: FlockOperation) -> io::Result<()> {
+    pub(crate) fn lock(&self, operation: FlockOperation) -> io::Result<()> {
         let Some(disk) = &self.disk else { return Ok(()) };
         loop {
             match flock(&***disk, operation) {
@@ -288,54 +310,33 @@ impl File {
     }
 
     /// MPI_File_set_atomicity; collective. A file system without locks refuses it.
-    pub fn set_atomicity(&self, atomic: bool) -> Result<()> {
-        let tried = match atomic {
-            true => self
-                .lock(FlockOperation::LockShared)
-                .and_then(|()| self.lock(FlockOperation::Unlock)),
-            false => Ok(()),
-        };
-        let tried = tried.map_err(|error| {
-            Error::new(
-                abi::MPI_ERR_UNSUPPORTED_OPERATION,
-                format!(
-                    "atomic mode needs locks of the file system, and {}",
-                    self.failed("lock", &error)
-                ),
-            )
-        });
+    pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> Result<()> {
+        let file = self.clone();
         self.together(|port, members| {
             Box::pin(async move {
                 members.same(&port, 0, &[u8::from(atomic)], "flag").await?;
-                members.agree(&port, 1, tried).await?;
-                Ok(0)
+                let acts = file.disk.is_some() || file.guest().is_some() && file.rank() == file.deputy();
+                let done = match acts {
+                    true => file.act(&port, What::Atomic, atomic.into()).await,
+                    false => Ok(()),
+                };
+                let agreed = members.agree(&port, 1, done).await;
+                file.atomic.store(atomic && agreed.is_ok(), Ordering::Relaxed);
+                agreed.map(|()| 0)
             })
-        })?;
-        self.atomic.store(atomic, Ordering::Relaxed);
-        Ok(())
+        })
+        .map(drop)
     }
 
     /// What one process does with the file for all; collective. Before and after it all have come.
-    fn once(
-        self: &Arc<Self>,
-        argument: u64,
-        name: &'static str,
-        doing: &'static str,
-        act: fn(&std::fs::File, u64) -> io::Result<()>,
-    ) -> Result<()> {
+    fn once(self: &Arc<Self>, what: What, argument: u64, name: &'static str) -> Result<()> {
         let file = self.clone();
         self.together(|port, members| {
             Box::pin(async move {
                 members.same(&port, 0, &argument.to_le_bytes(), name).await?;
-                let done = if file.rank() == file.home() {
-                    let here = file.clone();
-                    port.disk(move || {
-                        let disk = here.disk()?;
-                        act(&disk, argument).map_err(|error| here.failed(doing, &error))
-                    })
-                    .await
-                } else {
-                    Ok(())
+                let done = match file.rank() == file.deputy() {
+                    true => file.act(&port, what, argument).await,
+                    false => Ok(()),
                 };
                 members.agree(&port, 1, done).await?;
                 Ok(0)
@@ -365,32 +366,13 @@ impl File {
     /// MPI_File_set_size; collective.
     pub fn set_size(self: &Arc<Self>, size: i64) -> Result<()> {
         let size = self.size_argument(size)?;
-        self.once(size, "size", "set the size of", |disk, size| {
-            again(|| disk.set_len(size))
-        })
+        self.once(What::SetSize, size, "size")
     }
 
     /// MPI_File_preallocate; collective. The file is at least that long afterwards.
     pub fn preallocate(self: &Arc<Self>, size: i64) -> Result<()> {
         let size = self.size_argument(size)?;
-        self.once(size, "size", "preallocate", |disk, size| {
-            if size == 0 {
-                return Ok(());
-            }
-            let flags = rustix::fs::FallocateFlags::empty();
-            match again(|| Ok(rustix::fs::fallocate(disk, flags, 0, size)?)) {
-                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                    // Where a file system cannot promise room it still makes the file that long.
-                    let now = disk.metadata()?.len();
-                    if now < size {
-                        again(|| disk.set_len(size))
-                    } else {
-                        Ok(())
-                    }
-                }
-                done => done,
-            }
-        })
+        self.once(What::Preallocate, size, "size")
     }
 
     /// MPI_File_sync; collective.
@@ -398,16 +380,10 @@ impl File {
         let file = self.clone();
         self.together(|port, members| {
             Box::pin(async move {
-                let done = match &file.disk {
-                    Some(_) if file.mode.writes() => {
-                        let here = file.clone();
-                        port.disk(move || {
-                            let disk = here.disk()?;
-                            again(|| disk.sync_all()).map_err(|error| here.failed("sync", &error))
-                        })
-                        .await
-                    }
-                    _ => Ok(()),
+                let acts = file.disk.is_some() || file.guest().is_some() && file.rank() == file.deputy();
+                let done = match acts && file.mode.writes() {
+                    true => file.act(&port, What::Sync, 0).await,
+                    false => Ok(()),
                 };
                 members.agree(&port, 0, done).await?;
                 Ok(0)
@@ -465,9 +441,19 @@ impl File {
             view: Arc::new(view),
             pointer: 0,
         };
-        self.shared.store(0, Ordering::SeqCst);
         // Nobody uses the shared pointer before its owner has set it.
-        self.meet()
+        self.shared.store(0, Ordering::SeqCst);
+        let told = match self.guest().is_some() && self.rank() == self.deputy() {
+            true => self.alone(|file, port| Box::pin(async move { file.act(&port, What::Seek, 0).await.map(|()| 0) })),
+            false => Ok(0),
+        };
+        self.meet().and(told.map(drop))
+    }
+
+    /// Does something without the others, and waits.
+    pub(crate) fn alone(self: &Arc<Self>, operation: impl FnOnce(Arc<Self>, Port) -> Operation) -> Result<u64> {
+        let file = self.clone();
+        task::run(self.world, self.channel(), |port| operation(file, port))
     }
 
     /// Returns when all have come; collective.

@@ -14,6 +14,7 @@ mod domains;
 mod error;
 mod file;
 mod group;
+mod guest;
 mod hints;
 mod memory;
 mod mode;

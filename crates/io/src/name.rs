@@ -146,13 +146,15 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The first of these processes, by their ranks in MPI_COMM_WORLD, at a site. `whose`: what they are, for the error.
-pub(crate) fn first_at(world: &World, peers: impl Iterator<Item = Peer>, site: &str, whose: &str) -> Result<usize> {
+/// The first process of the job at a site, by its rank in MPI_COMM_WORLD.
+pub(crate) fn first_at(world: &World, site: &str) -> Result<u32> {
     let mut names: Vec<&str> = Vec::new();
-    for (at, peer) in peers.enumerate() {
-        let Some(known) = Site::of(world, peer) else { continue };
+    for rank in 0..world.size() {
+        let Some(known) = Site::of(world, world.peer(rank)) else {
+            continue;
+        };
         if known.is_called(site) {
-            return Ok(at);
+            return Ok(rank);
         }
         if names.last() != Some(&known.name) {
             names.push(known.name);
@@ -160,7 +162,7 @@ pub(crate) fn first_at(world: &World, peers: impl Iterator<Item = Peer>, site: &
     }
     fail!(
         abi::MPI_ERR_BAD_FILE,
-        "no process of {whose} is at a site named {site:?}; its sites are {names:?}; a file elsewhere has to be copied: isthmus cp, or an \
+        "no process of the job is at a site named {site:?}; its sites are {names:?}; a file elsewhere has to be copied: isthmus cp, or an \
          input of the job"
     )
 }

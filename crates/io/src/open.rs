@@ -18,11 +18,15 @@ use isthmus_abi::constants as abi;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
+use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
+use isthmus_engine::Peer;
+use isthmus_wire::file::{Call, Open, What, ranges};
 use rustix::fs::{OFlags, Timespec, Timestamps, fcntl_getfl, fcntl_setfl, futimens};
 use rustix::io::Errno;
 
+use crate::calls;
 use crate::disk::Own;
 use crate::error::{self, Whose};
 use crate::file::{File, State, again};
@@ -36,11 +40,31 @@ use crate::view::View;
 /// Tag of opening: below those of operations.
 const OPENING: i32 = 0;
 
-/// The process of a communicator that opens first.
-fn opener(world: &World, comm: &Comm, site: Option<&str>) -> Result<u32> {
-    let Some(site) = site else { return Ok(0) };
-    let members = comm.group().members().iter().copied();
-    name::first_at(world, members, site, "the communicator").map(|rank| rank as u32)
+/// The process that opens first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opener {
+    /// One of the communicator.
+    Member(u32),
+    /// One of the job, by its rank in MPI_COMM_WORLD: the communicator has none at the file's site.
+    Guest(u32),
+}
+
+impl Opener {
+    fn find(world: &World, comm: &Comm, site: Option<&str>) -> Result<Self> {
+        let Some(site) = site else { return Ok(Self::Member(0)) };
+        let is_there = |peer: &Peer| Site::of(world, *peer).is_some_and(|own| own.is_called(site));
+        match comm.group().members().iter().position(is_there) {
+            Some(rank) => Ok(Self::Member(rank as u32)),
+            None => name::first_at(world, site).map(Self::Guest),
+        }
+    }
+
+    fn peer(self, world: &World, comm: &Comm) -> Option<Peer> {
+        match self {
+            Self::Member(rank) => comm.group().members().get(rank as usize).copied(),
+            Self::Guest(rank) => Some(world.peer(rank)),
+        }
+    }
 }
 
 /// The site of a process of a communicator.
@@ -116,7 +140,7 @@ fn nonce() -> u64 {
 
 /// Opens as the system does; `first`: the opener. What has no offsets is refused, and nobody waits for the other end of
 /// a pipe.
-fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) -> io::Result<SystemFile> {
+pub(crate) fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) -> io::Result<SystemFile> {
     let file = again(|| {
         OpenOptions::new()
             .read(mode.reads())
@@ -160,17 +184,29 @@ fn mark(file: &SystemFile, seconds: i64, nanoseconds: i64) -> io::Result<(i64, i
 }
 
 /// What opening comes to.
-struct Opened {
-    mode: Mode,
-    disk: Option<SystemFile>,
-    reach: Vec<bool>,
+pub(crate) struct Opened {
+    pub(crate) mode: Mode,
+    pub(crate) disk: Option<SystemFile>,
+    pub(crate) reach: Vec<bool>,
+    /// Who has the file open for all.
+    pub(crate) guest: Option<Peer>,
+}
+
+/// What is known of a file before it is open.
+pub(crate) struct Parts {
+    pub(crate) comm: Arc<Comm>,
+    pub(crate) group: Group,
+    pub(crate) sites: Arc<Sites>,
+    pub(crate) path: Shown,
+    pub(crate) site: String,
 }
 
 /// What a process needs to open.
 struct Wanted {
-    amode: i32,
-    permissions: u32,
-    opener: Result<u32>,
+    world: &'static World,
+    /// What a guest is told.
+    open: Open,
+    opener: Result<Opener>,
     path: Shown,
     /// Of the opener, for errors; `None`: all are at one.
     site: Option<String>,
@@ -186,7 +222,7 @@ struct First {
 
 impl First {
     fn open(wanted: &Wanted, mode: Mode) -> io::Result<Self> {
-        let file = open_here(&wanted.path, mode, wanted.permissions, true)?;
+        let file = open_here(&wanted.path, mode, wanted.open.permissions, true)?;
         let wished = wanted.spans_kernels.then(nonce);
         let marked = wished.and_then(|nonce| Some((nonce, mark(&file, nonce as i64, 0).ok()?)));
         Ok(Self { file, marked })
@@ -209,9 +245,12 @@ impl Wanted {
     /// Three exchanges: what everybody asks for, so that nothing is created before all have come; what the opener has
     /// open; who reaches it.
     async fn open(self, port: &Port, members: &Members, scope: Scope) -> Result<Opened> {
-        let checked = Mode::new(self.amode).and_then(|mode| Ok((mode, self.opener.clone()?)));
-        Said::agree(members, port, self.amode, scope, checked.clone().map(drop)).await?;
-        let (mode, opener) = checked?;
+        let checked = Mode::new(self.open.amode).and_then(|mode| Ok((mode, self.opener.clone()?)));
+        Said::agree(members, port, self.open.amode, scope, checked.clone().map(drop)).await?;
+        let (mode, opener) = match checked? {
+            (mode, Opener::Member(rank)) => (mode, rank),
+            (mode, Opener::Guest(guest)) => return self.open_by(guest, mode, port, members).await,
+        };
         let is_opener = members.me == opener;
         let (mut first, mut outcome) = (None, Ok(()));
         if is_opener {
@@ -240,7 +279,7 @@ impl Wanted {
         let nonce = crate::group::word(&all[opener as usize]);
         let mut disk = match is_opener {
             true => None,
-            false => open_here(&self.path, mode, self.permissions, false).ok(),
+            false => open_here(&self.path, mode, self.open.permissions, false).ok(),
         };
         let reaches = is_opener || Identity::is_same(own, &Identity::of(disk.as_ref()).encode(), nonce);
         let all = members.words(port, 6, u64::from(reaches)).await?;
@@ -251,6 +290,24 @@ impl Wanted {
             mode,
             disk: disk.filter(|_| reaches),
             reach: all.iter().map(|word| *word == 1).collect(),
+            guest: None,
+        })
+    }
+}
+
+impl Wanted {
+    /// Through a guest, whom rank 0 asks for all.
+    async fn open_by(self, guest: u32, mode: Mode, port: &Port, members: &Members) -> Result<Opened> {
+        let done = match members.me {
+            0 => calls::ask(self.world, guest, &Call::Open(self.open)),
+            _ => Ok(()),
+        };
+        members.agree(port, 4, done).await?;
+        Ok(Opened {
+            mode,
+            disk: None,
+            reach: (0..=members.size).map(|rank| rank == members.size).collect(),
+            guest: Some(self.world.peer(guest)),
         })
     }
 }
@@ -302,16 +359,25 @@ impl File {
             true => whole.clone(),
             false => Self::of_site(world, &whole, &name, amode)?,
         };
-        let opener = name.and_then(|name| {
+        let opener = name.as_ref().map_err(Error::clone).and_then(|name| {
             let path = name::local(&name.path)?;
-            Ok((opener(world, &comm, name.site.as_deref())?, path))
+            Ok((Opener::find(world, &comm, name.site.as_deref())?, path))
         });
         let path = opener.as_ref().map(|(_, path)| path.clone()).unwrap_or_default();
-        let opener = opener.map(|(rank, _)| rank);
-        let site = site_of(world, &comm, *opener.as_ref().unwrap_or(&0)).map(|site| site.name.to_owned());
+        let opener = opener.map(|(opener, _)| opener);
+        let first = opener.as_ref().ok().and_then(|opener| opener.peer(world, &comm));
+        let site = first
+            .and_then(|peer| Site::of(world, peer))
+            .map(|site| site.name.to_owned());
         let wanted = Wanted {
-            amode,
-            permissions: permissions(info),
+            world,
+            open: Open {
+                amode,
+                permissions: permissions(info),
+                context: comm.channel().context.number(),
+                members: ranges(&world.ranks_of(comm.group())),
+                path: name.map(|name| name.path).unwrap_or_default(),
+            },
             opener,
             path: path.clone(),
             site: site.clone().filter(|_| Site::are_several(world)),
@@ -333,37 +399,53 @@ impl File {
             Self::everywhere(world, &whole, done.clone().map(drop))?;
         }
         done?;
-        let Some(Opened { mode, disk, reach }) = place.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(opened) = place.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             fail!(abi::MPI_ERR_INTERN, "opening {path:?} came to nothing")
         };
-        let file = Arc::new(Self {
-            world,
+        let parts = Parts {
             comm,
             group: whole.group().clone(),
             sites,
             path,
-            mode,
-            disk: disk.map(|file| Arc::new(Own::new(file))),
-            reach,
             site: site.unwrap_or_default(),
+        };
+        let mode = opened.mode;
+        let file = Self::made(world, parts, opened, Hints::of(info));
+        let service = file.start_service();
+        if mode.has(abi::MPI_MODE_APPEND) {
+            file.begin_at_end()?;
+        }
+        Ok((file, service))
+    }
+
+    pub(crate) fn made(world: &'static World, parts: Parts, opened: Opened, hints: Hints) -> Arc<Self> {
+        let own = parts.comm;
+        let comm = opened.guest.map_or_else(|| own.clone(), |guest| own.with_guest(guest));
+        Arc::new(Self {
+            world,
+            comm,
+            size: own.size(),
+            _own: own,
+            group: parts.group,
+            sites: parts.sites,
+            path: parts.path,
+            mode: opened.mode,
+            disk: opened.disk.map(|file| Arc::new(Own::new(file))),
+            reach: opened.reach,
+            site: parts.site,
             told: Default::default(),
             state: Mutex::new(State {
                 view: Arc::new(View::default()),
                 pointer: 0,
             }),
-            hints: Mutex::new(Hints::of(info)),
+            hints: Mutex::new(hints),
             sequence: AtomicU32::new(0),
             questions: AtomicU32::new(0),
             shared: AtomicU64::new(0),
             atomic: AtomicBool::new(false),
             atoms: Mutex::new(()),
             split: Mutex::new(None),
-        });
-        let service = file.start_service();
-        if mode.has(abi::MPI_MODE_APPEND) {
-            file.begin_at_end()?;
-        }
-        Ok((file, service))
+        })
     }
 
     /// All pointers are at the end of the file.
@@ -420,15 +502,19 @@ impl File {
         if let Some(service) = service {
             self.stop_service(service)?;
         }
-        if !self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
+        if self.guest().is_none() && !self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
             return Ok(());
         }
         let file = self.clone();
         self.together(|port, members| {
             Box::pin(async move {
-                let done = match file.rank() == file.home() {
-                    true => std::fs::remove_file(&*file.path).map_err(|error| file.failed("delete", &error)),
-                    false => Ok(()),
+                let done = match (file.rank() == file.deputy(), file.guest()) {
+                    (false, _) => Ok(()),
+                    (true, None) => file.delete_if_asked(),
+                    (true, Some(guest)) => {
+                        let asked = file.ask(&port, guest, What::Stop, 0, &[], 0);
+                        file.answer(asked, 0).await.map(drop)
+                    }
                 };
                 members.agree(&port, 0, done).await?;
                 Ok(0)

@@ -9,6 +9,7 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_engine::Request;
+use isthmus_wire::file::What;
 
 use crate::alone::{read_here, write_here};
 use crate::collective::Part;
@@ -244,14 +245,16 @@ impl File {
     /// Moves the shared pointer by what all take; gives where this process's part begins.
     async fn advance_in_order(&self, port: &Port, members: &Members, etypes: u64) -> Result<u64> {
         let counts = members.words(port, COUNTS, etypes).await?;
-        let home = self.home();
-        let mine = if self.rank() == home {
-            self.shared.fetch_add(counts.iter().sum(), Ordering::SeqCst)
-        } else {
-            0
+        let deputy = self.deputy();
+        let mine = match self.rank() == deputy {
+            true => self.advance_shared(port, counts.iter().sum()).await,
+            false => Ok(0),
         };
-        let bases = members.words(port, BASE, mine).await?;
-        Ok(bases[home as usize] + counts[..self.rank() as usize].iter().sum::<u64>())
+        let bases = members.words(port, BASE, *mine.as_ref().unwrap_or(&0)).await?;
+        if self.guest().is_some() {
+            members.agree(port, BASE + 1, mine.map(drop)).await?;
+        }
+        Ok(bases[deputy as usize] + counts[..self.rank() as usize].iter().sum::<u64>())
     }
 
     /// MPI_File_…_begin: starts a collective access, at most one at a time.
@@ -367,6 +370,10 @@ impl File {
     /// MPI_File_seek_shared; collective.
     pub fn seek_shared(self: &Arc<Self>, offset: i64, whence: Whence) -> Result<()> {
         let file = self.clone();
+        let current = match self.guest().is_some() && self.rank() == self.deputy() {
+            true => self.position_shared(),
+            false => Ok(self.shared.load(Ordering::SeqCst)),
+        };
         let code = match whence {
             Whence::Start => 0_i64,
             Whence::Current => 1,
@@ -376,15 +383,14 @@ impl File {
             Box::pin(async move {
                 let arguments = [offset, code].map(i64::to_le_bytes).concat();
                 members.same(&port, 0, &arguments, "offset or whence").await?;
-                let home = file.rank() == file.home();
-                let to = match home {
-                    true => file.target(offset, whence, file.shared.load(Ordering::SeqCst)),
-                    false => Ok(0),
+                let done = match file.rank() == file.deputy() {
+                    true => match current.and_then(|current| file.target(offset, whence, current)) {
+                        Ok(to) => file.act(&port, What::Seek, to).await,
+                        Err(error) => Err(error),
+                    },
+                    false => Ok(()),
                 };
-                if let (true, Ok(to)) = (home, &to) {
-                    file.shared.store(*to, Ordering::SeqCst);
-                }
-                members.agree(&port, 1, to.map(drop)).await?;
+                members.agree(&port, 1, done).await?;
                 Ok(0)
             })
         })

@@ -2,6 +2,7 @@
 //! What processes that reach a file do for those that do not, and the owner of the shared pointer for all. A service is
 //! an activity of the engine from open to close: progress drives it, and the program is not asked.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,9 +11,10 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_engine::Request;
 use isthmus_wire::file::{ANSWER, Answer, MAX_PAYLOAD, MAX_TEXT, QUESTION, Question, What, decode_runs};
+use rustix::fs::FlockOperation;
 
 use crate::disk::{read_all, write_all};
-use crate::file::File;
+use crate::file::{File, again};
 use crate::task::{self, Message, Port};
 
 /// Tag of questions.
@@ -131,7 +133,7 @@ impl File {
         self.world.wait(service).map(drop)
     }
 
-    async fn serve(self: Arc<Self>, port: &Port) -> Result<u64> {
+    pub(crate) async fn serve(self: Arc<Self>, port: &Port) -> Result<u64> {
         loop {
             let message = port.receive(None, QUESTIONS, QUESTION).received().await?;
             let Ok(question) = Question::decode(&message.bytes) else {
@@ -141,6 +143,7 @@ impl File {
             if question.what == What::Stop && message.source == self.rank() {
                 return Ok(0);
             }
+            let last = question.what == What::Stop && self.is_guest();
             let number = (question.answer & NUMBERS) as i32;
             let payload = match question.payload {
                 0 => Vec::new(),
@@ -155,7 +158,12 @@ impl File {
             };
             let bytes = answer.encode();
             self.count(message.source, bytes.len());
-            port.send(message.source, ANSWERS | number, &bytes).leave();
+            let sent = port.send(message.source, ANSWERS | number, &bytes);
+            if last {
+                sent.sent().await?;
+                return Ok(0);
+            }
+            sent.leave();
         }
     }
 
@@ -165,6 +173,10 @@ impl File {
             ..Answer::default()
         };
         match question.what {
+            What::Stop if self.is_guest() => port
+                .disk(move || self.delete_if_asked())
+                .await
+                .map(|()| Answer::default()),
             What::Stop => fail!(abi::MPI_ERR_INTERN, "only a process itself ends its service"),
             What::Advance => Ok(number(self.shared.fetch_add(question.number, Ordering::SeqCst))),
             What::Size => self.size().map(number),
@@ -173,6 +185,65 @@ impl File {
                 .disk(move || self.write_runs(question.number, &payload))
                 .await
                 .map(number),
+            What::SetSize | What::Preallocate | What::Sync | What::Seek | What::Atomic => {
+                let (what, argument) = (question.what, question.number);
+                port.disk(move || self.act_here(what, argument)).await?;
+                Ok(Answer::default())
+            }
+        }
+    }
+
+    /// Does something to the file here, or asks a guest to do it.
+    pub(crate) async fn act(self: &Arc<Self>, port: &Port, what: What, argument: u64) -> Result<()> {
+        if self.disk.is_some() {
+            let here = self.clone();
+            return port.disk(move || here.act_here(what, argument)).await;
+        }
+        let asked = self.ask(port, self.home(), what, argument, &[], 0);
+        self.answer(asked, 0).await.map(drop)
+    }
+
+    fn act_here(&self, what: What, argument: u64) -> Result<()> {
+        let disk = self.disk()?;
+        let (doing, done) = match what {
+            What::SetSize => ("set the size of", again(|| disk.set_len(argument))),
+            What::Preallocate => ("preallocate", preallocate(&disk, argument)),
+            What::Sync => ("sync", again(|| disk.sync_all())),
+            What::Seek => {
+                self.shared.store(argument, Ordering::SeqCst);
+                return Ok(());
+            }
+            What::Atomic => return self.become_atomic(argument != 0),
+            other => fail!(abi::MPI_ERR_INTERN, "{other:?} is nothing that is done to a file"),
+        };
+        done.map_err(|error| self.failed(doing, &error))
+    }
+
+    fn become_atomic(&self, atomic: bool) -> Result<()> {
+        let tried = match atomic {
+            true => self
+                .lock(FlockOperation::LockShared)
+                .and_then(|()| self.lock(FlockOperation::Unlock)),
+            false => Ok(()),
+        };
+        tried.map_err(|error| {
+            Error::new(
+                abi::MPI_ERR_UNSUPPORTED_OPERATION,
+                format!(
+                    "atomic mode needs locks of the file system, and {}",
+                    self.failed("lock", &error)
+                ),
+            )
+        })?;
+        self.atomic.store(atomic, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What closing does to the file.
+    pub(crate) fn delete_if_asked(&self) -> Result<()> {
+        match self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
+            true => std::fs::remove_file(&*self.path).map_err(|error| self.failed("delete", &error)),
+            false => Ok(()),
         }
     }
 
@@ -214,5 +285,20 @@ impl File {
             data = rest;
         }
         Ok(total)
+    }
+}
+
+/// Room on the disk. Where a file system cannot promise that it still makes the file so long.
+fn preallocate(disk: &std::fs::File, size: u64) -> io::Result<()> {
+    if size == 0 {
+        return Ok(());
+    }
+    let flags = rustix::fs::FallocateFlags::empty();
+    match again(|| Ok(rustix::fs::fallocate(disk, flags, 0, size)?)) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => match disk.metadata()?.len() < size {
+            true => again(|| disk.set_len(size)),
+            false => Ok(()),
+        },
+        done => done,
     }
 }

@@ -147,7 +147,7 @@ impl World {
     }
 
     /// Ranks in MPI_COMM_WORLD of the members of a group, in order.
-    pub(crate) fn ranks_of(&self, group: &Group) -> Vec<u32> {
+    pub fn ranks_of(&self, group: &Group) -> Vec<u32> {
         group.members().iter().filter_map(|&peer| self.rank_of(peer)).collect()
     }
 

@@ -171,6 +171,10 @@ impl<'a> Reader<'a> {
         }
         (0..n).map(|_| each(self)).collect()
     }
+    /// Ends reading: what is left.
+    pub fn rest(self) -> &'a [u8] {
+        self.0
+    }
     /// Ends reading: nothing may be left.
     pub fn end(self) -> Result<(), DecodeError> {
         if self.0.is_empty() {

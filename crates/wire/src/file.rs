@@ -12,6 +12,7 @@
 //!             | runs n | runs, of 16 bytes each              | data of all runs, if it is a write |
 //!  call       0      4       8
 //!             | what | flags | path                          flags: 1 below the home directory
+//!             | what | flags | access mode | permissions | context | ranges n | ranges, of 8 bytes each | path
 //! ```
 //! The payload travels in a message of its own, right behind the question. A body is what a process tells an aggregator
 //! in a round of a collective access.
@@ -29,9 +30,8 @@ pub const ANSWER: usize = 16;
 
 /// Longest call.
 pub const MAX_CALL: usize = 64 << 10;
-/// Bytes of a call before the path.
-const CALL: usize = 8;
 const DELETE: u32 = 1;
+const OPEN: u32 = 2;
 const BELOW_HOME: u32 = 1;
 
 /// What a process asks of one at another site, with whom it need not have a communicator.
@@ -39,10 +39,27 @@ const BELOW_HOME: u32 = 1;
 pub enum Call {
     /// MPI_File_delete.
     Delete(Path),
+    /// MPI_File_open by processes that are all elsewhere; who is called serves them until they close.
+    Open(Open),
+}
+
+/// What processes ask for who open a file at a site where none of them is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Access mode.
+    pub amode: i32,
+    /// Of a file that is created.
+    pub permissions: u32,
+    /// Context of their messages.
+    pub context: u32,
+    /// Their ranks in MPI_COMM_WORLD, as ranges (first, number), in order.
+    pub members: Vec<(u32, u32)>,
+    /// The file.
+    pub path: Path,
 }
 
 /// A name in the file system of another process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     /// Whether it counts from the home directory there.
     pub below_home: bool,
@@ -50,13 +67,36 @@ pub struct Path {
     pub bytes: Vec<u8>,
 }
 
+/// Numbers in order, as ranges.
+pub fn ranges(numbers: &[u32]) -> Vec<(u32, u32)> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((first, count)) if first.checked_add(*count) == Some(number) => *count += 1,
+            _ => ranges.push((number, 1)),
+        }
+    }
+    ranges
+}
+
 impl Call {
     /// As it travels.
     pub fn encode(&self) -> Vec<u8> {
-        let Self::Delete(path) = self;
-        let mut out = Vec::with_capacity(CALL + path.bytes.len());
-        out.extend(DELETE.to_le_bytes());
-        out.extend(u32::from(path.below_home).to_le_bytes());
+        let (what, path) = match self {
+            Self::Delete(path) => (DELETE, path),
+            Self::Open(open) => (OPEN, &open.path),
+        };
+        let mut words = vec![what, u32::from(path.below_home)];
+        if let Self::Open(open) = self {
+            words.extend([
+                open.amode as u32,
+                open.permissions,
+                open.context,
+                open.members.len() as u32,
+            ]);
+            words.extend(open.members.iter().flat_map(|&(first, count)| [first, count]));
+        }
+        let mut out: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
         out.extend(&path.bytes);
         out
     }
@@ -67,20 +107,36 @@ impl Call {
             field,
             value: value.into(),
         };
-        let mut r = Reader::new(bytes);
-        let (what, flags) = (r.u32("what is called for")?, r.u32("flags")?);
         if bytes.len() > MAX_CALL {
             return Err(DecodeError::TooLong(bytes.len() as u64));
         }
+        let mut r = Reader::new(bytes);
+        let (what, flags) = (r.u32("what is called for")?, r.u32("flags")?);
         if flags & !BELOW_HOME != 0 {
             return Err(invalid("flags", flags));
         }
-        let path = Path {
+        let path = |r: Reader<'_>| Path {
             below_home: flags & BELOW_HOME != 0,
-            bytes: bytes[CALL..].to_vec(),
+            bytes: r.rest().to_vec(),
         };
         match what {
-            DELETE => Ok(Self::Delete(path)),
+            DELETE => Ok(Self::Delete(path(r))),
+            OPEN => {
+                let (amode, permissions) = (r.u32("access mode")? as i32, r.u32("permissions")?);
+                let (context, number) = (r.u32("context")?, r.u32("number of ranges")?);
+                if number as usize > bytes.len() / 8 {
+                    return Err(invalid("number of ranges", number));
+                }
+                let range = |_| Ok((r.u32("first of a range")?, r.u32("length of a range")?));
+                let members = (0..number).map(range).collect::<Result<Vec<_>, DecodeError>>()?;
+                Ok(Self::Open(Open {
+                    amode,
+                    permissions,
+                    context,
+                    members,
+                    path: path(r),
+                }))
+            }
             other => Err(invalid("what is called for", other)),
         }
     }
@@ -99,7 +155,31 @@ pub enum What {
     Write,
     /// The size of the file.
     Size,
+    /// Makes the file `number` bytes long.
+    SetSize,
+    /// Makes it at least so long, with room for that.
+    Preallocate,
+    /// What was written is on the disk.
+    Sync,
+    /// Sets the shared pointer.
+    Seek,
+    /// Sets atomic mode: 0 or 1.
+    Atomic,
 }
+
+/// In order of their codes.
+const WHATS: [What; 10] = [
+    What::Stop,
+    What::Advance,
+    What::Read,
+    What::Write,
+    What::Size,
+    What::SetSize,
+    What::Preallocate,
+    What::Sync,
+    What::Seek,
+    What::Atomic,
+];
 
 /// A question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,13 +197,7 @@ pub struct Question {
 impl Question {
     /// As it travels.
     pub fn encode(&self) -> [u8; QUESTION] {
-        let what = match self.what {
-            What::Stop => 0,
-            What::Advance => 1,
-            What::Read => 2,
-            What::Write => 3,
-            What::Size => 4,
-        };
+        let what = WHATS.iter().position(|what| *what == self.what).unwrap_or(0) as u32;
         let mut out = [0; QUESTION];
         out[..4].copy_from_slice(&u32::to_le_bytes(what));
         out[4..8].copy_from_slice(&self.answer.to_le_bytes());
@@ -135,18 +209,12 @@ impl Question {
     /// What has travelled.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(bytes);
-        let what = match r.u32("what is asked")? {
-            0 => What::Stop,
-            1 => What::Advance,
-            2 => What::Read,
-            3 => What::Write,
-            4 => What::Size,
-            other => {
-                return Err(DecodeError::Invalid {
-                    field: "what is asked",
-                    value: other.into(),
-                });
-            }
+        let code = r.u32("what is asked")?;
+        let Some(&what) = WHATS.get(code as usize) else {
+            return Err(DecodeError::Invalid {
+                field: "what is asked",
+                value: code.into(),
+            });
         };
         let question = Self {
             what,
@@ -158,7 +226,7 @@ impl Question {
         let runs = question.number.checked_mul(16);
         let fits = match what {
             What::Read | What::Write => runs.is_some_and(|runs| runs <= question.payload),
-            What::Stop | What::Advance | What::Size => question.payload == 0,
+            _ => question.payload == 0,
         };
         if !fits || question.payload > MAX_PAYLOAD as u64 {
             return Err(DecodeError::Invalid {
@@ -329,6 +397,19 @@ mod tests {
             bytes: b"a\n\xff".to_vec(),
         });
         assert_eq!(Call::decode(&call.encode()), Ok(call));
+        let members = ranges(&[2, 3, 4, 9, 8]);
+        assert_eq!(members, [(2, 3), (9, 1), (8, 1)]);
+        let call = Call::Open(Open {
+            amode: 9,
+            permissions: 0o640,
+            context: 77,
+            members,
+            path: Path {
+                below_home: false,
+                bytes: b"/x".to_vec(),
+            },
+        });
+        assert_eq!(Call::decode(&call.encode()), Ok(call));
         let runs = [(5, 3), (9, 1)];
         let mut payload = encode_runs(&runs);
         payload.extend([1, 2, 3, 4]);
@@ -350,6 +431,7 @@ mod tests {
         assert!(Question::decode(&question.encode()).is_err());
         assert!(Call::decode(&[9, 0, 0, 0, 0, 0, 0, 0, b'/']).is_err());
         assert!(Call::decode(&[1, 0, 0, 0, 2, 0, 0, 0, b'/']).is_err());
+        assert!(Call::decode(&[&[2, 0, 0, 0][..], &[0; 16], &[0xff; 4], &[0; 40]].concat()).is_err());
         assert!(Call::decode(&[&[1, 0, 0, 0, 0, 0, 0, 0][..], &[b'/'; MAX_CALL]].concat()).is_err());
         assert!(decode_runs(&encode_runs(&[(u64::MAX, 2)]), 1, 100).is_err());
         assert!(decode_runs(&encode_runs(&[(0, 60), (0, 60)]), 2, 100).is_err());

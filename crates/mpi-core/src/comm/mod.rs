@@ -202,6 +202,21 @@ impl std::fmt::Debug for Comm {
 }
 
 impl Comm {
+    /// The same processes on the same context, and one more with the last rank: a guest, who serves the others and
+    /// takes part in nothing collective. Valid for as long as this communicator is.
+    pub fn with_guest(&self, guest: Peer) -> Arc<Self> {
+        let mut all = self.group.members().to_vec();
+        all.push(guest);
+        Arc::new(Self::new(Group::new(all), self.rank(), self.channel.context, ""))
+    }
+
+    /// The same as the guest, this process, has it. `context`: its number.
+    pub fn of_guest(world: &World, hosts: &[Peer], context: u32) -> Arc<Self> {
+        let all = [hosts, &[world.me()]].concat();
+        let context = world.context(context);
+        Arc::new(Self::new(Group::new(all), hosts.len() as u32, context, ""))
+    }
+
     pub(crate) fn new(group: Group, rank: u32, context: Context, name: &str) -> Self {
         let members = Members::of(group.members());
         Self {

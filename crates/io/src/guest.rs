@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a guest has: a file that is open here for processes that are all elsewhere.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use isthmus_abi::constants as abi;
+use isthmus_core::comm::Comm;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_core::world::World;
+use isthmus_engine::Peer;
+use isthmus_wire::file::Open;
+
+use crate::error::{self, Whose};
+use crate::file::File;
+use crate::group::Sites;
+use crate::hints::Hints;
+use crate::mode::Mode;
+use crate::name::{self, Site};
+use crate::open::{Opened, Parts, open_here};
+
+impl File {
+    /// As a guest of those who open: has the file open for them. `me`: this process.
+    pub(crate) fn hosted(world: &'static World, open: &Open) -> Result<Arc<Self>> {
+        let mode = Mode::new(open.amode)?;
+        let path = name::local(&open.path)?;
+        let site = Site::of(world, world.me()).map_or("", |site| site.name);
+        let whose = Whose {
+            rank: world.rank(),
+            site: Some(site),
+        };
+        let disk =
+            open_here(&path, mode, open.permissions, true).map_err(|what| error::error("open", &path, whose, &what))?;
+        let ranks = open
+            .members
+            .iter()
+            .flat_map(|&(first, count)| first..first.saturating_add(count));
+        let hosts: Vec<Peer> = ranks
+            .take(world.size() as usize + 1)
+            .map(|rank| world.peer(rank))
+            .collect();
+        if hosts.is_empty() || hosts.iter().any(|peer| world.rank_of(*peer).is_none()) {
+            fail!(abi::MPI_ERR_INTERN, "processes that are not of this job open {path:?}")
+        }
+        let comm = Comm::of_guest(world, &hosts, open.context);
+        let opened = Opened {
+            mode,
+            disk: Some(disk),
+            reach: (0..comm.size()).map(|rank| rank + 1 == comm.size()).collect(),
+            guest: None,
+        };
+        let parts = Parts {
+            group: comm.group().clone(),
+            comm,
+            sites: Arc::new(Sites::new(std::iter::empty::<u32>())),
+            path,
+            site: site.to_owned(),
+        };
+        let mut file = Self::made(world, parts, opened, Hints::default());
+        if let Some(file) = Arc::get_mut(&mut file) {
+            file.size = hosts.len() as u32;
+        }
+        if mode.has(abi::MPI_MODE_APPEND) {
+            file.shared.store(file.size()?, Ordering::SeqCst);
+        }
+        Ok(file)
+    }
+}
