@@ -3,9 +3,8 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use isthmus_datatype::raw::WriteMemory;
@@ -17,8 +16,6 @@ use rustix::io::Errno;
 
 use crate::flow::Flow;
 use crate::queues::Long;
-use crate::reactor::{Reactor, Round};
-use crate::signals::spawn_quiet;
 use crate::socket::Bell;
 
 /// Bytes of arrived frames that may wait for the main thread; above it the thread stops reading.
@@ -29,6 +26,15 @@ type Reporter = Box<dyn Fn(Vec<(Peer, Traffic)>) + Send + Sync>;
 
 /// Events of connections that wait at most to be taken.
 const MAX_EVENTS: usize = 4096;
+
+/// Whose rate is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// With whom.
+    pub peer: Peer,
+    /// This process receives; otherwise the peer does.
+    pub receive: bool,
+}
 
 /// From the main thread to the I/O thread.
 pub(crate) enum Command {
@@ -253,6 +259,12 @@ pub(crate) struct Link {
     /// The I/O thread is about to sleep or asleep.
     asleep: AtomicBool,
     thread_bell: Bell,
+    /// A thread of the program does the I/O thread's work.
+    driven: AtomicBool,
+    /// How often one has.
+    turns: AtomicU32,
+    /// The I/O thread rests until its next deadline.
+    rests_long: AtomicBool,
     pub(crate) stop: AtomicBool,
     inbox: Mutex<Inbox>,
     /// Something is in the inbox.
@@ -297,6 +309,9 @@ impl Link {
             commands: Mutex::default(),
             asleep: AtomicBool::new(false),
             thread_bell: Bell::new()?,
+            driven: AtomicBool::new(false),
+            turns: AtomicU32::new(0),
+            rests_long: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             inbox: Mutex::default(),
             arrived: AtomicBool::new(false),
@@ -348,12 +363,34 @@ impl Link {
     // Main thread.
 
     pub(crate) fn command(&self, command: Command) {
-        lock(&self.commands).push(command);
+        self.put(command);
         self.wake_thread();
     }
 
-    fn wake_thread(&self) {
+    /// The same for one who sees to it that it is done.
+    pub(crate) fn put(&self, command: Command) {
+        lock(&self.commands).push(command);
+    }
+
+    pub(crate) fn wake_thread(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
+            self.thread_bell.ring();
+        }
+    }
+
+    /// A thread of the program is about to do the I/O thread's work once.
+    pub(crate) fn drive(&self) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        let began = !self.driven.swap(true, Ordering::SeqCst);
+        if began || self.rests_long.swap(false, Ordering::SeqCst) {
+            // It does not know the deadlines that come now: it is to rest for a moment only.
+            self.thread_bell.ring();
+        }
+    }
+
+    /// The I/O thread does its work itself from now on.
+    pub(crate) fn hand_back(&self) {
+        if self.driven.swap(false, Ordering::SeqCst) {
             self.thread_bell.ring();
         }
     }
@@ -404,8 +441,52 @@ impl Link {
         &self.thread_bell
     }
 
-    pub(crate) fn take_commands(&self, spare: &mut Vec<Command>) {
+    /// The thread is awake.
+    pub(crate) fn woke(&self) {
         self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether a thread of the program does the work.
+    pub(crate) fn is_driven(&self) -> bool {
+        self.driven.load(Ordering::SeqCst)
+    }
+
+    /// How often one has done it.
+    pub(crate) fn turns(&self) -> u32 {
+        self.turns.load(Ordering::SeqCst)
+    }
+
+    /// Something is ready: whether a thread of the program sleeps, which wakes and does the work.
+    pub(crate) fn rest_for_sleeper(&self) -> bool {
+        let sleeps = self.armed.load(Ordering::SeqCst);
+        if sleeps {
+            self.driven.store(true, Ordering::SeqCst);
+        }
+        sleeps
+    }
+
+    /// Whether the I/O thread may rest to its next deadline: the program sleeps, and has done nothing since `turns`.
+    pub(crate) fn begins_long_rest(&self, turns: u32) -> bool {
+        if !self.armed.load(Ordering::SeqCst) {
+            return false;
+        }
+        self.rests_long.store(true, Ordering::SeqCst);
+        // Who drives after this look ends the rest.
+        self.turns() == turns
+    }
+
+    pub(crate) fn ends_long_rest(&self) {
+        self.rests_long.store(false, Ordering::SeqCst);
+    }
+
+    /// The program has not driven for a while: if it does not sleep, the I/O thread does the work.
+    pub(crate) fn leave_to_thread(&self) {
+        if !self.armed.load(Ordering::SeqCst) {
+            self.driven.store(false, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn take_commands(&self, spare: &mut Vec<Command>) {
         std::mem::swap(&mut *lock(&self.commands), spare);
     }
 
@@ -437,11 +518,12 @@ impl Link {
         self.full.load(Ordering::SeqCst)
     }
 
-    /// Tells the main thread, or whoever may do its work meanwhile, that something was delivered.
-    pub(crate) fn announce(&self) {
+    /// Tells a thread that sleeps that something was delivered; if none does, whoever may do its work while the program
+    /// computes, unless a thread of the program has found it itself.
+    pub(crate) fn announce(&self, by_program: bool) {
         if self.armed.swap(false, Ordering::SeqCst) {
             self.wide_bell.ring();
-        } else if let Some(hook) = self.hook.get() {
+        } else if let Some(hook) = self.hook.get().filter(|_| !by_program) {
             hook();
         }
     }
@@ -468,35 +550,6 @@ impl ArrivalHook {
     /// Sets the function, once; later calls are ignored (returns false).
     pub fn set(&self, function: Arc<dyn Fn() + Send + Sync>) -> bool {
         self.0.hook.set(function).is_ok()
-    }
-}
-
-/// The running thread. It ends when the last transport that holds this is dropped.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    pub(crate) link: Arc<Link>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Handle {
-    pub(crate) fn spawn(link: Arc<Link>, reactor: Reactor) -> std::io::Result<Self> {
-        let thread = spawn_quiet("isthmus-net", move || reactor.run())?;
-        Ok(Self {
-            link,
-            thread: Mutex::new(Some(thread)),
-        })
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.link.stop.store(true, Ordering::SeqCst);
-        self.link.thread_bell.ring();
-        let thread = lock(&self.thread).take();
-        // The hook may own the last transport; a thread cannot wait for itself.
-        if let Some(thread) = thread.filter(|t| t.thread().id() != std::thread::current().id()) {
-            let _ = thread.join();
-        }
     }
 }
 

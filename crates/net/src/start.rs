@@ -9,7 +9,8 @@ use isthmus_transport::Peer;
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::place::PlaceTable;
 
-use crate::link::{Handle, Link};
+use crate::driver::Handle;
+use crate::link::Link;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::reactor::Reactor;
@@ -121,6 +122,10 @@ pub fn start(config: Config) -> Result<Transports, NetError> {
         } else {
             None
         },
-        wide: tls.then(|| WideTransport::new(handle, places)),
+        wide: if tls {
+            Some(WideTransport::new(handle, places).map_err(system("epoll"))?)
+        } else {
+            None
+        },
     })
 }

@@ -11,8 +11,9 @@ use isthmus_wire::frame::{HEADER_BYTES, Header};
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
+use crate::driver::Handle;
 use crate::inbound::{Deliver, Inbound};
-use crate::link::{Command, Early, Handle, PlainEvent, TookEarly};
+use crate::link::{Command, Early, PlainEvent, TookEarly};
 use crate::outbox::{self, Bulk, Outbox};
 use crate::pacing;
 use crate::pages::Fill;

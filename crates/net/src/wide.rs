@@ -10,12 +10,16 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::{Lent, Limits, Peer, Rates, SendError, Sink, Transport, Tuning};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use rustc_hash::FxHashMap;
+use rustix::io::Errno;
 
+use crate::driver::Handle;
 use crate::flow::Flow;
-use crate::link::{Arrival, ArrivalHook, Command, Handle, Prober};
+use crate::link::{Arrival, ArrivalHook, Command, Prober};
 use crate::outbox;
 use crate::places::Places;
 use crate::queues::{COMMON, CONTROL, Long};
+use crate::reactor::Worker;
+use crate::socket::{Interest, Poller};
 
 /// Longest payload of a frame, and the eager limit: a rendezvous costs a round trip of tens of milliseconds, in which
 /// a good line carries about a megabyte.
@@ -26,6 +30,13 @@ const QUEUE: usize = 2 << 20;
 /// Bytes of frames to one peer that may be unacknowledged: three round trips' worth at 500 Mbit/s and 75 ms, for lost
 /// packets hold up the acknowledgement of what came after them.
 const KEPT: usize = 16 << 20;
+
+/// Looks at connections after something has arrived, before they are the I/O thread's again: more than a process makes
+/// before it sleeps.
+const LOOKS: u32 = 4096;
+/// Frames that leave at once, one after the other without a look for arrivals; more of them are encrypted together by
+/// the I/O thread.
+const AT_ONCE: u32 = 2;
 
 /// TLS between sites (`tls`).
 #[derive(Debug)]
@@ -38,6 +49,12 @@ pub struct WideTransport {
     queues: FxHashMap<u32, u8>,
     last_queue: u8,
     spare: VecDeque<Arrival>,
+    /// What a sleeper waits for: arrivals of the I/O thread, and whatever is ready at connections.
+    waking: Poller,
+    /// Looks at connections that are left.
+    looks: u32,
+    /// Frames since the last look.
+    sent: u32,
     settling: bool,
     closing: bool,
 }
@@ -49,8 +66,11 @@ impl std::fmt::Debug for Arrival {
 }
 
 impl WideTransport {
-    pub(crate) fn new(handle: Arc<Handle>, places: Arc<Places>) -> Self {
-        Self {
+    pub(crate) fn new(handle: Arc<Handle>, places: Arc<Places>) -> Result<Self, Errno> {
+        let waking = Poller::new()?;
+        waking.add(&handle.link.wide_bell, 0, Interest::READ)?;
+        waking.add(handle.driver.poller(), 1, Interest::READ)?;
+        Ok(Self {
             handle,
             places,
             flows: FxHashMap::default(),
@@ -58,9 +78,41 @@ impl WideTransport {
             queues: FxHashMap::default(),
             last_queue: COMMON,
             spare: VecDeque::new(),
+            waking,
+            looks: 0,
+            sent: 0,
             settling: false,
             closing: false,
+        })
+    }
+
+    /// Has the I/O thread's work done: here, where this thread waits for others and does it anyway.
+    fn command(&mut self, command: Command) {
+        let Handle { link, driver, .. } = &*self.handle;
+        self.sent = self.sent.saturating_add(1);
+        if self.looks == 0 || !link.is_driven() {
+            return link.command(command);
         }
+        link.put(command);
+        if self.sent > AT_ONCE {
+            link.hand_back();
+        } else if !driver.turn(Worker::Sending) {
+            link.wake_thread();
+        }
+    }
+
+    /// Looks at the connections while messages come and go.
+    fn look(&mut self) {
+        self.sent = 0;
+        if self.looks == 0 {
+            return;
+        }
+        self.looks -= 1;
+        if self.looks == 0 {
+            return self.handle.link.hand_back();
+        }
+        // Whoever has the work already sees the same.
+        let _ = self.handle.driver.turn(Worker::Looking);
     }
 
     /// To be told of arrivals while the program computes.
@@ -157,15 +209,15 @@ impl Transport for WideTransport {
         let queue = known.unwrap_or_else(|| self.last_queue.saturating_add(1));
         self.last_queue = self.last_queue.max(queue);
         self.queues.extend(contexts.iter().map(|c| (*c, queue)));
-        self.handle.link.command(Command::Tune { queue, tuning });
+        self.command(Command::Tune { queue, tuning });
     }
 
     fn know(&mut self, rates: &Rates) {
-        self.handle.link.command(Command::Know(rates.clone()));
+        self.command(Command::Know(rates.clone()));
     }
 
     fn share(&mut self, sharers: u32) {
-        self.handle.link.command(Command::Share(sharers));
+        self.command(Command::Share(sharers));
     }
 
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
@@ -177,7 +229,7 @@ impl Transport for WideTransport {
         }
         let flow = flow.clone();
         let queue = self.queue(header);
-        self.handle.link.command(Command::Frame {
+        self.command(Command::Frame {
             flow,
             queue,
             bytes: outbox::encode(header, payload),
@@ -202,13 +254,13 @@ impl Transport for WideTransport {
             length,
             sent_token,
         };
-        self.handle.link.command(Command::Long { peer, queue, long });
+        self.command(Command::Long { peer, queue, long });
         Ok(())
     }
 
     fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) -> bool {
         // The thread sees it before the clearance that makes the peer send.
-        self.handle.link.command(Command::Expect {
+        self.command(Command::Expect {
             peer,
             token,
             memory,
@@ -226,9 +278,11 @@ impl Transport for WideTransport {
     }
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        self.look();
         if !self.handle.link.arrived.load(Ordering::Acquire) {
             return false;
         }
+        self.looks = LOOKS;
         let mut arrivals = std::mem::take(&mut self.spare);
         let any = self.handle.link.take_arrivals(&mut arrivals);
         for arrival in arrivals.drain(..) {
@@ -241,7 +295,7 @@ impl Transport for WideTransport {
     fn lose(&mut self, peer: Peer, reason: &str) {
         if self.lost.insert(peer, reason.into()).is_none() {
             let reason = reason.into();
-            self.handle.link.command(Command::Lose { peer, reason });
+            self.command(Command::Lose { peer, reason });
         }
     }
 
@@ -251,16 +305,17 @@ impl Transport for WideTransport {
 
     fn disarm(&mut self) {
         self.handle.link.disarm();
+        self.looks = LOOKS;
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.handle.link.wide_bell.as_fd())
+        Some(self.waking.as_fd())
     }
 
     fn settle(&mut self, sink: &mut dyn Sink) -> bool {
         if !self.settling {
             self.settling = true;
-            self.handle.link.command(Command::Settle);
+            self.command(Command::Settle);
         }
         self.poll(sink);
         self.handle.link.settled.load(Ordering::SeqCst)
@@ -269,7 +324,7 @@ impl Transport for WideTransport {
     fn close(&mut self, sink: &mut dyn Sink) -> bool {
         if !self.closing {
             self.closing = true;
-            self.handle.link.command(Command::Close);
+            self.command(Command::Close);
         }
         self.poll(sink);
         self.handle.link.closed.load(Ordering::SeqCst)

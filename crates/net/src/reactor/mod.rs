@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The I/O thread of a process: one loop over a poller.
+//! Connections between sites, and the making of all connections: what there is to do when descriptors are ready or
+//! deadlines have come. Who does it is the driver's affair.
 
 mod accept;
 mod better;
@@ -41,7 +42,6 @@ use early::Handing;
 use failure::Failure;
 use handshake::{Context, Handshake, Outcome, Proven};
 use ladder::{By, Ladder};
-pub use probe::Round;
 use probe::Rounds;
 use slots::{BELL, LISTENER, Slots};
 
@@ -66,6 +66,17 @@ enum Task {
     Handing(Handing),
 }
 
+/// Who does the reactor's work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Worker {
+    /// The I/O thread.
+    Thread,
+    /// A thread of the program that has something to send.
+    Sending,
+    /// One that looks for arrivals, and takes them afterwards.
+    Looking,
+}
+
 pub(crate) struct Reactor {
     me: Peer,
     places: Arc<Places>,
@@ -80,7 +91,7 @@ pub(crate) struct Reactor {
     began: Instant,
     door: Door,
     link: Arc<Link>,
-    poller: Poller,
+    poller: Arc<Poller>,
     slots: Slots<Task>,
     dials: FxHashMap<Peer, Dial>,
     /// Peers that have their connection, or will never have one again: another first one is refused.
@@ -98,6 +109,8 @@ pub(crate) struct Reactor {
     busy: Vec<Peer>,
     scratch: Scratch,
     arrivals: Vec<Arrival>,
+    /// Who is at work.
+    worker: Worker,
     /// Reading has stopped because the main thread does not take what has arrived.
     paused: bool,
     /// The program has nothing more to say, and wants to know when it was heard.
@@ -111,7 +124,7 @@ pub(crate) struct Reactor {
 
 impl Reactor {
     pub(crate) fn new(config: Config, places: Arc<Places>, link: Arc<Link>) -> Result<Self, Errno> {
-        let poller = Poller::new()?;
+        let poller = Arc::new(Poller::new()?);
         poller.add(link.thread_bell(), BELL, Interest::READ)?;
         poller.add(&config.listener, LISTENER, Interest::READ)?;
         Ok(Self {
@@ -139,6 +152,7 @@ impl Reactor {
             busy: Vec::new(),
             scratch: Scratch::new(),
             arrivals: Vec::new(),
+            worker: Worker::Thread,
             paused: false,
             settling: false,
             closing: false,
@@ -147,25 +161,25 @@ impl Reactor {
         })
     }
 
-    /// Works until told to stop.
-    pub(crate) fn run(mut self) {
-        crate::turns::short_turns();
-        let (mut ready, mut commands) = (Vec::new(), Vec::new());
-        while !self.link.stop.load(Ordering::SeqCst) {
-            let timeout = self.timeout();
-            self.poller.wait(&mut ready, timeout);
-            for event in &ready {
-                self.event(*event);
-            }
-            self.commands(&mut commands);
-            self.send_all();
-            self.timers();
-            self.after();
+    /// What is readable or writable when there is something to do.
+    pub(crate) fn poller(&self) -> Arc<Poller> {
+        self.poller.clone()
+    }
+
+    /// Does what there is to do: what these events, commands and deadlines ask for. `commands`: empty memory for them.
+    pub(crate) fn turn(&mut self, ready: &[Ready], commands: &mut Vec<Command>, by: Worker) {
+        self.worker = by;
+        for event in ready {
+            self.event(*event);
         }
+        self.commands(commands);
+        self.send_all();
+        self.timers();
+        self.after();
     }
 
     /// Zero when there is work that no descriptor tells of.
-    fn timeout(&self) -> Option<Duration> {
+    pub(crate) fn timeout(&self) -> Option<Duration> {
         if !self.busy.is_empty() || !self.link.may_sleep() {
             return Some(Duration::ZERO);
         }
@@ -174,7 +188,9 @@ impl Reactor {
 
     fn event(&mut self, event: Ready) {
         match event.number {
-            BELL => self.link.thread_bell().quiet(),
+            // It is for the thread.
+            BELL if self.worker == Worker::Thread => self.link.thread_bell().quiet(),
+            BELL => {}
             LISTENER => self.accept(),
             number => match self.slots.get(number) {
                 Some(Task::Handshake(_)) => self.handshake(number),
@@ -237,7 +253,7 @@ impl Reactor {
             self.paused = true;
             self.watch_all();
         }
-        self.link.announce();
+        self.link.announce(self.worker == Worker::Looking);
     }
 
     fn after(&mut self) {
@@ -258,7 +274,7 @@ impl Reactor {
     fn confirm(&self, word: impl FnOnce(&Link) -> &AtomicBool) {
         word(&self.link).store(true, Ordering::SeqCst);
         self.link.deliver(&mut Vec::new());
-        self.link.announce();
+        self.link.announce(self.worker == Worker::Looking);
     }
 
     fn timers(&mut self) {

@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use super::Reactor;
 use super::channels::{Channel, State};
+use crate::link::Round;
 use crate::outbox;
 use crate::start::Reach;
 
@@ -41,15 +42,6 @@ const PIECE: u64 = 64 << 10;
 const MAX_ASKED: u8 = 8;
 /// Longest time with one peer.
 const ROUND_TIME: Duration = Duration::from_secs(2);
-
-/// Whose rate is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Round {
-    /// With whom.
-    pub peer: Peer,
-    /// This process receives; otherwise the peer does.
-    pub receive: bool,
-}
 
 /// What a channel measures.
 #[derive(Debug, Default)]

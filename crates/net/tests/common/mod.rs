@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_identity::{Authority, Identity, KeyPair};
-use isthmus_net::{Config, Listener, Prober, Reach, Transports, start};
+use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach, Transports, start};
 use isthmus_transport::{Lease, Lent, Peer, Placement, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
@@ -86,11 +86,13 @@ pub(crate) struct Process {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) sink: Recorder,
     pub(crate) prober: Option<Prober>,
+    pub(crate) hook: Option<ArrivalHook>,
 }
 
 impl Process {
     pub(crate) fn of(transports: Transports) -> Self {
         let prober = transports.wide.as_ref().map(isthmus_net::WideTransport::prober);
+        let hook = transports.wide.as_ref().map(isthmus_net::WideTransport::arrival_hook);
         let transport: Box<dyn Transport> = match (transports.tcp, transports.wide) {
             (Some(tcp), _) => Box::new(tcp),
             (_, Some(wide)) => Box::new(wide),
@@ -100,6 +102,7 @@ impl Process {
             transport,
             sink: Recorder::default(),
             prober,
+            hook,
         }
     }
 

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who does the work of the reactor: the I/O thread while the program computes, and a thread of the program that waits.
+//!
+//! A message that passes from one thread to another costs a wake-up at each end, several times what TLS costs. So
+//! whoever waits for messages of other sites looks at the connections itself, and what it sends leaves at once.
+//!
+//! ```text
+//!   program waits      does the work (`turn`); the thread rests, and looks now and then whether the program still does
+//!   program sleeps     wakes when a connection is readable; the thread rests until its next deadline
+//!   program computes   the thread, which has seen no turn for a while, does the work
+//! ```
+//! One at a time works, under a lock for which the program never waits: if it is taken, the work is being done.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use isthmus_transport::wait as sleep_on;
+
+use crate::link::{Command, Link};
+use crate::reactor::{Reactor, Worker};
+use crate::signals::spawn_quiet;
+use crate::socket::{Poller, Ready};
+
+/// How long the thread rests before it looks whether the program still does its work: what the program's messages may
+/// be delayed by when it begins to compute.
+const REST: Duration = Duration::from_micros(500);
+
+/// The reactor, and memory for its turns.
+struct Work {
+    reactor: Reactor,
+    ready: Vec<Ready>,
+    commands: Vec<Command>,
+}
+
+pub(crate) struct Driver {
+    link: Arc<Link>,
+    poller: Arc<Poller>,
+    work: Mutex<Work>,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Driver")
+    }
+}
+
+impl Driver {
+    fn new(link: Arc<Link>, reactor: Reactor) -> Self {
+        Self {
+            link,
+            poller: reactor.poller(),
+            work: Mutex::new(Work {
+                reactor,
+                ready: Vec::new(),
+                commands: Vec::new(),
+            }),
+        }
+    }
+
+    /// What is readable when there may be work.
+    pub(crate) fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// A panic has ended the process by then.
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For a thread of the program: does what there is to do; one that looks for arrivals looks at the connections,
+    /// too. False: somebody else is doing it.
+    pub(crate) fn turn(&self, by: Worker) -> bool {
+        let Ok(mut work) = self.work.try_lock() else {
+            return false;
+        };
+        self.link.drive();
+        let Work {
+            reactor,
+            ready,
+            commands,
+        } = &mut *work;
+        match by {
+            Worker::Looking => self.poller.wait(ready, Some(Duration::ZERO)),
+            _ => ready.clear(),
+        }
+        reactor.turn(ready, commands, by);
+        true
+    }
+
+    /// The I/O thread: works until told to stop.
+    fn run(&self) {
+        crate::turns::short_turns();
+        let mut ready = Vec::new();
+        while !self.link.stop.load(Ordering::SeqCst) {
+            if self.link.is_driven() {
+                self.rest();
+                continue;
+            }
+            let timeout = self.work().reactor.timeout();
+            self.poller.wait(&mut ready, timeout);
+            self.link.woke();
+            // Who drives, or sleeps until something comes, sees the same.
+            if !self.link.is_driven() && (ready.is_empty() || !self.link.rest_for_sleeper()) {
+                self.turn_of_thread(&ready);
+            }
+        }
+    }
+
+    fn turn_of_thread(&self, ready: &[Ready]) {
+        let Work { reactor, commands, .. } = &mut *self.work();
+        reactor.turn(ready, commands, Worker::Thread);
+    }
+
+    /// Waits while the program does the work: for a moment, or to the next deadline while the program sleeps, when
+    /// nobody makes new ones.
+    fn rest(&self) {
+        let (before, bell) = (self.link.turns(), self.link.thread_bell());
+        bell.quiet();
+        let deadline = self.work().reactor.timeout();
+        let time = match self.link.begins_long_rest(before) {
+            true => deadline,
+            false => Some(deadline.map_or(REST, |deadline| deadline.min(REST))),
+        };
+        if self.link.is_driven() {
+            sleep_on(&[bell.as_fd()], time);
+        }
+        self.link.ends_long_rest();
+        self.link.woke();
+        if self.link.turns() == before {
+            self.link.leave_to_thread();
+            // Deadlines, and commands of those who do not drive.
+            self.turn_of_thread(&[]);
+        }
+    }
+}
+
+/// The running thread. It ends when the last transport that holds this is dropped.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) link: Arc<Link>,
+    pub(crate) driver: Arc<Driver>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Handle {
+    pub(crate) fn spawn(link: Arc<Link>, reactor: Reactor) -> std::io::Result<Self> {
+        let driver = Arc::new(Driver::new(link.clone(), reactor));
+        let work = driver.clone();
+        let thread = spawn_quiet("isthmus-net", move || work.run())?;
+        Ok(Self {
+            link,
+            driver,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.link.stop.store(true, Ordering::SeqCst);
+        self.link.thread_bell().ring();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The hook may own the last transport; a thread cannot wait for itself.
+        if let Some(thread) = thread.filter(|t| t.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
