@@ -109,7 +109,7 @@ where
     match read_line(reader, noise).await? {
         Line::Have => return Ok(()),
         Line::Fail(why) => return Err(Failure::new(why, ROOM)),
-        Line::Unfit(system, why) => return Err(unfit(&system, &why)),
+        Line::Unfit(system, why) => return Err(unfit(&system, &why, &needed(binary))),
         Line::Want { system, machine } => check_machine(&system, &machine)?,
     }
     let sent = send(writer, binary, &progress).await;
@@ -124,7 +124,7 @@ where
     match answer {
         Line::Have => Ok(()),
         Line::Fail(why) => Err(Failure::new(why, ROOM)),
-        Line::Unfit(system, why) => Err(unfit(&system, &why)),
+        Line::Unfit(system, why) => Err(unfit(&system, &why, &needed(binary))),
         Line::Want { .. } => Err(Failure::new("the start-up script answered out of turn", "")),
     }
 }
@@ -140,21 +140,38 @@ fn check_machine(system: &str, machine: &str) -> Result<(), Failure> {
     ))
 }
 
-/// A site whose system cannot run the binary.
-fn unfit(system: &str, why: &str) -> Failure {
-    let has = |text: &str| why.contains(text);
-    let (problem, hint) = if has("GLIBC_") || (system.is_empty() && has("not found")) {
-        let has = if system.is_empty() { "another C library" } else { system };
-        let hint = "Isthmus needs glibc 2.17 (that of RHEL 7) or a later one there; a container with a later system can be a site too";
-        (
-            format!("its system is too old, or of another kind, for Isthmus: it has {has}"),
-            hint,
-        )
-    } else {
-        (
+/// The glibc that distributions of Isthmus are built for.
+const OLDEST: [u32; 2] = [2, 17];
+
+/// The glibc that the binary needs.
+fn needed(binary: &std::path::Path) -> Vec<u32> {
+    isthmus_stage::elf::oldest_glibc(binary).unwrap_or_default()
+}
+
+/// A site whose system cannot run the binary. `system`: name and version of its C library as `getconf` says them, or
+/// nothing; `needed`: the glibc that the binary needs. What its dynamic linker says is for people only.
+fn unfit(system: &str, why: &str, needed: &[u32]) -> Failure {
+    let version = system.strip_prefix("glibc ").map(|version| {
+        let numbers = version.split('.').map_while(|n| n.trim().parse::<u32>().ok());
+        numbers.collect::<Vec<_>>()
+    });
+    let (problem, hint) = match version {
+        Some(version) if version.as_slice() >= needed => (
             "Isthmus does not run on its system".to_owned(),
-            "install there what is missing",
-        )
+            "install there what is missing".to_owned(),
+        ),
+        _ => {
+            let has = if system.is_empty() { "another C library" } else { system };
+            let wants = if needed.is_empty() { &OLDEST } else { needed };
+            let wants = wants.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
+            let hint = format!(
+                "Isthmus needs glibc {wants} or a later one there (2.17 is that of RHEL 7); a container with a later system can be a site too"
+            );
+            (
+                format!("its system is too old, or of another kind, for Isthmus: it has {has}"),
+                hint,
+            )
+        }
     };
     Failure::new(format!("{problem}: {why}"), hint)
 }
@@ -264,9 +281,18 @@ mod tests {
 
     #[test]
     fn a_site_that_cannot_run_it_is_told_why() {
-        let old = unfit("glibc 2.12", "isthmus-ab: version `GLIBC_2.14' not found");
+        let old = unfit("glibc 2.12", "isthmus-ab: version `GLIBC_2.14' not found", &[2, 17]);
         assert!(old.problem.contains("it has glibc 2.12") && old.hint.contains("glibc 2.17"));
-        let other = unfit("", "sh: 1: isthmus-ab: not found");
+        let other = unfit("", "sh: 1: isthmus-ab: not found", &[2, 17]);
         assert!(other.problem.contains("another C library"));
+        // The words of a dynamic linker, in whichever language, decide nothing.
+        let lacks = unfit(
+            "glibc 2.36",
+            "isthmus-ab: Version `GLIBC_2.14' nicht gefunden",
+            &[2, 17],
+        );
+        assert!(lacks.problem.starts_with("Isthmus does not run on its system"));
+        let translated = unfit("glibc 2.9", "kann nicht", &[2, 17]);
+        assert!(translated.problem.contains("it has glibc 2.9"));
     }
 }

@@ -19,7 +19,7 @@ const MAX_LIBRARIES: usize = 512;
 
 mod versions;
 
-pub use versions::{Newer, newer};
+pub use versions::{Newer, newer, oldest_glibc};
 
 /// What an ELF file says of its libraries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

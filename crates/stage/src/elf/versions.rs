@@ -120,6 +120,16 @@ pub fn newer(program: &Path, search: &[PathBuf]) -> io::Result<Option<Newer>> {
     Ok(None)
 }
 
+/// The oldest glibc that a program runs with, as its numbers; empty: it needs none.
+pub fn oldest_glibc(program: &Path) -> io::Result<Vec<u32>> {
+    let wanted = needs(program)?.map(|wants| wants.versions).unwrap_or_default();
+    let ours = wanted
+        .iter()
+        .map(|(_, version)| version)
+        .filter(|v| family(v) == "GLIBC");
+    Ok(ours.map(|version| numbers(version)).max().unwrap_or_default())
+}
+
 /// `GLIBC` of `GLIBC_2.34`.
 fn family(version: &str) -> &str {
     version.rsplit_once('_').map_or("", |(family, _)| family)
@@ -143,6 +153,7 @@ mod tests {
     fn this_machine_is_new_enough_for_what_was_built_here() {
         let own = std::env::current_exe().unwrap();
         let wants = needs(&own).unwrap().unwrap();
+        assert_eq!(oldest_glibc(&own).unwrap().first(), Some(&2));
         assert!(
             wants
                 .versions
