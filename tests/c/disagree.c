@@ -8,7 +8,7 @@
 static int rank, size;
 static char data[1 << 20], more[1 << 20];
 
-enum { FIRST_SHORT = 8, SAME_WAY = 12, CASES = 15 };
+enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, CASES = 18 };
 
 static int unequal(int what, int odd, MPI_Comm comm)
 {
@@ -19,6 +19,45 @@ static int unequal(int what, int odd, MPI_Comm comm)
         return MPI_Bcast(data, bytes, MPI_BYTE, 0, comm);
     OK(MPI_Ibcast(data, bytes, MPI_BYTE, 0, comm, &request));
     return MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* A persistent operation, once. */
+static int started(MPI_Request request)
+{
+    int code = MPI_Start(&request);
+    if (code == MPI_SUCCESS)
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    OK(MPI_Request_free(&request));
+    return code;
+}
+
+static int persistent(int what, int odd, MPI_Comm comm)
+{
+    MPI_Request request, first;
+    int code, after;
+    if (what == 0) { /* An operation, and the same as a persistent one. */
+        if (!odd)
+            return MPI_Barrier(comm);
+        OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &request));
+        return started(request);
+    }
+    if (what == 1) { /* Another operation than the persistent one. */
+        if (!odd)
+            return MPI_Allgather(more, 8, MPI_BYTE, data, 8, MPI_BYTE, comm);
+        OK(MPI_Bcast_init(data, 8, MPI_BYTE, 0, comm, MPI_INFO_NULL, &request));
+        return started(request);
+    }
+    /* Two persistent ones, of which one is started when the other one has been made. */
+    OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &first));
+    if (odd)
+        OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &request));
+    else
+        OK(MPI_Bcast_init(data, 8, MPI_BYTE, size - 1, comm, MPI_INFO_NULL, &request));
+    OK(MPI_Start(&first));
+    code = started(request);
+    after = MPI_Wait(&first, MPI_STATUS_IGNORE);
+    OK(MPI_Request_free(&first));
+    return code ? code : after;
 }
 
 /* The last rank calls something else. Whoever notices has an error; afterwards the communicator is of no use, others are. */
@@ -55,12 +94,17 @@ static void mismatch(int what, MPI_Comm world)
         code = MPI_Bcast(data, 1 << 16, MPI_BYTE, odd ? 0 : size - 1, comm);
         code = code ? code : MPI_Barrier(comm);
         break;
-    case CASES - 1: /* The root is as far ahead as it gets, and waits, when the others come. */
+    case AHEAD: /* The root is as far ahead as it gets, and waits, when the others come. */
         if (rank > 0)
             usleep(20000);
         for (int i = 0; i < 300 && code == MPI_SUCCESS; i++)
             code = MPI_Bcast(data, odd ? 100 : 4, MPI_BYTE, 0, comm);
         code = code ? code : MPI_Barrier(comm);
+        break;
+    case FIRST_KEPT:
+    case FIRST_KEPT + 1:
+    case FIRST_KEPT + 2:
+        code = persistent(what - FIRST_KEPT, odd, comm);
         break;
     default: /* Short lengths that go different ways; what comes next is no part of it, and nobody waits for it for ever. */
         code = unequal(what, odd, comm);

@@ -212,6 +212,16 @@ impl Engine {
         self.groups.take_turn(&mut self.core, channel, what, Some(request));
     }
 
+    /// The same for a persistent operation that is made: all members make theirs in the same order.
+    pub fn take_turn_to_make(&mut self, channel: &Channel, what: What) {
+        self.groups.take_turn_to_make(&mut self.core, channel, what);
+    }
+
+    /// A persistent operation of the group was started as this request.
+    pub fn watch_turns(&mut self, channel: &Channel, request: Request) {
+        self.groups.watch_turns(&self.core, channel, request);
+    }
+
     /// Memory of groups.
     pub fn frames(&mut self) -> Frames<'_> {
         Frames {

@@ -14,7 +14,7 @@ use crate::groups::cut::Cut;
 use crate::groups::meet::{LOOKS, Meet};
 use crate::groups::meeting::Groups;
 use crate::groups::turn::{InVain, Turn};
-use crate::groups::words::{NO_STEP, in_words, in_words_of};
+use crate::groups::words::{CALLED, MADE, NO_STEP, in_words, in_words_of};
 use crate::{Channel, EngineError, Request};
 
 impl Meet {
@@ -62,6 +62,14 @@ fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, place: &Place, al
     mine.what != theirs.what || mine.root != theirs.root || mine_cut.rounds() != their_cut.rounds() || !is_known
 }
 
+fn place(channel: &Channel, frame: u32) -> Place {
+    Place {
+        frame,
+        members: channel.members.count(),
+        me: channel.rank,
+    }
+}
+
 impl Groups {
     /// How many operations of the group this process has begun where its members meet.
     pub(crate) fn turns_taken(&self, channel: &Channel) -> u64 {
@@ -70,10 +78,26 @@ impl Groups {
 
     /// An operation of the group takes its turn that needs no step together; `request`: one that is waited for as this.
     pub(crate) fn take_turn(&mut self, core: &mut Core, channel: &Channel, what: What, request: Option<Request>) {
-        let Some((place, step)) = self.next_turn(core, channel, what) else {
-            return;
-        };
-        let Some(request) = request else { return };
+        let turn = self.next_turn(core, channel, what, CALLED);
+        if let (Some((place, step)), Some(request)) = (turn, request) {
+            self.wait_for(core, request, place, step);
+        }
+    }
+
+    /// A persistent operation is made, which all members do in the same order; they may start it in any.
+    pub(crate) fn take_turn_to_make(&mut self, core: &mut Core, channel: &Channel, what: What) {
+        self.next_turn(core, channel, what, MADE);
+    }
+
+    /// A persistent operation is waited for as this request: in vain if the members have called something else before.
+    pub(crate) fn watch_turns(&mut self, core: &Core, channel: &Channel, request: Request) {
+        let Some(frame) = channel.frame else { return };
+        if let Some(step) = self.steps(frame).checked_sub(1) {
+            self.wait_for(core, request, place(channel, frame), step);
+        }
+    }
+
+    fn wait_for(&mut self, core: &Core, request: Request, place: Place, step: u64) {
         let index = core.state.requests.index(request);
         if index.is_some_and(|index| !core.state.requests.slot(index).done) {
             self.turns.push(Turn {
@@ -85,16 +109,12 @@ impl Groups {
         }
     }
 
-    fn next_turn(&mut self, core: &mut Core, channel: &Channel, what: What) -> Option<(Place, u64)> {
-        let place = Place {
-            frame: channel.frame?,
-            members: channel.members.count(),
-            me: channel.rank,
-        };
+    fn next_turn(&mut self, core: &mut Core, channel: &Channel, what: What, how: u32) -> Option<(Place, u64)> {
+        let place = place(channel, channel.frame?);
         let step = self.begun(place.frame)?.begin_alone();
         let claim = Claim {
             what: what as u8,
-            root: 0,
+            root: how,
             block: NO_STEP,
         };
         self.meeting(core)?.note(&place, step, claim);

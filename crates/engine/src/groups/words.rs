@@ -11,6 +11,10 @@ use crate::groups::meet::Meet;
 /// does not go together with it.
 pub(super) const NO_STEP: u64 = (1 << 33) - 1;
 
+/// What stands in the place of the root of such a note: the operation was called, or made to be started later.
+pub(super) const CALLED: u32 = 0;
+pub(super) const MADE: u32 = 1;
+
 /// In words, as a member of a step sees it.
 pub(crate) fn in_words_of(found: &Disagreement, meet: &Meet) -> EngineError {
     let (me, now) = (meet.place().me, meet.step);
@@ -31,6 +35,11 @@ pub(super) fn in_words(
             .get(usize::from(claim.what))
             .map_or("another operation", |what| what.name());
         match claim {
+            Claim {
+                block: NO_STEP,
+                root: MADE,
+                ..
+            } => format!("{name}_init"),
             Claim { block: 0 | NO_STEP, .. } => name.to_owned(),
             Claim { block, root, .. } => {
                 let root = rank_of(*root);

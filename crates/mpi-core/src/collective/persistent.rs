@@ -30,6 +30,8 @@ impl Persistent {
         planned.plans = Some(Arc::default());
         planned.among = Some(Among::of(world, &comm, planned.call.operation)?);
         let sequence = acting(&comm).next_persistent();
+        let (channel, what) = (acting(&comm).channel(), planned.call.operation);
+        world.engine().lock().take_turn_to_make(channel, what);
         Ok(Self {
             planned,
             comm,
@@ -40,8 +42,12 @@ impl Persistent {
     /// Starts this process's part once more; it must not be active.
     pub fn start(&self, world: &World) -> Result<Request> {
         let operation = world.operation(self.planned.call.operation);
-        self.planned
+        let request = self
+            .planned
             .clone()
-            .start_as(world, &self.comm, self.sequence, operation, None)
+            .start_as(world, &self.comm, self.sequence, operation, None)?;
+        let channel = acting(&self.comm).channel();
+        world.engine().lock().watch_turns(channel, request);
+        Ok(request)
     }
 }
