@@ -143,7 +143,9 @@ impl File {
         let at = etypes.checked_mul(view.unit());
         let end = at
             .and_then(|at| at.checked_add(length.max(1)))
-            .and_then(|end| view.place(end - 1));
+            .and_then(|end| view.place(end - 1))
+            // Of a file the system counts no more bytes.
+            .filter(|last| *last < i64::MAX as u64);
         match (at, end) {
             (Some(at), Some(_)) => Ok(at),
             (Some(at), None) if length == 0 => Ok(at),
@@ -347,7 +349,8 @@ impl File {
         let place = u64::try_from(offset)
             .ok()
             .and_then(|offset| offset.checked_mul(view.unit()))
-            .and_then(|at| view.place(at));
+            .and_then(|at| view.place(at))
+            .filter(|place| i64::try_from(*place).is_ok());
         match place {
             Some(place) => Ok(place),
             None => fail!(

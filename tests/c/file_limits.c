@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files at their limits: offsets that no file has, counts that no memory has, views without data, files that are closed too early, two files at
+   once. */
+/* ranks: 1 4 */
+#include "files.h"
+#include <limits.h>
+#include <stdint.h>
+
+static int rank, size;
+
+static MPI_File opened(int amode)
+{
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, file_name(), amode, MPI_INFO_NULL, &file));
+    return file;
+}
+
+static void offsets(void)
+{
+    const MPI_Offset last = INT64_MAX;
+    MPI_File file = opened(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+    MPI_Offset at;
+    MPI_Status status;
+    MPI_Request request;
+    long value = 1;
+    int n;
+    ERROR(MPI_File_write_at(file, last, &value, 1, MPI_LONG, &status), MPI_ERR_ARG);
+    ERROR(MPI_File_write_at_all(file, last - 7, &value, 1, MPI_LONG, &status), MPI_ERR_ARG);
+    ERROR(MPI_File_iwrite_at(file, last, &value, 1, MPI_LONG, &request), MPI_ERR_ARG);
+    CHECK(request == MPI_REQUEST_NULL);
+    ERROR(MPI_File_read_at(file, INT64_MIN, &value, 1, MPI_LONG, &status), MPI_ERR_ARG);
+    OK(MPI_File_read_at(file, last - 8, &value, 1, MPI_LONG, &status));
+    OK(MPI_Get_count(&status, MPI_LONG, &n));
+    CHECK(n == 0 && value == 1);
+    OK(MPI_File_seek(file, last, MPI_SEEK_SET));
+    ERROR(MPI_File_seek(file, 1, MPI_SEEK_CUR), MPI_ERR_ARG);
+    ERROR(MPI_File_seek(file, INT64_MIN, MPI_SEEK_CUR), MPI_ERR_ARG);
+    ERROR(MPI_File_seek(file, INT64_MIN, MPI_SEEK_END), MPI_ERR_ARG);
+    OK(MPI_File_get_position(file, &at));
+    CHECK(at == last);
+    ERROR(MPI_File_write(file, &value, 1, MPI_LONG, &status), MPI_ERR_ARG);
+    ERROR(MPI_File_seek_shared(file, -1, MPI_SEEK_SET), MPI_ERR_ARG);
+    OK(MPI_File_set_view(file, 0, MPI_LONG, MPI_LONG, "native", MPI_INFO_NULL));
+    ERROR(MPI_File_write_at(file, last / 4, &value, 1, MPI_LONG, &status), MPI_ERR_ARG);
+    ERROR(MPI_File_get_byte_offset(file, last / 4, &at), MPI_ERR_ARG);
+    ERROR(MPI_File_set_view(file, last, MPI_LONG, MPI_INT, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
+    OK(MPI_File_get_size(file, &at));
+    CHECK(at == 0);
+    OK(MPI_File_close(&file));
+}
+
+static void counts(void)
+{
+    MPI_File file = opened(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+    MPI_Status status;
+    MPI_Offset bytes;
+    char value = 1;
+    ERROR(MPI_File_write_at_c(file, 0, &value, INT64_MAX, MPI_LONG, &status), MPI_ERR_TYPE);
+    ERROR(MPI_File_write_at_c(file, 0, &value, -1, MPI_BYTE, &status), MPI_ERR_COUNT);
+    ERROR(MPI_File_read_at_c(file, 0, &value, INT64_MAX, MPI_LONG, &status), MPI_ERR_TYPE);
+    OK(MPI_File_write_at(file, 5, NULL, 0, MPI_BYTE, &status));
+    OK(MPI_File_get_size(file, &bytes));
+    CHECK(bytes == 0);
+    /* What is accessed must be whole etypes. */
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    ERROR(MPI_File_write_at(file, 0, &value, 1, MPI_BYTE, &status), MPI_ERR_TYPE);
+    ERROR(MPI_File_read_at(file, 0, &value, 1, MPI_BYTE, &status), MPI_ERR_TYPE);
+    OK(MPI_File_close(&file));
+}
+
+/* A filetype without data has room for no data. */
+static void nothing(void)
+{
+    MPI_File file = opened(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+    MPI_Datatype none;
+    MPI_Status status;
+    MPI_Offset at;
+    int value = 3;
+    OK(MPI_Type_contiguous(0, MPI_INT, &none));
+    OK(MPI_Type_commit(&none));
+    ERROR(MPI_File_set_view(file, 0, none, none, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
+    OK(MPI_File_set_view(file, 0, MPI_INT, rank ? none : MPI_INT, "native", MPI_INFO_NULL));
+    if (rank)
+        ERROR(MPI_File_write_at(file, 0, &value, 1, MPI_INT, &status), MPI_ERR_ARG);
+    OK(MPI_File_write_at_all(file, 0, &value, rank == 0, MPI_INT, &status));
+    OK(MPI_File_seek(file, 0, MPI_SEEK_END));
+    OK(MPI_File_get_position(file, &at));
+    CHECK(at == (rank == 0));
+    OK(MPI_File_close(&file));
+    OK(MPI_Type_free(&none));
+}
+
+static void unfinished(void)
+{
+    MPI_File file = opened(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE), kept = file;
+    MPI_Status status;
+    int values[2] = {rank, 0};
+    OK(MPI_File_write_at_all_begin(file, 4 * rank, values, 1, MPI_INT));
+    ERROR(MPI_File_close(&file), MPI_ERR_OTHER);
+    CHECK(file == kept);
+    OK(MPI_File_write_at_all_end(file, values, &status));
+    OK(MPI_File_sync(file));
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(MPI_File_read_at_all_begin(file, 4 * (size - 1 - rank), values + 1, 1, MPI_INT));
+    OK(MPI_File_read_at_all_end(file, values + 1, &status));
+    CHECK(values[1] == size - 1 - rank);
+    OK(MPI_File_close(&file));
+}
+
+/* Two files at once, whose collective operations are under way together. */
+static void two(void)
+{
+    char name[1100];
+    MPI_File files[2];
+    MPI_Request requests[2];
+    int value[2] = {rank, -rank}, back[2];
+    snprintf(name, sizeof name, "%s second", file_name());
+    files[0] = opened(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &files[1]));
+    for (int i = 0; i < 2; i++)
+        OK(MPI_File_iwrite_at_all(files[i], 4 * rank, &value[i], 1, MPI_INT, &requests[i]));
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 2; i++)
+        OK(MPI_File_iread_at_all(files[i], 4 * (size - 1 - rank), &back[i], 1, MPI_INT, &requests[i]));
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    CHECK(back[0] == size - 1 - rank && back[1] == -back[0]);
+    OK(MPI_File_close(&files[1]));
+    OK(MPI_File_close(&files[0]));
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    offsets();
+    counts();
+    nothing();
+    unfinished();
+    two();
+    MPI_Finalize();
+    return 0;
+}
