@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use isthmus_core::p2p::LARGEST_VENDOR_TAG;
+use isthmus_core::world::LARGEST_VENDOR_TAG;
 use isthmus_transport::Peer;
 use isthmus_vendor::{Vendor, VendorError, VendorNative, VendorTransport};
 use isthmus_wire::place::PlaceTable;

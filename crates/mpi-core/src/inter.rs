@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Intercommunicators (MPI 5.0 section 7.6): two disjoint groups that talk to each other.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
@@ -15,30 +14,6 @@ use crate::fail;
 use crate::group::Group;
 use crate::internal::{self, Side};
 use crate::world::World;
-
-/// What an intercommunicator has beyond a communicator.
-pub(crate) struct Inter {
-    pub(crate) remote: Group,
-    pub(crate) local: Arc<Comm>,
-    pub(crate) joint: Joint,
-}
-
-/// Both groups of an intercommunicator as one: what its collective operations run on.
-pub struct Joint {
-    /// Internal intracommunicator of both groups, the low one first: the same order on both sides. It has a context of its own.
-    pub comm: Arc<Comm>,
-    /// Its ranks of the local group, in order.
-    pub local: Range<u32>,
-    /// Its ranks of the remote group, in order.
-    pub remote: Range<u32>,
-}
-
-impl Joint {
-    /// Is the local group the low one, which comes first? Exactly one of the two sides says yes.
-    pub fn is_low(&self) -> bool {
-        self.local.start == 0
-    }
-}
 
 /// What the leader of a group tells the other one, and then its own group.
 ///

@@ -10,11 +10,10 @@
 //!   it knows ([`Comm::hear_links`]).
 //! * MPI_Comm_set_info with `isthmus_links` = `refresh` makes all members put together what they have measured.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use isthmus_engine::{Peer, Rates};
 use isthmus_topology::{Known, Level, Link, Measured, Origin, Origins, combine};
-use isthmus_wire::place::PlaceTable;
 
 use crate::comm::Comm;
 use crate::context;
@@ -24,33 +23,15 @@ use crate::internal;
 use crate::world::World;
 use isthmus_abi::constants as abi;
 
+pub(crate) mod known;
+
+pub use known::Measuring;
+use known::WorldLinks;
+
 /// Key of the info hint: the value `refresh` agrees on the links anew, the value that is read describes those in force.
 pub const HINT: &str = "isthmus_links";
 /// The value that agrees anew.
 pub const REFRESH: &str = "refresh";
-
-/// What this process has measured so far, as one entry per pair of local areas; if asked so, only what is settled.
-pub type Measuring = Box<dyn Fn(bool) -> Vec<Measured> + Send + Sync>;
-
-/// What a process knows of the links of the job.
-pub(crate) struct WorldLinks {
-    /// What the launcher knew.
-    told: Arc<Known>,
-    agreed: OnceLock<Arc<Known>>,
-    measuring: Option<Measuring>,
-}
-
-impl WorldLinks {
-    pub(crate) fn new(places: &PlaceTable, told: Known, measuring: Option<Measuring>) -> Self {
-        let processors = places.nodes.iter().map(|node| node.processors);
-        let fewest = processors.filter(|&n| n > 0).min().unwrap_or(u32::MAX);
-        Self {
-            told: Arc::new(told.with_processors(fewest)),
-            agreed: OnceLock::new(),
-            measuring,
-        }
-    }
-}
 
 impl World {
     /// With what the launcher knows of the links, and a way to measure them.

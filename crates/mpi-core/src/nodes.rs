@@ -7,8 +7,8 @@
 //! must know whether everybody has got his own: they tell each other in an agreement of all. That costs a trip over all links, so it comes only with the
 //! third operation that would take such steps; the first ones, and communicators that are used no more than that, go by messages alone.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use isthmus_engine::{Channel, NativeComm, NodeMembers, Peer, StepsBy};
 use isthmus_schedule::Steps;
@@ -19,49 +19,16 @@ use crate::frames::Use;
 use crate::internal::{self, Side};
 use crate::world::World;
 
+pub(crate) mod kept;
+
+use kept::{Agreed, Keeps};
+
 /// Operations that go by messages before members agree.
 const BEFORE: u32 = 2;
 /// In place of a frame: there was none left.
 const NONE: u32 = u32::MAX;
 /// Of messages among those of a job before they make communicators; no other beside the communicator has it.
 const TAG: i32 = i32::MAX;
-
-/// What a communicator has for steps together.
-#[derive(Default)]
-pub(crate) struct Nodes {
-    memory: Agreement,
-    jobs: Agreement,
-}
-
-#[derive(Default)]
-struct Agreement {
-    /// Operations that would have taken such steps: as many on all members.
-    calls: AtomicU32,
-    agreed: OnceLock<Option<Agreed>>,
-}
-
-/// Everybody has what he needs.
-struct Agreed {
-    channel: Channel,
-    _keeps: Keeps,
-}
-
-/// Gives back in the end what this process has a part in; nothing where it is alone.
-#[derive(Default)]
-struct Keeps {
-    _frames: Vec<Use>,
-    _comms: Vec<NativeComm>,
-}
-
-impl Nodes {
-    fn of(&self, steps: Steps) -> Option<&Agreement> {
-        match steps {
-            Steps::None => None,
-            Steps::Nodes => Some(&self.memory),
-            Steps::Jobs => Some(&self.jobs),
-        }
-    }
-}
 
 impl Comm {
     /// The channel for plans with such steps, if members have agreed that they can take them.

@@ -9,11 +9,6 @@ use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::fail;
 
-/// Largest tag (attribute MPI_TAG_UB).
-pub const MAX_TAG: i32 = i32::MAX;
-/// The same where a machine's own MPI is underneath: the known ones have as many; of one that has fewer only frames are used.
-pub const LARGEST_VENDOR_TAG: i32 = (1 << 28) - 1;
-
 /// The receiver of a send; `None`: MPI_PROC_NULL.
 #[inline]
 pub fn destination(comm: &Comm, rank: i32) -> Result<Option<u32>> {

@@ -12,16 +12,16 @@ use isthmus_wire::chosen::Chosen;
 use isthmus_wire::place::{Place, PlaceTable};
 
 use crate::chosen::Choices;
-use crate::comm::Comm;
 use crate::context::{self, Contexts};
 use crate::error::Result;
 use crate::frames::Freed;
 use crate::group::Group;
-use crate::links::WorldLinks;
-use crate::p2p;
+use crate::links::known::WorldLinks;
 
-/// The memory that is there for all processes of a node together.
-const WORLD_FRAME: u32 = 0;
+/// Largest tag (attribute MPI_TAG_UB).
+pub const MAX_TAG: i32 = i32::MAX;
+/// The same where a machine's own MPI is underneath: the known ones have as many; of one that has fewer only frames are used.
+pub const LARGEST_VENDOR_TAG: i32 = (1 << 28) - 1;
 
 /// The processes that have one MPI_COMM_WORLD, as one of them knows them.
 pub struct World {
@@ -38,8 +38,6 @@ pub struct World {
     frames: Arc<Freed>,
     pub(crate) links: WorldLinks,
     overrides: OnceLock<Arc<Overrides>>,
-    comm_world: OnceLock<Arc<Comm>>,
-    comm_self: OnceLock<Arc<Comm>>,
     traffic_tuned: AtomicBool,
     /// Of MPI_COMM_WORLD, until that is made.
     native: Mutex<Option<NativeComm>>,
@@ -79,8 +77,6 @@ impl World {
             frames: Arc::default(),
             links,
             overrides: OnceLock::new(),
-            comm_world: OnceLock::new(),
-            comm_self: OnceLock::new(),
             traffic_tuned: AtomicBool::new(false),
             native: Mutex::new(None),
             has_native,
@@ -117,9 +113,9 @@ impl World {
     /// The largest tag (attribute MPI_TAG_UB): where a machine's own MPI is underneath anywhere, one that all such have.
     pub fn largest_tag(&self) -> i32 {
         if self.places.places.iter().any(|place| place.vendor.is_some()) {
-            p2p::LARGEST_VENDOR_TAG
+            LARGEST_VENDOR_TAG
         } else {
-            p2p::MAX_TAG
+            MAX_TAG
         }
     }
 
@@ -235,38 +231,9 @@ impl World {
         self.operations.agreement
     }
 
-    /// MPI_COMM_WORLD.
-    pub fn comm_world(&self) -> Arc<Comm> {
-        self.comm_world
-            .get_or_init(|| {
-                let mut comm = Comm::new(
-                    self.group_of(0..self.size()),
-                    self.rank,
-                    self.context(context::WORLD),
-                    "MPI_COMM_WORLD",
-                );
-                comm.meet_in_frame(self, WORLD_FRAME);
-                let native = self.native.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let Some(native) = native {
-                    comm.set_native(native);
-                }
-                Arc::new(comm)
-            })
-            .clone()
-    }
-
-    /// MPI_COMM_SELF.
-    pub fn comm_self(&self) -> Arc<Comm> {
-        self.comm_self
-            .get_or_init(|| {
-                Arc::new(Comm::new(
-                    self.group_of([self.rank]),
-                    0,
-                    self.context(context::SELF),
-                    "MPI_COMM_SELF",
-                ))
-            })
-            .clone()
+    /// The vendor MPI's communicator of all processes, for who asks first.
+    pub(crate) fn take_native(&self) -> Option<NativeComm> {
+        self.native.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Messages about files between any processes of the job, who go by their ranks in MPI_COMM_WORLD.

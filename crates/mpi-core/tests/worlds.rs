@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use isthmus_core::comm::Comm;
 use isthmus_core::universe::{Invitation, Universe};
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
@@ -81,8 +82,7 @@ fn join(universe: &Universe, rank: u32, end: Memory) -> Arc<World> {
 }
 
 /// Even and odd ranks part, and the last of each half tells the first one its rank in the world.
-fn part(world: &World) -> Vec<u32> {
-    let comm = world.comm_world();
+fn part(world: &World, comm: &Comm) -> Vec<u32> {
     let half = comm
         .split(world, Some((world.rank() % 2) as i32), 0)
         .expect("nobody is lost")
@@ -117,17 +117,15 @@ fn process(rank: u32, own: Memory, other: Memory) {
     let other = join(&universe, mine, other);
     let own = universe.own().clone();
     assert_eq!((own.rank(), other.rank()), (rank, mine));
-    assert_eq!(
-        own.comm_world().context().number(),
-        other.comm_world().context().number()
-    );
-    assert_ne!(own.comm_world().context(), other.comm_world().context());
+    let (everybody, others) = (Comm::of_world(&own), Comm::of_world(&other));
+    assert_eq!(everybody.context().number(), others.context().number());
+    assert_ne!(everybody.context(), others.context());
     // Two sites there, four here.
-    assert!(own.comm_world().spans_areas(&own) && other.comm_world().spans_areas(&other));
+    assert!(everybody.spans_areas(&own) && others.spans_areas(&other));
     assert_eq!(own.place_of(other.me()), None, "a peer of another world");
     assert!(Arc::ptr_eq(&universe.world_of(other.peer(0)).expect("known"), &other));
     // Ranks 0 and 2 of one world are 1 and 3 of the other: the halves are the same processes, in unlike worlds.
-    let (here, there) = (part(&own), part(&other));
+    let (here, there) = (part(&own, &everybody), part(&other, &others));
     let even = |rank: u32| if rank % 2 == 0 { vec![0, 2] } else { vec![1, 3] };
     assert_eq!((here, there), (even(rank), even(mine)));
     universe.engine().wait(|engine| engine.settle().then_some(()));

@@ -246,7 +246,7 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     running.prepare().map_err(|e| boot_error(&e))?;
     crate::tool::begin(running.world().engine());
     UNLIKE.store(running.world().unlike(), Ordering::Relaxed);
-    let (comm_world, comm_self) = (running.world().comm_world(), running.world().comm_self());
+    let (comm_world, comm_self) = (Comm::of_world(running.world()), Comm::of_self(running.world()));
     let main = std::thread::current().id();
     let process = PROCESS.get_or_init(|| Process {
         running,

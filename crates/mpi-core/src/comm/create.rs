@@ -8,8 +8,9 @@ use isthmus_engine::Request;
 
 use super::{Blueprint, Comm};
 use crate::context::{self, Numbers};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fail;
+use crate::frames;
 use crate::group::Group;
 use crate::info::Info;
 use crate::internal::{self, Side, SplitWish};
@@ -19,7 +20,60 @@ use crate::world::World;
 /// Longest tag of MPI_Comm_create_from_group, bytes.
 const MAX_STRING_TAG: usize = abi::MPI_MAX_STRINGTAG_LEN as usize;
 
+impl Blueprint {
+    /// The communicator with these numbers, and with what the process that took them knows of the links; collective over the
+    /// new one.
+    pub(crate) fn build_and_hear(self, world: &World, numbers: Numbers) -> Result<Arc<Comm>> {
+        let (numbers, news) = context::without_news(numbers);
+        let mut comm = self.build(context::granted(numbers)?);
+        if let Some(comm) = Arc::get_mut(&mut comm) {
+            comm.go_underneath(world)?;
+        }
+        comm.tune_traffic(world);
+        if news {
+            comm.hear_links(world)?;
+        }
+        if comm.shares_memory(world) {
+            let frame = comm.agree_on_frame(world)?;
+            if let (Some(frame), Some(comm)) = (frame, Arc::get_mut(&mut comm)) {
+                comm.meet_in_frame(world, frame);
+                comm._frame = Some(frames::Use::of(frame, world.frames()));
+            }
+        }
+        Ok(comm)
+    }
+}
+
 impl Comm {
+    /// A frame that the first member takes for all, if there is one; collective.
+    fn agree_on_frame(&self, world: &World) -> Result<Option<u32>> {
+        let mut engine = world.engine().lock();
+        world.frames().give_back(&mut engine);
+        let mine = (self.rank() == 0).then(|| engine.frames().take(self.size())).flatten();
+        drop(engine);
+        let word = internal::broadcast(world, self, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
+        let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
+        Ok((frame != u32::MAX).then_some(frame))
+    }
+
+    /// Makes it a communicator of the machine's own MPI underneath, if all members live in one job of that; collective.
+    fn go_underneath(&mut self, world: &World) -> Result<()> {
+        if self.inter.is_some() || self.size() < 2 || !world.is_one_vendor_job(self.group.members()) {
+            return Ok(());
+        }
+        // Afterwards nobody waits for anything that this process would have to do, but all are on their way to the next line.
+        internal::gather_equal(world, self, &[0])?;
+        let made = world
+            .engine()
+            .lock()
+            .underneath()
+            .create(self.group.members(), self.channel.context.number() as i32 & i32::MAX);
+        if let Some(native) = made.map_err(|error| Error::from(&error))? {
+            self.set_native(native);
+        }
+        Ok(())
+    }
+
     /// Everything of a duplicate but its contexts.
     fn copy(&self, world: &World, hints: Info) -> Result<Blueprint> {
         let Some(copy) = Blueprint::from(world, self, self.group.clone()) else {

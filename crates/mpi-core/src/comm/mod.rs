@@ -12,26 +12,27 @@ use isthmus_topology::{Colours, Known};
 
 use crate::attached::Attachment;
 use crate::attribute::{Attributes, Cache};
-use crate::context::{self, Contexts, Lease, Numbers};
+use crate::context::{Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
-use crate::error::{Error, Result};
 use crate::frames;
 use crate::group::Group;
 use crate::info::Info;
-use crate::inter::{Inter, Joint};
-use crate::internal;
-use crate::nodes::Nodes;
+use crate::nodes::kept::Nodes;
 use crate::remembered::Remembered;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
 pub(crate) mod create;
 mod hints;
+mod joint;
+mod predefined;
 mod split_type;
 mod traffic;
 
 pub(crate) use hints::asks_for_placement;
 pub use hints::kept;
+use joint::Inter;
+pub use joint::Joint;
 pub use split_type::{RESOURCES, Resource, SplitType};
 
 /// An intracommunicator or an intercommunicator.
@@ -129,28 +130,6 @@ impl Blueprint {
     /// Numbers for a communicator of this kind.
     pub(crate) fn is_inter(&self) -> bool {
         self.remote.is_some()
-    }
-
-    /// The communicator with these numbers, and with what the process that took them knows of the links; collective over the
-    /// new one.
-    pub(crate) fn build_and_hear(self, world: &World, numbers: Numbers) -> Result<Arc<Comm>> {
-        let (numbers, news) = context::without_news(numbers);
-        let mut comm = self.build(context::granted(numbers)?);
-        if let Some(comm) = Arc::get_mut(&mut comm) {
-            comm.go_underneath(world)?;
-        }
-        comm.tune_traffic(world);
-        if news {
-            comm.hear_links(world)?;
-        }
-        if comm.shares_memory(world) {
-            let frame = comm.agree_on_frame(world)?;
-            if let (Some(frame), Some(comm)) = (frame, Arc::get_mut(&mut comm)) {
-                comm.meet_in_frame(world, frame);
-                comm._frame = Some(frames::Use::of(frame, world.frames()));
-            }
-        }
-        Ok(comm)
     }
 
     pub(crate) fn build(self, numbers: Numbers) -> Arc<Comm> {
@@ -259,17 +238,6 @@ impl Comm {
         self.inter.is_none() && self.size() > 1 && world.engine().lock().frames().are_shared_with(members)
     }
 
-    /// A frame that the first member takes for all, if there is one; collective.
-    fn agree_on_frame(&self, world: &World) -> Result<Option<u32>> {
-        let mut engine = world.engine().lock();
-        world.frames().give_back(&mut engine);
-        let mine = (self.rank() == 0).then(|| engine.frames().take(self.size())).flatten();
-        drop(engine);
-        let word = internal::broadcast(world, self, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
-        let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
-        Ok((frame != u32::MAX).then_some(frame))
-    }
-
     /// The members, if they share memory, meet in this frame of it.
     pub(crate) fn meet_in_frame(&mut self, world: &World, frame: u32) {
         if self.shares_memory(world) {
@@ -277,24 +245,6 @@ impl Comm {
             self.channel.frame = Some(frame);
             self.remembered.forget();
         }
-    }
-
-    /// Makes it a communicator of the machine's own MPI underneath, if all members live in one job of that; collective.
-    fn go_underneath(&mut self, world: &World) -> Result<()> {
-        if self.inter.is_some() || self.size() < 2 || !world.is_one_vendor_job(self.group.members()) {
-            return Ok(());
-        }
-        // Afterwards nobody waits for anything that this process would have to do, but all are on their way to the next line.
-        internal::gather_equal(world, self, &[0])?;
-        let made = world
-            .engine()
-            .lock()
-            .underneath()
-            .create(self.group.members(), self.channel.context.number() as i32 & i32::MAX);
-        if let Some(native) = made.map_err(|error| Error::from(&error))? {
-            self.set_native(native);
-        }
-        Ok(())
     }
 
     pub(crate) fn set_native(&mut self, native: NativeComm) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a communicator keeps for steps together.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+
+use isthmus_engine::{Channel, NativeComm};
+use isthmus_schedule::Steps;
+
+use crate::frames::Use;
+
+/// What a communicator has for steps together.
+#[derive(Default)]
+pub(crate) struct Nodes {
+    pub(super) memory: Agreement,
+    pub(super) jobs: Agreement,
+}
+
+#[derive(Default)]
+pub(super) struct Agreement {
+    /// Operations that would have taken such steps: as many on all members.
+    pub(super) calls: AtomicU32,
+    pub(super) agreed: OnceLock<Option<Agreed>>,
+}
+
+/// Everybody has what he needs.
+pub(super) struct Agreed {
+    pub(super) channel: Channel,
+    pub(super) _keeps: Keeps,
+}
+
+/// Gives back in the end what this process has a part in; nothing where it is alone.
+#[derive(Default)]
+pub(super) struct Keeps {
+    pub(super) _frames: Vec<Use>,
+    pub(super) _comms: Vec<NativeComm>,
+}
+
+impl Nodes {
+    pub(super) fn of(&self, steps: Steps) -> Option<&Agreement> {
+        match steps {
+            Steps::None => None,
+            Steps::Nodes => Some(&self.memory),
+            Steps::Jobs => Some(&self.jobs),
+        }
+    }
+}
