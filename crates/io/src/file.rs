@@ -447,7 +447,8 @@ impl File {
             true => self.alone(|file, port| Box::pin(async move { file.act(&port, What::Seek, 0).await.map(|()| 0) })),
             false => Ok(0),
         };
-        self.meet().and(told.map(drop))
+        self.meet()?;
+        told.map(drop)
     }
 
     /// Does something without the others, and waits.
