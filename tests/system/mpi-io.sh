@@ -180,7 +180,7 @@ lose() {
     rm -f "/tmp/lost file"
     $job ./lost "$1" >lost.out 2>&1 &
     job_id=$!
-    for _ in $(seq 100); do grep -q 'it writes' lost.out && break; sleep 0.1; done
+    for _ in $(seq 600); do grep -q 'it writes' lost.out && break; kill -0 $job_id 2>/dev/null || break; sleep 0.1; done
     shift
     "$@"
     status=0
