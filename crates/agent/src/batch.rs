@@ -459,7 +459,7 @@ impl Batch {
         self.launch();
     }
 
-    /// Where the machine's own MPI starts the processes, one node runs its `mpiexec` once all nodes are ready for what that starts. A node that has
+    /// Where the vendor MPI starts the processes, one node runs its `mpiexec` once all nodes are ready for what that starts. A node that has
     /// all of the processes has run it already.
     fn launch(&self) {
         let busy = || self.parts.iter().filter(|p| p.count > 0);

@@ -37,7 +37,7 @@ pub(crate) enum Event {
     Aborted { index: u32, code: i32, reason: String },
     /// Its rendezvous connection is closed.
     Closed { index: u32 },
-    /// The machine's own MPI has started it, with this pid.
+    /// The vendor MPI has started it, with this pid.
     Guarded {
         index: u32,
         pid: u32,
@@ -47,7 +47,7 @@ pub(crate) enum Event {
         /// To be dropped when its end is noted.
         noted: oneshot::Sender<()>,
     },
-    /// The `mpiexec` of the machine's own MPI has ended.
+    /// The `mpiexec` of the vendor MPI has ended.
     LauncherEnded(LauncherEnd),
     /// It has started a process here that another node was to have.
     Misplaced(Refusal),

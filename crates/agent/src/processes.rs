@@ -49,7 +49,7 @@ pub(crate) enum Redeemed {
 /// One process.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// Its process id and group; 0 while the machine's own MPI has not started it.
+    /// Its process id and group; 0 while the vendor MPI has not started it.
     pub(crate) pid: u32,
     /// Who shows it may come in, once.
     pub(crate) token: [u8; 16],
@@ -95,7 +95,7 @@ impl Process {
         }
     }
 
-    /// One that the machine's own MPI will start.
+    /// One that the vendor MPI will start.
     pub(crate) fn expected(token: [u8; 16]) -> Self {
         Self {
             pid: 0,
@@ -279,7 +279,7 @@ async fn told(pid: u32, index: u32, exit: Exit, ended: watch::Sender<bool>, even
     let _ = events.send(Event::Exited { index, exit }).await;
 }
 
-/// Reads the output of a process that the machine's own MPI has started, feeds it, and awaits its end; gives the readers' tasks.
+/// Reads the output of a process that the vendor MPI has started, feeds it, and awaits its end; gives the readers' tasks.
 pub(crate) fn attend(
     pid: u32,
     index: u32,

@@ -55,7 +55,7 @@ pub(crate) struct Subjob {
     directories: Directories,
     /// By index.
     pub(crate) processes: Vec<Process>,
-    /// The machine's own MPI, if that starts the processes; its `mpiexec`, if we run that; input for those who take it, and where output goes.
+    /// The vendor MPI, if that starts the processes; its `mpiexec`, if we run that; input for those who take it, and where output goes.
     underneath: Option<Underneath>,
     launcher: Option<Launcher>,
     waiting_input: HashMap<u32, mpsc::UnboundedReceiver<Arc<Piece>>>,
@@ -189,7 +189,7 @@ impl Subjob {
         }
     }
 
-    /// The machine's own MPI will start the processes.
+    /// The vendor MPI will start the processes.
     fn go_underneath(
         &mut self,
         start: &Start,
@@ -208,7 +208,7 @@ impl Subjob {
         Ok(())
     }
 
-    /// The machine's own MPI starts the processes of the subjob now, so many on each of these hosts; none: on this one.
+    /// The vendor MPI starts the processes of the subjob now, so many on each of these hosts; none: on this one.
     pub(crate) fn launch(&mut self, hosts: &[(String, u32)], events: &mpsc::Sender<Event>) -> Result<(), Refusal> {
         let Some(underneath) = self.underneath.as_ref().filter(|_| self.launcher.is_none()) else {
             return Ok(());

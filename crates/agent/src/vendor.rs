@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A subjob on the machine's own MPI: its `mpiexec` starts guards (see [`crate::guard`]), which start the processes.
+//! A subjob on the vendor MPI: its `mpiexec` starts guards (see [`crate::guard`]), which start the processes.
 
 use crate::event::Event;
 use crate::guard::GUARD;
@@ -31,14 +31,14 @@ const SAID: usize = 2048;
 /// A program may be `mpiexec` or have a suffix of its family.
 const LAUNCHERS: [&str; 3] = ["mpiexec", "mpirun", "srun"];
 
-/// The machine's own MPI: its commands and the adaptor to it.
+/// The vendor MPI: its commands and the adaptor to it.
 #[derive(Debug)]
 struct Tools {
     mpiexec: PathBuf,
     adaptor: PathBuf,
 }
 
-/// What is ready for processes that the machine's own MPI will start here.
+/// What is ready for processes that the vendor MPI will start here.
 #[derive(Debug)]
 pub(crate) struct Underneath {
     tools: Tools,

@@ -114,7 +114,7 @@ impl Voice {
 
 impl Agent {
     /// Says hello and waits, as long as co-allocation takes, for the world. `vendor`: the rank of this process in a job of
-    /// the machine's own MPI, if it is part of one.
+    /// the vendor MPI, if it is part of one.
     pub fn join(
         invitation: &Invitation,
         port: u16,

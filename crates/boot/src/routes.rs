@@ -22,7 +22,7 @@ pub(crate) enum Way {
     /// The process itself.
     Own,
     SharedMemory,
-    /// The machine's own MPI.
+    /// The vendor MPI.
     Vendor,
     Tcp,
     Tls,

@@ -44,7 +44,7 @@ pub struct Running {
     name: String,
     /// What is to be measured before communication begins.
     survey: Option<(Survey, Prober)>,
-    /// The machine's own MPI, if its job is on several nodes.
+    /// The vendor MPI, if its job is on several nodes.
     apart: Option<Mutex<Vendor>>,
     /// Knows what passes to other sites.
     prober: Option<Prober>,
@@ -362,7 +362,7 @@ impl Running {
         match &self.agent {
             Some(agent) => {
                 let mut agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
-                // Others are not there yet. What they have sent may need an answer of the machine's own MPI here, or of ours.
+                // Others are not there yet. What they have sent may need an answer of the vendor MPI here, or of ours.
                 let wait = |answer: BorrowedFd<'_>| engine.wait_beside(answer);
                 agent.finish(counters, wait, |gone| lose(&mut engine.lock(), gone))?;
             }
@@ -436,7 +436,7 @@ fn transports(
     if let Some(vendor) = vendor {
         all.push((Way::Vendor, Box::new(vendor)));
     }
-    // Over a machine's own MPI no message goes this way, but short collective operations do.
+    // Over a vendor MPI no message goes this way, but short collective operations do.
     if peers.len() > 1 && meets {
         let slot = places.places[world.rank as usize].slot as usize;
         let (path, bells) = (&path_of(&world.shared_memory), &path_of(&world.node_directory));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The machine's own MPI underneath: begun before this process says hello, because it is part of how the machine starts programs.
+//! The vendor MPI underneath: begun before this process says hello, because it is part of how the machine starts programs.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn failed(error: VendorError) -> BootError {
     BootError::System(error.to_string())
 }
 
-/// What there is over a machine's own MPI.
+/// What there is over a vendor MPI.
 pub(crate) struct Underneath {
     /// To all processes of its job.
     pub(crate) transport: VendorTransport,
@@ -73,7 +73,7 @@ pub(crate) fn underneath(
     })
 }
 
-/// `ISTHMUS_VENDOR_COMMS=0`: the machine's own MPI moves frames, and everything is done by them.
+/// `ISTHMUS_VENDOR_COMMS=0`: the vendor MPI moves frames, and everything is done by them.
 pub(crate) fn is_on() -> bool {
     isthmus_settings::VENDOR_COMMS.read(std::env::var_os)
 }

@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// The same engine on top of a machine's own MPI; `alone`: all processes of the job are.
+    /// The same engine on top of a vendor MPI; `alone`: all processes of the job are.
     #[must_use]
     pub fn with_native(mut self, native: Box<dyn Native>, alone: bool) -> Self {
         self.vendor.attach(native, alone);

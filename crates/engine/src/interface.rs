@@ -25,7 +25,7 @@ use crate::{
 /// Rounds of progress in which what somebody sent before it was gone is taken in.
 const LAST_LOOKS: u32 = 1000;
 
-/// Messages: those of a channel that is a machine's own MPI underneath are that MPI's.
+/// Messages: those of a channel that is a vendor MPI underneath are that MPI's.
 impl Engine {
     /// Sends if that is possible at once: `Ok(None)` means that the message has left or is kept, and the buffer may be
     /// reused.
@@ -181,7 +181,7 @@ impl Engine {
         request
     }
 
-    /// Starts a collective operation of a machine's own MPI.
+    /// Starts a collective operation of a vendor MPI.
     pub fn start_natively(
         &mut self,
         channel: &Channel,
@@ -192,7 +192,7 @@ impl Engine {
         self.vendor.start(&mut self.core, channel, operation, sequence, native)
     }
 
-    /// The machine's own MPI underneath.
+    /// The vendor MPI underneath.
     pub fn underneath(&mut self) -> Underneath<'_> {
         Underneath(&mut self.vendor)
     }
@@ -231,7 +231,7 @@ impl Engine {
     }
 }
 
-/// A machine's own MPI underneath ([`Engine::underneath`]).
+/// A vendor MPI underneath ([`Engine::underneath`]).
 pub struct Underneath<'a>(&'a mut Vendor);
 
 impl Underneath<'_> {

@@ -277,7 +277,7 @@ fn completion(done: Done) -> Completion {
 }
 
 fn driver(channel: &Channel, port: Port, operation: Operation, calls_user: bool) -> Driver {
-    // Messages of the library go in frames also where a machine's own MPI is underneath.
+    // Messages of the library go in frames also where a vendor MPI is underneath.
     let channel = Channel {
         native: 0,
         frame: None,

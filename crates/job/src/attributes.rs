@@ -139,7 +139,7 @@ pub fn find(name: &str) -> Option<&'static Attribute> {
     ATTRIBUTES.iter().find(|a| canonical(a.name) == name)
 }
 
-/// Asks for processes on the machine's own MPI; `mpiexec`: its command, empty for the one in the site's PATH.
+/// Asks for processes on the vendor MPI; `mpiexec`: its command, empty for the one in the site's PATH.
 pub(crate) fn ask_vendor(requests: &mut Vec<Request>, mpiexec: &str) {
     let given = [("jobType", "mpi"), ("mpiexec", mpiexec)];
     for (name, text) in given.into_iter().filter(|(_, text)| !text.is_empty()) {

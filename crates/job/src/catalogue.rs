@@ -69,7 +69,7 @@ pub struct Entry {
     pub processes: Option<u32>,
     /// First and last port to listen on.
     pub ports: Option<(u16, u16)>,
-    /// Command of the machine's own MPI that starts the processes; empty: whatever it is called there.
+    /// Command of the vendor MPI that starts the processes; empty: whatever it is called there.
     pub mpi: Option<String>,
     /// What was found when it was looked at.
     pub found: Vec<(String, String)>,

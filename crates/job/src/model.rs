@@ -281,7 +281,7 @@ impl Subjob {
         request.values.first().and_then(Setting::text)
     }
 
-    /// The command of the machine's own MPI that starts the processes, if they are to run on top of that.
+    /// The command of the vendor MPI that starts the processes, if they are to run on top of that.
     pub fn vendor(&self) -> Option<&str> {
         let wanted = self.request("jobType") == Some("mpi");
         wanted.then(|| self.request("mpiexec").unwrap_or("mpiexec"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! By what members of a communicator over several nodes take steps of its blocking collective operations together: memory
 //! of each node, or, in jobs of
-//! machines' own MPIs, communicators of these.
+//! vendor MPIs, communicators of these.
 //!
 //! The first member on each node takes two frames of memory; those of a job make two communicators. Plans are made without communication, so all members
 //! must know whether everybody has got his own: they tell each other in an agreement of all. That costs a trip over all links, so it comes only with the
@@ -88,7 +88,7 @@ impl Comm {
         Ok(Some(self.agreed(ranks, Some(StepsBy::Memory(frames)), keeps)))
     }
 
-    /// Communicators of machines' own MPIs for their jobs, and memory for nodes elsewhere.
+    /// Communicators of vendor MPIs for their jobs, and memory for nodes elsewhere.
     fn agree_on_jobs(&self, world: &World) -> Result<Option<Agreed>> {
         let network = self.network(world);
         let ranks = network.of_steps(Steps::Jobs).node(self.rank());
@@ -117,7 +117,7 @@ impl Comm {
         Ok(Some(self.agreed(&ranks, by, keeps)))
     }
 
-    /// Two communicators of the machine's own MPI for members with these ranks, who are all of its job; fewer: it cannot have them.
+    /// Two communicators of the vendor MPI for members with these ranks, who are all of its job; fewer: it cannot have them.
     fn make_natively(&self, world: &World, ranks: &[u32]) -> Result<Vec<NativeComm>> {
         let peers: Vec<Peer> = ranks.iter().map(|&rank| self.channel().members.peer(rank)).collect();
         if !world.is_one_vendor_job(&peers) {

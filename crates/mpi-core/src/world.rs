@@ -20,7 +20,7 @@ use crate::links::known::WorldLinks;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const MAX_TAG: i32 = i32::MAX;
-/// The same where a machine's own MPI is underneath: the known ones have as many; of one that has fewer only frames are used.
+/// The same where a vendor MPI is underneath: the known ones have as many; of one that has fewer only frames are used.
 pub const LARGEST_VENDOR_TAG: i32 = (1 << 28) - 1;
 
 /// The processes that have one MPI_COMM_WORLD, as one of them knows them.
@@ -41,7 +41,7 @@ pub struct World {
     traffic_tuned: AtomicBool,
     /// Of MPI_COMM_WORLD, until that is made.
     native: Mutex<Option<NativeComm>>,
-    /// Whether communicators can be those of the machine's own MPI.
+    /// Whether communicators can be those of the vendor MPI.
     has_native: bool,
     pub(crate) choices: Choices,
 }
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// The same world, all processes of which live in one job of a machine's own MPI.
+    /// The same world, all processes of which live in one job of a vendor MPI.
     #[must_use]
     pub fn with_native(self, comm: Option<NativeComm>) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// Whether these processes live in one job of their machine's own MPI, and communicators of theirs can be those of that
+    /// Whether these processes live in one job of their vendor MPI, and communicators of theirs can be those of that
     /// MPI. Equal at all of them.
     pub(crate) fn is_one_vendor_job(&self, members: &[Peer]) -> bool {
         let job = |rank: u32| {
@@ -105,12 +105,12 @@ impl World {
         self.has_native && own.is_some() && members.iter().all(|&member| self.rank_of(member).and_then(job) == own)
     }
 
-    /// Whether this process is part of a job of its machine's own MPI.
+    /// Whether this process is part of a job of its vendor MPI.
     pub(crate) fn is_in_vendor_job(&self) -> bool {
         self.topology.is_in_vendor_job(self.rank)
     }
 
-    /// The largest tag (attribute MPI_TAG_UB): where a machine's own MPI is underneath anywhere, one that all such have.
+    /// The largest tag (attribute MPI_TAG_UB): where a vendor MPI is underneath anywhere, one that all such have.
     pub fn largest_tag(&self) -> i32 {
         if self.places.places.iter().any(|place| place.vendor.is_some()) {
             LARGEST_VENDOR_TAG

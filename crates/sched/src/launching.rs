@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the `mpiexec` of a machine's own MPI is told the nodes of an allocation. Agents on nodes run it inside an
+//! How the `mpiexec` of a vendor MPI is told the nodes of an allocation. Agents on nodes run it inside an
 //! allocation that a scheduler has made for the subjob.
 
 use std::path::Path;

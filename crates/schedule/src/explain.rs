@@ -40,13 +40,13 @@ pub struct Candidate {
     pub total: u64,
     /// Nanoseconds more over connections of the wide area that are new or have been idle.
     pub opening: u64,
-    /// Whether processes in jobs of machines' own MPIs take steps with these.
+    /// Whether processes in jobs of vendor MPIs take steps with these.
     pub natively: bool,
     /// Whether it is the one that is taken.
     pub chosen: bool,
 }
 
-/// The candidates of a call in declared order, those in which jobs of machines' own MPIs take steps with these last.
+/// The candidates of a call in declared order, those in which jobs of vendor MPIs take steps with these last.
 /// Empty for calls without a choice: without data, and of neighbourhoods.
 pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
     if call.operation.is_neighborhood() {

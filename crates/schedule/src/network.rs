@@ -12,7 +12,7 @@ use isthmus_topology::{Level, Link, Links, Rank, Shape, Topology};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// The jobs of machines' own MPIs, where they are the innermost clusters beside single nodes.
+/// The jobs of vendor MPIs, where they are the innermost clusters beside single nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Jobs {
     /// Nodes of the largest of them.
@@ -33,7 +33,7 @@ pub struct Network {
     by_rank: OnceLock<Arc<Self>>,
     /// The same group with its sites in a better order.
     arranged: OnceLock<Option<Arc<Self>>>,
-    /// Whether there are processes of jobs of machines' own MPIs.
+    /// Whether there are processes of jobs of vendor MPIs.
     has_jobs: bool,
     /// The same group with each of these as one cluster of processes.
     with_whole_jobs: OnceLock<Option<Arc<Self>>>,
@@ -175,7 +175,7 @@ impl Network {
         arranged.as_ref().unwrap_or(self)
     }
 
-    /// A network of the same group in which each job of a machine's own MPI is one innermost cluster, as a node is
+    /// A network of the same group in which each job of a vendor MPI is one innermost cluster, as a node is
     /// elsewhere: for operations in which its processes take steps together that are collective operations of that MPI.
     /// `None`: there are no such jobs, or there is nothing but one.
     pub fn with_whole_jobs(&self) -> Option<&Arc<Self>> {
@@ -205,7 +205,7 @@ impl Network {
         }
     }
 
-    /// The jobs of machines' own MPIs, if they are the innermost clusters here.
+    /// The jobs of vendor MPIs, if they are the innermost clusters here.
     pub(crate) fn jobs(&self) -> Option<Jobs> {
         self.jobs
     }

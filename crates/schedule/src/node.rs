@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the processes of each node do together in its memory, in operations over several nodes, and what those of a job
-//! of a machine's own MPI do together with that MPI.
+//! of a vendor MPI do together with that MPI.
 //!
 //! Where the innermost tier is that of nodes, [`Form::Together`] takes the place of its trees: one step of all
 //! processes of a node instead of messages. In a [network of whole jobs](Network::with_whole_jobs) the innermost tier
@@ -53,7 +53,7 @@ pub enum Steps {
     None,
     /// The processes of each node, in its memory.
     Nodes,
-    /// Those of each job of a machine's own MPI, with that MPI, and of each node elsewhere, in its memory. The network
+    /// Those of each job of a vendor MPI, with that MPI, and of each node elsewhere, in its memory. The network
     /// of the plan is that of [whole jobs](Network::with_whole_jobs).
     Jobs,
 }
@@ -81,7 +81,7 @@ pub fn steps_together(call: &Call, network: &Arc<Network>, natively: bool) -> St
     }
 }
 
-/// Whether those of jobs of machines' own MPIs take steps together in a call: where an override says so, and, with jobs
+/// Whether those of jobs of vendor MPIs take steps together in a call: where an override says so, and, with jobs
 /// over several nodes, where it costs no more than the way without. What moves inside a node alone we move as well as
 /// any.
 fn takes_jobs(call: &Call, network: &Arc<Network>, without: &Strategy) -> bool {

@@ -117,7 +117,7 @@ pub enum Action {
         to: Slice,
     },
     /// All processes of a circle do something together, without messages: in memory that they share, or with a
-    /// machine's own MPI.
+    /// vendor MPI.
     Together(Together),
 }
 
@@ -149,7 +149,7 @@ pub enum Circle {
 /// | scan, exscan | own block | the result, but for rank 0 of an exscan |
 /// | reduce_scatter_block | blocks in order of destination | own block of the result |
 ///
-/// Reductions combine blocks in order of rank, from the left (a machine's own MPI as it does). `give` and `take` may be
+/// Reductions combine blocks in order of rank, from the left (a vendor MPI as it does). `give` and `take` may be
 /// the same memory as far as the operation allows MPI_IN_PLACE; own blocks then travel with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Together {

@@ -126,7 +126,7 @@ fn nodes_do_it_together_in_operations_over_several() {
     }
 }
 
-/// A site of two nodes of three processes, and two whose machines' own MPIs have jobs over three nodes of two.
+/// A site of two nodes of three processes, and two whose vendor MPIs have jobs over three nodes of two.
 fn jobs(rules: &str) -> Arc<Network> {
     let levels = [Level::WideArea, Level::Machine, Level::Vendor, Level::Node];
     let shape = Shape::from_colours(&levels, 18, |rank, depth| {

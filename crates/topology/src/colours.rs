@@ -5,7 +5,7 @@ use crate::{Level, Topology};
 
 /// Depth of a process without a vendor MPI: wide area, local area, machine.
 pub const DEPTH: u32 = 3;
-/// Depth of a process that is part of a job of its machine's own MPI: one level more.
+/// Depth of a process that is part of a job of its vendor MPI: one level more.
 pub const VENDOR_DEPTH: u32 = 4;
 
 /// What the attributes MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS of one communicator say,

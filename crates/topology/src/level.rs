@@ -13,7 +13,7 @@ pub enum Level {
     LocalArea = 1,
     /// Between nodes of one machine ("system area").
     Machine = 2,
-    /// Inside one job of a machine's own MPI.
+    /// Inside one job of a vendor MPI.
     Vendor = 3,
     /// Inside one operating-system instance.
     Node = 4,

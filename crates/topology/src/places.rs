@@ -17,7 +17,7 @@ pub(crate) struct Spot {
     pub(crate) lan: u32,
     pub(crate) subjob: u32,
     pub(crate) node: u32,
-    /// It is part of a job of its machine's own MPI, of which a machine has one.
+    /// It is part of a job of its vendor MPI, of which a machine has one.
     pub(crate) vendor: bool,
 }
 
@@ -61,7 +61,7 @@ impl Topology {
         }
     }
 
-    /// The same, with all processes of some machines (as numbered there) in jobs of their machine's own MPI.
+    /// The same, with all processes of some machines (as numbered there) in jobs of their vendor MPI.
     #[must_use]
     pub fn with_vendor_jobs(mut self, on_machine: impl Fn(u32) -> bool) -> Self {
         for spot in &mut self.spots {
@@ -84,7 +84,7 @@ impl Topology {
         self.spots.len() as u32
     }
 
-    /// Whether a process (world rank) is part of a job of its machine's own MPI.
+    /// Whether a process (world rank) is part of a job of its vendor MPI.
     ///
     /// # Panics
     /// If the rank is not below [`Topology::size`].

@@ -52,7 +52,7 @@ impl Shape {
         let levels = Level::ALL;
         Self::from_colours(&levels, members.len() as u32, |rank, depth| {
             let spot = topology.spot(members[rank as usize]);
-            // A job of a machine's own MPI is one cluster of the machine, whose parts are nodes; any other node is one
+            // A job of a vendor MPI is one cluster of the machine, whose parts are nodes; any other node is one
             // whose only part is itself.
             let (within, inside) = if spot.vendor { (0, spot.node) } else { (spot.node, 0) };
             [spot.lan, spot.subjob, within, inside][depth]
@@ -107,7 +107,7 @@ impl Shape {
         })
     }
 
-    /// The same group, which has jobs of machines' own MPIs, as if each of these were one node: its processes are its
+    /// The same group, which has jobs of vendor MPIs, as if each of these were one node: its processes are its
     /// parts, at the level of that MPI, and so are those of any other node. `None`: no job or node has several.
     pub fn with_whole_jobs(&self) -> Option<Self> {
         let inside = self.levels.iter().position(|&level| level >= Level::Vendor)?;

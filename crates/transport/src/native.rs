@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a machine's own MPI offers beyond frames: communicators of its own, with its own matching and its own
+//! What a vendor MPI offers beyond frames: communicators of its own, with its own matching and its own
 //! collective operations.
 //!
 //! A communicator of ours whose members all live in one job of such an MPI is one of that MPI's underneath. Names of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A machine's own MPI ("vendor MPI") underneath ours.
+//! A vendor MPI ("vendor MPI") underneath ours.
 //!
 //! An *adaptor* is a small C library compiled by the vendor's `mpicc` ([`adaptor`]); it offers the vendor's functions
 //! as a table that uses C's built-in types only. [`Vendor`] opens it beside our own library, whose symbols have the

@@ -23,10 +23,10 @@
 //! | `ISTHMUS_RENDEZVOUS` | path of the agent's socket |
 //! | `ISTHMUS_TOKEN` | one-time token, 32 hexadecimal digits; the library removes it from the environment |
 //! | `ISTHMUS_INDEX` | index of the process within its subjob |
-//! | `ISTHMUS_VENDOR` | path of the adaptor to the machine's own MPI, whose job this process is part of; absent: none |
+//! | `ISTHMUS_VENDOR` | path of the adaptor to the vendor MPI, whose job this process is part of; absent: none |
 //! | `ISTHMUS_VENDOR_RANK` | its rank in that job, as the `mpiexec` of that MPI has told it |
 //! | `ISTHMUS_TRACE` | `1`: events are recorded and sent ([`crate::trace`]) |
-//! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, or on nodes that the machine's own MPI joins, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `gateway`: other sites are reached through the gateway on this node only, so it listens for that alone; `wide` or absent: it does both |
+//! | `ISTHMUS_REACH` | `node`: the job is one subjob on one node, or on nodes that the vendor MPI joins, so the process neither listens nor asks for a certificate; `site`: all machines are on one local network, so it listens only; `gateway`: other sites are reached through the gateway on this node only, so it listens for that alone; `wide` or absent: it does both |
 //!
 //! Without `ISTHMUS_RENDEZVOUS` a program is a world of one.
 
@@ -109,7 +109,7 @@ pub struct Hello {
     pub port: u16,
     /// Its data representation.
     pub representation: Representation,
-    /// Its rank in the job of the machine's own MPI, if it is part of one.
+    /// Its rank in the job of the vendor MPI, if it is part of one.
     pub vendor: Option<u32>,
     /// PKCS#10 certificate signing request (DER); empty when the job has one subjob only.
     pub signing_request: Vec<u8>,

@@ -148,7 +148,7 @@ pub struct Start {
     pub reach: Reach,
     /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
     pub allocation: Option<Allocation>,
-    /// The command of the machine's own MPI that starts parallel programs (`mpiexec`); the processes become a job of
+    /// The command of the vendor MPI that starts parallel programs (`mpiexec`); the processes become a job of
     /// that MPI. Empty: none. An agent that starts only some of them is told when all nodes are ready
     /// ([`ToAgent::Launch`]).
     pub vendor: String,
@@ -170,7 +170,7 @@ pub enum Input {
 /// How far messages of a job go; processes learn it as `ISTHMUS_REACH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// One node, or those that the machine's own MPI joins: nothing listens.
+    /// One node, or those that the vendor MPI joins: nothing listens.
     Node = 0,
     /// Several nodes: processes listen and need certificates.
     Wide = 2,
@@ -189,7 +189,7 @@ pub struct Arrival {
     pub port: u16,
     /// Its data representation.
     pub representation: Representation,
-    /// Its rank in the job of the machine's own MPI, if it is part of one.
+    /// Its rank in the job of the vendor MPI, if it is part of one.
     pub vendor: Option<u32>,
     /// PKCS#10 certificate signing request (DER) or empty.
     pub signing_request: Vec<u8>,
@@ -323,7 +323,7 @@ pub enum ToAgent {
     Ping(u64),
     /// For the gateway, which the first one starts.
     Gateway(Vec<u8>),
-    /// All nodes of a subjob on the machine's own MPI are ready: start its processes, so many on each of these hosts.
+    /// All nodes of a subjob on the vendor MPI are ready: start its processes, so many on each of these hosts.
     Launch(Vec<(String, u32)>),
     /// What another node told.
     LauncherEnded(LauncherEnd),
@@ -412,7 +412,7 @@ pub enum FromAgent {
     },
     /// Index within the subjob of the first process of an agent, and where the time of all of them has gone.
     Time(u32, crate::time::Time),
-    /// The `mpiexec` of the machine's own MPI, which this node has run for all.
+    /// The `mpiexec` of the vendor MPI, which this node has run for all.
     LauncherEnded(LauncherEnd),
     /// What a process waits for; `None`: not any more.
     Waiting {

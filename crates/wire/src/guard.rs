@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an agent and the guards of processes say to each other, where the machine's own MPI starts processes.
+//! What an agent and the guards of processes say to each other, where the vendor MPI starts processes.
 //!
 //! One agent of a subjob runs the MPI's own `mpiexec`, which starts one *guard* per process: `isthmus` itself. A guard
 //! asks the agent of its own node, which has all that the process needs: what that `mpiexec` carries to other nodes

@@ -8,7 +8,7 @@
 //! * [`segment`]: what is on a connection between sites.
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
-//! * [`guard`]: what an agent and the guards of processes of a machine's own MPI say to each other.
+//! * [`guard`]: what an agent and the guards of processes of a vendor MPI say to each other.
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.

@@ -55,7 +55,7 @@ pub struct Place {
     pub slot: u32,
     /// Data representation.
     pub representation: Representation,
-    /// Rank in the job of the machine's own MPI that this process is part of; each subjob has one such job at most.
+    /// Rank in the job of the vendor MPI that this process is part of; each subjob has one such job at most.
     pub vendor: Option<u32>,
 }
 
@@ -172,7 +172,7 @@ impl PlaceTable {
     }
 }
 
-/// Rank of a process in the job of its machine's own MPI: rank + 1 as u32, 0 for none.
+/// Rank of a process in the job of its vendor MPI: rank + 1 as u32, 0 for none.
 pub(crate) fn write_vendor(w: &mut Writer, rank: Option<u32>) {
     w.u32(rank.map_or(0, |rank| rank.saturating_add(1)));
 }

@@ -53,7 +53,7 @@ pub struct Binding {
     pub(crate) receive: BoundBuffer,
     pub(crate) unit: Unit,
     pub(crate) calls_user: bool,
-    /// What reductions compute, if a machine's own MPI can.
+    /// What reductions compute, if a vendor MPI can.
     computes: Option<(Element, Operator)>,
     /// Among processes that represent data differently: how data travel where the unit is a byte.
     pub(crate) form: Option<Representation>,
@@ -91,13 +91,13 @@ impl Binding {
         self
     }
 
-    /// A reduction that computes this, which a machine's own MPI can too.
+    /// A reduction that computes this, which a vendor MPI can too.
     pub fn computing(mut self, what: Option<(Element, Operator)>) -> Self {
         self.computes = what;
         self
     }
 
-    /// What a reduction computes, if a machine's own MPI can.
+    /// What a reduction computes, if a vendor MPI can.
     pub fn computes(&self) -> Option<(Element, Operator)> {
         self.computes
     }
@@ -398,6 +398,6 @@ pub(crate) struct Sides {
     /// Bytes of an element.
     pub(crate) unit: u64,
     pub(crate) reducer: Option<Reducer>,
-    /// What it computes, if a machine's own MPI can.
+    /// What it computes, if a vendor MPI can.
     pub(crate) computes: Option<(Element, Operator)>,
 }

@@ -70,7 +70,7 @@ impl Members {
     }
 }
 
-/// The members of a group over several nodes who are on this process's node, or in its job of a machine's own MPI.
+/// The members of a group over several nodes who are on this process's node, or in its job of a vendor MPI.
 #[derive(Debug)]
 pub struct NodeMembers {
     /// Their ranks in the group, in order.
@@ -86,7 +86,7 @@ pub struct NodeMembers {
 pub enum StepsBy {
     /// Frames of memory of theirs.
     Memory([u32; 2]),
-    /// Communicators of the machine's own MPI ([`NativeComm::name`](crate::NativeComm::name)).
+    /// Communicators of the vendor MPI ([`NativeComm::name`](crate::NativeComm::name)).
     Native([u64; 2]),
 }
 
@@ -101,9 +101,9 @@ pub struct Channel {
     pub members: Members,
     /// Memory that all members share on their node, if they do: a frame of the transport's.
     pub frame: Option<u32>,
-    /// Those of them who share this process's node, or job of a machine's own MPI, where plans may have steps that they
+    /// Those of them who share this process's node, or job of a vendor MPI, where plans may have steps that they
     /// take together.
     pub node: Option<Arc<NodeMembers>>,
-    /// The communicator of a machine's own MPI that it is underneath; 0: none.
+    /// The communicator of a vendor MPI that it is underneath; 0: none.
     pub native: u64,
 }

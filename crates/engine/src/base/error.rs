@@ -16,7 +16,7 @@ pub enum EngineError {
         source: u32,
         /// Tag of the message.
         tag: i32,
-        /// Bytes of the message; [`u64::MAX`]: more than fit, a machine's own MPI does not say how many.
+        /// Bytes of the message; [`u64::MAX`]: more than fit, a vendor MPI does not say how many.
         message: u64,
         /// Bytes that fit.
         buffer: u64,
@@ -75,7 +75,7 @@ pub enum EngineError {
         /// For people: which memory, and what to do.
         reason: Arc<str>,
     },
-    /// The machine's own MPI failed (MPI_ERR_OTHER).
+    /// The vendor MPI failed (MPI_ERR_OTHER).
     Vendor {
         /// Its text.
         text: Arc<str>,

@@ -53,7 +53,7 @@ impl Core {
         receive::irecv_plainly(self, channel, from, tag, memory, room)
     }
 
-    /// Starts a message of a machine; the next progress moves it. `channel`: nothing of a machine's own MPI underneath.
+    /// Starts a message of a machine; the next progress moves it. `channel`: nothing of a vendor MPI underneath.
     pub fn post_send(&mut self, channel: &Channel, to: u32, tag: i32, buffer: SendBuffer) -> Request {
         send::isend(self, Outbound::new(channel, to, tag, Mode::Standard, buffer))
     }

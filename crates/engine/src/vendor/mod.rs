@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The machine over a machine's own MPI.
+//! The machine over a vendor MPI.
 
 pub(crate) mod native;
 pub(crate) mod native_collective;

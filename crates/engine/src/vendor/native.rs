@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Communicators that are, underneath, communicators of a machine's own MPI ([`isthmus_transport::native`]).
+//! Communicators that are, underneath, communicators of a vendor MPI ([`isthmus_transport::native`]).
 //!
 //! Their messages never meet our matching: that MPI matches them, any source and any tag included, because nobody else
 //! can send to such a communicator. Requests, statuses and errors stay ours. Data that do not lie in one piece go
@@ -62,7 +62,7 @@ pub(crate) enum Held {
     Step(NativeStep),
 }
 
-/// The machine over a machine's own MPI: what an engine has of that.
+/// The machine over a vendor MPI: what an engine has of that.
 #[derive(Default)]
 pub(crate) struct Vendor {
     pub(super) native: Option<Box<dyn Native>>,
@@ -150,7 +150,7 @@ impl Vendor {
         self.alone && !self.is_waited_for(core)
     }
 
-    /// Whether there is a machine's own MPI with communicators of its own.
+    /// Whether there is a vendor MPI with communicators of its own.
     pub(crate) fn is_there(&self) -> bool {
         self.native.is_some()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collective operations of a machine's own MPI ([`crate::vendor::native`]).
+//! Collective operations of a vendor MPI ([`crate::vendor::native`]).
 //!
 //! One that blocks does so there, and this process makes no other progress before it returns. So a process on which
 //! others may wait (it has sent or received something that is not over) stays outside until all members have come. One

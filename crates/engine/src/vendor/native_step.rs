@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Steps that processes of a job of a machine's own MPI take together, in operations that span jobs: collective
+//! Steps that processes of a job of a vendor MPI take together, in operations that span jobs: collective
 //! operations of that MPI.
 //!
 //! They are started, not entered, since a process goes on with messages of other steps meanwhile. Its members start
@@ -20,7 +20,7 @@ use crate::vendor::native::{Held, Vendor, vendor_error};
 use crate::vendor::native_collective::{MOST, kind};
 use crate::{Binding, BoundBuffer, Channel, EngineError, StepsBy};
 
-/// The communicator of the machine's own MPI for the steps of a direction.
+/// The communicator of the vendor MPI for the steps of a direction.
 pub(crate) fn underneath(channel: &Channel, circle: Circle) -> Option<u64> {
     let direction = match circle {
         Circle::All => return None,
@@ -34,7 +34,7 @@ pub(crate) fn underneath(channel: &Channel, circle: Circle) -> Option<u64> {
 }
 
 impl Binding {
-    /// Whether a machine's own MPI can take the steps of an operation whose blocks have so many units; all members find
+    /// Whether a vendor MPI can take the steps of an operation whose blocks have so many units; all members find
     /// it alike.
     pub fn is_for_native_steps(&self, reduces: bool, units: u64) -> bool {
         !reduces || (self.computes().is_some() && units <= MOST)
@@ -101,7 +101,7 @@ fn writable((buffer, at): &Side, length: u64) -> (WriteMemory, Option<(OwnMemory
 }
 
 impl Vendor {
-    /// Takes a step with the machine's own MPI.
+    /// Takes a step with the vendor MPI.
     pub(crate) fn take_step(
         &mut self,
         core: &mut Core,

@@ -45,7 +45,7 @@ use crate::{
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
 pub(crate) const NAP: Duration = Duration::from_secs(1);
 
-/// How often a blocking receive looks for a message of a machine's own MPI before other progress is made: some tens of microseconds.
+/// How often a blocking receive looks for a message of a vendor MPI before other progress is made: some tens of microseconds.
 const NATIVE_ROUNDS: u32 = 512;
 
 /// Calls that find nothing, after which one listens to what comes from outside of MPI: that costs a system call.

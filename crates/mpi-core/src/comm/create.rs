@@ -56,7 +56,7 @@ impl Comm {
         Ok((frame != u32::MAX).then_some(frame))
     }
 
-    /// Makes it a communicator of the machine's own MPI underneath, if all members live in one job of that; collective.
+    /// Makes it a communicator of the vendor MPI underneath, if all members live in one job of that; collective.
     fn go_underneath(&mut self, world: &World) -> Result<()> {
         if self.inter.is_some() || self.size() < 2 || !world.is_one_vendor_job(self.group.members()) {
             return Ok(());

@@ -39,9 +39,9 @@ pub use split_type::{RESOURCES, Resource, SplitType};
 pub struct Comm {
     group: Group,
     channel: Channel,
-    /// What it is of a machine's own MPI, if all members live in one job of that.
+    /// What it is of a vendor MPI, if all members live in one job of that.
     native: Option<NativeComm>,
-    /// It is one of the machine's own MPI, and all members are on one node.
+    /// It is one of the vendor MPI, and all members are on one node.
     blocks_natively: bool,
     /// Number of the next collective operation: equal on all members, who call them in the same order.
     sequence: AtomicU32,
@@ -254,7 +254,7 @@ impl Comm {
         self.remembered.forget();
     }
 
-    /// Whether it is a communicator of the machine's own MPI underneath.
+    /// Whether it is a communicator of the vendor MPI underneath.
     #[inline]
     pub fn is_native(&self) -> bool {
         self.channel.native != 0

@@ -124,7 +124,7 @@ fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
     send_in_time(mode, buffer, to)
 }
 
-/// Blocking send on a communicator of the machine's own MPI.
+/// Blocking send on a communicator of the vendor MPI.
 #[inline]
 fn send_there(comm: &Comm, buffer: Source, to: Envelope) -> Result<()> {
     let tag = p2p::send_tag(to.tag)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the members of a node do together in its memory, and those of a job of a machine's own MPI with that
+//! What the members of a node do together in its memory, and those of a job of a vendor MPI with that
 //! ([`node`](crate::node)).
 
 use super::{Council, Phase, SWITCH, Way};
@@ -16,7 +16,7 @@ pub(crate) struct Spent {
     pub(crate) process: u64,
 }
 
-/// A collective operation of a machine's own MPI in which all have so many bytes and a node so many of them. How it
+/// A collective operation of a vendor MPI in which all have so many bytes and a node so many of them. How it
 /// goes is not known. It is taken for what any has: memory on a node; among nodes the quickest of one who sends to all,
 /// a binomial tree, and, of long messages, halves of halves and then a ring. (Thakur, Rabenseifner, Gropp: Optimization
 /// of collective communication operations in MPICH, 2005.)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who takes steps together: all, those of a node, or those of a job of a machine's own MPI.
+//! Who takes steps together: all, those of a node, or those of a job of a vendor MPI.
 
 use crate::Steps;
 use crate::network::Jobs;
@@ -21,7 +21,7 @@ enum Who {
 pub(super) struct Met {
     /// Each with the step that it takes.
     pub(super) members: Vec<(Rank, StepId)>,
-    /// The job that they are, if the step is one of a machine's own MPI.
+    /// The job that they are, if the step is one of a vendor MPI.
     pub(super) job: Option<Jobs>,
 }
 

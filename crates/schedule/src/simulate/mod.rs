@@ -13,7 +13,7 @@
 //! it.
 //!
 //! What all processes of a node do together in its memory begins when the last of them has come to it, and takes each
-//! as long as its own copying and combining. What those of a job of a machine's own MPI do with that MPI begins then
+//! as long as its own copying and combining. What those of a job of a vendor MPI do with that MPI begins then
 //! too, and takes all of them as long as such an operation is expected to take.
 //!
 //! **Ties.** What happens to a process or a link at one time happens in the order in which it was decided; messages

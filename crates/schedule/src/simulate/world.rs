@@ -203,7 +203,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The same with a machine's own MPI.
+    /// The same with a vendor MPI.
     fn meet_natively(&mut self, members: &[(Rank, StepId)], job: Jobs, (now, cause): (u64, u32)) {
         let works = || {
             members

@@ -4,7 +4,7 @@
 use super::Exit;
 use crate::codec::{DecodeError, Reader, Writer};
 
-/// How the `mpiexec` of a machine's own MPI has ended.
+/// How the `mpiexec` of a vendor MPI has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LauncherEnd {
     /// How.

@@ -74,7 +74,7 @@ impl Shared {
         end
     }
 
-    /// A blocking send out of one piece of memory on a communicator of a machine's own MPI ([`Channel::native`]).
+    /// A blocking send out of one piece of memory on a communicator of a vendor MPI ([`Channel::native`]).
     #[inline]
     pub fn send_natively(
         &self,

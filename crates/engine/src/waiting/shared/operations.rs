@@ -148,7 +148,7 @@ impl Shared {
     }
 
     /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way;
-    /// nothing was done. On a communicator of a machine's own MPI that depends only on what all members know.
+    /// nothing was done. On a communicator of a vendor MPI that depends only on what all members know.
     #[inline]
     pub fn short(
         &self,
@@ -205,7 +205,7 @@ impl Shared {
         done
     }
 
-    /// A blocking collective operation of a machine's own MPI on a communicator of it ([`Channel::native`]). Others may wait for
+    /// A blocking collective operation of a vendor MPI on a communicator of it ([`Channel::native`]). Others may wait for
     /// something that this process has begun before: then it waits outside until all members have come.
     #[inline]
     pub fn collective(
