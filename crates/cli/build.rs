@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When the distribution is built (`cargo xtask dist`), the command is linked against the symbols of an old C library: it is copied to sites.
+//! When the distribution is built (`cargo xtask dist`), the command is linked against the symbols of an old C library:
+//! it is copied to sites.
 
 fn main() {
     // The name is also in xtask/src/glibc.rs, which makes these libraries.

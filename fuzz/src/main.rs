@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Feeds mutated bytes to everything that parses bytes from outside.
 //!
-//! `isthmus-fuzz [TARGET…] [--seconds N] [--inputs M] [--seed S]` runs the targets (all of them if none is named) for `N`
-//! seconds in all, each with at most `M` inputs; `isthmus-fuzz TARGET --input FILE` runs one input. A target fails by panicking; then the input is kept and
-//! the command that repeats it is printed.
+//! `isthmus-fuzz [TARGET…] [--seconds N] [--inputs M] [--seed S]` runs the targets (all of them if none is named) for
+//! `N` seconds in all, each with at most `M` inputs; `isthmus-fuzz TARGET --input FILE` runs one input. A target fails
+//! by panicking; then the input is kept and the command that repeats it is printed.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for people")]
 

@@ -6,11 +6,13 @@ pub(crate) fn assist(bytes: &[u8]) {
     let _ = isthmus_shm::fuzz_desk(bytes);
 }
 
-/// Messages of two, four and many pieces; what was at the desk before; who asks; and what happens: pieces of the sender, words that change.
+/// Messages of two, four and many pieces; what was at the desk before; who asks; and what happens: pieces of the
+/// sender, words that change.
 pub(crate) fn desks() -> Vec<Vec<u8>> {
     let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let overwriting = |what: u8, word: u64| [&[0, 0, what][..], &word.to_le_bytes(), &[0, 120, 0]].concat();
-    // The least bits: what is left at the end. 152, 154: claims, 153, 155: done; the first of each changes bits, the second all of the word.
+    // The least bits: what is left at the end. 152, 154: claims, 153, 155: done; the first of each changes bits, the
+    // second all of the word.
     let events = [
         [0; 40].to_vec(),
         vec![0, 120, 0, 100],

@@ -195,8 +195,8 @@ pub(crate) fn find(name: &str) -> Result<&'static Target, String> {
         .ok_or_else(|| format!("no target `{name}`; there are: {}", names.join(", ")))
 }
 
-/// Data of a process that represents them in some way: its description, a choice of types, the data. What arrives must be
-/// what comes back when it is sent there, if it can be.
+/// Data of a process that represents them in some way: its description, a choice of types, the data. What arrives must
+/// be what comes back when it is sent there, if it can be.
 fn conversion(bytes: &[u8]) {
     let Some((description, rest)) = bytes.split_first_chunk::<8>() else {
         return;
@@ -668,7 +668,8 @@ fn trunks() -> Vec<Vec<u8>> {
     vec![[asked.unwrap_or_default(), data].concat()]
 }
 
-/// What a peer that passed the handshake says on a connection between sites; the first byte says how it comes in pieces.
+/// What a peer that passed the handshake says on a connection between sites; the first byte says how it comes in
+/// pieces.
 fn channel(bytes: &[u8]) {
     let Some((cut, stream)) = bytes.split_first() else {
         return;
@@ -684,7 +685,8 @@ fn channel(bytes: &[u8]) {
     }
 }
 
-/// What a peer that passed the handshake says on a connection inside a site; the first byte says how it comes in pieces.
+/// What a peer that passed the handshake says on a connection inside a site; the first byte says how it comes in
+/// pieces.
 fn plain(bytes: &[u8]) {
     if let Some((cut, stream)) = bytes.split_first() {
         isthmus_net::fuzz_plain(stream, usize::from(*cut));

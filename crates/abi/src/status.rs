@@ -9,8 +9,8 @@ use core::ffi::c_int;
 /// byte  0        4     8       12           16           20        24       28
 ///       | SOURCE | TAG | ERROR | count low  | count high | flags |       form      |
 /// ```
-/// The count is that of received bytes; bit 0 of the flags says cancelled. The form is 0, or for a message that was probed and
-/// whose sender represents data differently, how it does.
+/// The count is that of received bytes; bit 0 of the flags says cancelled. The form is 0, or for a message that was
+/// probed and whose sender represents data differently, how it does.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {

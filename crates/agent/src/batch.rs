@@ -7,8 +7,8 @@
 //!                            |                        v which starts an agent on every node
 //!                            '---- TLS, secret ----  node agents, each a whole agent with a part of the processes
 //! ```
-//! Towards its nodes this agent speaks as a coordinator, towards the coordinator as the agent of all processes: it moves
-//! indices, gathers `Started`, and lets the scheduler say why when processes or nodes are lost.
+//! Towards its nodes this agent speaks as a coordinator, towards the coordinator as the agent of all processes: it
+//! moves indices, gathers `Started`, and lets the scheduler say why when processes or nodes are lost.
 
 mod listen;
 mod nodes;
@@ -459,8 +459,8 @@ impl Batch {
         self.launch();
     }
 
-    /// Where the vendor MPI starts the processes, one node runs its `mpiexec` once all nodes are ready for what that starts. A node that has
-    /// all of the processes has run it already.
+    /// Where the vendor MPI starts the processes, one node runs its `mpiexec` once all nodes are ready for what that
+    /// starts. A node that has all of the processes has run it already.
     fn launch(&self) {
         let busy = || self.parts.iter().filter(|p| p.count > 0);
         if let (false, Some(first), 2..) = (self.start.vendor.is_empty(), busy().next(), busy().count()) {

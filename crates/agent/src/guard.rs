@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `isthmus @guard`: what a machine's own `mpiexec` starts in place of a process of the job (see [`isthmus_wire::guard`]).
+//! `isthmus @guard`: what a machine's own `mpiexec` starts in place of a process of the job (see
+//! [`isthmus_wire::guard`]).
 //!
-//! The guard is the process of the other MPI's job as far as its `mpiexec` knows; the program is the guard's child and inherits what
-//! that MPI left in the environment and in open descriptors. A guard ends with its child, and the child dies with its guard.
+//! The guard is the process of the other MPI's job as far as its `mpiexec` knows; the program is the guard's child and
+//! inherits what that MPI left in the environment and in open descriptors. A guard ends with its child, and the child
+//! dies with its guard.
 
 use crate::program::{Length, SHORTEN};
 use isthmus_sched::fork::{self, STATUS_NOT_EXECUTABLE, TRAMPOLINE};
@@ -37,7 +39,8 @@ const RANKS: [&str; 6] = [
     "MPI_RANK",
 ];
 
-/// Guards the process of `isthmus @guard DOOR` ([`isthmus_wire::guard::door`]). `Ok`: the exit status; an error is the message and exit status.
+/// Guards the process of `isthmus @guard DOOR` ([`isthmus_wire::guard::door`]). `Ok`: the exit status; an error is the
+/// message and exit status.
 pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<u8, (String, u8)> {
     let failed = |text: String| (text, STATUS_NOT_EXECUTABLE);
     let Some(door) = arguments.next() else {
@@ -81,7 +84,8 @@ fn guard(door: &OsStr, rank: u32) -> io::Result<u8> {
     agent.write_all(&encode_ended(exit))?;
     // The agent closes: it has taken note, so whatever the other mpiexec makes of our end comes later.
     let _ = agent.read(&mut [0]);
-    // How processes end concerns the job, and the agent has been told. Only a violent death is one for the other MPI too.
+    // How processes end concerns the job, and the agent has been told. Only a violent death is one for the other MPI
+    // too.
     Ok(match exit {
         Exit::Status(_) => 0,
         Exit::Signal(_) => exit.shell_status() as u8,

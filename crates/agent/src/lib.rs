@@ -56,8 +56,8 @@ use vigil::{Finding, STEP, Vigil};
 /// Events that may wait; whoever makes more of them waits too.
 const QUEUE: usize = 256;
 
-/// Serves a coordinator over standard input and output until the job has ended. `binary` is the path of the
-/// `isthmus` binary. Processes are tied to the life of the calling thread. `home`: the launcher itself has started this.
+/// Serves a coordinator over standard input and output until the job has ended. `binary` is the path of the `isthmus`
+/// binary. Processes are tied to the life of the calling thread. `home`: the launcher itself has started this.
 pub fn run(binary: PathBuf, home: bool) -> io::Result<()> {
     // Neither a Ctrl-C at the coordinator's terminal nor its end may reach us other than through the connection.
     let _ = rustix::process::setsid();

@@ -65,7 +65,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Whether this is the process that the token was made for. A token is good once; who comes later with it is told why.
+    /// Whether this is the process that the token was made for. A token is good once; who comes later with it is told
+    /// why.
     pub(crate) fn redeem(&mut self, token: &[u8; 16]) -> Redeemed {
         let difference = self.token.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
         match difference {
@@ -159,8 +160,8 @@ pub(crate) struct Seats {
 }
 
 impl Seats {
-    /// Ranks and numbers under the names of Open MPI, MPICH (which Intel MPI has too) and MVAPICH, for programs that choose a processor or a GPU
-    /// before they call MPI_Init.
+    /// Ranks and numbers under the names of Open MPI, MPICH (which Intel MPI has too) and MVAPICH, for programs that
+    /// choose a processor or a GPU before they call MPI_Init.
     fn variables(self, index: u32) -> Vec<(&'static str, String)> {
         let local = [
             ("OMPI_COMM_WORLD_LOCAL_RANK", index),
@@ -279,7 +280,8 @@ async fn told(pid: u32, index: u32, exit: Exit, ended: watch::Sender<bool>, even
     let _ = events.send(Event::Exited { index, exit }).await;
 }
 
-/// Reads the output of a process that the vendor MPI has started, feeds it, and awaits its end; gives the readers' tasks.
+/// Reads the output of a process that the vendor MPI has started, feeds it, and awaits its end; gives the readers'
+/// tasks.
 pub(crate) fn attend(
     pid: u32,
     index: u32,

@@ -95,7 +95,8 @@ impl fmt::Display for Length {
     }
 }
 
-/// Why something cannot be started with these arguments and variables; `hint`: what to do if the system gives another reason than their length.
+/// Why something cannot be started with these arguments and variables; `hint`: what to do if the system gives another
+/// reason than their length.
 pub(crate) fn not_started(
     what: &str,
     error: &io::Error,

@@ -28,7 +28,8 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 /// Most connections that have not said hello.
 const MAX_STRANGERS: usize = 256;
 
-/// Where processes come in; closed when this is dropped, so that nobody who waits for the last outbox waits for a task that never ends.
+/// Where processes come in; closed when this is dropped, so that nobody who waits for the last outbox waits for a task
+/// that never ends.
 #[derive(Debug)]
 pub(crate) struct Door(AbortHandle);
 

@@ -55,7 +55,8 @@ pub(crate) struct Subjob {
     directories: Directories,
     /// By index.
     pub(crate) processes: Vec<Process>,
-    /// The vendor MPI, if that starts the processes; its `mpiexec`, if we run that; input for those who take it, and where output goes.
+    /// The vendor MPI, if that starts the processes; its `mpiexec`, if we run that; input for those who take it, and
+    /// where output goes.
     underneath: Option<Underneath>,
     launcher: Option<Launcher>,
     waiting_input: HashMap<u32, mpsc::UnboundedReceiver<Arc<Piece>>>,

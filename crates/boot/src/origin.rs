@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the places of a job come from: who started this process, as its environment tells.
 //!
-//! Today that is our agent, or nobody. Launchers of other MPIs (PMI, PMIx) would be further cases of [`Origin`]; until then a process that
-//! one of them started among others must not believe itself alone. Looked at in this order:
+//! Today that is our agent, or nobody. Launchers of other MPIs (PMI, PMIx) would be further cases of [`Origin`]; until
+//! then a process that one of them started among others must not believe itself alone. Looked at in this order:
 //!
 //! | launcher | says how many it started in | who it is |
 //! |---|---|---|
@@ -30,7 +30,8 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Reads the environment. Processes that another launcher started together are a mistake, unless `ISTHMUS_ALONE` says that they are meant.
+    /// Reads the environment. Processes that another launcher started together are a mistake, unless `ISTHMUS_ALONE`
+    /// says that they are meant.
     pub(crate) fn from_environment() -> Result<Self, BootError> {
         if let Some(invitation) = Invitation::from_environment()? {
             return Ok(Self::Agent(invitation));

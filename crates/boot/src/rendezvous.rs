@@ -96,8 +96,8 @@ impl Voice {
         stream.write_all(&message.encode())
     }
 
-    /// Says it unless that would take time: somebody else speaks, or the agent does not listen. For small messages, which fit
-    /// where there is any room. Whether it was said.
+    /// Says it unless that would take time: somebody else speaks, or the agent does not listen. For small messages,
+    /// which fit where there is any room. Whether it was said.
     pub(crate) fn mention(&self, message: &Message) -> bool {
         let Ok(mut stream) = self.0.try_lock() else {
             return false;
@@ -113,8 +113,8 @@ impl Voice {
 }
 
 impl Agent {
-    /// Says hello and waits, as long as co-allocation takes, for the world. `vendor`: the rank of this process in a job of
-    /// the vendor MPI, if it is part of one.
+    /// Says hello and waits, as long as co-allocation takes, for the world. `vendor`: the rank of this process in a job
+    /// of the vendor MPI, if it is part of one.
     pub fn join(
         invitation: &Invitation,
         port: u16,
@@ -179,9 +179,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Says finished and waits until every process of the job has said so. `wait`: returns when there is something to read; meanwhile others
-    /// may need this process.
-    /// `gone`: others have died meanwhile.
+    /// Says finished and waits until every process of the job has said so. `wait`: returns when there is something to
+    /// read; meanwhile others may need this process. `gone`: others have died meanwhile.
     pub fn finish(
         &mut self,
         counters: Counters,

@@ -74,8 +74,8 @@ fn shared(engine: Engine, policy: Policy, promise: Option<OneAtATime>) -> Shared
 }
 
 impl Running {
-    /// Becomes an MPI process. Without a promise several threads may call MPI at the same time. `single`: no other thread of the program does.
-    /// `between_sites`: who hears protocols of jobs of several machines.
+    /// Becomes an MPI process. Without a promise several threads may call MPI at the same time. `single`: no other
+    /// thread of the program does. `between_sites`: who hears protocols of jobs of several machines.
     pub fn start(promise: Option<OneAtATime>, single: bool, between_sites: Vec<Hearer>) -> Result<Self, BootError> {
         match Origin::from_environment()? {
             Origin::Nobody => Self::alone(promise),
@@ -255,12 +255,13 @@ impl Running {
         })
     }
 
-    /// What all processes of the job do together before they use any communicator. Afterwards none of them is needed by others who are still at it.
+    /// What all processes of the job do together before they use any communicator. Afterwards none of them is needed by
+    /// others who are still at it.
     pub fn prepare(&self) -> Result<(), BootError> {
         self.survey()?;
         let Some(vendor) = &self.apart else { return Ok(()) };
-        // Threads of the library do not use it meanwhile. It blocks, but what its other members still wait for in the survey comes from members: what is
-        // agreed on reaches a job once and goes on inside it.
+        // Threads of the library do not use it meanwhile. It blocks, but what its other members still wait for in the
+        // survey comes from members: what is agreed on reaches a job once and goes on inside it.
         let _engine = self.world().engine().lock();
         let mut vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
         vendor.settle(Comm::WORLD).map_err(|e| BootError::System(e.to_string()))
@@ -285,8 +286,8 @@ impl Running {
         self.universe.own()
     }
 
-    /// From now on the agent is told what this process waits for when nothing has come for a second. `call`: the MPI function that the calling
-    /// thread is in.
+    /// From now on the agent is told what this process waits for when nothing has come for a second. `call`: the MPI
+    /// function that the calling thread is in.
     pub fn watch(&self, call: fn() -> &'static str) {
         let Some(agent) = &self.agent else { return };
         let voice = agent.lock().unwrap_or_else(PoisonError::into_inner).voice();
@@ -342,8 +343,8 @@ impl Running {
         std::process::exit(code)
     }
 
-    /// Ends communication: everything that was sent has left, every process of the job has come here. Until then this one serves the others, so
-    /// connections are closed only after the agent's word, and by then nobody needs them.
+    /// Ends communication: everything that was sent has left, every process of the job has come here. Until then this
+    /// one serves the others, so connections are closed only after the agent's word, and by then nobody needs them.
     pub fn finish(&self) -> Result<(), BootError> {
         let engine = self.world().engine();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -495,7 +496,8 @@ fn config(
     })
 }
 
-/// How long reaching a process may take. Where many share a core each waits for its turn, and so does the gateway that serves them all.
+/// How long reaching a process may take. Where many share a core each waits for its turn, and so does the gateway that
+/// serves them all.
 fn dial_time(places: &PlaceTable) -> Duration {
     /// Processes of a core that are no reason to be more patient.
     const CROWD: u32 = 16;

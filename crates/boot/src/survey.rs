@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Measuring the links between local areas when a job begins: one process of each speaks for it.
 //!
-//! Round trips are measured between all pairs at once, since that takes a few frames. Rates are measured in rounds: in each round
-//! every local area is in one pair at most, so that measurements do not share a line. MPI_Init waits for them, at most
-//! a second in all; rates that take longer are known later.
+//! Round trips are measured between all pairs at once, since that takes a few frames. Rates are measured in rounds: in
+//! each round every local area is in one pair at most, so that measurements do not share a line. MPI_Init waits for
+//! them, at most a second in all; rates that take longer are known later.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ use isthmus_topology::{Known, Measured, Origin, Topology, combine};
 
 use crate::routes::{peer_of, rank_of};
 
-/// Most local areas that are measured when a job begins; more would take too long. Their links are measured by live traffic.
+/// Most local areas that are measured when a job begins; more would take too long. Their links are measured by live
+/// traffic.
 const MOST_AREAS: usize = 32;
 /// Longest wait for round trips and rates together.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -109,15 +110,16 @@ fn opponents(me: u32, count: u32) -> impl Iterator<Item = u32> {
         if me == circle {
             return round;
         }
-        // Two in the circle meet when their numbers add up to twice the round; who would meet itself meets the last place.
+        // Two in the circle meet when their numbers add up to twice the round; who would meet itself meets the last
+        // place.
         let other = (2 * round + circle - me) % circle;
         if other == me { circle } else { other }
     };
     (0..circle).map(meets).filter(move |&other| other < count)
 }
 
-/// What this process has measured, by pair of local areas. `settled`: only of connections that were measured often enough to
-/// say something else than is known.
+/// What this process has measured, by pair of local areas. `settled`: only of connections that were measured often
+/// enough to say something else than is known.
 pub(crate) fn measured(prober: &Prober, topology: &Topology, me: u32, settled: bool) -> Vec<Measured> {
     let area = |rank: u32| topology.clusters_of(rank)[0];
     prober.look(|m| {

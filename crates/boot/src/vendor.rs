@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The vendor MPI underneath: begun before this process says hello, because it is part of how the machine starts programs.
+//! The vendor MPI underneath: begun before this process says hello, because it is part of how the machine starts
+//! programs.
 
 use std::path::Path;
 
@@ -11,8 +12,8 @@ use isthmus_wire::place::PlaceTable;
 use crate::BootError;
 use crate::routes::{node_peers, peer_of};
 
-/// Opens and begins the MPI whose adaptor the agent has named, if it has; gives the rank of this process in its job, too. `single`: only this
-/// thread will use it.
+/// Opens and begins the MPI whose adaptor the agent has named, if it has; gives the rank of this process in its job,
+/// too. `single`: only this thread will use it.
 pub(crate) fn begin(single: bool) -> Result<Option<(Vendor, u32)>, BootError> {
     let Some(adaptor) = isthmus_settings::VENDOR.read(std::env::var_os) else {
         return Ok(None);
@@ -47,8 +48,9 @@ pub(crate) struct Underneath {
     pub(crate) apart: Option<Vendor>,
 }
 
-/// Everything over an MPI that has begun; collective over its job. `threads`: several threads of the program may call MPI at once; such
-/// a process must not be blocked inside the other MPI, so then no process of the job has communicators of that.
+/// Everything over an MPI that has begun; collective over its job. `threads`: several threads of the program may call
+/// MPI at once; such a process must not be blocked inside the other MPI, so then no process of the job has
+/// communicators of that.
 pub(crate) fn underneath(
     mut vendor: Vendor,
     places: &PlaceTable,

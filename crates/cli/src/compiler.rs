@@ -14,8 +14,8 @@
 //! | `-showme:version` | the version of Isthmus |
 //! | `-help`, `-showme:help` | these options |
 //!
-//! Every option may begin with one hyphen or two. What is printed can be pasted into a shell: a path with spaces is quoted as
-//! CMake's FindMPI reads it (`-I"/a b/include"`).
+//! Every option may begin with one hyphen or two. What is printed can be pasted into a shell: a path with spaces is
+//! quoted as CMake's FindMPI reads it (`-I"/a b/include"`).
 #![expect(clippy::print_stderr, reason = "a command for people and build systems")]
 
 use crate::fortran;
@@ -245,7 +245,8 @@ impl Request {
     }
 }
 
-/// A profiling library. A program in Fortran refers to none of its names, so linkers that leave out what is not needed would leave it out.
+/// A profiling library. A program in Fortran refers to none of its names, so linkers that leave out what is not needed
+/// would leave it out.
 fn profiling_options(language: Language, name: &str) -> Vec<OsString> {
     let library = OsString::from(format!("-l{name}"));
     match language {
@@ -359,7 +360,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// With the Fortran modules of the compiler that the arguments or the environment name. Without them mpif.h is left, so that is no error.
+    /// With the Fortran modules of the compiler that the arguments or the environment name. Without them mpif.h is
+    /// left, so that is no error.
     fn with_modules(mut self, arguments: &[OsString]) -> Result<Self, String> {
         let words = || arguments.iter().filter_map(|a| a.to_str());
         let named = |word: &str| {

@@ -20,7 +20,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Copy files and directories between home and sites. What is cut goes on where it was; what is there already is not sent
+/// Copy files and directories between home and sites. What is cut goes on where it was; what is there already is not
+/// sent
 #[derive(Args, Debug)]
 pub(crate) struct Copy {
     /// What to copy: a path here, or isthmus://SITE/PATH (isthmus://SITE/~/PATH: below the home directory there)
@@ -248,7 +249,8 @@ pub(crate) fn cache(command: &Cache) -> ExitCode {
     }
 }
 
-/// The most that a cache keeps. A number alone would be bytes: `5` would throw away all that is there, which nobody means.
+/// The most that a cache keeps. A number alone would be bytes: `5` would throw away all that is there, which nobody
+/// means.
 fn limit(text: &str) -> Result<u64, JobError> {
     if !text.is_empty() && text != "0" && text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(JobError::new(format!("'{text}' has no unit")).hint(format!(

@@ -500,7 +500,8 @@ impl View for Site<'_> {
     }
 }
 
-/// The sites for a job and how many processes each gets: of these (or all that are known) those that meet the condition.
+/// The sites for a job and how many processes each gets: of these (or all that are known) those that meet the
+/// condition.
 pub(crate) fn choose(
     catalogue: &Catalogue,
     ssh: Option<&str>,

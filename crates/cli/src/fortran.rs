@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Fortran modules of MPI for the compiler at hand: compiled from the shipped sources at first use, kept in the user's cache.
+//! The Fortran modules of MPI for the compiler at hand: compiled from the shipped sources at first use, kept in the
+//! user's cache.
 //!
-//! A compiler reads only `.mod` files of its own, so no MPI can ship them for all. Ours have no code, so compiling them takes seconds and
-//! what is kept is two small files for each compiler, version and kind of code. An administrator makes them for everybody with
-//! `isthmus fortran --compiler X` (into `PREFIX/share/isthmus/fortran`, or where `--to` says).
+//! A compiler reads only `.mod` files of its own, so no MPI can ship them for all. Ours have no code, so compiling them
+//! takes seconds and what is kept is two small files for each compiler, version and kind of code. An administrator
+//! makes them for everybody with `isthmus fortran --compiler X` (into `PREFIX/share/isthmus/fortran`, or where `--to`
+//! says).
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -268,8 +270,8 @@ fn read_sources(shipped: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     ["mpi.F90", "mpi_f08.F90"].into_iter().map(read).collect()
 }
 
-/// Makes the modules in the user's cache, or where temporary files are if there is no cache that can be written: builds of
-/// packages have no home.
+/// Makes the modules in the user's cache, or where temporary files are if there is no cache that can be written: builds
+/// of packages have no home.
 fn make_somewhere(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], name: &str) -> Result<PathBuf, String> {
     let cache = reach::cache_directory().map(|cache| cache.join("fortran"));
     let cache = cache.ok_or_else(|| "there is no place for Fortran modules: set HOME or XDG_CACHE_HOME".to_owned());

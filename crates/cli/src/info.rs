@@ -107,7 +107,8 @@ fn summary() {
     crate::print(&format!("adaptors to other MPIs: {}", adaptors()));
 }
 
-/// A function of each chapter that may not be there, the chapter's name, and how to build and run without it what would use it.
+/// A function of each chapter that may not be there, the chapter's name, and how to build and run without it what would
+/// use it.
 const CHAPTERS: [(&str, &str, &str); 2] = [
     (
         "MPI_Win_create",

@@ -61,8 +61,8 @@ pub(crate) struct Source {
     /// Description of the job: a job file, RSL, a host file (PACX-MPI, MPICH-G2, MPICH, Open MPI); `-`: standard input
     #[arg(short = 'j', long = "job", value_name = "FILE")]
     pub(crate) file: Option<String>,
-    /// Form of the description: toml, rsl, pacx, machines, mpich, openmpi or slurm [default: from its name and content];
-    /// slurm without a file: the environment
+    /// Form of the description: toml, rsl, pacx, machines, mpich, openmpi or slurm [default: from its name and
+    /// content]; slurm without a file: the environment
     #[arg(long, value_name = "FORM")]
     pub(crate) from: Option<String>,
     /// Value of an RSL variable; repeatable
@@ -271,7 +271,8 @@ pub(crate) fn runnable(job: &Job) -> Result<(), JobErrors> {
     Ok(())
 }
 
-/// Without a scheduler, and without an MPI of the machine that knows of others, all processes of a subjob are on one node.
+/// Without a scheduler, and without an MPI of the machine that knows of others, all processes of a subjob are on one
+/// node.
 fn check_node(subjob: &Subjob) -> Result<(), JobError> {
     let one_node = subjob.allocation.is_none() && subjob.vendor().is_none();
     if !one_node || subjob.count <= MAX_NODE_PROCESSES {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `--json` prints: one object a command, as `spec/json.tsv` describes it.
 //!
-//! Numbers have their unit in the name (`_seconds`, `_bytes`, `bits_per_second`), several values are a list, and a word means the same in all
-//! documents. Commands that look again and again print one object a line.
+//! Numbers have their unit in the name (`_seconds`, `_bytes`, `bits_per_second`), several values are a list, and a word
+//! means the same in all documents. Commands that look again and again print one object a line.
 
 use isthmus_wire::word;
 use serde_json::{Value, json};

@@ -150,7 +150,8 @@ pub(crate) fn options() -> LinkOptions {
     }
 }
 
-/// The job with what a file of pins says: `given`, or the one that ISTHMUS_LINKS_FILE names. What the job says itself is above it.
+/// The job with what a file of pins says: `given`, or the one that ISTHMUS_LINKS_FILE names. What the job says itself
+/// is above it.
 pub(crate) fn pinned(job: Job, given: Option<&str>) -> Result<Job, JobError> {
     let named = isthmus_settings::LINKS_FILE.read(std::env::var_os);
     let Some(file) = given.map(isthmus_stage::words::path).or(named) else {

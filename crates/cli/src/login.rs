@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus login`: short-lived ssh certificates.
 //!
-//! A new key pair is made for each login. Its certificate comes from the user's own command (`--command`, or ISTHMUS_LOGIN), which gets the path of the public key
-//! as its argument and prints the certificate, or from an authority whose key is here (`--ca-key`: for laboratories and tests). With an agent
-//! the pair lives there only, and ends with the certificate; without one it is kept in a private file, which ssh is told of. No key of
-//! the user goes to a site.
+//! A new key pair is made for each login. Its certificate comes from the user's own command (`--command`, or
+//! ISTHMUS_LOGIN), which gets the path of the public key as its argument and prints the certificate, or from an
+//! authority whose key is here (`--ca-key`: for laboratories and tests). With an agent the pair lives there only, and
+//! ends with the certificate; without one it is kept in a private file, which ssh is told of. No key of the user goes
+//! to a site.
 
 use crate::diagnostic::{note, refuse};
 use crate::reach;

@@ -178,8 +178,9 @@ pub(crate) fn is_home(host: &str) -> bool {
     is_this_machine(host) && catalogue().is_ok_and(|c| c.get(host).is_none())
 }
 
-/// Whether a name or address is that of this machine: its own name, `localhost`, loopback, or an address of one of its interfaces. Other names are
-/// not looked up: that may take long, and the user's ssh configuration may give them another meaning.
+/// Whether a name or address is that of this machine: its own name, `localhost`, loopback, or an address of one of its
+/// interfaces. Other names are not looked up: that may take long, and the user's ssh configuration may give them
+/// another meaning.
 pub(crate) fn is_this_machine(host: &str) -> bool {
     if let Ok(address) = host.parse::<std::net::IpAddr>() {
         let own = || std::net::UdpSocket::bind((address, 0)).is_ok();

@@ -55,8 +55,8 @@ pub(crate) struct Run {
     #[arg(short = 'n', long = "processes", value_name = "N", allow_hyphen_values = true)]
     processes: Option<String>,
     /// Site to run on: NAME[:N] or ALIAS=NAME[:N]; NAME is `home` or an ssh destination; repeatable. Its scheduler:
-    /// NAME:N,scheduler=slurm,queue=Q,account=A,limit=1h,nodes=2,exclusive,directive=--option (or grid-engine, pbs, lsf).
-    /// On top of its own MPI: NAME:N,mpi or NAME:N,mpi=MPIEXEC
+    /// NAME:N,scheduler=slurm,queue=Q,account=A,limit=1h,nodes=2,exclusive,directive=--option (or grid-engine, pbs,
+    /// lsf). On top of its own MPI: NAME:N,mpi or NAME:N,mpi=MPIEXEC
     #[arg(short, long = "site", value_name = "SITE")]
     sites: Vec<String>,
     /// Pick sites by what they have, of those that --site names or of all that are known: 'cores>=64 && rtt(home)<30ms'
@@ -90,8 +90,8 @@ pub(crate) struct Run {
     /// Working directory of the processes
     #[arg(short = 'C', long, value_name = "DIRECTORY", value_parser = NonEmptyStringValueParser::new())]
     directory: Option<String>,
-    /// File or directory that the processes find in their directory (ISTHMUS_FILES): path, https://, sftp:// or isthmus://SITE/PATH, with
-    /// `=> NAME` under another name; repeatable
+    /// File or directory that the processes find in their directory (ISTHMUS_FILES): path, https://, sftp:// or
+    /// isthmus://SITE/PATH, with `=> NAME` under another name; repeatable
     #[arg(long = "input", value_name = "SOURCE")]
     inputs: Vec<String>,
     /// Files that are fetched from there at the end, as *.out or frames/**; repeatable
@@ -349,7 +349,8 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
     })
 }
 
-/// Tells, once for the whole job, of variables for Isthmus that mean nothing: of this environment, and of what the job sets for its processes.
+/// Tells, once for the whole job, of variables for Isthmus that mean nothing: of this environment, and of what the job
+/// sets for its processes.
 fn complain_of_settings(job: &Job) {
     let own = |(name, value): &(String, String)| (name.into(), value.into());
     let of_job = job

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A screen that is drawn again and again: `isthmus top`, `isthmus where --watch`.
 //!
-//! The terminal's other screen is used, so what stood there comes back. Keys are not echoed: q, Esc and Ctrl-C end it, Ctrl-Z stops it, any other
-//! looks at once. The terminal is as it was before however this ends: by a key, an error, a panic, SIGINT, SIGTERM, SIGHUP or SIGQUIT,
-//! and while it is stopped.
+//! The terminal's other screen is used, so what stood there comes back. Keys are not echoed: q, Esc and Ctrl-C end it,
+//! Ctrl-Z stops it, any other looks at once. The terminal is as it was before however this ends: by a key, an error, a
+//! panic, SIGINT, SIGTERM, SIGHUP or SIGQUIT, and while it is stopped.
 
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr};

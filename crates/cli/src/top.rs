@@ -23,8 +23,8 @@ const CLASSES_FROM: usize = 110;
 const TIMES_FROM: usize = 90;
 const ALL_FROM: usize = 66;
 
-/// Show what passes between the sites of a job: throughput of each link in both directions, by class, what compression saves, what is
-/// sent again, round trips
+/// Show what passes between the sites of a job: throughput of each link in both directions, by class, what compression
+/// saves, what is sent again, round trips
 #[derive(Args, Debug)]
 pub(crate) struct Top {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB; not needed where only one runs

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Show what each rank of a job waits for, and why the job may hang. A rank that has waited for a second or more says what for
+/// Show what each rank of a job waits for, and why the job may hang. A rank that has waited for a second or more says
+/// what for
 #[derive(Args, Debug)]
 pub(crate) struct Where {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB; not needed where only one runs

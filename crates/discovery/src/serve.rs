@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A service that has heard nothing for so long leaves, unless the launcher says otherwise; that pings while it has nothing to say.
+/// A service that has heard nothing for so long leaves, unless the launcher says otherwise; that pings while it has
+/// nothing to say.
 const SILENCE: Duration = Duration::from_secs(120);
-/// The agent of a job whose launcher is gone notices it at the same time, and holds the directory until its processes have ended; then it goes, unless
-/// it has a lease. Without an agent nobody holds it.
+/// The agent of a job whose launcher is gone notices it at the same time, and holds the directory until its processes
+/// have ended; then it goes, unless it has a lease. Without an agent nobody holds it.
 const LINGER: Duration = Duration::from_secs(1);
 /// How often the launcher hears that an answer takes a while.
 const BUSY: Duration = Duration::from_secs(3);

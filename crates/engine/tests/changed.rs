@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A rank of the job whose frames are changed at random, in ways that every check of a header stands: whatever it says, nobody crashes, what the
-//! others send each other arrives unchanged, and nobody waits for it once it is lost.
+//! A rank of the job whose frames are changed at random, in ways that every check of a header stands: whatever it says,
+//! nobody crashes, what the others send each other arrives unchanged, and nobody waits for it once it is lost.
 //!
 //! `ISTHMUS_TEST_CHANGED=N`: so many tries; 200 otherwise.
 

@@ -71,7 +71,8 @@ fn finish_all(w: &mut World, requests: &[Request]) {
     w.close();
 }
 
-/// Blocks of `2 * length` bytes of which every other one counts, as one block per piece: the stream has `pieces * length` bytes.
+/// Blocks of `2 * length` bytes of which every other one counts, as one block per piece: the stream has `pieces *
+/// length` bytes.
 fn comb(memory: &OwnMemory, length: usize, pieces: usize) -> BoundBuffer {
     let every_other = Datatype::vector(length as i64, 1, 2, &Datatype::of(Basic::Byte)).expect("a vector");
     let block = |i: usize| {

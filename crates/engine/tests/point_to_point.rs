@@ -93,7 +93,8 @@ fn long_messages_that_can_be_pulled_or_streamed_come_both_ways() {
             assert_eq!(w.finish(0, sent).error, None);
             assert!(content(&target, room) == pattern(i, length)[..room], "message {i}");
         }
-        // The first four of each length are pulled, then at least two are streamed, however slow; some pulls fail on a network with a seed.
+        // The first four of each length are pulled, then at least two are streamed, however slow; some pulls fail on a
+        // network with a seed.
         let least = if seed == 0 { 8 } else { 1 };
         assert!((least..=96).contains(&w.switch.pulled()), "{}", w.switch.pulled());
         w.close();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes that represent data differently: sizes, counts, values that do not fit, types that are lacking, plans in the
-//! common form. The other machine is simulated: its messages are written byte by byte.
+//! Processes that represent data differently: sizes, counts, values that do not fit, types that are lacking, plans in
+//! the common form. The other machine is simulated: its messages are written byte by byte.
 
 mod common;
 

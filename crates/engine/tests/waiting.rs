@@ -188,8 +188,8 @@ fn a_transports_thread_makes_progress() {
     assert!(content(&target, 300_000) == pattern(1, 300_000));
 }
 
-/// A process that waits for something else (in MPI_Finalize: for its agent) does for others what they cannot do without it: here one takes what another
-/// one sends, frame by frame, and nothing else ends its wait.
+/// A process that waits for something else (in MPI_Finalize: for its agent) does for others what they cannot do without
+/// it: here one takes what another one sends, frame by frame, and nothing else ends its wait.
 #[test]
 fn others_are_served_beside_another_wait() {
     for policy in policies() {

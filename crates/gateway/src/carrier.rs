@@ -432,7 +432,8 @@ impl Carrier {
         self.streams.borrow().len()
     }
 
-    /// Ends the streams of processes that are under way. Their channels begin new ones, which go over the best carrier that there is then.
+    /// Ends the streams of processes that are under way. Their channels begin new ones, which go over the best carrier
+    /// that there is then.
     pub(crate) fn shed(&self) {
         self.moved().into_iter().for_each(|(number, _)| self.lose(number));
     }

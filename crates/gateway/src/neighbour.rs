@@ -19,7 +19,8 @@ use crate::carrier::Carrier;
 use crate::traffic::Traffic;
 use crate::{Gateway, dial, stream};
 
-/// Without a connection after this time the coordinator's connections are used, until there is one. One lost packet is not enough.
+/// Without a connection after this time the coordinator's connections are used, until there is one. One lost packet is
+/// not enough.
 const RELAY_AFTER: Duration = Duration::from_millis(1500);
 /// Pause between two attempts to connect, doubled each time up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
@@ -87,7 +88,8 @@ impl Neighbour {
         });
     }
 
-    /// As [`Neighbour::begin`], on another thread than the first: connections between gateways only, and it is not told what is settled.
+    /// As [`Neighbour::begin`], on another thread than the first: connections between gateways only, and it is not told
+    /// what is settled.
     pub(crate) fn begin_on_thread(self: &Rc<Self>, gateway: &Rc<Gateway>, dial: bool) {
         let (own, us) = (self.clone(), gateway.clone());
         tokio::task::spawn_local(async move {
@@ -147,7 +149,8 @@ impl Neighbour {
         carriers.iter().flat_map(of).collect()
     }
 
-    /// Tells from time to time what has passed. Pings alone are no news; what streams that were over before the next look have carried is.
+    /// Tells from time to time what has passed. Pings alone are no news; what streams that were over before the next
+    /// look have carried is.
     async fn report(&self, gateway: &Gateway) {
         let (mut told, mut looked) = (Carried::default(), 0);
         loop {
@@ -440,7 +443,8 @@ impl Neighbour {
         }
     }
 
-    /// What a new stream should use. Where some make way and there are several connections, those have the last one and the others the first.
+    /// What a new stream should use. Where some make way and there are several connections, those have the last one and
+    /// the others the first.
     fn best(&self, wish: u8) -> Option<Rc<Carrier>> {
         let carriers = self.carriers.borrow();
         let live = || carriers.iter().filter(|c| !c.dead.get());

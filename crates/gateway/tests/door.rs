@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one port of a gateway: strangers, those who take their time, and repeated handshakes are closed and disturb nobody.
+//! The one port of a gateway: strangers, those who take their time, and repeated handshakes are closed and disturb
+//! nobody.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
@@ -63,7 +64,8 @@ fn a_handshake_that_was_overheard_is_of_no_use() {
         let mut stream = TcpStream::connect(("127.0.0.1", a.port)).await.unwrap();
         stream.write_all(&all).await.unwrap();
         let got = heard(stream).await;
-        // The knock is a good one, and says nothing about whoever repeats it: the reply must fit a number that was never used before.
+        // The knock is a good one, and says nothing about whoever repeats it: the reply must fit a number that was
+        // never used before.
         assert!(
             got.len() <= ANSWER_BYTES,
             "{} bytes for a repeated handshake",

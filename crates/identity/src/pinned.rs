@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An agent that is known by the hash of its certificate: nodes that a scheduler starts learn the hash from their script, which
-//! need not be secret, and then prove themselves inside the connection.
+//! An agent that is known by the hash of its certificate: nodes that a scheduler starts learn the hash from their
+//! script, which need not be secret, and then prove themselves inside the connection.
 
 use std::sync::Arc;
 

@@ -112,7 +112,8 @@ impl Identity {
         ServerName::try_from(rank_name(&self.job, rank)).map_err(unusable)
     }
 
-    /// Checks that the certificates of an accepted, verified connection are those of the rank that the peer claims to be.
+    /// Checks that the certificates of an accepted, verified connection are those of the rank that the peer claims to
+    /// be.
     pub fn check(&self, peer: Option<&[CertificateDer<'_>]>, claimed: u32) -> Result<(), IdentityError> {
         let Some(certificate) = peer.and_then(<[_]>::first) else {
             return Err(IdentityError::Certificate("the peer showed none".into()));

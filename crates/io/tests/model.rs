@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random views and buffers against a plain array, on a disk that moves less than it is asked to, is interrupted, and gets full.
+//! Random views and buffers against a plain array, on a disk that moves less than it is asked to, is interrupted, and
+//! gets full.
 
 use std::io;
 use std::sync::Mutex;

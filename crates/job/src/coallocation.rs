@@ -11,9 +11,10 @@
 //! out of [`Coallocation::poll_action`]; [`Coallocation::deadline`] says when to call
 //! [`Coallocation::handle_time`]. The machine never waits and never fails to answer.
 //!
-//! Before its barrier is open a subjob may fail, or not be there in time. What then happens is a matter of its [`crate::Terms`]: a
-//! substitute is tried, the user is asked, the job goes on without it, or the job ends. Subjobs are released in *worlds*: the world of
-//! the job, and one for each subjob that is not part of that. Nobody is released before all of their world are in MPI_Init.
+//! Before its barrier is open a subjob may fail, or not be there in time. What then happens is a matter of its
+//! [`crate::Terms`]: a substitute is tried, the user is asked, the job goes on without it, or the job ends. Subjobs are
+//! released in *worlds*: the world of the job, and one for each subjob that is not part of that. Nobody is released
+//! before all of their world are in MPI_Init.
 
 mod barrier;
 mod edit;
@@ -228,8 +229,8 @@ impl Coallocation {
         self.sites.iter().map(|s| (s.name.as_str(), s.shown_state()))
     }
 
-    /// Where every subjob stands, for people: waiting in a queue, being ready for the others, and running are told apart. With what there is to
-    /// say of it.
+    /// Where every subjob stands, for people: waiting in a queue, being ready for the others, and running are told
+    /// apart. With what there is to say of it.
     pub fn standings(&self) -> impl Iterator<Item = (String, String)> {
         let late = self.sites.iter().filter(|s| s.holds_barrier() && !s.is_complete());
         let late = words::list_of_sites(late.map(|s| s.name.as_str()));
@@ -244,8 +245,8 @@ impl Coallocation {
         })
     }
 
-    /// Numbers of the first processes of the subjobs. Those of the job's own world come first, so that there a number is a rank.
-    /// They change when a subjob is dropped before the barrier opens.
+    /// Numbers of the first processes of the subjobs. Those of the job's own world come first, so that there a number
+    /// is a rank. They change when a subjob is dropped before the barrier opens.
     pub fn first_numbers(&self) -> impl Iterator<Item = u32> {
         self.sites.iter().map(|s| s.first)
     }
@@ -506,8 +507,8 @@ impl Coallocation {
             }
     }
 
-    /// Numbers the processes of subjobs that may be in the world of the job, those first that are. The others keep the numbers behind
-    /// all of them. Says what the next number is.
+    /// Numbers the processes of subjobs that may be in the world of the job, those first that are. The others keep the
+    /// numbers behind all of them. Says what the next number is.
     fn number(&mut self) -> u32 {
         let mut order: Vec<usize> = (0..self.sites.len()).collect();
         order.retain(|&site| self.sites[site].is_live() && self.sites[site].terms.joins());

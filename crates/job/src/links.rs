@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What users say about links: the tables `[level.*]`, `[process]` and `[[link]]` of topology files, job files and files of pins.
+//! What users say about links: the tables `[level.*]`, `[process]` and `[[link]]` of topology files, job files and
+//! files of pins.
 //!
 //! ```toml
 //! [level.wide]                      # wide, local, machine, vendor, node; whatever is left out has a usual value

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--site` specifications: `NAME`, `NAME:N`, `ALIAS=CONTACT`, `ALIAS=CONTACT:N`, each with `,KEY=VALUE`s for its scheduler:
-//! and how it may be reached ([`crate::network`]):
+//! `--site` specifications: `NAME`, `NAME:N`, `ALIAS=CONTACT`, `ALIAS=CONTACT:N`, each with `,KEY=VALUE`s for its
+//! scheduler: and how it may be reached ([`crate::network`]):
 //! `lab:16,scheduler=slurm,queue=debug,nodes=2,limit=1h,account=p1,exclusive,directive=--constraint=fast`.
 
 use crate::allocation;
@@ -284,8 +284,9 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Takes a host and what stands behind its colon apart. An IPv6 address has colons of its own: with a number it stands in brackets, as
-/// `[fd00::2]:4`. The first number behind a URL's host is its port: `ssh://me@host:22` has no number of processes, `ssh://host:22:4` has.
+/// Takes a host and what stands behind its colon apart. An IPv6 address has colons of its own: with a number it stands
+/// in brackets, as `[fd00::2]:4`. The first number behind a URL's host is its port: `ssh://me@host:22` has no number of
+/// processes, `ssh://host:22:4` has.
 pub(crate) fn split_host(text: &str) -> (&str, Option<&str>) {
     let user = text.find('@').map_or(0, |at| at + 1);
     if let Some(scheme) = text.find("://") {

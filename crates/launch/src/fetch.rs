@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Inputs that are elsewhere, brought home.
 //!
-//! Web addresses are fetched by the system's `curl`, which knows the proxies, certificates and passwords (`~/.netrc`) of the user; a second time only what
-//! has changed. `sftp://` is fetched by OpenSSH's `sftp`, which knows the keys. Files of other sites come through their service.
+//! Web addresses are fetched by the system's `curl`, which knows the proxies, certificates and passwords (`~/.netrc`)
+//! of the user; a second time only what has changed. `sftp://` is fetched by OpenSSH's `sftp`, which knows the keys.
+//! Files of other sites come through their service.
 //!
 //! ```text
 //!  <cache>/isthmus/fetched/<hash of the address>/<name>, .etag

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of a job: what is brought to each subjob's directory before its start, and what is fetched from there after its end.
+//! Files of a job: what is brought to each subjob's directory before its start, and what is fetched from there after
+//! its end.
 //!
 //! A service of the site is kept as long as the job lives; the directory outlives it for a while (`workspace.rs`).
 
@@ -266,8 +267,8 @@ fn placed(file: Staged, path: String, executable: bool) -> Placed {
     }
 }
 
-/// Whether the processes of a subjob with files work in the user's own directory. What RSL brings and takes back by relative paths is in the
-/// directory of the subjob.
+/// Whether the processes of a subjob with files work in the user's own directory. What RSL brings and takes back by
+/// relative paths is in the directory of the subjob.
 pub(crate) fn works_at_home(subjob: &Subjob) -> bool {
     subjob.contact == Contact::Home && subjob.directory.is_none() && subjob.files.taken.is_empty()
 }
@@ -304,8 +305,8 @@ impl Directories {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to fetch the outputs of all subjobs, and removes the directories after that. `silent` says by subjob whether the site does not answer any
-    /// more; `tell` hears how far each is. The tasks say what went wrong.
+    /// Begins to fetch the outputs of all subjobs, and removes the directories after that. `silent` says by subjob
+    /// whether the site does not answer any more; `tell` hears how far each is. The tasks say what went wrong.
     pub(crate) fn empty(&self, shared: &Arc<Shared>, silent: &[bool], tell: &Tell) -> JoinSet<Emptied> {
         let kept = std::mem::take(&mut *self.all());
         let numbers: Vec<usize> = kept.iter().map(|one| one.number).collect();

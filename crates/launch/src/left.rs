@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What processes have left behind: outputs in the user's own directory at home, and files at a site that no pattern fetches.
+//! What processes have left behind: outputs in the user's own directory at home, and files at a site that no pattern
+//! fetches.
 
 use isthmus_job::transfer::Pattern;
 use isthmus_stage::words;
@@ -108,8 +109,9 @@ fn descend(
     Ok(())
 }
 
-/// What the user should know of files that were made in the directory of a subjob and that nothing fetches: how many they are, some of their
-/// names, how long they stay, and what brings them home. `at` is what `isthmus cp` calls that directory.
+/// What the user should know of files that were made in the directory of a subjob and that nothing fetches: how many
+/// they are, some of their names, how long they stay, and what brings them home. `at` is what `isthmus cp` calls that
+/// directory.
 pub(crate) fn told(entries: &[Entry], fetched: impl Fn(&str) -> bool, at: &str, minutes: u64) -> Option<String> {
     // Inputs are links.
     let made = entries.iter().filter(|e| e.kind == EntryKind::File);

@@ -113,13 +113,14 @@ pub struct Options {
     pub links: LinkOptions,
     /// What is known of sites: whose files the job names, where a subjob may be substituted.
     pub catalogue: Catalogue,
-    /// The subjobs without what is known of their sites: what a substitute is made of. None: they are as they were described.
+    /// The subjobs without what is known of their sites: what a substitute is made of. None: they are as they were
+    /// described.
     pub described: Vec<Subjob>,
 }
 
 impl Options {
-    /// How long an agent may hear nothing before it ends what it has started: longer than the coordinator waits for it, because the two
-    /// directions of a connection come back one after the other, and who is heard decides.
+    /// How long an agent may hear nothing before it ends what it has started: longer than the coordinator waits for it,
+    /// because the two directions of a connection come back one after the other, and who is heard decides.
     pub(crate) fn agents_silence(&self) -> Duration {
         self.silence + self.silence / 2
     }

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// Most files that are open at once.
 const MAX_OPEN: usize = 256;
 
-/// What names the output file of a process: a path in which `%r` is its rank, `%s` its site, `%t` `out` or `err`, `%j` the job and `%%` a `%`.
+/// What names the output file of a process: a path in which `%r` is its rank, `%s` its site, `%t` `out` or `err`, `%j`
+/// the job and `%%` a `%`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputPattern(String);
 

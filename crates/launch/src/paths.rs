@@ -19,8 +19,9 @@ const SETTLING: Duration = Duration::from_secs(3);
 /// Longest wait for a gateway to be there.
 const APPEARING: Duration = Duration::from_secs(3);
 
-/// Pairs of processes of two local areas from which on they connect through the gateways, unless the user says otherwise: each pair would have a
-/// connection of its own, and each process a port; what that costs firewalls, their tables and the kernels is more than what a gateway costs.
+/// Pairs of processes of two local areas from which on they connect through the gateways, unless the user says
+/// otherwise: each pair would have a connection of its own, and each process a port; what that costs firewalls, their
+/// tables and the kernels is more than what a gateway costs.
 const MANY: u64 = 1024;
 
 /// What the user allows at a site.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What commands do at sites without a job: look, copy files, look after the cache. Blocking; each call has its own runtime.
+//! What commands do at sites without a job: look, copy files, look after the cache. Blocking; each call has its own
+//! runtime.
 
 use crate::connection::Failure;
 use crate::service::{Service, out_of_turn};
@@ -115,7 +116,8 @@ impl Remote<'_> {
         })
     }
 
-    /// Copies a file or directory from home to the site. `target` ending in `/`, or being a directory there, gets it under its own name.
+    /// Copies a file or directory from home to the site. `target` ending in `/`, or being a directory there, gets it
+    /// under its own name.
     pub fn put(
         &self,
         source: &Path,
@@ -313,8 +315,8 @@ pub type Measurement = (Duration, Option<Rate>);
 /// What is known of the link between two sites, by their places in the list, or why nothing.
 pub type MeasuredLink = ((usize, usize), Result<Measurement, String>);
 
-/// Measures the links between all of these sites, one after the other, so that they do not disturb each other. Sites that cannot be reached
-/// are left out.
+/// Measures the links between all of these sites, one after the other, so that they do not disturb each other. Sites
+/// that cannot be reached are left out.
 pub fn measure_links(sites: &[Remote<'_>]) -> Vec<MeasuredLink> {
     let measured = block(async {
         let mut services = Vec::new();

@@ -9,7 +9,8 @@
 //! | `output`, `errors`, `events` | what a job without a terminal prints, each bounded: the older half is `output.1` and so on |
 //! | `outcome` | how it ended: JSON |
 //!
-//! The place of a job in the foreground goes when the job ends. That of a job in the background stays for its logs, for [`KEPT`].
+//! The place of a job in the foreground goes when the job ends. That of a job in the background stays for its logs, for
+//! [`KEPT`].
 
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};

@@ -293,7 +293,8 @@ impl Site {
         Ok((path, library))
     }
 
-    /// A relative name belongs to where the user stands, also when the processes work elsewhere; what is not there may be where they work.
+    /// A relative name belongs to where the user stands, also when the processes work elsewhere; what is not there may
+    /// be where they work.
     fn program_at_home(&self, program: &str) -> String {
         let here = self.shared.options.directory.join(words::path(program));
         let elsewhere = self.subjob.directory.is_some() || !self.subjob.files.is_empty();

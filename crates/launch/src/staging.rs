@@ -60,7 +60,8 @@ pub(crate) fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Fail
     Ok(path)
 }
 
-/// Shared libraries of a program that a site lacks, as files at home. The site is asked only about those that not every system has.
+/// Shared libraries of a program that a site lacks, as files at home. The site is asked only about those that not every
+/// system has.
 pub(crate) async fn lacking(
     access: &Access,
     contact: &Contact,

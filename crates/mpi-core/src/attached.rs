@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Buffers of buffered mode (MPI 5.0 section 3.6): attached to a communicator, a session or the process.
 //!
-//! The engine keeps copies in memory of its own. What the program attaches says how much it may have under way: a message that
-//! cannot leave at once is charged to the buffer until it has left.
+//! The engine keeps copies in memory of its own. What the program attaches says how much it may have under way: a
+//! message that cannot leave at once is charged to the buffer until it has left.
 
 use std::any::Any;
 use std::collections::BTreeMap;

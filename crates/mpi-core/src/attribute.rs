@@ -34,7 +34,8 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// All keys of one kind of object. A freed key lives on in the objects that have a value for it; its number is not used again.
+/// All keys of one kind of object. A freed key lives on in the objects that have a value for it; its number is not used
+/// again.
 #[derive(Debug)]
 pub struct Keys {
     table: Mutex<Table>,
@@ -111,8 +112,8 @@ impl Keys {
         found.map_or_else(|| unknown(number), Ok)
     }
 
-    /// Frees a key; values that have it stay until they are deleted. As long as there are such values it may be freed again,
-    /// through another copy of its number.
+    /// Frees a key; values that have it stay until they are deleted. As long as there are such values it may be freed
+    /// again, through another copy of its number.
     pub fn free(&self, number: i32) -> Result<()> {
         let mut table = self.table();
         let key = match table.keys.get(&number) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Contexts: the numbers that keep the messages of communicators apart.
 //!
-//! Every process owns a range of the numbers, so a new communicator needs no agreement on a free one: one of its processes
-//! takes the next number of its own range and tells the others. Threads that create communicators at the same time take
-//! different numbers.
+//! Every process owns a range of the numbers, so a new communicator needs no agreement on a free one: one of its
+//! processes takes the next number of its own range and tells the others. Threads that create communicators at the same
+//! time take different numbers.
 //!
 //! ```text
 //!  0 … 15             the library's own: MPI_COMM_WORLD, MPI_COMM_SELF, construction of groups, links, files
@@ -13,10 +13,10 @@
 //! Every job numbers its contexts by itself, and equal numbers of two jobs are different contexts
 //! ([`isthmus_engine::Context`]).
 //!
-//! Numbers are even: point-to-point messages carry the number itself, collective operations the next one, messages among some
-//! of the processes that construct another communicator the number with bit 31 set ([`aside`]). A number that was
-//! freed is used again, the oldest first, only when the whole range has been used once: a late message of the old communicator
-//! finds no new one.
+//! Numbers are even: point-to-point messages carry the number itself, collective operations the next one, messages
+//! among some of the processes that construct another communicator the number with bit 31 set ([`aside`]). A number
+//! that was freed is used again, the oldest first, only when the whole range has been used once: a late message of the
+//! old communicator finds no new one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,8 @@ pub(crate) const MOST: usize = 3;
 /// Numbers for one communicator; an intracommunicator uses the first only.
 pub(crate) type Numbers = [u32; MOST];
 
-/// Numbers, with the word that who took them has news of the links ([`crate::links`]). Numbers are even, so there is room for it.
+/// Numbers, with the word that who took them has news of the links ([`crate::links`]). Numbers are even, so there is
+/// room for it.
 pub(crate) fn with_news([first, second, third]: Numbers) -> Numbers {
     [first | 1, second, third]
 }
@@ -123,8 +124,8 @@ impl Contexts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Numbers for an intracommunicator or an intercommunicator; zeros if none are left, which [`granted`] makes an error at
-    /// every process that hears of them.
+    /// Numbers for an intracommunicator or an intercommunicator; zeros if none are left, which [`granted`] makes an
+    /// error at every process that hears of them.
     pub(crate) fn take(&self, inter: bool) -> Numbers {
         let mut numbers = [0; MOST];
         let wanted = if inter { MOST } else { 1 };

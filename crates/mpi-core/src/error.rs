@@ -85,7 +85,8 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// `Err` of this class with a formatted message; `argument(NAME)` before it: the message goes on behind "argument NAME".
+/// `Err` of this class with a formatted message; `argument(NAME)` before it: the message goes on behind "argument
+/// NAME".
 #[macro_export]
 macro_rules! fail {
     ($class:expr, argument($name:expr), $($text:tt)*) => {

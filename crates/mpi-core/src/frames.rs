@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of the node in which the members of a communicator meet, if they are all there.
 //!
-//! The first member takes a frame and tells the others when the communicator is made. A member that has freed the communicator gives its part of
-//! the frame back when it makes the next one; when all have, another communicator can have it. There are few frames: without one,
-//! collective operations use messages.
+//! The first member takes a frame and tells the others when the communicator is made. A member that has freed the
+//! communicator gives its part of the frame back when it makes the next one; when all have, another communicator can
+//! have it. There are few frames: without one, collective operations use messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -67,8 +67,8 @@ struct Meeting {
 }
 
 impl Comm {
-    /// MPI_Intercomm_create; collective over `self`, the local group. `peer`: at the leader, where the leaders meet, and the
-    /// rank there of the other leader.
+    /// MPI_Intercomm_create; collective over `self`, the local group. `peer`: at the leader, where the leaders meet,
+    /// and the rank there of the other leader.
     pub fn intercomm<'p>(
         &self,
         world: &World,
@@ -95,8 +95,8 @@ impl Comm {
         self.bridge(world, leader, meeting, self.error_handler())
     }
 
-    /// MPI_Intercomm_create_from_groups; collective over both groups. `remote`: at the leader, the remote group and the rank
-    /// of its leader.
+    /// MPI_Intercomm_create_from_groups; collective over both groups. `remote`: at the leader, the remote group and the
+    /// rank of its leader.
     pub fn intercomm_from_groups(
         world: &World,
         group: &Group,
@@ -140,8 +140,8 @@ impl Comm {
         }
     }
 
-    /// Exchanges what the groups know through their leaders. What is wrong at the leader is told to its group as an empty
-    /// message, so that nobody waits for ever.
+    /// Exchanges what the groups know through their leaders. What is wrong at the leader is told to its group as an
+    /// empty message, so that nobody waits for ever.
     fn bridge(
         &self,
         world: &World,
@@ -202,8 +202,8 @@ impl Comm {
         .build(context::granted(numbers)?))
     }
 
-    /// MPI_Intercomm_merge; collective over both groups. The group that says `high` comes last; if both say the same, the
-    /// low one comes first.
+    /// MPI_Intercomm_merge; collective over both groups. The group that says `high` comes last; if both say the same,
+    /// the low one comes first.
     pub fn merge(&self, world: &World, high: bool) -> Result<Arc<Self>> {
         let Some(joint) = self.joint() else {
             fail!(abi::MPI_ERR_COMM, "{} is not an intercommunicator", self.describe())

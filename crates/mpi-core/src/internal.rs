@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Communication that the library does for itself, to make communicators.
 //!
-//! Collective operations over a communicator use its next sequence number like those of the program. Messages between some
-//! of its processes ([`Side`]) travel in a context beside it ([`context::aside`]).
+//! Collective operations over a communicator use its next sequence number like those of the program. Messages between
+//! some of its processes ([`Side`]) travel in a context beside it ([`context::aside`]).
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
@@ -179,8 +179,8 @@ impl Side {
         Ok(theirs)
     }
 
-    /// Returns when all of some processes, who call this together with the same list, have come. `me`: own place in the list. (Hensgen, Finkel, Manber: Two
-    /// algorithms for barrier synchronization, 1988.)
+    /// Returns when all of some processes, who call this together with the same list, have come. `me`: own place in the
+    /// list. (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988.)
     pub(crate) fn meet(&self, world: &World, ranks: &[u32], me: usize) -> Result<()> {
         let (nothing, count) = (OwnMemory::with(&[]), ranks.len());
         let mut step = 1;
@@ -193,8 +193,8 @@ impl Side {
         Ok(())
     }
 
-    /// The content that the first of some processes has, of equal length at all of them, who call this together with the same
-    /// list. `me`: own place in the list. A binomial tree.
+    /// The content that the first of some processes has, of equal length at all of them, who call this together with
+    /// the same list. `me`: own place in the list. A binomial tree.
     pub(crate) fn spread(&self, world: &World, ranks: &[u32], me: usize, content: &[u8]) -> Result<Vec<u8>> {
         let parent_bit = if me == 0 {
             ranks.len().next_power_of_two()

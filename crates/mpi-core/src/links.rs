@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The links in force: what schedules are chosen by, so equal at all members of a communicator.
 //!
-//! A job begins with what its launcher knew, which all processes are told. If that left pairs of local areas open, one process
-//! per local area measures, and MPI_Init ends with an agreement ([`World::agree_links`]). From then on every process measures on
-//! its own, from live traffic, but what is in force changes only where all members take part:
+//! A job begins with what its launcher knew, which all processes are told. If that left pairs of local areas open, one
+//! process per local area measures, and MPI_Init ends with an agreement ([`World::agree_links`]). From then on every
+//! process measures on its own, from live traffic, but what is in force changes only where all members take part:
 //!
-//! * A new communicator inherits what is in force on the one that it is made of. If the process that names its contexts finds that
-//!   its own measurements say something else, it says so with the contexts, and then tells all members of the new one what
-//!   it knows ([`Comm::hear_links`]).
+//! * A new communicator inherits what is in force on the one that it is made of. If the process that names its contexts
+//!   finds that its own measurements say something else, it says so with the contexts, and then tells all members of
+//!   the new one what it knows ([`Comm::hear_links`]).
 //! * MPI_Comm_set_info with `isthmus_links` = `refresh` makes all members put together what they have measured.
 
 use std::sync::Arc;
@@ -56,7 +56,8 @@ impl World {
         );
     }
 
-    /// The links in force on MPI_COMM_WORLD when MPI_Init ended, and on everything that comes from it until somebody knows better.
+    /// The links in force on MPI_COMM_WORLD when MPI_Init ended, and on everything that comes from it until somebody
+    /// knows better.
     pub fn links(&self) -> &Arc<Known> {
         self.links.agreed.get().unwrap_or(&self.links.told)
     }
@@ -71,8 +72,8 @@ impl World {
         measuring.map(|measure| measure(settled)).unwrap_or_default()
     }
 
-    /// What is worth remembering when the job ends: what this process has measured, and from one process the latencies that were
-    /// measured when the job began, which may be all there is.
+    /// What is worth remembering when the job ends: what this process has measured, and from one process the latencies
+    /// that were measured when the job began, which may be all there is.
     pub fn measured_in_all(&self) -> Vec<Measured> {
         let told =
             |(_, origins, _): &((u32, u32), Origins, &Link)| self.rank() == 0 && origins.latency == Origin::Measured;
@@ -84,8 +85,8 @@ impl World {
         combine(first.chain(self.measured()))
     }
 
-    /// Puts together what the speakers, one process of each local area in order, have measured. All processes of the job
-    /// call this before they use any communicator.
+    /// Puts together what the speakers, one process of each local area in order, have measured. All processes of the
+    /// job call this before they use any communicator.
     pub fn agree_links(&self, speakers: &[u32]) -> Result<()> {
         let area = |rank: u32| self.topology().clusters_of(rank)[0];
         let mine = area(self.rank());
@@ -118,8 +119,8 @@ impl World {
         Ok(())
     }
 
-    /// What this process would say of the links to the members of a communicator on which these are in force; nothing if
-    /// that is no news.
+    /// What this process would say of the links to the members of a communicator on which these are in force; nothing
+    /// if that is no news.
     fn news(&self, known: &Known) -> Vec<Measured> {
         let measured = self.measured();
         let news = measured.iter().any(|m| known.differs(m));
@@ -160,7 +161,8 @@ impl Comm {
         self.own_links().unwrap_or_else(|| world.links().clone())
     }
 
-    /// Marks numbers that this process has taken for a new communicator, if it knows more of the links than what is in force here.
+    /// Marks numbers that this process has taken for a new communicator, if it knows more of the links than what is in
+    /// force here.
     pub(crate) fn marked(&self, world: &World, numbers: context::Numbers) -> context::Numbers {
         let known = self.everybody().links(world);
         if numbers[0] != 0 && !world.news(&known).is_empty() {
@@ -215,8 +217,8 @@ impl Comm {
         areas.any(|other| Some(other) != first)
     }
 
-    /// The links in force among the members, for people: the usual wide-area link, then those between local areas of members.
-    /// At most `longest` bytes.
+    /// The links in force among the members, for people: the usual wide-area link, then those between local areas of
+    /// members. At most `longest` bytes.
     pub fn describe_links(&self, world: &World, longest: usize) -> String {
         let known = self.everybody().links(world);
         let mut areas: Vec<u32> = self

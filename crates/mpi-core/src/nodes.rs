@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! By what members of a communicator over several nodes take steps of its blocking collective operations together: memory
-//! of each node, or, in jobs of
-//! vendor MPIs, communicators of these.
+//! By what members of a communicator over several nodes take steps of its blocking collective operations together:
+//! memory of each node, or, in jobs of vendor MPIs, communicators of these.
 //!
-//! The first member on each node takes two frames of memory; those of a job make two communicators. Plans are made without communication, so all members
-//! must know whether everybody has got his own: they tell each other in an agreement of all. That costs a trip over all links, so it comes only with the
-//! third operation that would take such steps; the first ones, and communicators that are used no more than that, go by messages alone.
+//! The first member on each node takes two frames of memory; those of a job make two communicators. Plans are made
+//! without communication, so all members must know whether everybody has got his own: they tell each other in an
+//! agreement of all. That costs a trip over all links, so it comes only with the third operation that would take such
+//! steps; the first ones, and communicators that are used no more than that, go by messages alone.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -117,13 +117,15 @@ impl Comm {
         Ok(Some(self.agreed(&ranks, by, keeps)))
     }
 
-    /// Two communicators of the vendor MPI for members with these ranks, who are all of its job; fewer: it cannot have them.
+    /// Two communicators of the vendor MPI for members with these ranks, who are all of its job; fewer: it cannot have
+    /// them.
     fn make_natively(&self, world: &World, ranks: &[u32]) -> Result<Vec<NativeComm>> {
         let peers: Vec<Peer> = ranks.iter().map(|&rank| self.channel().members.peer(rank)).collect();
         if !world.is_one_vendor_job(&peers) {
             return Ok(Vec::new());
         }
-        // Making them blocks, and nothing but that MPI moves then: nobody else may be needed by who has not come that far.
+        // Making them blocks, and nothing but that MPI moves then: nobody else may be needed by who has not come that
+        // far.
         let me = ranks.iter().position(|&rank| rank == self.rank()).unwrap_or(0);
         Side::of(self, TAG).meet(world, ranks, me)?;
         let mut comms = Vec::new();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the ABI is like (MPI 5.0 chapter 20): its version and sizes, and the Fortran that it was told about.
 //!
-//! The library has no Fortran of its own, so sizes and truth values are unknown until somebody sets them, once; then they
-//! are given to whoever asks.
+//! The library has no Fortran of its own, so sizes and truth values are unknown until somebody sets them, once; then
+//! they are given to whoever asks.
 
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};

@@ -25,8 +25,8 @@ static PROCESS: Attachment = Attachment::new();
 
 const THE_PROCESS: &str = "the process";
 
-/// Charges a message to the first buffer that is attached: to its communicator, to the session that this comes from, to the
-/// process (MPI 5.0 section 3.6).
+/// Charges a message to the first buffer that is attached: to its communicator, to the session that this comes from, to
+/// the process (MPI 5.0 section 3.6).
 pub(crate) fn charge(comm: &Comm, length: u64) -> Result<Charge> {
     let own = comm.buffer().charge(length, || comm.describe());
     let of_session = || comm.session_buffer()?.charge(length, || "its session".to_owned());

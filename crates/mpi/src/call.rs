@@ -12,8 +12,8 @@ use crate::comm::Held;
 use crate::process;
 use isthmus_abi::handles as h;
 
-/// The function that the program called last: its name's address, and in the lower bits its length. One store a call; people who ask why a
-/// program hangs want to know it.
+/// The function that the program called last: its name's address, and in the lower bits its length. One store a call;
+/// people who ask why a program hangs want to know it.
 static CALLED: AtomicU64 = AtomicU64::new(0);
 
 /// Bits of the length.
@@ -78,8 +78,8 @@ pub(crate) fn call_on(function: &'static str, comm: impl Holder, body: impl FnOn
     code
 }
 
-/// Runs a body that makes a communicator from groups: its error goes to the handler that the new communicator was to have
-/// (MPI 5.0 sections 7.4.2 and 7.6.2), and if that is none, to that of MPI_COMM_SELF.
+/// Runs a body that makes a communicator from groups: its error goes to the handler that the new communicator was to
+/// have (MPI 5.0 sections 7.4.2 and 7.6.2), and if that is none, to that of MPI_COMM_SELF.
 pub(crate) fn call_for_new(
     function: &'static str,
     handler: h::Errhandler,

@@ -2,10 +2,10 @@
 //! Checks of arguments that cost time in calls that matter, and the switch that turns them off.
 //!
 //! Three kinds of checks:
-//! 1. what our own memory safety or termination rests on (null pointers that we would write to, handles, ranks, lengths of
-//!    arrays): always done, where the argument is converted;
-//! 2. what protects the program from itself (null buffers, datatypes that are not committed, buffers that overlap): here,
-//!    done unless `ISTHMUS_CHECK=0` or the control variable of that name says otherwise;
+//! 1. what our own memory safety or termination rests on (null pointers that we would write to, handles, ranks, lengths
+//!    of arrays): always done, where the argument is converted;
+//! 2. what protects the program from itself (null buffers, datatypes that are not committed, buffers that overlap):
+//!    here, done unless `ISTHMUS_CHECK=0` or the control variable of that name says otherwise;
 //! 3. with the cargo feature `unchecked` the second kind is not even compiled.
 
 use std::ops::Range;

@@ -15,9 +15,9 @@ use crate::c::Number;
 ///     (buf: Source, count: N, comm: h::Comm) on comm: Mode => send(VARIANT, buf, wide(count))
 /// }
 /// ```
-/// In parameters and body `N` is the type in the brackets and `VARIANT` the value there, of the type after `on …:`; value and
-/// type may be left out. The body is a `Result<()>` whose error goes to the handler of the communicator or file after `on` (without
-/// `on`: of MPI_COMM_SELF). `cargo xtask codegen` reads the names off the invocations.
+/// In parameters and body `N` is the type in the brackets and `VARIANT` the value there, of the type after `on …:`;
+/// value and type may be left out. The body is a `Result<()>` whose error goes to the handler of the communicator or
+/// file after `on` (without `on`: of MPI_COMM_SELF). `cargo xtask codegen` reads the names off the invocations.
 macro_rules! entry {
     ($($name:ident<$number:ty, $variant:path>),+ : $parameters:tt on $comm:ident : $kind:ty => $body:expr) => {
         $(crate::entry::entry! { @one $name, $number, (const VARIANT: $kind = $variant;), $parameters, call_on($comm), $body })+

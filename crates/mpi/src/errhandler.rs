@@ -21,7 +21,8 @@ type HandlerFunction = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
 
 static HANDLERS: Table<Arc<UserHandler>> = Table::new(Kind::Errhandler);
 
-/// How often the program has been given each handle, and not freed it: who asks twice gets the same handle, as programs compare them.
+/// How often the program has been given each handle, and not freed it: who asks twice gets the same handle, as programs
+/// compare them.
 static GIVEN: Mutex<Vec<Given>> = Mutex::new(Vec::new());
 
 struct Given {

@@ -113,8 +113,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// For objects that are made and freed only by functions that need MPI to be initialized (see the module `turns`): cheap where
-    /// threads take turns.
+    /// For objects that are made and freed only by functions that need MPI to be initialized (see the module `turns`):
+    /// cheap where threads take turns.
     pub(crate) const fn in_turns(kind: Kind) -> Self {
         Self {
             kind,
@@ -125,8 +125,8 @@ impl<T> Table<T> {
 
     #[inline]
     fn free(&self) -> Guard<'_, Free> {
-        // SAFETY: the methods of this type take it once and call nothing of others meanwhile; the second half is what `in_turns`
-        // asks of its caller.
+        // SAFETY: the methods of this type take it once and call nothing of others meanwhile; the second half is what
+        // `in_turns` asks of its caller.
         unsafe { self.free.lock() }
     }
 
@@ -148,8 +148,9 @@ impl<T> Table<T> {
         fixed_index(self.kind, handle)
     }
 
-    /// Stores an object and gives its handle. Always part of its caller: an object that came by reference would be read, right after it was written in
-    /// smaller pieces, as a whole, for which processors wait until all that was written before has left.
+    /// Stores an object and gives its handle. Always part of its caller: an object that came by reference would be
+    /// read, right after it was written in smaller pieces, as a whole, for which processors wait until all that was
+    /// written before has left.
     #[inline(always)]
     pub(crate) fn insert(&self, value: T) -> Handle {
         let mut free = self.free();

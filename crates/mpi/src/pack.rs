@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packing into bytes (MPI 5.0 sections 5.2 and 5.3). The packed form is the data in type map order, without header: in the
-//! representation of this process where all members of the communicator have that, else in the common one; external32 where
-//! the program asks for it.
+//! Packing into bytes (MPI 5.0 sections 5.2 and 5.3). The packed form is the data in type map order, without header: in
+//! the representation of this process where all members of the communicator have that, else in the common one;
+//! external32 where the program asks for it.
 
 use std::ffi::c_int;
 

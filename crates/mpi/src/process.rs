@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! This process as an MPI process: who uses it, from when to when.
 //!
-//! The world model (MPI_Init … MPI_Finalize, once) and any number of sessions use one process underneath, which starts with its
-//! first user. Between users it rests and can be used again. It parts from the job for good
+//! The world model (MPI_Init … MPI_Finalize, once) and any number of sessions use one process underneath, which starts
+//! with its first user. Between users it rests and can be used again. It parts from the job for good
 //! * at MPI_Finalize, if the program never had a session: the processes of the job wait for each other there;
 //! * otherwise when the program exits, since any later session may want to talk to the others again.
 
@@ -230,8 +230,8 @@ fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
 fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     install_panic_hook();
     crate::settings::begin();
-    // SAFETY: below MPI_THREAD_MULTIPLE the program has promised that its threads call MPI in turns (MPI 5.0 section 11.6); the
-    // library's own threads use an engine that is made for several.
+    // SAFETY: below MPI_THREAD_MULTIPLE the program has promised that its threads call MPI in turns (MPI 5.0 section
+    // 11.6); the library's own threads use an engine that is made for several.
     let promise = (!threads).then(|| unsafe { OneAtATime::promised() });
     let calls = isthmus_io::Calls::default();
     let hearer = Hearer {

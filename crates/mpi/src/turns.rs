@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A mutex that costs nothing where the program's threads take turns.
 //!
-//! For what only functions touch that need MPI to be initialized, and no thread of the library: then below MPI_THREAD_MULTIPLE
-//! nobody else can be there, because the program has promised so (MPI 5.0 section 11.6). What may be called before MPI_Init, or by
-//! several threads whatever was promised (MPI 5.0 section 11.6.1: info objects, sessions, error handlers), needs a real mutex.
+//! For what only functions touch that need MPI to be initialized, and no thread of the library: then below
+//! MPI_THREAD_MULTIPLE nobody else can be there, because the program has promised so (MPI 5.0 section 11.6). What may
+//! be called before MPI_Init, or by several threads whatever was promised (MPI 5.0 section 11.6.1: info objects,
+//! sessions, error handlers), needs a real mutex.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -19,8 +20,8 @@ pub(crate) struct Turns<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a guard only, and there is one guard at a time: the mutex sees to that, or the program's
-// promise together with that of `Turns::lock`.
+// SAFETY: the value is reached through a guard only, and there is one guard at a time: the mutex sees to that, or the
+// program's promise together with that of `Turns::lock`.
 unsafe impl<T: Send> Sync for Turns<T> {}
 
 /// The right to use the value.
@@ -52,8 +53,8 @@ impl<T> Turns<T> {
     /// Takes the value, after whoever has it.
     ///
     /// # Safety
-    /// The thread has no other guard of this value, and if that was made with [`Turns::new`] it is in a function of the kind that the
-    /// module speaks of.
+    /// The thread has no other guard of this value, and if that was made with [`Turns::new`] it is in a function of the
+    /// kind that the module speaks of.
     #[inline]
     pub(crate) unsafe fn lock(&self) -> Guard<'_, T> {
         let mutex = if self.turns && process::takes_turns() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Latency and bandwidth of both transports between two threads: on loopback, or between two network namespaces:
-//! `measure [NAMESPACE-A ADDRESS-A NAMESPACE-B ADDRESS-B]`, namespaces as paths (`/var/run/netns/a`, `/proc/123/ns/net`).
+//! `measure [NAMESPACE-A ADDRESS-A NAMESPACE-B ADDRESS-B]`, namespaces as paths (`/var/run/netns/a`,
+//! `/proc/123/ns/net`).
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a tool for developers")]
 
 use std::os::fd::AsFd;

@@ -17,8 +17,9 @@ pub fn local_addresses() -> Vec<String> {
     texts(sorted().iter())
 }
 
-/// As [`local_addresses`], of what the user pinned (`ISTHMUS_ADDRESS`: addresses and names of interfaces, separated by `,`) what this node
-/// has; all of them when it has nothing of it, as for addresses that a router in front of the site has.
+/// As [`local_addresses`], of what the user pinned (`ISTHMUS_ADDRESS`: addresses and names of interfaces, separated by
+/// `,`) what this node has; all of them when it has nothing of it, as for addresses that a router in front of the site
+/// has.
 pub fn own_addresses(pinned: &str) -> Vec<String> {
     let all = sorted();
     let found = words(pinned).flat_map(|word| all.iter().filter(move |a| a.is(word)));
@@ -27,7 +28,8 @@ pub fn own_addresses(pinned: &str) -> Vec<String> {
     if own.is_empty() { texts(all.iter()) } else { own }
 }
 
-/// What the user pinned as addresses at which this node can be dialled: those of interfaces that are named, and addresses as they are.
+/// What the user pinned as addresses at which this node can be dialled: those of interfaces that are named, and
+/// addresses as they are.
 ///
 /// # Errors
 /// What is neither an address nor an interface of this node, for people.

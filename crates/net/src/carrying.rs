@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connections that carry the traffic of many processes, as those between gateways do: paced, little of it waiting in the kernel, and where some of
-//! it is not to wait, with short queues on the way.
+//! Connections that carry the traffic of many processes, as those between gateways do: paced, little of it waiting in
+//! the kernel, and where some of it is not to wait, with short queues on the way.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
@@ -74,7 +74,8 @@ impl Trunkline {
         GLIMPSE
     }
 
-    /// Looks at the connections, `now` since any fixed time. Where some traffic makes way for others it is held to a rate that leaves queues short.
+    /// Looks at the connections, `now` since any fixed time. Where some traffic makes way for others it is held to a
+    /// rate that leaves queues short.
     pub fn look(&mut self, now: Duration, all: &[Carrying<'_>]) -> Looked {
         let known = all
             .iter()

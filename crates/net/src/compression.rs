@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lossless compression of segments, for links that are slower than the compressor.
 //!
-//! zstd, because what is gained on numerical data is gained by its entropy coder: the bytes of a smooth field that are worth anything
-//! are few and unevenly distributed, once those of equal weight lie together (LZ4, which has none, gains next to
-//! nothing on them). Before it one of a few *filters*: elements of 4 or 8 bytes, replaced by their first or second differences as
-//! integers or left as they are, then all first bytes, all second bytes, and so on. Which filter is best is found with a sample.
+//! zstd, because what is gained on numerical data is gained by its entropy coder: the bytes of a smooth field that are
+//! worth anything are few and unevenly distributed, once those of equal weight lie together (LZ4, which has none, gains
+//! next to nothing on them). Before it one of a few *filters*: elements of 4 or 8 bytes, replaced by their first or
+//! second differences as integers or left as they are, then all first bytes, all second bytes, and so on. Which filter
+//! is best is found with a sample.
 //!
 //! ```text
 //!  0         4        5
@@ -219,8 +220,8 @@ impl Default for Adaptive {
 }
 
 impl Adaptive {
-    /// The bytes of a segment, smaller, if that pays on a link that carries so many bytes per second. `message`: the long
-    /// message that they are a part of.
+    /// The bytes of a segment, smaller, if that pays on a link that carries so many bytes per second. `message`: the
+    /// long message that they are a part of.
     pub(crate) fn press(&mut self, bytes: &[u8], message: Option<u64>, link: f64) -> Option<Vec<u8>> {
         if bytes.len() < SHORTEST || link * FASTER > self.speed {
             return None;

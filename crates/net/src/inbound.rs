@@ -115,8 +115,8 @@ impl Inbound {
         matches!(self.stage, Stage::Header(0))
     }
 
-    /// Gives the place of the rest of a payload to `read`, when it has one and is long enough to be read there directly; then say
-    /// [`Inbound::advance`]. Also the bytes of that place.
+    /// Gives the place of the rest of a payload to `read`, when it has one and is long enough to be read there
+    /// directly; then say [`Inbound::advance`]. Also the bytes of that place.
     pub(crate) fn direct<R>(&mut self, read: impl FnOnce(&mut [u8]) -> R) -> Option<(R, usize)> {
         let Stage::Memory {
             header,

@@ -6,8 +6,9 @@
 //!   TcpTransport  <- connected sockets --   listens, dials, shakes hands (plain and TLS)
 //!   WideTransport <- arrivals, commands ->  moves, encrypts and decrypts everything between sites
 //! ```
-//! A *channel* is what two processes say to each other; a *connection* is a socket that carries it at the moment. Between sites a
-//! channel outlives its connections, and may use several side by side; inside a site it has one in its life.
+//! A *channel* is what two processes say to each other; a *connection* is a socket that carries it at the moment.
+//! Between sites a channel outlives its connections, and may use several side by side; inside a site it has one in its
+//! life.
 //!
 //! * Plain connections belong to whoever waits: once the thread has made one, it hands the socket to
 //!   [`TcpTransport`] and never touches it again. Making connections must not depend on the peer being
@@ -16,8 +17,8 @@
 //! * Strangers: connections that have not proven to belong to the job are bounded in number
 //!   ([`MAX_HANDSHAKES`]), bytes and time ([`HANDSHAKE_TIME`]); a plain one is told nothing at all.
 //!
-//! Order at the end of a job: `settle` both transports until they return true, tell the agent, serve the others until its
-//! dismissal (by then everybody has settled), `close` until true, drop.
+//! Order at the end of a job: `settle` both transports until they return true, tell the agent, serve the others until
+//! its dismissal (by then everybody has settled), `close` until true, drop.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

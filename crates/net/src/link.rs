@@ -218,8 +218,8 @@ impl Prober {
         self.0.traffic()
     }
 
-    /// Calls this with what has passed on every channel, at most once a second and only while something does. It is called from
-    /// the thread and must not block.
+    /// Calls this with what has passed on every channel, at most once a second and only while something does. It is
+    /// called from the thread and must not block.
     pub fn report(&self, to: impl Fn(Vec<(Peer, Traffic)>) + Send + Sync + 'static) {
         // Whoever comes first stays.
         let _ = self.0.reporter.set(Box::new(to));

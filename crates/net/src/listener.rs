@@ -48,7 +48,8 @@ pub(crate) enum Accepted {
 }
 
 impl Listener {
-    /// Listens on a free port of the range, or on any. When [`start`](crate::start) has not been called yet, connections wait.
+    /// Listens on a free port of the range, or on any. When [`start`](crate::start) has not been called yet,
+    /// connections wait.
     pub fn bind(range: Option<PortRange>) -> Result<Self, NetError> {
         let PortRange { first, last } = range.unwrap_or(PortRange { first: 0, last: 0 });
         if first > last {

@@ -170,9 +170,9 @@ impl Outbox {
         self.push(&header, &[], 0);
     }
 
-    /// Gives what is to be sent next to `send`, in one call if possible. `None`: there is nothing, or the memory of a message was taken back:
-    /// its peer is lost then, and this is about to be cleared. `fill`: where it will lie. `drained`: nothing that was sent is needed any
-    /// more; asked when a long message begins.
+    /// Gives what is to be sent next to `send`, in one call if possible. `None`: there is nothing, or the memory of a
+    /// message was taken back: its peer is lost then, and this is about to be cleared. `fill`: where it will lie.
+    /// `drained`: nothing that was sent is needed any more; asked when a long message begins.
     pub(crate) fn next<R>(
         &mut self,
         fill: &mut Fill,

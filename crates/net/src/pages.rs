@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where in its page the kernel puts what is sent, as far as that can be known.
 //!
-//! The kernel copies what is sent into pages that it fills one behind the other, whatever the socket, and when a system call begins while nothing that
-//! lies in them is needed any more, it begins at the start of its pages again. Where the place of a copy lies just behind its source, modulo the size of a page,
-//! processors take the next loads for loads of what is still being stored and wait: `rep movsb`, with which the kernel copies, took 0.29 ns a byte at a
-//! distance of 1 to 15 bytes on Zen 4, up to 0.08 at 16 to 31, otherwise 0.025. While it waits, the receiver takes everything, so that the
-//! kernel begins at the start of its pages again and the next fragment is as slow. Large memory of `malloc` begins 16 bytes into a page, and our headers
-//! have 32: without care most long messages are copied at just this distance.
+//! The kernel copies what is sent into pages that it fills one behind the other, whatever the socket, and when a system
+//! call begins while nothing that lies in them is needed any more, it begins at the start of its pages again. Where the
+//! place of a copy lies just behind its source, modulo the size of a page, processors take the next loads for loads of
+//! what is still being stored and wait: `rep movsb`, with which the kernel copies, took 0.29 ns a byte at a distance of
+//! 1 to 15 bytes on Zen 4, up to 0.08 at 16 to 31, otherwise 0.025. While it waits, the receiver takes everything, so
+//! that the kernel begins at the start of its pages again and the next fragment is as slow. Large memory of `malloc`
+//! begins 16 bytes into a page, and our headers have 32: without care most long messages are copied at just this
+//! distance.
 //!
-//! Hence fragments that are followed by others end where pages end, so that it does not matter whether the kernel begins again there; and where a payload
-//! would come too near to its source, padding comes before it.
+//! Hence fragments that are followed by others end where pages end, so that it does not matter whether the kernel
+//! begins again there; and where a payload would come too near to its source, padding comes before it.
 
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 
@@ -22,8 +24,8 @@ const WORTH: usize = 512 << 10;
 /// Longest payload of a [`Kind::Padding`].
 pub(crate) const MAX_PADDING: usize = PAGE;
 
-/// The place in its page of the next byte that a thread sends, if the kernel did not begin again since [`Fill::restart`]. A guess: the program may have
-/// sockets of its own.
+/// The place in its page of the next byte that a thread sends, if the kernel did not begin again since
+/// [`Fill::restart`]. A guess: the program may have sockets of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fill(usize);
 
@@ -43,7 +45,8 @@ impl Fill {
         fragment >= WORTH
     }
 
-    /// Least distance, modulo a page, of a payload at `address` from the places where the kernel may put it after `before` bytes.
+    /// Least distance, modulo a page, of a payload at `address` from the places where the kernel may put it after
+    /// `before` bytes.
     fn apart(self, before: usize, address: usize) -> usize {
         let distance = |place: usize| (place + before).wrapping_sub(address) % PAGE;
         let least = |place| distance(place).min(PAGE - distance(place));
@@ -62,7 +65,8 @@ impl Fill {
         }
     }
 
-    /// Bytes of a fragment, at most `fragment`, that ends where a page ends if its `lead` bytes of padding and header began where one began.
+    /// Bytes of a fragment, at most `fragment`, that ends where a page ends if its `lead` bytes of padding and header
+    /// began where one began.
     pub(crate) fn whole_pages(fragment: usize, lead: usize) -> usize {
         fragment - lead % PAGE
     }

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many connections fill a link, and how fast traffic may go that is to leave queues short. Knows no clock.
 //!
-//! What holds data back, while there is more to send, is the link or the connection: buffers that are too small for bandwidth by round trip,
-//! of which TCP keeps account, or lost packets, which most congestion controls take for a full link. Where it is the connection more of them
-//! carry more, and their number doubles as long as the rate grows with it. A link is full when packets queue up before it: then the round trip
-//! grows. A connection with BBR leaves no queue and does not mind single losses: for it only the buffers count.
+//! What holds data back, while there is more to send, is the link or the connection: buffers that are too small for
+//! bandwidth by round trip, of which TCP keeps account, or lost packets, which most congestion controls take for a full
+//! link. Where it is the connection more of them carry more, and their number doubles as long as the rate grows with
+//! it. A link is full when packets queue up before it: then the round trip grows. A connection with BBR leaves no queue
+//! and does not mind single losses: for it only the buffers count.
 //!
-//! Several connections with BBR on one link overestimate it together, each by the others' gaps, and do not mind losing much (measured with four at
-//! 500 Mbit/s, 75 ms, one packet of a thousand lost: 11 to 18 % sent again). So where far more is lost than a link loses by chance, all together
-//! are paced at what arrives, and from there on carefully faster.
+//! Several connections with BBR on one link overestimate it together, each by the others' gaps, and do not mind losing
+//! much (measured with four at 500 Mbit/s, 75 ms, one packet of a thousand lost: 11 to 18 % sent again). So where far
+//! more is lost than a link loses by chance, all together are paced at what arrives, and from there on carefully
+//! faster.
 //!
-//! How many connections their buffers make necessary is known beforehand where rate and round trip are: the bytes that are under way then, by what one
-//! may have under way. Only what that does not explain has to be found by trying.
+//! How many connections their buffers make necessary is known beforehand where rate and round trip are: the bytes that
+//! are under way then, by what one may have under way. Only what that does not explain has to be found by trying.
 //!
-//! What the members of a job know of a link when they begin saves the search: a connection is paced at that rate, or at its share when it is known
-//! that several processes will send. A link whose rate is met exactly has no queue and loses nothing, where congestion control alone
-//! has to fill the queue, or more, to find the rate (measured with collectives of 16 MiB at 100 Mbit/s, 20 to 75 ms: 2 to 8 % of the bytes sent
-//! again). While there is always more to send and no queue to be seen, the link may be faster than known: then so are the packets. Where it turns
-//! out to be much faster (a lost packet in the short train that measured it is enough), nothing is known any more, and congestion control, which
-//! took the pace for the link, begins to look for the rate anew.
+//! What the members of a job know of a link when they begin saves the search: a connection is paced at that rate, or at
+//! its share when it is known that several processes will send. A link whose rate is met exactly has no queue and loses
+//! nothing, where congestion control alone has to fill the queue, or more, to find the rate (measured with collectives
+//! of 16 MiB at 100 Mbit/s, 20 to 75 ms: 2 to 8 % of the bytes sent again). While there is always more to send and no
+//! queue to be seen, the link may be faster than known: then so are the packets. Where it turns out to be much faster
+//! (a lost packet in the short train that measured it is enough), nothing is known any more, and congestion control,
+//! which took the pace for the link, begins to look for the rate anew.
 
 use std::time::Duration;
 
@@ -33,8 +36,9 @@ const WORTH: f64 = 1.05;
 const CONTENT: Duration = Duration::from_secs(20);
 /// Queues that traffic of the bulk class may make: so much of the round trip, or so long.
 const SHORT_QUEUE: (f64, Duration) = (0.08, Duration::from_millis(1));
-/// How fast that traffic answers to a queue that is not as it should be: as a part of that queue per look, and of the rate at most; what stays of the
-/// answer when the queue is as it should be; how much further from that it may be than the queue is long, for slowing down.
+/// How fast that traffic answers to a queue that is not as it should be: as a part of that queue per look, and of the
+/// rate at most; what stays of the answer when the queue is as it should be; how much further from that it may be than
+/// the queue is long, for slowing down.
 const ANSWER: (f64, f64) = (0.4, 0.05);
 const STAYS: f64 = 0.25;
 const SLOWER: f64 = 4.0;
@@ -48,7 +52,8 @@ const OFTEN: Duration = Duration::from_millis(50);
 
 /// Lost by more than chance: such a share of the bytes was sent again.
 const TOO_MUCH: f64 = 0.02;
-/// Then together at so much of what arrives, so that the queue drains; faster by this per interval while there is one, and without.
+/// Then together at so much of what arrives, so that the queue drains; faster by this per interval while there is one,
+/// and without.
 const DRAIN: f64 = 0.98;
 const CAREFUL: (f64, f64) = (1.01, 1.1);
 
@@ -94,11 +99,13 @@ impl Look {
 const MEASURED: f64 = 1.02;
 /// Bytes per second above which they are over too soon to say much: a megabyte in 25 ms.
 const TOO_FAST: f64 = 42e6;
-/// Where a round trip takes longer than such a train it is used all the same, with so much added: what is too slow is found within a few round trips,
-/// and congestion control that looks for the rate with twice and three times of it loses more than that takes.
+/// Where a round trip takes longer than such a train it is used all the same, with so much added: what is too slow is
+/// found within a few round trips, and congestion control that looks for the rate with twice and three times of it
+/// loses more than that takes.
 const TRAIN: f64 = 1_000_000.0;
 const UNSURE: f64 = 1.1;
-/// Faster than known by this per round trip while there is hardly a queue (so much of the round trip, or so long), slower, but not slower than known, when there is much more.
+/// Faster than known by this per round trip while there is hardly a queue (so much of the round trip, or so long),
+/// slower, but not slower than known, when there is much more.
 const TRUST: (f64, f64) = (1.05, 0.95);
 const HARDLY: (f64, Duration) = (0.1, Duration::from_millis(1));
 const MUCH: (f64, Duration) = (0.25, Duration::from_millis(1));
@@ -118,8 +125,9 @@ const SPARE: f64 = 1.25;
 /// Time between two glimpses of the round trip.
 pub(crate) const GLIMPSE: Duration = Duration::from_millis(4);
 
-/// Round trips between two looks. The shortest one tells of the queue that never empties: single ones are longer, because a processor was busy or
-/// an acknowledgement was held back, and whoever takes those for queues slows down for nothing (measured: to a seventh of the link).
+/// Round trips between two looks. The shortest one tells of the queue that never empties: single ones are longer,
+/// because a processor was busy or an acknowledgement was held back, and whoever takes those for queues slows down for
+/// nothing (measured: to a seventh of the link).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Glimpses {
     shortest: Option<Duration>,
@@ -176,7 +184,8 @@ pub(crate) struct Pipe {
     /// Bytes per second that the link is known to carry, and by how much it seems to carry more.
     known: Option<f64>,
     more: f64,
-    /// The same as it was told, also where it is too fast to be sure of; and what is too fast as long as the round trip is not known.
+    /// The same as it was told, also where it is too fast to be sure of; and what is too fast as long as the round trip
+    /// is not known.
     about: Option<f64>,
     fast: Option<f64>,
     /// Until then that many connections are not asked for again.
@@ -300,7 +309,8 @@ impl Pipe {
         waited > look.busy.saturating_sub(busy).as_secs_f64() * BUFFERED
     }
 
-    /// Connections whose buffers together hold what is under way when the link is full, if those are more than there are.
+    /// Connections whose buffers together hold what is under way when the link is full, if those are more than there
+    /// are.
     fn needed(&mut self, now: Duration, look: &Look) -> Option<usize> {
         let rate = self.about? / f64::from(self.sharers.max(1));
         let under_way = rate * look.shortest.as_secs_f64() * SPARE;
@@ -338,8 +348,8 @@ impl Pipe {
         self.cap = self.cap.filter(|cap| *cap < best * 2.0);
     }
 
-    /// There is not always more to send: what a relay passes on, for example, comes in pieces. Then nothing says how fast all could go, and
-    /// what the cap rests on grows old.
+    /// There is not always more to send: what a relay passes on, for example, comes in pieces. Then nothing says how
+    /// fast all could go, and what the cap rests on grows old.
     fn ease(&mut self, now: Duration, look: &Look) {
         if now.saturating_sub(self.capped_at) < interval(look) {
             return;
@@ -380,8 +390,9 @@ impl Pipe {
         };
         let queue = trip.saturating_sub(look.shortest).as_secs_f64();
         let target = (look.shortest.as_secs_f64() * SHORT_QUEUE.0).max(SHORT_QUEUE.1.as_secs_f64());
-        // The queue itself sums up what is too fast, and shows it a look later. So most of the answer is to what the queue is, and only a
-        // small part of it stays; with an answer that all stays the rate swings (measured: between 65 and 125 %).
+        // The queue itself sums up what is too fast, and shows it a look later. So most of the answer is to what the
+        // queue is, and only a small part of it stays; with an answer that all stays the rate swings (measured: between
+        // 65 and 125 %).
         let off = ((target - queue) / target).clamp(-SLOWER, 1.0);
         let answer = (ANSWER.0 * target / time_of_look(look).as_secs_f64()).min(ANSWER.1);
         let middle = self.middle.unwrap_or(best);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What waits to be sent on one channel: per queue copied frames and user memory. Knows no clock.
 //!
-//! Every communicator that asks for a treatment of its own has a queue of its own; the others share the first one. Of several queues the one of
-//! the better class goes first; of several of one class each has its turn. Within a queue frames go before long messages, which
-//! are cut into fragments, so that a short message waits for one fragment at most.
+//! Every communicator that asks for a treatment of its own has a queue of its own; the others share the first one. Of
+//! several queues the one of the better class goes first; of several of one class each has its turn. Within a queue
+//! frames go before long messages, which are cut into fragments, so that a short message waits for one fragment at
+//! most.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

@@ -40,7 +40,8 @@ impl From<channel::Violation> for Fault {
     }
 }
 
-/// Longer messages are written past the caches, whose room the thread needs for what comes next: 64 MiB took 15 % less time.
+/// Longer messages are written past the caches, whose room the thread needs for what comes next: 64 MiB took 15 % less
+/// time.
 const PAST_CACHES: u64 = 512 << 10;
 
 /// What a peer says about the channel itself.

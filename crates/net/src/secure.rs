@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A TLS connection over a socket that does not block.
 //!
-//! The TLS library does the handshake; then it hands over its keys, and records are ours (`secure/records.rs`): one large read, decrypted
-//! piece by piece where it lies; many records, encrypted straight from where the data lie, in one large write.
+//! The TLS library does the handshake; then it hands over its keys, and records are ours (`secure/records.rs`): one
+//! large read, decrypted piece by piece where it lies; many records, encrypted straight from where the data lie, in one
+//! large write.
 
 mod aead;
 mod records;
@@ -25,8 +26,9 @@ use crate::{pacing, socket};
 
 /// Plain bytes that are encrypted for one write: what is encrypted cannot be overtaken any more.
 const BATCH: usize = 256 << 10;
-/// The same over short round trips, as long as the socket takes all of it at once. On a machine where two processes are joined by a virtual
-/// cable and a bridge, 64 MiB took 5 % less time than with 1 MiB, 12 % less than with 512 KiB, 18 % less than with 256 KiB.
+/// The same over short round trips, as long as the socket takes all of it at once. On a machine where two processes are
+/// joined by a virtual cable and a bridge, 64 MiB took 5 % less time than with 1 MiB, 12 % less than with 512 KiB, 18 %
+/// less than with 256 KiB.
 const LONG_BATCH: usize = 2 << 20;
 /// Room for them and the overhead of their records, and for a part of a handshake.
 const BATCH_ROOM: usize = LONG_BATCH + LONG_BATCH / 64 + 4096;
@@ -181,8 +183,8 @@ impl Secure {
         }
     }
 
-    /// Holds what is sent to so many bytes per second, or to none in particular: `at_once`, or from the first time on that there is more to send
-    /// than the socket takes.
+    /// Holds what is sent to so many bytes per second, or to none in particular: `at_once`, or from the first time on
+    /// that there is more to send than the socket takes.
     pub(crate) fn hold(&mut self, limit: Option<f64>, at_once: bool) {
         let begins = at_once && limit.is_some() && !self.paced;
         if self.limit != limit || begins {
@@ -389,7 +391,8 @@ impl Secure {
         self.batch
     }
 
-    /// Encrypts and sends; what the socket does not take waits. Takes at most [`Secure::batch`] bytes, returns how many.
+    /// Encrypts and sends; what the socket does not take waits. Takes at most [`Secure::batch`] bytes, returns how
+    /// many.
     pub(crate) fn write(&mut self, scratch: &mut Scratch, source: &mut dyn Source) -> Result<usize, Broken> {
         let Session::Open(records) = &mut self.session else {
             return Err(NOT_OPEN);
@@ -462,7 +465,8 @@ impl Secure {
         Ok(())
     }
 
-    /// From now on it is paced, and the rate that it finds is what it goes by. Where that is not to be had, rates are lower.
+    /// From now on it is paced, and the rate that it finds is what it goes by. Where that is not to be had, rates are
+    /// lower.
     pub(crate) fn smooth(&mut self) {
         self.measuring = 0;
         self.near = pacing::spare_the_near(&self.socket);

@@ -16,8 +16,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// fat link in flight (that is not counted) but lets a short message overtake a long one in our queues.
 const NOT_SENT_LOW_WATER: u32 = 512 << 10;
 
-/// Bytes that a connection can have under way, as far as buffers go: what the kernel lets a send buffer grow to, less what it needs
-/// for itself (measured with 4 MiB: 2.9 to 4.2 MB). Zero where it does not tell.
+/// Bytes that a connection can have under way, as far as buffers go: what the kernel lets a send buffer grow to, less
+/// what it needs for itself (measured with 4 MiB: 2.9 to 4.2 MB). Zero where it does not tell.
 pub(crate) fn window() -> u64 {
     static WINDOW: OnceLock<u64> = OnceLock::new();
     *WINDOW.get_or_init(|| {

@@ -50,7 +50,8 @@ pub struct Config {
     pub area: Arc<dyn Fn(Peer) -> u32 + Send + Sync>,
     /// How long to try to reach a peer before it counts as lost. Default [`Config::DIAL_TIME`].
     pub dial_time: Duration,
-    /// How long a peer at another site may stay away, once it was reached, before it counts as lost. Default [`Config::AWAY_TIME`].
+    /// How long a peer at another site may stay away, once it was reached, before it counts as lost. Default
+    /// [`Config::AWAY_TIME`].
     pub away_time: Duration,
 }
 

@@ -31,14 +31,16 @@ const FRAGMENT: usize = 1 << 20;
 const QUEUE: usize = 1 << 20;
 /// Room for one read.
 const SCRATCH: usize = 128 << 10;
-/// Room behind what is read in place: for what comes after it, and no more of the next long payload than a header's worth, since that is copied once more.
+/// Room behind what is read in place: for what comes after it, and no more of the next long payload than a header's
+/// worth, since that is copied once more.
 const AFTER: usize = 4 << 10;
 /// Reads, and writes, of one connection before others get their turn.
 const TURNS: usize = 8;
 /// With up to so many connections each is simply read; with more the poller says which.
 const FEW: usize = 2;
-/// Nor are they simply read after so many bytes came at once: a reader locks the socket, and while packets arrive, one after the other, those who
-/// bring them wait for the lock. Below, a call that finds the bytes and takes them is less than two.
+/// Nor are they simply read after so many bytes came at once: a reader locks the socket, and while packets arrive, one
+/// after the other, those who bring them wait for the lock. Below, a call that finds the bytes and takes them is less
+/// than two.
 const SEVERAL_PACKETS: usize = 2048;
 /// Number of the bell in the poller; others are indices of channels.
 const BELL: u64 = u64::MAX;
@@ -147,7 +149,8 @@ impl Channel {
         }
     }
 
-    /// Sends from the outbox until the socket is full. Returns the tokens of bulks that are complete. `alone`: no other connection sends.
+    /// Sends from the outbox until the socket is full. Returns the tokens of bulks that are complete. `alone`: no other
+    /// connection sends.
     fn flush(&mut self, fill: &mut Fill, alone: bool, sent: &mut Vec<u64>) -> Result<(), Errno> {
         let State::Open(socket) = &self.state else {
             return Ok(());

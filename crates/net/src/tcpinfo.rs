@@ -42,11 +42,12 @@ impl TcpInfo {
     }
 }
 
-/// Bytes between two looks that make a round trip one of a connection at work. Where less passes, most of it is the time for which acknowledgements
-/// are held back.
+/// Bytes between two looks that make a round trip one of a connection at work. Where less passes, most of it is the
+/// time for which acknowledgements are held back.
 const AT_WORK: u64 = 16 << 10;
 
-/// The round trip of the connection that did most since the last look; `None` where none did much. Each with what it had acknowledged then.
+/// The round trip of the connection that did most since the last look; `None` where none did much. Each with what it
+/// had acknowledged then.
 pub(crate) fn at_work(all: impl Iterator<Item = (TcpInfo, u64)>) -> Option<Duration> {
     let done = all.map(|(info, before)| (info.acknowledged.saturating_sub(before), info.round_trip));
     done.filter(|(bytes, _)| *bytes >= AT_WORK).max().map(|(_, trip)| trip)

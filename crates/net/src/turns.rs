@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Threads that pass on what others wait for ask for short turns on the processor.
 //!
-//! A thread that moves bytes works for some microseconds and then waits for more, often beside processes that compute or all wake up at once. Linux
-//! (since 6.12) lets a thread say how long its turns are; one with short turns gets its next one sooner, and no more time in all. Nobody else is
-//! asked for anything: no privilege, no priority. Gateways do not ask: they serve many processes, and would take the processor from those that are just
-//! sending (28 senders of 64 bytes: 0.034 to 0.038 ms in the call with short turns, 0.011 to 0.018 without, 0.010 to 0.013 without gateways), and pings
-//! through them are no quicker.
+//! A thread that moves bytes works for some microseconds and then waits for more, often beside processes that compute
+//! or all wake up at once. Linux (since 6.12) lets a thread say how long its turns are; one with short turns gets its
+//! next one sooner, and no more time in all. Nobody else is asked for anything: no privilege, no priority. Gateways do
+//! not ask: they serve many processes, and would take the processor from those that are just sending (28 senders of 64
+//! bytes: 0.034 to 0.038 ms in the call with short turns, 0.011 to 0.018 without, 0.010 to 0.013 without gateways), and
+//! pings through them are no quicker.
 
 use std::ffi::{c_long, c_uint};
 
@@ -49,7 +50,8 @@ const CALLS: Option<(c_long, c_long)> = if cfg!(target_arch = "x86_64") {
 
 fn attributes(get: c_long) -> Option<Attributes> {
     let mut attributes = Attributes::default();
-    // SAFETY: the kernel writes at most `SIZE` bytes, for the calling thread (0); the last argument is for flags, of which there are none.
+    // SAFETY: the kernel writes at most `SIZE` bytes, for the calling thread (0); the last argument is for flags, of
+    // which there are none.
     let result = unsafe { syscall(get, 0 as c_uint, &raw mut attributes, SIZE, 0 as c_uint) };
     (result == 0).then_some(attributes)
 }

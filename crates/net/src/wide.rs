@@ -24,8 +24,8 @@ use crate::socket::{Interest, Poller};
 /// Longest payload of a frame, and the eager limit: a rendezvous costs a round trip of tens of milliseconds, in which
 /// a good line carries about a megabyte.
 pub(crate) const FRAME: usize = 1 << 20;
-/// Bytes of frames that may wait for one peer: two of the longest. What waits counts against the receiver's credit, and must leave
-/// most of it for what is on its way.
+/// Bytes of frames that may wait for one peer: two of the longest. What waits counts against the receiver's credit, and
+/// must leave most of it for what is on its way.
 const QUEUE: usize = 2 << 20;
 /// Bytes of frames to one peer that may be unacknowledged: three round trips' worth at 500 Mbit/s and 75 ms, for lost
 /// packets hold up the acknowledgement of what came after them.
@@ -130,8 +130,8 @@ impl WideTransport {
         self.handle.link.connections()
     }
 
-    /// The queue of a frame. Frames that name requests only have no order and no context, but for the one that must find its
-    /// message there.
+    /// The queue of a frame. Frames that name requests only have no order and no context, but for the one that must
+    /// find its message there.
     fn queue(&self, header: &Header) -> u8 {
         match header.kind {
             Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Announce | Kind::Cancel => {}

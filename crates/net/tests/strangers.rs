@@ -142,7 +142,8 @@ fn another_job_never_gets_in() {
     }
 }
 
-/// Somebody between: connections to the port that is given back go on to `port`. What the dialling side of the first one says is kept.
+/// Somebody between: connections to the port that is given back go on to `port`. What the dialling side of the first
+/// one says is kept.
 fn tap(port: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let here = listener.local_addr().unwrap().port();
@@ -344,7 +345,8 @@ fn an_unreachable_peer_is_reported_with_every_address() {
 fn the_address_that_works_is_found_among_others() {
     let authority = Authority::new(JOB).unwrap();
     for way in [Reach::Tcp, Reach::Tls] {
-        // Before the right one: an address nobody has on this network (documentation range), and one where others listen.
+        // Before the right one: an address nobody has on this network (documentation range), and one where others
+        // listen.
         let other = TcpListener::bind("127.0.0.2:0").unwrap();
         let listeners = [Listener::bind(None).unwrap(), Listener::bind(None).unwrap()];
         let table = Arc::new(places(

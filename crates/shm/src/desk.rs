@@ -8,11 +8,12 @@
 //!  arrived, per cell       turn + 1    what is given in this turn is there          who gives stores it
 //!  left, per member        n           it has left all rounds before n              it stores it, now and then
 //! ```
-//! Every word has one writer at a time, and that of a short cell or of a word lies beside its data: what a member waits for comes to its core in one transfer of
-//! a cache line. A round n may be given in when all members have left round n - R and those before it. So *arrived*
-//! cannot run ahead of what a member waits for, and who gives looks at the words of all members once in up to R rounds
-//! ([`Turns::is_free`]). A member says only every few rounds how far it has left them: who waits for it then waits for
-//! a member that is still to come to rounds that have been given in.
+//! Every word has one writer at a time, and that of a short cell or of a word lies beside its data: what a
+//! member waits for comes to its core in one transfer of a cache line. A round n may be given in when all
+//! members have left round n - R and those before it. So *arrived* cannot run ahead of what a member waits for,
+//! and who gives looks at the words of all members once in up to R rounds ([`Turns::is_free`]). A member says
+//! only every few rounds how far it has left them: who waits for it then waits for a member that is still to
+//! come to rounds that have been given in.
 //!
 //! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the words
 //! once more (S3). Whoever changes a word (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see

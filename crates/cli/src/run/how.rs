@@ -30,8 +30,8 @@ pub(super) struct Launch {
     /// Write what happens to the job into FILE, or - for standard output, as lines of JSON
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<String>,
-    /// Record the messages, collective operations and connections of all processes into FILE, on one time line, for ui.perfetto.dev or
-    /// chrome://tracing
+    /// Record the messages, collective operations and connections of all processes into FILE, on one time line, for
+    /// ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<String>,
     /// How the states of subjobs are shown: as a table on a terminal, as lines, or not

@@ -23,7 +23,8 @@ pub(super) struct Coarse {
     pub(super) steps: u64,
 }
 
-/// The network to make plans for, in which processes take such steps together, with larger pieces where the library's are too many.
+/// The network to make plans for, in which processes take such steps together, with larger pieces where the library's
+/// are too many.
 pub(super) fn affordable(
     asked: &Asked,
     (topology, together): (&Topology, Steps),

@@ -50,12 +50,12 @@ pub(crate) fn operations() -> impl Iterator<Item = &'static str> {
 /// Which operation, on which grid.
 #[derive(Args, Debug)]
 struct What {
-    /// allgather(v), allreduce, alltoall(v), barrier, bcast, exscan, gather(v), neighbor_allgather, neighbor_alltoall, reduce,
-    /// reduce_scatter, reduce_scatter_block, scan or scatter(v)
+    /// allgather(v), allreduce, alltoall(v), barrier, bcast, exscan, gather(v), neighbor_allgather, neighbor_alltoall,
+    /// reduce, reduce_scatter, reduce_scatter_block, scan or scatter(v)
     #[arg(value_name = "OPERATION")]
     operation: String,
-    /// Size of the data, or of one block where there are blocks: 512, 64KiB, 8MiB; a barrier has none. With unequal blocks also 0..64KiB (drawn
-    /// for each rank) or @FILE (one size on a line for each rank)
+    /// Size of the data, or of one block where there are blocks: 512, 64KiB, 8MiB; a barrier has none. With unequal
+    /// blocks also 0..64KiB (drawn for each rank) or @FILE (one size on a line for each rank)
     #[arg(value_name = "SIZE")]
     size: Option<String>,
     /// File that describes sites, machines, nodes, processes and links; examples/grid.toml shows how

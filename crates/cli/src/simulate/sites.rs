@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A simulation of many processes as a drawing: how many are done when, when each site is done, and the critical path from site to site.
+//! A simulation of many processes as a drawing: how many are done when, when each site is done, and the critical path
+//! from site to site.
 
 use super::Simulated;
 use super::report::time;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A simulation as a drawing: one line per rank, time to the right, messages as arrows, the critical path on top. What all drawings are
-//! made of.
+//! A simulation as a drawing: one line per rank, time to the right, messages as arrows, the critical path on top. What
+//! all drawings are made of.
 
 use super::report::time;
 use super::{Simulated, sites};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who sends to whom, as a drawing: sites and machines are boxes, processes stand in them, messages are arrows. Of too many processes, sites only.
+//! Who sends to whom, as a drawing: sites and machines are boxes, processes stand in them, messages are arrows. Of too
+//! many processes, sites only.
 
 use super::Simulated;
 use super::svg::{Canvas, colour};
@@ -105,7 +106,8 @@ fn processes(all: &Simulated) -> Graph {
     }
 }
 
-/// Whoever has no message within its node meets the others of it in memory: whom it is joined with is the root or the one with most messages.
+/// Whoever has no message within its node meets the others of it in memory: whom it is joined with is the root or the
+/// one with most messages.
 fn met(all: &Simulated, arrows: &BTreeMap<(usize, usize), (Level, Passed)>, root: usize) -> Vec<(usize, usize)> {
     let node = |rank: usize| all.grid.topology.clusters_of(rank as u32)[2];
     let mut outside = vec![0u64; all.outcome.finished.len()];

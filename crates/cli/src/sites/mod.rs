@@ -54,7 +54,8 @@ enum Verb {
     },
 }
 
-/// Reach a site, look at it, and write what was found into the sites file. What stands there is kept unless CONTACT or --set says otherwise
+/// Reach a site, look at it, and write what was found into the sites file. What stands there is kept unless CONTACT or
+/// --set says otherwise
 #[derive(Args, Debug)]
 struct Add {
     /// Name of the site

@@ -17,8 +17,8 @@ pub struct Tuning {
 pub enum Knob {
     /// Longest message, bytes, that is sent before its receiver has asked for it, if the transport allows as much.
     Eager,
-    /// How often a thread polls without pause while nobody else wants its processor: up to 25 us, what a message of 512 KiB on a
-    /// node takes.
+    /// How often a thread polls without pause while nobody else wants its processor: up to 25 us, what a message of 512
+    /// KiB on a node takes.
     Polls,
     /// How many microseconds a thread polls, or lets others run, before it sleeps: longer than a message of 2 MiB
     /// inside a machine takes, short enough that waiting for anything slower costs little.

@@ -391,8 +391,8 @@ impl Meet {
             && meeting.is_free(&self.place, self.round(self.middle, true))
     }
 
-    /// Whether all contributors have arrived in a round. Those that had when this was last asked (for the same of both ends)
-    /// are not looked at.
+    /// Whether all contributors have arrived in a round. Those that had when this was last asked (for the same of both
+    /// ends) are not looked at.
     fn all_arrived(&mut self, meeting: &dyn Meeting, round: Round, end: usize) -> bool {
         let last = contributors(self.what, &self.place).end;
         let seen = &mut self.seen[end];

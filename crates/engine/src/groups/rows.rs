@@ -11,9 +11,9 @@
 //!  middle cell    slots without lengths, for blocks that do not fit there
 //!  messages       blocks that do not fit there either: the caller's affair
 //! ```
-//! [`Frames::longest_block`](crate::Frames::longest_block) says which these are. A cell of an alltoallv has a slot
-//! for each other member, that of any other operation one. The root of a scatterv gives the cells of all others, in every other
-//! operation each member gives its own.
+//! [`Frames::longest_block`](crate::Frames::longest_block) says which these are. A cell of an alltoallv has a slot for
+//! each other member, that of any other operation one. The root of a scatterv gives the cells of all others, in every
+//! other operation each member gives its own.
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;

@@ -51,8 +51,8 @@ impl State {
         ));
     }
 
-    /// Communication is over. Requests that are left, which the program has freed and nobody waits for, give their memory
-    /// back: after MPI_Finalize it is the program's, whatever somebody still sends.
+    /// Communication is over. Requests that are left, which the program has freed and nobody waits for, give their
+    /// memory back: after MPI_Finalize it is the program's, whatever somebody still sends.
     pub(crate) fn end(&mut self) {
         for index in self.requests.indices() {
             if !matches!(

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Progress while the program computes: the keeper, a thread that a process has if messages of its job cross sockets.
 //!
-//! What arrives from other sites is reported by the transport's own thread ([`Shared::progress_from_thread`]). But an operation
-//! may have parts inside the site, where whoever waits does the work, and nobody waits. So while something is pending
-//! the keeper looks now and then whether the program has been inside MPI since the last time. If it has not, it computes: the keeper makes
-//! progress, arms the transports as a waiting thread would, and sleeps until something arrives. The first call of the program
-//! relieves it.
+//! What arrives from other sites is reported by the transport's own thread ([`Shared::progress_from_thread`]). But an
+//! operation may have parts inside the site, where whoever waits does the work, and nobody waits. So while something is
+//! pending the keeper looks now and then whether the program has been inside MPI since the last time. If it has not, it
+//! computes: the keeper makes progress, arms the transports as a waiting thread would, and sleeps until something
+//! arrives. The first call of the program relieves it.
 //!
 //! ```text
 //!            something was started                  not inside MPI since the last look
 //!   [idle] -------------------------> [looking] ------------------------------------> [keeping]
 //!      <------- nothing is pending ----- | <------- the program calls MPI -------------- |
 //! ```
-//! Nothing of this is paid for by calls: starting an operation reads one variable, and wakes the keeper if it was idle. It never
-//! waits for the engine, never works while a thread of the program is inside MPI, and leaves everything that would call the
-//! program (its reduction operators) to the program's threads.
+//! Nothing of this is paid for by calls: starting an operation reads one variable, and wakes the keeper if it was idle.
+//! It never waits for the engine, never works while a thread of the program is inside MPI, and leaves everything that
+//! would call the program (its reduction operators) to the program's threads.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,15 +27,15 @@ use crate::Shared;
 use crate::waiting::bell::Bell;
 use crate::waiting::shared::Inner;
 
-/// Shortest time between two looks at a program that might compute: short against anything worth computing meanwhile, and
-/// a look costs some microseconds.
+/// Shortest time between two looks at a program that might compute: short against anything worth computing meanwhile,
+/// and a look costs some microseconds.
 pub(crate) const LOOK: Duration = Duration::from_millis(1);
 
 /// Longest time between two looks at a program that keeps calling MPI, and so needs no keeper.
 const LONGEST_LOOK: Duration = Duration::from_millis(8);
 
-/// Looks in a row that find nothing pending before the keeper becomes idle. Programs start operations again and again, and waking it
-/// costs them a system call.
+/// Looks in a row that find nothing pending before the keeper becomes idle. Programs start operations again and again,
+/// and waking it costs them a system call.
 const VAIN_LOOKS: u32 = 16;
 
 /// Longest sleep: bounds the harm if a doorbell is ever lost.
@@ -80,8 +80,8 @@ impl Shared {
         }
     }
 
-    /// The work of the keeper; ends after [`Shared::stop_keeping`]. To be called by one thread of the library, in a process with
-    /// [`Policy::guests`](crate::Policy::guests). An error is a lack of descriptors.
+    /// The work of the keeper; ends after [`Shared::stop_keeping`]. To be called by one thread of the library, in a
+    /// process with [`Policy::guests`](crate::Policy::guests). An error is a lack of descriptors.
     pub fn keep(&self) -> io::Result<()> {
         let mut descriptors = self.keepers_descriptors()?;
         self.keeper.state.store(AWAKE, Ordering::Release);

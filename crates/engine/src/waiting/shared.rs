@@ -2,11 +2,12 @@
 //! One engine for all threads of a process: locking and waiting.
 //!
 //! A thread that waits polls, gives its processor to others between two polls where they want it, and after a while
-//! sleeps until a transport's descriptor wakes it: [`isthmus_protocol::patience`] says when, with the numbers of [`Tuning`].
+//! sleeps until a transport's descriptor wakes it: [`isthmus_protocol::patience`] says when, with the numbers of
+//! [`Tuning`].
 //!
-//! Several threads may wait at once. The lock is free while a thread yields or sleeps. What one thread's progress completes may be
-//! what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`]; the bell is
-//! silenced only when the last sleeper is awake, so nobody misses it.
+//! Several threads may wait at once. The lock is free while a thread yields or sleeps. What one thread's progress
+//! completes may be what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`];
+//! the bell is silenced only when the last sleeper is awake, so nobody misses it.
 
 mod messages;
 mod operations;
@@ -45,7 +46,8 @@ use crate::{
 /// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
 pub(crate) const NAP: Duration = Duration::from_secs(1);
 
-/// How often a blocking receive looks for a message of a vendor MPI before other progress is made: some tens of microseconds.
+/// How often a blocking receive looks for a message of a vendor MPI before other progress is made: some tens of
+/// microseconds.
 const NATIVE_ROUNDS: u32 = 512;
 
 /// Calls that find nothing, after which one listens to what comes from outside of MPI: that costs a system call.
@@ -56,7 +58,8 @@ const LISTEN: u32 = 4096;
 pub struct Policy {
     /// Several threads call MPI at once (MPI_THREAD_MULTIPLE).
     pub threads: bool,
-    /// Threads of the library make progress too: a transport's ([`Shared::progress_from_thread`]) and the [keeper](Shared::keep).
+    /// Threads of the library make progress too: a transport's ([`Shared::progress_from_thread`]) and the
+    /// [keeper](Shared::keep).
     pub guests: bool,
 }
 
@@ -148,7 +151,8 @@ impl Drop for After<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.0.policy.guests {
-            // Orders the unlocking before the look: a thread that set the flag and then found the lock taken is seen here.
+            // Orders the unlocking before the look: a thread that set the flag and then found the lock taken is seen
+            // here.
             self.0.inner.settle();
             if self.0.due.load(Ordering::Relaxed) {
                 self.0.catch_up();
@@ -255,15 +259,15 @@ impl Shared {
         }
     }
 
-    /// Makes progress until `check` gives something. `check` is called with the engine before the first round of progress and after
-    /// each one that changed something.
+    /// Makes progress until `check` gives something. `check` is called with the engine before the first round of
+    /// progress and after each one that changed something.
     #[inline]
     pub fn wait<T>(&self, check: impl FnMut(&mut Engine) -> Option<T>) -> T {
         self.wait_on(self.lock(), check)
     }
 
-    /// Makes progress until this descriptor is readable. For whoever waits for something outside of MPI that comes only when others are done: what
-    /// they have to do may need this process, although it wants nothing any more.
+    /// Makes progress until this descriptor is readable. For whoever waits for something outside of MPI that comes only
+    /// when others are done: what they have to do may need this process, although it wants nothing any more.
     pub fn wait_beside(&self, other: BorrowedFd<'_>) {
         let mut guard = self.lock();
         while !is_readable(other) {
@@ -303,9 +307,10 @@ impl Shared {
         self.wait_on(guard, |engine| engine.take(request))
     }
 
-    /// For a call that has found nothing and returns: a thread that calls it again and again must not keep a processor from
-    /// those that it waits for. Where processes share one, what it waits for is often on this very processor, and would get
-    /// it only when the scheduler takes it away: a loop over MPI_Test would cost some milliseconds for each message.
+    /// For a call that has found nothing and returns: a thread that calls it again and again must not keep a processor
+    /// from those that it waits for. Where processes share one, what it waits for is often on this very processor, and
+    /// would get it only when the scheduler takes it away: a loop over MPI_Test would cost some milliseconds for each
+    /// message.
     #[inline]
     pub fn idle(&self) {
         // A count that threads spoil for each other is as good.
@@ -396,7 +401,8 @@ impl Shared {
         }
     }
 
-    /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look at everything.
+    /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look
+    /// at everything.
     fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>) -> Guard<'a> {
         let descriptors = guard.inner.descriptors(&self.bell);
         if !guard.inner.engine.arm() {
@@ -463,7 +469,8 @@ impl Shared {
         Ok(number)
     }
 
-    /// As [`Engine::start_activity`], for one that something outside the engine wakes ([`Shared::wake`]): there is a bell from now on.
+    /// As [`Engine::start_activity`], for one that something outside the engine wakes ([`Shared::wake`]): there is a
+    /// bell from now on.
     pub fn start_activity(&self, activity: Box<dyn crate::Activity>) -> Request {
         let mut guard = self.lock();
         // Without descriptors sleepers take naps, see `sleep`.
@@ -471,8 +478,8 @@ impl Shared {
         guard.start_activity(activity)
     }
 
-    /// Wakes threads that sleep here: something outside the engine that an [`Activity`](crate::Activity) looks at has changed. For any thread;
-    /// never waits.
+    /// Wakes threads that sleep here: something outside the engine that an [`Activity`](crate::Activity) looks at has
+    /// changed. For any thread; never waits.
     pub fn wake(&self) {
         self.bell.ring();
         self.watch();
@@ -481,8 +488,8 @@ impl Shared {
         }
     }
 
-    /// For a transport's own thread, after it has queued arrivals: makes progress if no thread is inside MPI; if one is,
-    /// that one will. Needs [`Policy::guests`].
+    /// For a transport's own thread, after it has queued arrivals: makes progress if no thread is inside MPI; if one
+    /// is, that one will. Needs [`Policy::guests`].
     pub fn progress_from_thread(&self) {
         self.due.store(true, Ordering::SeqCst);
         self.catch_up();

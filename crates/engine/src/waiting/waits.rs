@@ -23,8 +23,8 @@ fn pending(engine: &Engine) -> (Vec<Item>, u32) {
     })
 }
 
-/// Hears what this process waits for when nothing has come for a second and for how long; `None`: something has come since. Says
-/// whether that could be passed on.
+/// Hears what this process waits for when nothing has come for a second and for how long; `None`: something has come
+/// since. Says whether that could be passed on.
 pub type Watcher = Box<dyn Fn(Option<(Duration, &[Item], u32)>) -> bool + Send + Sync>;
 
 /// Hears once a second that a thread waits and nothing has come.
@@ -37,8 +37,8 @@ impl Shared {
         let _ = self.teller.set(teller);
     }
 
-    /// Whoever hears what this process waits for; the first one counts. Costs nothing while messages come: only a sleep that ended
-    /// without any is told of, and the end of such a wait.
+    /// Whoever hears what this process waits for; the first one counts. Costs nothing while messages come: only a sleep
+    /// that ended without any is told of, and the end of such a wait.
     pub fn tell_waits(&self, watcher: Watcher) {
         // A second one has nothing to hear.
         let _ = self.watcher.set(watcher);

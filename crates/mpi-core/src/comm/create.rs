@@ -21,8 +21,8 @@ use crate::world::World;
 const MAX_STRING_TAG: usize = abi::MPI_MAX_STRINGTAG_LEN as usize;
 
 impl Blueprint {
-    /// The communicator with these numbers, and with what the process that took them knows of the links; collective over the
-    /// new one.
+    /// The communicator with these numbers, and with what the process that took them knows of the links; collective
+    /// over the new one.
     pub(crate) fn build_and_hear(self, world: &World, numbers: Numbers) -> Result<Arc<Comm>> {
         let (numbers, news) = context::without_news(numbers);
         let mut comm = self.build(context::granted(numbers)?);
@@ -61,7 +61,8 @@ impl Comm {
         if self.inter.is_some() || self.size() < 2 || !world.is_one_vendor_job(self.group.members()) {
             return Ok(());
         }
-        // Afterwards nobody waits for anything that this process would have to do, but all are on their way to the next line.
+        // Afterwards nobody waits for anything that this process would have to do, but all are on their way to the next
+        // line.
         internal::gather_equal(world, self, &[0])?;
         let made = world
             .engine()
@@ -95,7 +96,8 @@ impl Comm {
         self.joint().map_or(self, |joint| &*joint.comm)
     }
 
-    /// Numbers that `root`, a rank of [`Comm::everybody`], takes for all, for [`Blueprint::build_and_hear`]; collective.
+    /// Numbers that `root`, a rank of [`Comm::everybody`], takes for all, for [`Blueprint::build_and_hear`];
+    /// collective.
     pub(crate) fn agree(&self, world: &World, root: u32, inter: bool) -> Result<Numbers> {
         let everybody = self.everybody();
         let mine = if everybody.rank() == root {
@@ -134,10 +136,12 @@ impl Comm {
         })
     }
 
-    /// MPI_Comm_create; collective. `None` for processes outside the group, and if one side of an intercommunicator is empty.
+    /// MPI_Comm_create; collective. `None` for processes outside the group, and if one side of an intercommunicator is
+    /// empty.
     pub fn create(&self, world: &World, group: &Group) -> Result<Option<Arc<Self>>> {
         self.check_subgroup(group)?;
-        // Disjoint groups at once are disjoint colours: the rank of the first member. Both sides of an intercommunicator: one.
+        // Disjoint groups at once are disjoint colours: the rank of the first member. Both sides of an
+        // intercommunicator: one.
         let first = group
             .members()
             .first()

@@ -16,7 +16,8 @@ pub(crate) struct Inter {
 
 /// Both groups of an intercommunicator as one: what its collective operations run on.
 pub struct Joint {
-    /// Internal intracommunicator of both groups, the low one first: the same order on both sides. It has a context of its own.
+    /// Internal intracommunicator of both groups, the low one first: the same order on both sides. It has a context of
+    /// its own.
     pub comm: Arc<Comm>,
     /// Its ranks of the local group, in order.
     pub local: Range<u32>,

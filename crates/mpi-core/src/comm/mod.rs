@@ -260,8 +260,8 @@ impl Comm {
         self.channel.native != 0
     }
 
-    /// Whether its blocking collective operations are blocking ones there. Where members are on several nodes a process cannot know that all
-    /// have come, so it must not block there while others wait for it, and all start them instead.
+    /// Whether its blocking collective operations are blocking ones there. Where members are on several nodes a process
+    /// cannot know that all have come, so it must not block there while others wait for it, and all start them instead.
     #[inline]
     pub fn blocks_natively(&self) -> bool {
         self.blocks_natively
@@ -279,7 +279,8 @@ impl Comm {
         self.group.size() as u32
     }
 
-    /// Number of processes that a rank in a message may name: of the remote group of an intercommunicator, else of the group.
+    /// Number of processes that a rank in a message may name: of the remote group of an intercommunicator, else of the
+    /// group.
     #[inline]
     pub fn peers(&self) -> u32 {
         self.channel.members.count()
@@ -326,7 +327,8 @@ impl Comm {
         &self.channel
     }
 
-    /// The network among the members, made at the first collective operation and after every change of the links in force.
+    /// The network among the members, made at the first collective operation and after every change of the links in
+    /// force.
     pub fn network(&self, world: &World) -> Arc<Network> {
         let mut in_force = self.in_force();
         let InForce { links, network } = &mut *in_force;
@@ -353,8 +355,8 @@ impl Comm {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How data of collective operations and packed data are represented: as in this process where all members (of both groups)
-    /// represent them so, otherwise in the common form.
+    /// How data of collective operations and packed data are represented: as in this process where all members (of both
+    /// groups) represent them so, otherwise in the common form.
     pub fn form(&self, world: &World) -> Representation {
         self.common_form(world).unwrap_or(Representation::LOCAL)
     }
@@ -439,7 +441,8 @@ impl Comm {
         &self.buffer
     }
 
-    /// Where the session that it comes from can have one attached; `None`: it comes from MPI_COMM_WORLD or MPI_COMM_SELF.
+    /// Where the session that it comes from can have one attached; `None`: it comes from MPI_COMM_WORLD or
+    /// MPI_COMM_SELF.
     pub fn session_buffer(&self) -> Option<&Attachment> {
         self.session.as_deref()
     }

@@ -93,7 +93,8 @@ impl Comm {
     /// The hints take effect on messages that are sent from now on.
     pub(super) fn tune_traffic(&self, world: &World) {
         let tuning = tuning(&self.hints());
-        // A context may have belonged to a communicator that was freed; as long as there was no hint it does not matter.
+        // A context may have belonged to a communicator that was freed; as long as there was no hint it does not
+        // matter.
         if tuning != TrafficTuning::default() {
             world.traffic_tuned().store(true, Ordering::Relaxed);
         } else if !world.traffic_tuned().load(Ordering::Relaxed) {

@@ -119,7 +119,8 @@ impl Cart {
         Ok((self.step(rank, dimension, -by), self.step(rank, dimension, by)))
     }
 
-    /// Per dimension the node before and the node behind. What goes to the node before comes from the node behind there.
+    /// Per dimension the node before and the node behind. What goes to the node before comes from the node behind
+    /// there.
     pub(super) fn edges(&self, rank: u32) -> Neighbours {
         let mut edges = Neighbours::default();
         for dimension in 0..self.dims.len() {

@@ -37,8 +37,8 @@ pub fn balance(nodes: i32, dims: &mut [i32]) -> Result<()> {
     Ok(())
 }
 
-/// Looks for the factors whose largest and smallest are closest; among equals for those with the largest smallest one, second
-/// smallest one, and so on.
+/// Looks for the factors whose largest and smallest are closest; among equals for those with the largest smallest one,
+/// second smallest one, and so on.
 struct Search {
     divisors: Vec<i32>,
     chosen: Vec<i32>,
@@ -97,8 +97,8 @@ impl Search {
             .is_lt()
     }
 
-    /// With this factor, and larger ones, next: can nothing better than the best come of it? The smallest of the remaining factors
-    /// is at most their root.
+    /// With this factor, and larger ones, next: can nothing better than the best come of it? The smallest of the
+    /// remaining factors is at most their root.
     fn hopeless(&self, factor: i32, rest: i32, parts: usize) -> bool {
         let Some(best) = &self.best else { return false };
         let first = self.chosen.first().copied().unwrap_or(factor);

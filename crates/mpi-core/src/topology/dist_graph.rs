@@ -77,8 +77,8 @@ impl Comm {
             let order: Vec<u32> = (0..self.size()).collect();
             return self.with_dist_graph(world, &order, own, hints);
         }
-        // With other ranks processes get the edges of other nodes: everybody's are needed. Sources and destinations apart, in the
-        // order in which they were given.
+        // With other ranks processes get the edges of other nodes: everybody's are needed. Sources and destinations
+        // apart, in the order in which they were given.
         let me = self.rank();
         let into = own
             .sources

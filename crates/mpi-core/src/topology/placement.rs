@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the nodes of a grid or graph go: nodes that are next to each other onto processes that are.
 //!
-//! Every process computes the same answer from the place table, without a message. The cost of an order is the weight of edges
-//! that cross sites, then of those that cross machines, then of those that cross nodes. Several orders are tried and improved by
-//! exchanging pairs; the given one is among them, so the answer is never worse.
+//! Every process computes the same answer from the place table, without a message. The cost of an order is the weight
+//! of edges that cross sites, then of those that cross machines, then of those that cross nodes. Several orders are
+//! tried and improved by exchanging pairs; the given one is among them, so the answer is never worse.
 
 use isthmus_engine::Peer;
 
@@ -129,7 +129,8 @@ impl Problem<'_> {
         false
     }
 
-    /// The processes that nodes go to, those of a place one behind the other, places in the order of their first process.
+    /// The processes that nodes go to, those of a place one behind the other, places in the order of their first
+    /// process.
     fn line(&self) -> Vec<u32> {
         let used = &self.places[..self.order.len()];
         let first = |place: &[u32], level: usize| used.iter().position(|p| p[..=level] == place[..=level]);
@@ -147,13 +148,14 @@ impl Problem<'_> {
         self.line()
     }
 
-    /// Nodes one after the other, each time the one with the heaviest edges to those of the place that is being filled, onto the line
-    /// of processes.
+    /// Nodes one after the other, each time the one with the heaviest edges to those of the place that is being filled,
+    /// onto the line of processes.
     fn grown(&self) -> Vec<u32> {
         let line = self.line();
         let nodes = self.order.len();
         let mut order = vec![u32::MAX; nodes];
-        // Weight of the edges to nodes on the same site, machine, node as the next process, and, negative, to free nodes.
+        // Weight of the edges to nodes on the same site, machine, node as the next process, and, negative, to free
+        // nodes.
         let mut pull = vec![([0i64; LEVELS], 0i64); nodes];
         for (node, around) in self.neighbours.iter().enumerate() {
             pull[node].1 = -around.iter().map(|(_, w)| i64::from(*w)).sum::<i64>();

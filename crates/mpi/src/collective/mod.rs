@@ -6,8 +6,8 @@
 //! * `arguments`: buffers, counts and datatypes as the functions pass them;
 //! * `plain`, `rows`: operations about which nothing is unusual, of equal blocks and others; `pieces`: their buffers;
 //! * `data`: operations that move data; `reduction`: operations that compute; `neighbour`: those along a topology;
-//! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(place: &Place, …)` of the
-//!   files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int` and `MPI_Count`.
+//! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(place: &Place, …)`
+//!   of the files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int` and `MPI_Count`.
 
 use std::ffi::c_int;
 

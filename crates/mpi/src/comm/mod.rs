@@ -186,8 +186,8 @@ pub(crate) fn hold(handle: h::Comm) -> Result<Arc<Comm>> {
 }
 
 /// The handler for errors on a communicator, and the handle that it is told. Before MPI_Init and with a wrong handle
-/// the handler of MPI_COMM_SELF decides (MPI 5.0 section 9.3). Where nobody has set a handler, that of MPI_COMM_WORLD decides, as
-/// before MPI 4; it is initially to end the job.
+/// the handler of MPI_COMM_SELF decides (MPI 5.0 section 9.3). Where nobody has set a handler, that of MPI_COMM_WORLD
+/// decides, as before MPI 4; it is initially to end the job.
 pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {
     // Requests of files keep the file's handle in the communicator's place.
     if crate::file::is_file(handle.0) {

@@ -166,7 +166,8 @@ fn insert(datatype: Datatype, committed: bool) -> h::Datatype {
     h::Datatype(DATATYPES.insert(Object::new(datatype, committed)))
 }
 
-/// A handle that the program gets of a datatype that it once gave: a predefined one is itself, of others it gets a duplicate.
+/// A handle that the program gets of a datatype that it once gave: a predefined one is itself, of others it gets a
+/// duplicate.
 pub(crate) fn hand_out(handle: h::Datatype, datatype: &Datatype) -> h::Datatype {
     if handle.0 < isthmus_abi::PREDEFINED_HANDLES_END || parametric::is_parametric(datatype) {
         return handle;

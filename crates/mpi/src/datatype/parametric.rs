@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! MPI_Type_create_f90_* (MPI 5.0 section 19.1.9): like predefined datatypes they are committed, the same arguments give the
-//! same handle, and they cannot be freed.
+//! MPI_Type_create_f90_* (MPI 5.0 section 19.1.9): like predefined datatypes they are committed, the same arguments
+//! give the same handle, and they cannot be freed.
 
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};

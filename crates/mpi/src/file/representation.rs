@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How data are represented in files (MPI 5.0 section 14.5): native, internal, external32, and representations of the program.
+//! How data are represented in files (MPI 5.0 section 14.5): native, internal, external32, and representations of the
+//! program.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};

@@ -33,8 +33,8 @@ struct Envelope {
     comm: h::Comm,
 }
 
-// What makes these two is always inlined: they are too large to be handed over in registers, and copying them costs a short message
-// a tenth of its latency.
+// What makes these two is always inlined: they are too large to be handed over in registers, and copying them costs a
+// short message a tenth of its latency.
 
 /// A send with its arguments checked.
 struct Outbound<'a> {
@@ -264,8 +264,8 @@ fn give(comm: h::Comm, request: Out<h::Request>, start: impl FnOnce() -> Result<
     request.set("request", request::insert(comm, start()?))
 }
 
-/// A persistent send. Everything is checked and looked up here, once: the program may free communicator and datatype before
-/// MPI_Start.
+/// A persistent send. Everything is checked and looked up here, once: the program may free communicator and datatype
+/// before MPI_Start.
 fn send_init(mode: Mode, buffer: Source, to: Envelope, request: Out<h::Request>) -> Result<()> {
     request.set("request", h::MPI_REQUEST_NULL)?;
     let message = outbound(buffer, to)?.map(|m| (m.to, m.tag, m.data));

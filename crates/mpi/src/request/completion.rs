@@ -164,7 +164,8 @@ extern "C" fn isthmus_MPI_Testany(
     })
 }
 
-/// Puts the statuses of several requests. Their MPI_ERROR is set if, and only if, one has failed (MPI 5.0 section 3.2.5).
+/// Puts the statuses of several requests. Their MPI_ERROR is set if, and only if, one has failed (MPI 5.0 section
+/// 3.2.5).
 pub(super) struct Many {
     statuses: Out<Status>,
     put: usize,

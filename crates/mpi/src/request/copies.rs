@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Buffers that the Fortran layer copies: a contiguous copy stands for an array section while a request uses it.
 //!
-//! `libmpifort_abi` knows arrays, this library knows when an operation begins and is complete. So the layer gives each such request functions that
-//! copy in and back.
+//! `libmpifort_abi` knows arrays, this library knows when an operation begins and is complete. So the layer gives each
+//! such request functions that copy in and back.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -72,7 +72,8 @@ impl Drop for Left {
     }
 }
 
-/// For `libmpifort_abi`: the buffers of a request that was just made are copies. MPI_SUCCESS: the request has them from now on.
+/// For `libmpifort_abi`: the buffers of a request that was just made are copies. MPI_SUCCESS: the request has them from
+/// now on.
 ///
 /// # Safety
 ///

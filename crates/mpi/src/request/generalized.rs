@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Generalized requests: operations of the program (MPI 5.0 section 13.2).
 //!
-//! Such a request goes away when the program has said that the operation is complete *and* has completed or freed the request.
+//! Such a request goes away when the program has said that the operation is complete *and* has completed or freed the
+//! request.
 
 use std::ffi::c_int;
 use std::sync::Arc;

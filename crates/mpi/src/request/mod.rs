@@ -5,8 +5,8 @@
 //! * `completion`: waiting and testing; `query`: asking without ending; `control`: starting, cancelling, freeing;
 //! * `generalized`: operations of the program; `partitioned`: messages in parts; `copies`: array sections of Fortran.
 //!
-//! Callbacks of the program are never called while the engine is locked: what is found complete under the lock becomes an
-//! [`Ended`], which is settled afterwards.
+//! Callbacks of the program are never called while the engine is locked: what is found complete under the lock becomes
+//! an [`Ended`], which is settled afterwards.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -87,7 +87,8 @@ enum Entry {
     Full(Box<Object>),
 }
 
-/// A message that was started once, where threads take turns: what most requests are. [`find`] makes an [`Object`] of it.
+/// A message that was started once, where threads take turns: what most requests are. [`find`] makes an [`Object`] of
+/// it.
 struct Quick {
     what: Started,
     comm: Held,
@@ -132,7 +133,8 @@ fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Requ
     }))))
 }
 
-/// A handle for a message that was started where threads take turns. Always part of its caller, for the reason of [`Table::insert`].
+/// A handle for a message that was started where threads take turns. Always part of its caller, for the reason of
+/// [`Table::insert`].
 #[inline(always)]
 pub(crate) fn insert_quick(comm: h::Comm, what: Started) -> h::Request {
     h::Request(REQUESTS.insert(Entry::Quick(Quick {
@@ -319,7 +321,8 @@ impl Object {
 
     #[inline]
     fn state(&self) -> Guard<'_, Option<Operation>> {
-        // SAFETY: functions about requests need MPI to be initialized; they take it once and call nothing of the program meanwhile.
+        // SAFETY: functions about requests need MPI to be initialized; they take it once and call nothing of the
+        // program meanwhile.
         unsafe { self.state.lock() }
     }
 

@@ -26,7 +26,8 @@ fn is_complete(handle: h::Request, engine: &Engine) -> Result<bool> {
     Ok(handle == h::MPI_REQUEST_NULL || super::is_complete(handle, engine)?)
 }
 
-/// Status of a complete request, which stays, none if it is null or inactive; asks the program if the operation is its own, so the engine must not be locked.
+/// Status of a complete request, which stays, none if it is null or inactive; asks the program if the operation is its
+/// own, so the engine must not be locked.
 fn status_of(handle: h::Request) -> Result<Option<Status>> {
     if !is_active(handle)? {
         return Ok(None);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control variables (MPI 5.0 section 15.3.6): the settings of `spec/settings.tsv` that this library reads, under their names.
+//! Control variables (MPI 5.0 section 15.3.6): the settings of `spec/settings.tsv` that this library reads, under their
+//! names.
 //!
 //! | scope in the table | scope here | |
 //! | --- | --- | --- |

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tool interface (MPI 5.0 chapter 15). Functions of this chapter return codes of their own and call no error handler.
+//! The tool interface (MPI 5.0 chapter 15). Functions of this chapter return codes of their own and call no error
+//! handler.
 //!
 //! * this file: MPI_T_init_thread, MPI_T_finalize and what all share;
 //! * `control`: control variables, the settings of `spec/settings.tsv`;
@@ -29,8 +30,9 @@ pub(crate) use registration::{begin, dispatch, error_raised, is_observing};
 /// Result of a body; the error is the code that C gets.
 type Code<T = ()> = Result<T, c_int>;
 
-/// Was more than MPI_THREAD_FUNNELED asked for? Threads of a tool that take turns among themselves need not take turns with those of
-/// the program, since the levels are independent (MPI 5.0 section 15.3.4). If it was before MPI_Init, the engine is made for several.
+/// Was more than MPI_THREAD_FUNNELED asked for? Threads of a tool that take turns among themselves need not take turns
+/// with those of the program, since the levels are independent (MPI 5.0 section 15.3.4). If it was before MPI_Init, the
+/// engine is made for several.
 static CONCURRENT: AtomicBool = AtomicBool::new(false);
 
 /// May a thread use the tool interface while another one is inside MPI?
@@ -111,8 +113,8 @@ fn nth<T>(items: &[T], index: c_int) -> Code<&T> {
     items.get(index).ok_or(abi::MPI_T_ERR_INVALID_INDEX)
 }
 
-/// Writes a text (MPI 5.0 section 15.3.3): `length` is the room before the call and what the whole text with its terminator
-/// needs after it. Null pointers: not wanted.
+/// Writes a text (MPI 5.0 section 15.3.3): `length` is the room before the call and what the whole text with its
+/// terminator needs after it. Null pointers: not wanted.
 fn text(out: Out<c_char>, length: Out<c_int>, text: &str) -> Code {
     if length.is_null() {
         return Ok(());
@@ -169,7 +171,8 @@ extern "C" fn isthmus_MPI_T_finalize() -> c_int {
     })
 }
 
-/// MPI_Pcontrol (section 15.2.4) is for profiling libraries; without one it has no effect. Its other arguments are theirs.
+/// MPI_Pcontrol (section 15.2.4) is for profiling libraries; without one it has no effect. Its other arguments are
+/// theirs.
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Pcontrol(_level: c_int) -> c_int {
     abi::MPI_SUCCESS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sessions and handles of performance variables (MPI 5.0 section 15.3.7). What one handle is started, stopped or set to, no
-//! other handle sees: a handle remembers what the library had counted when it was started.
+//! Sessions and handles of performance variables (MPI 5.0 section 15.3.7). What one handle is started, stopped or set
+//! to, no other handle sees: a handle remembers what the library had counted when it was started.
 
 use std::ffi::{c_char, c_int};
 use std::sync::{Mutex, PoisonError};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Callbacks for events, and how they are called.
 //!
-//! Events are queued where they happen and given to callbacks when the MPI call that was under way ends: then no lock of the
-//! library is held, so a callback may do everything that the safety level MPI_T_CB_REQUIRE_NONE allows, and that is what it is
-//! told. One thread at a time calls callbacks, so they never run concurrently. As long as nobody has registered, a call pays
-//! for one look at a flag.
+//! Events are queued where they happen and given to callbacks when the MPI call that was under way ends: then no lock
+//! of the library is held, so a callback may do everything that the safety level MPI_T_CB_REQUIRE_NONE allows, and that
+//! is what it is told. One thread at a time calls callbacks, so they never run concurrently. As long as nobody has
+//! registered, a call pays for one look at a flag.
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
@@ -193,8 +193,8 @@ fn deliver(instance: Instance) {
                 .chosen()
                 .filter(|_| found.event == instance.event);
             if let Some(Callback { function, data }) = callback {
-                // SAFETY: a callback function of the tool gets the event, its registration, the safety level that it may
-                // rely on, and the pointer that was registered with it.
+                // SAFETY: a callback function of the tool gets the event, its registration, the safety level that it
+                // may rely on, and the pointer that was registered with it.
                 unsafe { function(handle, registration, abi::MPI_T_CB_REQUIRE_NONE, data as *mut c_void) };
             }
         }
@@ -207,8 +207,8 @@ fn tell_dropped(event: usize, count: u64) {
         let data = callbacks.chosen().map_or(0, |c| c.data) as *mut c_void;
         let count = count.try_into().unwrap_or(Count::MAX);
         if let Some(function) = callbacks.dropped {
-            // SAFETY: a dropped handler of the tool gets how many, of which registration and source, the safety level, and
-            // the pointer of the callback.
+            // SAFETY: a dropped handler of the tool gets how many, of which registration and source, the safety level,
+            // and the pointer of the callback.
             unsafe { function(count, registration, 0, abi::MPI_T_CB_REQUIRE_NONE, data) };
         }
     }

@@ -105,8 +105,8 @@ fn a_moment_with_nothing_to_send_hides_no_buffer_that_is_too_small() {
     assert_eq!((run(0.0), run(0.5)), (1, 2));
 }
 
-/// A link of `capacity` bytes per second that is known to carry `known`, used by so many channels: what share of the capacity is used after
-/// some time, and the longest queue on the way there, round trips.
+/// A link of `capacity` bytes per second that is known to carry `known`, used by so many channels: what share of the
+/// capacity is used after some time, and the longest queue on the way there, round trips.
 fn pace(capacity: f64, known: u64, sharers: u32) -> (f64, f64) {
     let mut pipe = Pipe::default();
     pipe.know(Some(known));
@@ -147,7 +147,8 @@ fn the_pace_is_that_of_the_link_or_a_share_of_it() {
     assert_eq!(fast.share_of_known(), None, "too fast to be known");
 }
 
-/// Two seconds with always more to send on a link that is known to carry `known`: of what the pace lets leave so much arrives, behind a short queue.
+/// Two seconds with always more to send on a link that is known to carry `known`: of what the pace lets leave so much
+/// arrives, behind a short queue.
 fn hardly_queued(known: u64, queue: Duration, arrives: impl Fn(f64) -> f64) -> (Pipe, usize) {
     let (mut pipe, mut streams, mut bytes) = (Pipe::default(), 1, 0.0);
     pipe.know(Some(known));
@@ -326,8 +327,8 @@ fn a_fast_link_is_known_where_round_trips_are_long() {
     assert_eq!(share(10_000_000, 2), Some(102.0));
 }
 
-/// A link of 12.5 MB/s and what is known of it; polite traffic from `begin` bytes per second on. How much of the link is used after some time,
-/// and the longest queue then, as a part of the round trip. What is seen is a round trip old.
+/// A link of 12.5 MB/s and what is known of it; polite traffic from `begin` bytes per second on. How much of the link
+/// is used after some time, and the longest queue then, as a part of the round trip. What is seen is a round trip old.
 fn be_polite(trip: u32, known: f64, begin: f64) -> (f64, f64) {
     let (capacity, shortest) = (12.5e6, Duration::from_millis(u64::from(trip)));
     let mut pipe = Pipe {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A channel that a gateway carries moves to a connection of its own when one can be had: what was in the way may have gone.
+//! A channel that a gateway carries moves to a connection of its own when one can be had: what was in the way may have
+//! gone.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use super::Reactor;
 use super::channels::{Channel, State};
 use super::ladder::By;
 
-/// Pause before a better way is looked for, doubled each time up to the second. Whoever is in the way drops a few packets a minute.
+/// Pause before a better way is looked for, doubled each time up to the second. Whoever is in the way drops a few
+/// packets a minute.
 const LOOK: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(60));
 /// Addresses of the peer that are tried each time.
 const ADDRESSES: usize = 4;
@@ -47,8 +49,8 @@ impl Reactor {
         }
     }
 
-    /// The peer has spoken on this connection: where it is a better one those that gateways carry are not needed any more. Had they been closed
-    /// before, the peer might have learnt of that first and thought the link broken.
+    /// The peer has spoken on this connection: where it is a better one those that gateways carry are not needed any
+    /// more. Had they been closed before, the peer might have learnt of that first and thought the link broken.
     pub(super) fn has_spoken(&mut self, peer: Peer, lane: Lane) {
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Wide-area channels: what is common to their life. Moving bytes is in `moving`, connections that come and go in `lanes`.
+//! Wide-area channels: what is common to their life. Moving bytes is in `moving`, connections that come and go in
+//! `lanes`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -279,7 +280,8 @@ impl Reactor {
         }
     }
 
-    /// Makes a channel that was dialled without anything to send as if it had not been. False: there is something to send.
+    /// Makes a channel that was dialled without anything to send as if it had not been. False: there is something to
+    /// send.
     pub(super) fn forget_unused(&mut self, peer: Peer) -> bool {
         let channel = self.channel(peer);
         let unused = channel.state == State::Dialling && channel.queues.is_empty();

@@ -27,8 +27,9 @@ const CALL_AGAIN: Duration = Duration::from_secs(3);
 
 /// Refusals, within about 1.5 s, that tell that a process is gone and not only its connections.
 const REFUSALS: u32 = 5;
-/// The same, within about 7 s (dialling begins anew after [`Config::DIAL_TIME`](crate::Config::DIAL_TIME)), for a process that we never reached
-/// but that reached us, and closed the connection: it may be behind a firewall that refuses, but then it would have called again by now.
+/// The same, within about 7 s (dialling begins anew after [`Config::DIAL_TIME`](crate::Config::DIAL_TIME)), for a
+/// process that we never reached but that reached us, and closed the connection: it may be behind a firewall that
+/// refuses, but then it would have called again by now.
 const MORE_REFUSALS: u32 = 8;
 
 /// Where a peer was when the connection broke.
@@ -164,8 +165,8 @@ impl Dial {
 }
 
 impl Reactor {
-    /// Begins to dial, unless there is a connection or an attempt already.
-    /// When a channel has lost its last connection it asks for another one with [`Purpose::Resume`]; then the peer is not `taken`.
+    /// Begins to dial, unless there is a connection or an attempt already. When a channel has lost its last connection
+    /// it asks for another one with [`Purpose::Resume`]; then the peer is not `taken`.
     pub(super) fn dial(&mut self, peer: Peer, way: Reach, purpose: Purpose) {
         if self.taken.contains(&peer) || self.dials.contains_key(&peer) {
             return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rungs by which a peer of another local area is reached: directly; dialled by it, when asked through the gateways; through
-//! the gateways. Which are tried first, what was settled when the job began says; then the others follow.
+//! The rungs by which a peer of another local area is reached: directly; dialled by it, when asked through the
+//! gateways; through the gateways. Which are tried first, what was settled when the job began says; then the others
+//! follow.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use isthmus_wire::hello::Purpose;
 
 use crate::hello::Prover;
 
-/// Time that the better rungs have before the next one is tried beside them: an unanswered connection attempt is repeated after
-/// 1 s, so this allows for every round trip at which the network is of use.
+/// Time that the better rungs have before the next one is tried beside them: an unanswered connection attempt is
+/// repeated after 1 s, so this allows for every round trip at which the network is of use.
 const NEXT: Duration = Duration::from_millis(500);
 
 /// What an attempt goes by.

@@ -55,7 +55,8 @@ impl Reactor {
         }
     }
 
-    /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right behind its part of the handshake.
+    /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right
+    /// behind its part of the handshake.
     pub(super) fn open_lane(&mut self, peer: Peer, (secure, by): (Secure, Option<By>), early: &[u8], purpose: Purpose) {
         let (now, dialled) = (self.now(), by.is_some());
         if self.channel(peer).state == State::Ended {
@@ -74,7 +75,8 @@ impl Reactor {
         connection.path = self.kind(peer, purpose, by, &connection);
         connection.apart = purpose.is_apart();
         if purpose != Purpose::First {
-            // The link has been measured. What goes by losses would need seconds to become fast where some packets are lost.
+            // The link has been measured. What goes by losses would need seconds to become fast where some packets are
+            // lost.
             connection.secure.smooth();
         }
         connection.better = purpose == Purpose::Better;
@@ -317,7 +319,8 @@ impl Reactor {
             return self.want_to_send(peer);
         }
         if channel.receiver.farewell || closing {
-            // Who says farewell, and who is about to, knows that all processes have settled: nobody needs what has not arrived.
+            // Who says farewell, and who is about to, knows that all processes have settled: nobody needs what has not
+            // arrived.
             self.end(peer);
             return;
         }
@@ -427,7 +430,8 @@ impl Reactor {
                 .filter(|at| *at > now)
                 .unwrap_or(Duration::MAX),
         );
-        // Without a connection there is nothing to look at: many processes that wait for one would keep the machine busy.
+        // Without a connection there is nothing to look at: many processes that wait for one would keep the machine
+        // busy.
         if !channel.is_idle() && !channel.connections.is_empty() {
             next = next.min(channel.look_at.max(now + Duration::from_millis(1)));
         }

@@ -409,8 +409,8 @@ impl Reactor {
         handshake.dialled
     }
 
-    /// This connection carries the channel from now on; all other attempts are given up. However it came about, here what makes
-    /// connections ends and the channel begins.
+    /// This connection carries the channel from now on; all other attempts are given up. However it came about, here
+    /// what makes connections ends and the channel begins.
     fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool, by: By) {
         let (more, better) = match &proven {
             Proven::Wide { purpose, .. } => (purpose.is_more(), *purpose == Purpose::Better),

@@ -340,8 +340,8 @@ impl Channel {
         if broken.is_empty() { sent } else { 0 }
     }
 
-    /// Copies what is under way of long messages all of which has left, so that their senders can go on. Over short round trips it
-    /// is acknowledged sooner than it is copied.
+    /// Copies what is under way of long messages all of which has left, so that their senders can go on. Over short
+    /// round trips it is acknowledged sooner than it is copied.
     fn give_back(&mut self, peer: Peer, arrivals: &mut Vec<Arrival>) {
         let near = self.connections.values().all(|c| c.secure.near);
         for id in std::mem::take(&mut self.queues.over) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Measuring wide-area connections.
 //!
-//! *Round trips*: a frame that asks, a frame that answers, both made by the threads, so no process need be inside MPI. A few when
-//! a connection is new, then one a second while it is used.
+//! *Round trips*: a frame that asks, a frame that answers, both made by the threads, so no process need be inside MPI.
+//! A few when a connection is new, then one a second while it is used.
 //!
 //! *Rates*: every transfer is metered where it arrives ([`isthmus_protocol::meter`]). Connections that carry nothing
 //! yet can be asked for a *train*: so many bytes without meaning. The receiver asks for a short one, and for a longer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which connection of a channel carries what: classes apart from each other, messages that ask for a kind of connection on one of that kind, and
-//! packets marked by what they carry.
+//! Which connection of a channel carries what: classes apart from each other, messages that ask for a kind of
+//! connection on one of that kind, and packets marked by what they carry.
 
 use std::time::Duration;
 
@@ -126,8 +126,8 @@ impl Channel {
             .into_iter()
             .flatten()
             .map(|r| r.max(least));
-        // What is known of the link is for those who have much to send: short messages leave at once, which on a connection that is paced
-        // takes half a round trip as long as its window is the first one.
+        // What is known of the link is for those who have much to send: short messages leave at once, which on a
+        // connection that is paced takes half a round trip as long as its window is the first one.
         let slower = rates.min_by(f64::total_cmp);
         let at_once = slower.is_some();
         let rate = slower

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ciphers of TLS 1.3, record by record.
 //!
-//! On x86-64 they are those of AWS-LC: they read from one place and write to another, which saves a copy of everything that is sent, and use the
-//! widest registers that the processor has. Elsewhere they are ring's, as for handshakes.
+//! On x86-64 they are those of AWS-LC: they read from one place and write to another, which saves a copy of everything
+//! that is sent, and use the widest registers that the processor has. Elsewhere they are ring's, as for handshakes.
 
 #[cfg(target_arch = "x86_64")]
 use aws_lc_rs::aead;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The record layer of an open connection: RFC 8446, section 5.
 //!
-//! The TLS library does the handshake and hands over its secrets. From then on records are made and read here, since this is where long messages
-//! spend their time: encrypted straight from the user's memory into what one system call sends, and decrypted where they were read.
-//! The library still derives the keys that follow. What else may come after a handshake is little: both ends are ours, no tickets are issued, and
-//! nobody asks for another certificate.
+//! The TLS library does the handshake and hands over its secrets. From then on records are made and read here, since
+//! this is where long messages spend their time: encrypted straight from the user's memory into what one system call
+//! sends, and decrypted where they were read. The library still derives the keys that follow. What else may come after
+//! a handshake is little: both ends are ours, no tickets are issued, and nobody asks for another certificate.
 //!
 //! ```text
 //! 23 | 3 3 | length, 2 bytes | encrypted: content, its kind, zeros | tag, 16 bytes
@@ -302,8 +302,8 @@ impl Renew for Known {
     }
 }
 
-/// For fuzzing: records of a peer that has the keys, of the kinds and contents that `bytes` say, and the last ones as they are.
-/// How much data came out, which is at most what went in.
+/// For fuzzing: records of a peer that has the keys, of the kinds and contents that `bytes` say, and the last ones as
+/// they are. How much data came out, which is at most what went in.
 #[doc(hidden)]
 pub fn fuzz_records(bytes: &[u8]) -> usize {
     let (Ok(mut cipher), Ok(mut records)) = (

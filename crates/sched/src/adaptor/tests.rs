@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Command lines and answers of all adaptors. Those of Slurm and Grid Engine were taken from the real ones; those of PBS and LSF
-//! follow their manuals.
+//! Command lines and answers of all adaptors. Those of Slurm and Grid Engine were taken from the real ones; those of
+//! PBS and LSF follow their manuals.
 
 use super::*;
 use crate::NodeAgent;

@@ -35,8 +35,8 @@ impl Shared {
         self.completion(guard, request)
     }
 
-    /// A blocking receive that saves the request if the message arrives while the thread polls; anything else that happens ends it,
-    /// and [`Shared::receive`] has to follow. Only where all processes represent data alike.
+    /// A blocking receive that saves the request if the message arrives while the thread polls; anything else that
+    /// happens ends it, and [`Shared::receive`] has to follow. Only where all processes represent data alike.
     #[inline]
     pub fn receive_directly(
         &self,

@@ -165,8 +165,8 @@ impl Shared {
         Some(self.plan_over(guard, channel, operation, sequence, done))
     }
 
-    /// What to do between two looks for the others, and whether to look again. It keeps the engine meanwhile, which only
-    /// matters if others wait for it. `began` is when that began to take long.
+    /// What to do between two looks for the others, and whether to look again. It keeps the engine meanwhile, which
+    /// only matters if others wait for it. `began` is when that began to take long.
     #[inline]
     fn pause_together<'a>(&'a self, core: &Core, began: &'a Cell<Option<Instant>>) -> impl FnMut() -> bool + use<'a> {
         let Policy { threads, guests } = self.policy;
@@ -205,8 +205,8 @@ impl Shared {
         done
     }
 
-    /// A blocking collective operation of a vendor MPI on a communicator of it ([`Channel::native`]). Others may wait for
-    /// something that this process has begun before: then it waits outside until all members have come.
+    /// A blocking collective operation of a vendor MPI on a communicator of it ([`Channel::native`]). Others may wait
+    /// for something that this process has begun before: then it waits outside until all members have come.
     #[inline]
     pub fn collective(
         &self,
