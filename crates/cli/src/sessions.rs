@@ -307,7 +307,8 @@ fn ask(entry: &Entry, request: &Request) -> Result<(), String> {
     }
 }
 
-fn with(job: Option<&str>, action: impl FnOnce(Entry) -> Result<ExitCode, String>) -> ExitCode {
+/// Does something with a job; a job that there is not is a mistake of the command line.
+pub(crate) fn with(job: Option<&str>, action: impl FnOnce(Entry) -> Result<ExitCode, String>) -> ExitCode {
     let entry = match find(job) {
         Ok(entry) => entry,
         Err(why) => {

@@ -6,7 +6,7 @@ mod serve;
 
 use self::prometheus::{CLASSES, prometheus};
 use crate::rates::{amount, scaled};
-use crate::sessions::find;
+use crate::sessions::with;
 use clap::Args;
 use isthmus_launch::session::Entry;
 use isthmus_launch::times;
@@ -65,8 +65,11 @@ impl Top {
 
 /// `isthmus top`.
 pub(crate) fn top(arguments: &Top) -> ExitCode {
-    match watch(arguments) {
-        Ok(status) => status,
+    let Some(port) = arguments.serve else {
+        return with(arguments.job.as_deref(), |entry| watch(entry, arguments));
+    };
+    match serve::serve(arguments.job.as_deref(), port) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             crate::complain(&format!("isthmus: error: {why}"));
             ExitCode::FAILURE
@@ -74,11 +77,7 @@ pub(crate) fn top(arguments: &Top) -> ExitCode {
     }
 }
 
-fn watch(arguments: &Top) -> Result<ExitCode, String> {
-    if let Some(port) = arguments.serve {
-        return serve::serve(arguments.job.as_deref(), port).map(|()| ExitCode::SUCCESS);
-    }
-    let entry = find(arguments.job.as_deref())?;
+fn watch(entry: Entry, arguments: &Top) -> Result<ExitCode, String> {
     let mut last = ask(&entry)?;
     if arguments.prometheus {
         crate::print(prometheus(&entry.name, &last).trim_end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus where`: what the processes of a job wait for, and why it may hang.
 
-use crate::sessions::find;
+use crate::sessions::with;
 use clap::Args;
 use isthmus_launch::hang;
 use isthmus_launch::session::Entry;
@@ -37,17 +37,10 @@ impl Where {
 
 /// `isthmus where`.
 pub(crate) fn whereabouts(arguments: &Where) -> ExitCode {
-    match look(arguments) {
-        Ok(status) => status,
-        Err(why) => {
-            crate::complain(&format!("isthmus: error: {why}"));
-            ExitCode::FAILURE
-        }
-    }
+    with(arguments.job.as_deref(), |entry| look(entry, arguments))
 }
 
-fn look(arguments: &Where) -> Result<ExitCode, String> {
-    let entry = find(arguments.job.as_deref())?;
+fn look(entry: Entry, arguments: &Where) -> Result<ExitCode, String> {
     let interval = Duration::from_secs_f64(arguments.interval);
     if crate::screen::there_is_one() && arguments.watch && !arguments.json {
         return on_screen(entry, interval);

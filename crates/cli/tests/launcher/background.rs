@@ -167,6 +167,28 @@ fn mistakes_are_told_before_the_background() {
 }
 
 #[test]
+fn all_commands_say_alike_that_there_is_no_such_job() {
+    let bench = Bench::new("no-job");
+    let commands = [
+        "attach",
+        "logs",
+        "kill",
+        "where",
+        "where --json",
+        "top",
+        "top --once",
+        "top --prometheus",
+    ];
+    for command in commands {
+        let (name, options) = command.split_once(' ').unwrap_or((command, ""));
+        let done = bench.run(format!("{name} nosuch {options}").trim_end());
+        assert_eq!((done.code(), done.output.len()), (Some(2), 0), "{command}: {done:?}");
+        let said = "isthmus: error: there is no job 'nosuch'\n  hint: isthmus ps lists them\n";
+        assert_eq!(done.errors, said, "{command}");
+    }
+}
+
+#[test]
 fn a_job_ends_with_its_terminal() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
