@@ -61,3 +61,16 @@ debian_source() {
     grep -q "$sum.*$(basename "$original")" "$dsc" || die "$(basename "$original") is damaged"
     tar -xf "$original" -C "$work/source" --strip-components 1
 }
+# build_once [PACKAGE]: the caller's function `build` in $work/build, anew when the library has changed; before that the source package.
+build_once() {
+    ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h" || return 0
+    [ $# = 0 ] || [ -d "$work/source" ] || debian_source "$1"
+    rm -rf "$work/build"
+    mkdir -p "$work/build"
+    say "building with $bin/mpif90"
+    if ! (build) >"$work/build.log" 2>&1 </dev/null; then
+        grep -E 'Error|rror:|\*\*\*' "$work/build.log" | head -n 20 >&2
+        die "the build failed; all of it: $work/build.log"
+    fi
+    cp "$bin/../include/mpi.h" "$work/mpi.h"
+}

@@ -33,17 +33,7 @@ build() {
         make "${source%.f90}.x" || return 1
     done
 }
-if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
-    [ -d "$work/source" ] || debian_source espresso
-    rm -rf "$work/build"
-    mkdir -p "$work/build"
-    say "building with $bin/mpif90"
-    if ! (build) >"$work/build.log" 2>&1 </dev/null; then
-        grep -E 'Error|rror:|\*\*\*' "$work/build.log" | head -n 20 >&2
-        die "the build failed; all of it: $work/build.log"
-    fi
-    cp "$bin/../include/mpi.h" "$work/mpi.h"
-fi
+build_once espresso
 listed_inside
 # All tests that were built, each on 3 ranks as its script has it.
 listed_list=$work/list.txt

@@ -36,17 +36,7 @@ build() {
     # Debian's packaging adds shared libraries, which programs in a build directory do not find.
     nice make -j2 prerequisites && nice make -j2 -C src d && nice make -j2 -C src z && rm -f lib/*.so* && make -C examples d z
 }
-if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
-    [ -d "$work/source" ] || debian_source mumps
-    rm -rf "$work/build"
-    mkdir -p "$work/build"
-    say "building with $bin/mpif90"
-    if ! (build) >"$work/build.log" 2>&1 </dev/null; then
-        grep -E 'Error|rror:|\*\*\*' "$work/build.log" | head -n 20 >&2
-        die "the build failed; all of it: $work/build.log"
-    fi
-    cp "$bin/../include/mpi.h" "$work/mpi.h"
-fi
+build_once mumps
 listed_inside
 if [ -n "$sites" ]; then place=sites launch=$here/../spread; else place=node launch=$bin/mpiexec; fi
 export ISTHMUS_TEST_BIN="$bin"

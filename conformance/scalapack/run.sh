@@ -46,17 +46,7 @@ build() {
         cp "$testing/$name" programs || return 1
     done
 }
-if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
-    [ -n "${SCALAPACK_SOURCE:-}" ] || [ -d "$work/source" ] || debian_source scalapack
-    rm -rf "$work/build"
-    mkdir -p "$work/build"
-    say "building with $bin/mpif90"
-    if ! (build) >"$work/build.log" 2>&1 </dev/null; then
-        grep -E 'Error|rror:|\*\*\*' "$work/build.log" | head -n 20 >&2
-        die "the build failed; all of it: $work/build.log"
-    fi
-    cp "$bin/../include/mpi.h" "$work/mpi.h"
-fi
+if [ -n "${SCALAPACK_SOURCE:-}" ]; then build_once; else build_once scalapack; fi
 listed_inside
 # BLACS' testers end by calling BLACS_ABORT, so their last test is judged; the others by what they count, or by a word in each line. Something must
 # have passed.
