@@ -72,7 +72,14 @@ pub(crate) fn command(verb: &Verb) -> Option<ExitCode> {
             ));
             crate::diagnostic::refuse(&error.hint(hint))
         }
-        Way::Same(_) => passed(there, own_words(word, there.job)),
+        Way::Same(_) => {
+            // What processes print is theirs, here as at home; everything else is the site's.
+            let heard = match verb {
+                Verb::Attach(_) | Verb::Logs(_) => Heard::of_processes(),
+                _ => Heard::default(),
+            };
+            passed(there, own_words(word, there.job), heard)
+        }
         Way::Page(_, file) => page(there, file),
     })
 }
@@ -90,21 +97,24 @@ fn own_words(word: &str, job: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-fn passed(there: There<'_>, words: Vec<String>) -> ExitCode {
-    told(there.site, at_site(there.site, words, None, &mut print))
+fn passed(there: There<'_>, words: Vec<String>, mut heard: Heard) -> ExitCode {
+    told(
+        there.site,
+        at_site(there.site, words, None, &mut |said| heard.say(said)),
+    )
 }
 
 fn page(there: There<'_>, file: &std::path::Path) -> ExitCode {
-    let mut text = Vec::new();
+    let (mut text, mut heard) = (Vec::new(), Heard::default());
     let words = ["report", "--html", "-", there.job].map(str::to_owned);
     let words = words.into_iter().filter(|word| !word.is_empty()).collect();
     let ended = at_site(there.site, words, None, &mut |said| match said {
-        Said::Output(bytes) => text.write_all(&bytes),
-        other => print(other),
+        Said::Output(bytes) => gather(&mut text, &bytes, MOST_GATHERED),
+        other => heard.say(other),
     });
     if let Ok(0) = ended {
         let written = match file == std::path::Path::new("-") {
-            true => print(Said::Output(text)),
+            true => io::stdout().write_all(&text),
             false => std::fs::write(file, text),
         };
         return match written {
@@ -122,16 +132,74 @@ fn page(there: There<'_>, file: &std::path::Path) -> ExitCode {
     told(there.site, ended)
 }
 
-/// What was said there is said here.
-pub(crate) fn print(said: Said) -> io::Result<()> {
-    match said {
-        Said::Output(bytes) => {
-            let mut output = io::stdout();
-            output.write_all(&bytes).and_then(|()| output.flush())
+/// Says here what was said there: without what a terminal would take for commands, but for what processes print.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    of_processes: bool,
+    output: Plain,
+    errors: Plain,
+}
+
+impl Heard {
+    fn of_processes() -> Self {
+        Self {
+            of_processes: true,
+            ..Self::default()
         }
-        Said::Errors(bytes) => io::stderr().write_all(&bytes),
-        Said::Ended(_) => Ok(()),
     }
+
+    pub(crate) fn say(&mut self, said: Said) -> io::Result<()> {
+        let raw = self.of_processes;
+        match said {
+            Said::Output(bytes) => {
+                let mut output = io::stdout();
+                let shown = if raw { bytes } else { self.output.of(&bytes) };
+                output.write_all(&shown).and_then(|()| output.flush())
+            }
+            Said::Errors(bytes) => io::stderr().write_all(&if raw { bytes } else { self.errors.of(&bytes) }),
+            Said::Ended(_) => Ok(()),
+        }
+    }
+}
+
+/// Text that comes in pieces, which may end inside a letter.
+#[derive(Debug, Default)]
+struct Plain {
+    /// The beginning of a letter: at most three bytes.
+    rest: Vec<u8>,
+}
+
+impl Plain {
+    fn of(&mut self, piece: &[u8]) -> Vec<u8> {
+        let mut all = std::mem::take(&mut self.rest);
+        all.extend_from_slice(piece);
+        self.rest = all.split_off(all.len() - unfinished(&all));
+        isthmus_launch::plain(&String::from_utf8_lossy(&all)).into_bytes()
+    }
+}
+
+/// Bytes at the end that begin a letter of UTF-8 which goes on behind them.
+fn unfinished(text: &[u8]) -> usize {
+    let mut tail = text.iter().rev().zip(1..=3);
+    let first = tail.find(|(byte, _)| **byte & 0xC0 != 0x80);
+    let length = |byte: u8| match byte {
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
+        _ => 1,
+    };
+    first
+        .filter(|(byte, there)| length(**byte) > *there)
+        .map_or(0, |(_, there)| there)
+}
+
+/// Adds to what a site says as a whole.
+pub(crate) fn gather(all: &mut Vec<u8>, piece: &[u8], most: usize) -> io::Result<()> {
+    if all.len() + piece.len() > most {
+        return Err(io::Error::other("the site says more than such an answer has"));
+    }
+    all.extend_from_slice(piece);
+    Ok(())
 }
 
 /// The exit status, or why the site was not reached.
@@ -199,15 +267,14 @@ pub(crate) fn jobs(site: &str) -> Result<Vec<Value>, JobError> {
         std::env::current_exe().map_err(|e| JobError::new(format!("cannot find the isthmus binary itself: {e}")))?;
     // Nobody is asked for a passphrase while others are waited for.
     let access = Access::new(&binary, &reach::ssh_command(None), false);
-    let mut printed = Vec::new();
+    let (mut printed, mut heard) = (Vec::new(), Heard::default());
     let begin = Begin {
         words: ["ps", "--json"].map(str::to_owned).to_vec(),
         ..Begin::default()
     };
     let status = on(&access, site, &begin, Some(LISTING), &mut |said| match said {
-        Said::Output(bytes) if printed.len() + bytes.len() <= MOST_LISTED => printed.write_all(&bytes),
-        Said::Output(_) => Err(io::Error::other("the list of its jobs is too long")),
-        other => print(other),
+        Said::Output(bytes) => gather(&mut printed, &bytes, MOST_GATHERED),
+        other => heard.say(other),
     })?;
     let list: Value = serde_json::from_slice(&printed).unwrap_or_default();
     match list["jobs"].as_array() {
@@ -216,12 +283,32 @@ pub(crate) fn jobs(site: &str) -> Result<Vec<Value>, JobError> {
     }
 }
 
-/// Largest list of jobs, bytes.
-const MOST_LISTED: usize = 16 << 20;
+/// Largest list of jobs, and largest page of one, bytes.
+const MOST_GATHERED: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_site_says_commands_no_terminal() {
+        let mut plain = Plain::default();
+        let said = "gr\u{fc}n \u{1b}[31m\u{9b}2J \u{20ac} \u{1f600}\n".as_bytes();
+        for length in 1..said.len() {
+            let shown: Vec<u8> = said.chunks(length).flat_map(|piece| plain.of(piece)).collect();
+            let shown = String::from_utf8(shown).unwrap();
+            assert_eq!(shown, "gr\u{fc}n \\u{1b}[31m\\u{9b}2J \u{20ac} \u{1f600}\n", "{length}");
+        }
+        // No letter: it is not waited for.
+        assert_eq!(plain.of(b"\xff\x80\x80\x80\x80"), "\u{fffd}".repeat(5).into_bytes());
+    }
+
+    #[test]
+    fn what_is_gathered_has_a_bound() {
+        let mut all = Vec::new();
+        assert!(gather(&mut all, b"abc", 4).is_ok() && gather(&mut all, b"de", 4).is_err());
+        assert_eq!(all, b"abc");
+    }
 
     #[test]
     fn a_job_at_a_site_has_a_slash() {

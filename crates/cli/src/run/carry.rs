@@ -4,6 +4,7 @@
 
 use super::how::Launch;
 use crate::diagnostic::{note, refuse};
+use crate::elsewhere::Heard;
 use crate::{elsewhere, reach, run};
 use isthmus_job::catalogue::Entry;
 use isthmus_job::form::Form;
@@ -21,6 +22,8 @@ use std::process::ExitCode;
 
 /// Where jobs that came from elsewhere have their directories, below the home directory of a site.
 const JOBS: &str = "isthmus-jobs";
+/// Most that a site says of whom it does not reach, or as the name of a job, bytes.
+const MOST_SAID: usize = 1 << 16;
 
 /// Begins the job at its site and prints its name, `SITE/JOB`.
 pub(super) fn start(job: &Job, how: &Launch) -> ExitCode {
@@ -95,7 +98,7 @@ impl There<'_> {
         };
         let status = elsewhere::on(self.access, self.site, &asked, None, &mut |said| {
             if let Said::Errors(bytes) = said {
-                complaints.extend_from_slice(&bytes);
+                return elsewhere::gather(&mut complaints, &bytes, MOST_SAID);
             }
             Ok(())
         });
@@ -175,13 +178,10 @@ impl There<'_> {
             words,
             environment,
         };
-        let mut name = Vec::new();
+        let (mut name, mut heard) = (Vec::new(), Heard::default());
         let status = elsewhere::on(self.access, self.site, &begin, None, &mut |said| match said {
-            Said::Output(bytes) => {
-                name.extend_from_slice(&bytes);
-                Ok(())
-            }
-            other => elsewhere::print(other),
+            Said::Output(bytes) => elsewhere::gather(&mut name, &bytes, MOST_SAID),
+            other => heard.say(other),
         });
         let status = status.map_err(|error| self.blame(error))?;
         let name = isthmus_launch::plain(String::from_utf8_lossy(&name).trim());
