@@ -11,7 +11,7 @@ pub(crate) fn peer_of(rank: u32) -> Peer {
     Peer::new(rank)
 }
 
-/// Rank in MPI_COMM_WORLD of a process of our own world.
+/// Rank in MPI_COMM_WORLD of a process of our own world, to which the peer belongs.
 pub(crate) fn rank_of(peer: Peer) -> u32 {
     peer.number()
 }

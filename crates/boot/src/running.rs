@@ -10,7 +10,7 @@ use std::time::Duration;
 use isthmus_core::links::Measuring;
 use isthmus_core::universe::Universe;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Machine, Policy, Processes, Setup, Shared};
+use isthmus_engine::{Engine, Job, Machine, Policy, Processes, Setup, Shared};
 use isthmus_identity::{Identity, KeyPair};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, PortRange, Prober, Reach};
@@ -19,14 +19,14 @@ use isthmus_topology::{Known, Topology};
 use isthmus_transport::Transport;
 use isthmus_vendor::{Comm, Vendor, VendorTransport};
 use isthmus_wire::boot::{self, Counters};
-use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use isthmus_wire::place::{Node, Place, PlaceTable, Rank, Representation, Subjob};
 use isthmus_wire::waiting::Waiting;
 
 use crate::BootError;
 use crate::listening::{listen, lose};
 use crate::origin::Origin;
 use crate::rendezvous::{Agent, Invitation, path_of};
-use crate::routes::{Way, node_peers, peer_of, rank_of, reach, way};
+use crate::routes::{Way, node_peers, peer_of, reach, way};
 use crate::survey::{self, Survey};
 use crate::trace::Recorder;
 use crate::traffic;
@@ -172,13 +172,14 @@ impl Running {
             Some(u) => (Some(u.transport), u.native, u.everybody, u.apart),
             None => (None, None, false, None),
         };
-        let (transports, wide) = transports(&world, &places, &topology, (offer, vendor))?;
+        let processes = Processes::of(&world.job, topology.size());
+        let (transports, wide) = transports(&world, &places, &topology, (offer, vendor), &processes)?;
         let prober = wide.as_ref().map(|(_, prober)| prober.clone());
         let far = transports.iter().any(|(way, _)| matches!(way, Way::Tcp | Way::Tls));
         let inside = transports.iter().any(|(way, _)| *way != Way::Tls);
         let setup = Setup {
             me: peer_of(me),
-            processes: Processes::of(&world.job, topology.size()),
+            processes,
             routes: (0..topology.size())
                 .map(|peer| route(&transports, way(&topology, me, peer)))
                 .collect(),
@@ -228,11 +229,11 @@ impl Running {
             }));
         }
         if let Some(prober) = &prober {
-            let (voice, places) = (agent.voice(), world.places().clone());
+            let voice = agent.voice();
             let told = Arc::downgrade(&world);
             prober.report(move |passed| {
-                voice.mention(&boot::Message::Traffic(traffic::summary(passed, &places, me)));
                 if let Some(world) = told.upgrade() {
+                    voice.mention(&boot::Message::Traffic(traffic::summary(passed, &world)));
                     voice.mention(&boot::Message::Time(world.engine().time()));
                 }
             });
@@ -313,7 +314,7 @@ impl Running {
     pub fn traffic(&self) -> boot::LinkTraffic {
         let mut sum = boot::LinkTraffic::default();
         let passed = self.prober.as_ref().map(Prober::traffic).unwrap_or_default();
-        let links = traffic::summary(passed, self.world().places(), self.world().rank());
+        let links = traffic::summary(passed, self.world());
         links.iter().for_each(|link| sum.add(link));
         sum
     }
@@ -357,7 +358,7 @@ impl Running {
         let mut counters = engine.lock().tools().counters();
         counters.links = self.world().measured_in_all();
         counters.choices = self.world().choices();
-        let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world().places(), self.world().rank());
+        let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world());
         counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();
         drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());
         match &self.agent {
@@ -430,6 +431,7 @@ fn transports(
     places: &Arc<PlaceTable>,
     topology: &Topology,
     (offer, vendor): (Offer, Option<VendorTransport>),
+    processes: &Arc<Processes>,
 ) -> Result<(Transports, Option<Wide>), BootError> {
     let mut all: Transports = Vec::new();
     let peers = node_peers(places, world.rank);
@@ -448,7 +450,7 @@ fn transports(
     let far = (0..topology.size()).any(|peer| reach(topology, world.rank, peer) != Reach::Otherwise);
     let mut offers = None;
     if far {
-        let net = isthmus_net::start(config(world, places, topology, offer)?)
+        let net = isthmus_net::start(config(world, places, topology, offer, processes)?)
             .map_err(|e| BootError::System(e.to_string()))?;
         if let Some(tcp) = net.tcp {
             all.push((Way::Tcp, Box::new(tcp)));
@@ -466,6 +468,7 @@ fn config(
     places: &Arc<PlaceTable>,
     topology: &Topology,
     offer: Offer,
+    processes: &Arc<Processes>,
 ) -> Result<Config, BootError> {
     let Some(listener) = offer.listener else {
         return Err(BootError::agent(
@@ -482,15 +485,16 @@ fn config(
     let (topology, me) = (topology.clone(), world.rank);
     let areas = topology.clone();
     Ok(Config {
-        me: peer_of(me),
-        job: world.job.clone(),
+        processes: processes.clone(),
+        job: Job::OWN,
+        me: Rank(me),
         places: places.clone(),
-        reach: Arc::new(move |peer| reach(&topology, me, rank_of(peer))),
+        reach: Arc::new(move |rank| reach(&topology, me, rank.0)),
         secret: world.secret,
         identity,
         listener,
         paths: world.paths.clone(),
-        area: Arc::new(move |peer| areas.clusters_of(rank_of(peer))[0]),
+        area: Arc::new(move |rank| areas.clusters_of(rank.0)[0]),
         dial_time: dial_time(places),
         away_time: isthmus_settings::AWAY.read(std::env::var_os),
     })

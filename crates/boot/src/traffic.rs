@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use isthmus_core::world::World;
 use isthmus_net::Traffic;
 use isthmus_transport::Peer;
 use isthmus_wire::boot::LinkTraffic;
-use isthmus_wire::place::PlaceTable;
-
-use crate::routes::rank_of;
 
 /// One entry per subjob with which this process had a channel.
-pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, places: &PlaceTable, me: u32) -> Vec<LinkTraffic> {
+pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, world: &World) -> Vec<LinkTraffic> {
+    let places = world.places();
     let subjob = |rank: u32| places.places.get(rank as usize).map(|place| place.subjob);
     let name = |subjob: u32| {
         let found = places.subjobs.get(subjob as usize);
@@ -19,7 +18,8 @@ pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, places: &PlaceTable, me: u32
     };
     let mut all: BTreeMap<u32, LinkTraffic> = BTreeMap::new();
     for (peer, traffic) in passed {
-        let (Some(from), Some(to)) = (subjob(me), subjob(rank_of(peer))) else {
+        let to = world.rank_of(peer).and_then(subjob);
+        let (Some(from), Some(to)) = (subjob(world.rank()), to) else {
             continue;
         };
         let sum = all.entry(to).or_insert_with(|| LinkTraffic {

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_identity::{Authority, Identity, KeyPair};
 use isthmus_net::{Config, Listener, Reach, start};
-use isthmus_transport::{Lease, Peer, Placement, Sink, Transport, wait};
+use isthmus_transport::{Job, Lease, Peer, Placement, Processes, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
-use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use isthmus_wire::place::{Node, Place, PlaceTable, Rank, Representation, Subjob};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 const BULK: usize = 64 << 20;
@@ -179,15 +179,16 @@ fn begin(rank: u32, plan: &Plan, port: &Sender<u16>, ports: &Receiver<[u16; 2]>)
         .unwrap();
     let way = plan.way;
     let transports = start(Config {
-        me: Peer::new(rank),
-        job: "measure".into(),
+        processes: Processes::of("measure", 2),
+        job: Job::OWN,
+        me: Rank(rank),
         places: Arc::new(table(ports.recv().unwrap(), &plan.addresses)),
-        reach: Arc::new(move |peer| if peer == Peer::new(rank) { Reach::Otherwise } else { way }),
+        reach: Arc::new(move |other| if other == Rank(rank) { Reach::Otherwise } else { way }),
         secret: [1; 32],
         identity: Some(Identity::new("measure", rank, &key, &certificate, plan.authority.certificate()).unwrap()),
         listener,
         paths: Default::default(),
-        area: Arc::new(Peer::number),
+        area: Arc::new(|rank| rank.0),
         dial_time: Config::DIAL_TIME,
         away_time: Config::AWAY_TIME,
     })

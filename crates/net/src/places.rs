@@ -1,43 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The place table as this room needs it: addresses to dial and words for messages.
+//! The processes of a job as this room needs them: which peer has which rank, how it is reached, addresses to dial and
+//! words for messages.
+//!
+//! All transports of one start serve one job. A peer is looked up by its job and its rank: the same rank of another
+//! job is another process.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use isthmus_transport::Peer;
+use isthmus_transport::{Job, Peer, Process, Processes};
 use isthmus_wire::place::{Node, Place, PlaceTable, Rank};
+
+use crate::start::{AreaOf, Config, Reach, ReachOf};
 
 /// Most addresses of one peer that are tried.
 const MAX_CANDIDATES: usize = 32;
 
-#[derive(Debug)]
 pub(crate) struct Places {
+    processes: Arc<Processes>,
+    job: Job,
+    me: Rank,
     table: Arc<PlaceTable>,
+    reach: ReachOf,
+    area: AreaOf,
+}
+
+impl std::fmt::Debug for Places {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Places")
+            .field("job", &self.job)
+            .field("me", &self.me)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Places {
-    pub(crate) fn new(table: Arc<PlaceTable>) -> Self {
-        Self { table }
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            processes: config.processes.clone(),
+            job: config.job,
+            me: config.me,
+            table: config.places.clone(),
+            reach: config.reach.clone(),
+            area: config.area.clone(),
+        }
     }
 
-    /// The process with this rank in its job; a stranger may claim any.
+    /// The job.
+    pub(crate) fn job(&self) -> Job {
+        self.job
+    }
+
+    /// This process, as wires and certificates name it.
+    pub(crate) fn me(&self) -> Rank {
+        self.me
+    }
+
+    /// All ranks of the job.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> {
+        (0..self.table.places.len() as u32).map(Rank)
+    }
+
+    /// The process with this rank in the job; a stranger may claim any.
     pub(crate) fn peer(&self, rank: Rank) -> Option<Peer> {
-        (rank.index() < self.table.places.len()).then_some(Peer::new(rank.0))
+        self.processes.peer(Process { job: self.job, rank })
     }
 
-    /// How wires and certificates name it.
-    pub(crate) fn rank(&self, peer: Peer) -> Rank {
-        Rank(peer.number())
+    /// How wires and certificates name it; `None`: it is not of this job.
+    pub(crate) fn rank(&self, peer: Peer) -> Option<Rank> {
+        let process = self.processes.process(peer)?;
+        (process.job == self.job).then_some(process.rank)
+    }
+
+    /// How it is reached.
+    pub(crate) fn reach(&self, rank: Rank) -> Reach {
+        (self.reach)(rank)
+    }
+
+    /// Its local area; `None`: it is not of this job.
+    pub(crate) fn area(&self, peer: Peer) -> Option<usize> {
+        Some((self.area)(self.rank(peer)?) as usize)
     }
 
     fn place(&self, peer: Peer) -> Option<(&Place, &Node)> {
-        let place = self.table.places.get(self.rank(peer).index())?;
+        let place = self.table.places.get(self.rank(peer)?.index())?;
         Some((place, self.table.nodes.get(place.node as usize)?))
     }
 
     /// For people: `rank 3 (host lab-2 of site lab)`.
     pub(crate) fn name(&self, peer: Peer) -> String {
-        let rank = self.rank(peer);
+        let who = self.processes.name(peer);
         match self.place(peer) {
             Some((place, node)) => {
                 let site = self
@@ -45,10 +97,15 @@ impl Places {
                     .subjobs
                     .get(place.subjob as usize)
                     .map_or("?", |s| s.name.as_str());
-                format!("rank {rank} (host {} of site {site})", node.host)
+                format!("{who} (host {} of site {site})", node.host)
             }
-            None => format!("rank {rank} (not in this job)"),
+            None => format!("{who} (not reached from here)"),
         }
+    }
+
+    /// This process, for people.
+    pub(crate) fn own_name(&self) -> String {
+        self.name(self.peer(self.me).unwrap_or(Peer::NONE))
     }
 
     /// Addresses to try, most promising first, and those that are none.

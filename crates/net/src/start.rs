@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_identity::Identity;
-use isthmus_transport::Peer;
+use isthmus_transport::{Job, Processes};
 use isthmus_wire::gateway::Paths;
-use isthmus_wire::place::PlaceTable;
+use isthmus_wire::place::{PlaceTable, Rank};
 
 use crate::driver::Handle;
 use crate::link::Link;
@@ -28,16 +28,23 @@ pub enum Reach {
     Tls,
 }
 
-/// What the transports need to know. Everything but the callbacks comes from the agent's `World` message.
+/// How each rank of a job is reached.
+pub(crate) type ReachOf = Arc<dyn Fn(Rank) -> Reach + Send + Sync>;
+/// The local area of each rank of a job.
+pub(crate) type AreaOf = Arc<dyn Fn(Rank) -> u32 + Send + Sync>;
+
+/// What the transports of one job need to know. Everything but the callbacks comes from the agent's `World` message.
 pub struct Config {
-    /// This process.
-    pub me: Peer,
-    /// Name of the job.
-    pub job: String,
-    /// Everybody's place.
+    /// Which peer is which rank of which job.
+    pub processes: Arc<Processes>,
+    /// The job that these transports serve.
+    pub job: Job,
+    /// Rank of this process there.
+    pub me: Rank,
+    /// Everybody's place, by rank.
     pub places: Arc<PlaceTable>,
-    /// How each peer is reached. Both ends must agree: a connection of the other kind is refused.
-    pub reach: Arc<dyn Fn(Peer) -> Reach + Send + Sync>,
+    /// How each rank is reached. Both ends must agree: a connection of the other kind is refused.
+    pub reach: ReachOf,
     /// Secret of the job, proven on plain connections before anything is signed.
     pub secret: [u8; 32],
     /// Certificate and key; needed when any peer is reached by this room.
@@ -46,8 +53,8 @@ pub struct Config {
     pub listener: Listener,
     /// What is known of ways to other areas, and the gateway of ours.
     pub paths: Paths,
-    /// Local area of each peer.
-    pub area: Arc<dyn Fn(Peer) -> u32 + Send + Sync>,
+    /// Local area of each rank.
+    pub area: AreaOf,
     /// How long to try to reach a peer before it counts as lost. Default [`Config::DIAL_TIME`].
     pub dial_time: Duration,
     /// How long a peer at another site may stay away, once it was reached, before it counts as lost. Default
@@ -66,7 +73,7 @@ impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
             .field("me", &self.me)
-            .field("job", &self.job)
+            .field("job", &self.processes.job_name(self.job))
             .finish_non_exhaustive()
     }
 }
@@ -106,14 +113,13 @@ impl std::error::Error for NetError {}
 
 /// Starts the thread and makes the transports. The thread ends when both have been dropped.
 pub fn start(config: Config) -> Result<Transports, NetError> {
-    let peers = Peer::first(config.places.places.len() as u32);
-    let any = |way: Reach| peers.clone().any(|peer| (config.reach)(peer) == way);
+    let places = Arc::new(Places::new(&config));
+    let any = |way: Reach| places.ranks().any(|rank| places.reach(rank) == way);
     let (tcp, tls) = (any(Reach::Tcp), any(Reach::Tls));
     if (tcp || tls) && config.identity.is_none() {
         return Err(NetError::NoIdentity);
     }
     let system = |what: &'static str| move |e: rustix::io::Errno| NetError::System(format!("{what}: {e}"));
-    let places = Arc::new(Places::new(config.places.clone()));
     let link = Arc::new(Link::new().map_err(system("eventfd"))?);
     let reactor = Reactor::new(config, places.clone(), link.clone()).map_err(system("epoll"))?;
     let handle = Arc::new(Handle::spawn(link, reactor).map_err(|e| NetError::System(format!("new thread: {e}")))?);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::{Lent, Limits, Peer, Rates, SendError, Sink, Transport, Tuning};
+use isthmus_transport::{Job, Lent, Limits, Peer, Rates, SendError, Sink, Transport, Tuning};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
@@ -45,7 +45,7 @@ pub struct WideTransport {
     places: Arc<Places>,
     flows: FxHashMap<Peer, Arc<Flow>>,
     lost: FxHashMap<Peer, String>,
-    /// Queues of contexts that want a treatment of their own.
+    /// Queues of the job's contexts that want a treatment of their own.
     queues: FxHashMap<u32, u8>,
     last_queue: u8,
     spare: VecDeque<Arrival>,
@@ -203,7 +203,11 @@ impl Transport for WideTransport {
         }
     }
 
-    fn tune(&mut self, contexts: &[u32], tuning: Tuning) {
+    fn tune(&mut self, job: Job, contexts: &[u32], tuning: Tuning) {
+        // Each job numbers its contexts for itself.
+        if job != self.places.job() {
+            return;
+        }
         // Beyond so many they share one: what the last one asked for.
         let known = contexts.iter().find_map(|c| self.queues.get(c)).copied();
         let queue = known.unwrap_or_else(|| self.last_queue.saturating_add(1));

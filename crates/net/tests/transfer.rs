@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use isthmus_net::Reach;
-use isthmus_transport::{Class, Lease, Peer, SendError, Tuning};
+use isthmus_transport::{Class, Job, Lease, Peer, SendError, Tuning};
 use isthmus_wire::frame::{Header, Kind};
 
 const WAYS: [Reach; 2] = [Reach::Tcp, Reach::Tls];
@@ -65,7 +65,7 @@ fn a_question_about_a_message_stays_behind_it() {
         class: Class::Bulk,
         ..Tuning::default()
     };
-    all[0].transport.tune(&[bulk], tuning);
+    all[0].transport.tune(Job::OWN, &[bulk], tuning);
     for token in 1..=40 {
         let header = Header::new(Kind::Eager, bulk, 0, 1, length, token);
         all[0].send_frame(Peer::new(1), &header, &pattern(length as usize, 0));

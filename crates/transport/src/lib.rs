@@ -134,9 +134,9 @@ pub trait Transport: Send {
     /// What works towards this peer.
     fn limits(&self, peer: Peer) -> Limits;
 
-    /// Frames with these contexts, and the data of their messages, are treated so from now on. Transports that treat
-    /// all alike do nothing.
-    fn tune(&mut self, _contexts: &[u32], _tuning: Tuning) {}
+    /// Frames with these contexts of a job, and the data of their messages, are treated so from now on. Transports that
+    /// treat all alike do nothing, and so do those that do not serve this job.
+    fn tune(&mut self, _job: Job, _contexts: &[u32], _tuning: Tuning) {}
 
     /// What the links to peers carry. A transport that paces what it sends begins there; others do nothing.
     fn know(&mut self, _rates: &Rates) {}

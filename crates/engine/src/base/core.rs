@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use isthmus_transport::{Peer, Processes, Rates, Transport, Tuning as Traffic};
+use isthmus_transport::{Job, Peer, Processes, Rates, Transport, Tuning as Traffic};
 
 use isthmus_wire::frame::Header;
 
@@ -178,10 +178,10 @@ impl Core {
 
     // ---- transports -----------------------------------------------------------------------------------------------
 
-    /// Messages with these contexts, on transports that treat some otherwise than others.
-    pub fn tune_traffic(&mut self, contexts: &[u32], tuning: Traffic) {
+    /// Messages with these contexts of a job, on transports that treat some otherwise than others.
+    pub fn tune_traffic(&mut self, job: Job, contexts: &[u32], tuning: Traffic) {
         for transport in &mut self.transports {
-            transport.tune(contexts, tuning);
+            transport.tune(job, contexts, tuning);
         }
     }
 
@@ -285,7 +285,7 @@ impl Core {
             return None;
         }
         let mut peers = (0..members.count()).map(|rank| members.peer(rank));
-        let lost = peers.find(|&peer| self.state.peers[peer.index()].lost)?;
+        let lost = peers.find(|&peer| self.state.peers[peer].lost)?;
         Some(self.state.lost_error(lost))
     }
 }

@@ -101,7 +101,8 @@ impl Comm {
             return;
         }
         let context = self.context().number();
-        world.engine().lock().tune_traffic(&[context, context + 1], tuning);
+        let mut engine = world.engine().lock();
+        engine.tune_traffic(world.job(), &[context, context + 1], tuning);
     }
 }
 

@@ -299,7 +299,7 @@ impl Reactor {
         let reason = format!(
             "{} cannot be reached from {}: tried for {} s: {}. {}",
             self.places.name(peer),
-            self.places.name(self.me),
+            self.places.own_name(),
             self.dial_time.as_secs(),
             dial.report(),
             dial.cure()

@@ -27,14 +27,11 @@ const TLS_HANDSHAKE: u8 = 22;
 
 /// What a handshake needs to know of the process.
 pub(super) struct Context<'a> {
-    /// How wires name this process.
-    pub(super) me: Rank,
     pub(super) places: &'a Places,
     pub(super) prover: &'a Prover,
     /// Of connections with gateways, where there are any.
     pub(super) gate: Option<&'a Prover>,
     pub(super) identity: Option<&'a Identity>,
-    pub(super) reach: &'a (dyn Fn(Peer) -> Reach + Send + Sync),
     /// Whether another connection to this peer, for this purpose, is wanted.
     pub(super) admits: &'a dyn Fn(Peer, Purpose) -> bool,
     pub(super) scratch: &'a mut Scratch,
@@ -42,23 +39,29 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     /// A connection that this process dials.
-    fn to(&self, peer: Peer) -> Ends {
-        Ends {
-            from: self.me,
-            to: self.places.rank(peer),
-        }
+    fn to(&self, peer: Peer) -> Result<Ends, Outcome> {
+        Ok(Ends {
+            from: self.places.me(),
+            to: self.rank(peer)?,
+        })
+    }
+
+    /// Whom wires and certificates of this job call so.
+    fn rank(&self, peer: Peer) -> Result<Rank, Outcome> {
+        let unknown = Outcome::Failed(Failure::Bug("a process of another job was dialled"));
+        self.places.rank(peer).ok_or(unknown)
     }
 
     /// The process with the rank that a stranger claims, if it is reached so.
     fn claimed(&self, rank: Rank, way: Reach) -> Result<Peer, Outcome> {
-        let peer = self.places.peer(rank).filter(|&peer| (self.reach)(peer) == way);
+        let peer = self.places.peer(rank).filter(|_| self.places.reach(rank) == way);
         peer.ok_or(Outcome::Failed(Failure::Stranger))
     }
 
     /// Of two connections that both ends have dialled at once, whether this process says which one counts: both find
     /// the same answer.
     fn decides(&self, peer: Peer) -> bool {
-        self.me < self.places.rank(peer)
+        self.places.rank(peer).is_some_and(|rank| self.places.me() < rank)
     }
 }
 
@@ -315,7 +318,7 @@ impl Handshake {
         if way == Reach::Tls {
             return dial_tls(cx, socket, peer);
         }
-        let Some((knocked, bytes)) = Knocked::new(cx.prover, cx.to(peer)) else {
+        let Some((knocked, bytes)) = Knocked::new(cx.prover, cx.to(peer)?) else {
             return fail(Failure::NoRandom);
         };
         say(&socket, &bytes)?;
@@ -413,8 +416,8 @@ impl Handshake {
             let deciding = cx.decides(peer) || self.purpose.is_more();
             let verdict = if deciding { USE } else { YOU_DECIDE };
             let greeting = Greeting {
-                from: cx.me.0,
-                to: cx.places.rank(peer).0,
+                from: cx.places.me().0,
+                to: cx.rank(peer)?.0,
                 verdict,
                 purpose: self.purpose,
             };
@@ -466,7 +469,7 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
     if !complete {
         return Ok(Stage::First(socket, part));
     }
-    let Some((answered, bytes)) = Answered::new(cx.prover, cx.me, &part.bytes) else {
+    let Some((answered, bytes)) = Answered::new(cx.prover, cx.places.me(), &part.bytes) else {
         return called(cx, socket, &part.bytes);
     };
     cx.claimed(answered.ends.from, Reach::Tcp)?;
@@ -478,7 +481,7 @@ fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next
 
 /// A knock that is none of a rank: perhaps a gateway's.
 fn called(cx: &Context<'_>, socket: OwnedFd, knock: &[u8; KNOCK_BYTES]) -> Next {
-    let known = cx.gate.and_then(|prover| Answered::new(prover, cx.me, knock));
+    let known = cx.gate.and_then(|prover| Answered::new(prover, cx.places.me(), knock));
     let Some((answered, bytes)) = known else {
         return fail(Failure::Stranger);
     };
@@ -501,7 +504,8 @@ fn call(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<RE
 }
 
 fn knock_at_gate(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
-    let Some((knocked, bytes)) = cx.gate.and_then(|prover| Knocked::new(prover, cx.to(peer))) else {
+    let ends = cx.to(peer)?;
+    let Some((knocked, bytes)) = cx.gate.and_then(|prover| Knocked::new(prover, ends)) else {
         return fail(Failure::NoGateway);
     };
     say(&socket, &bytes)?;
@@ -551,7 +555,7 @@ fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Ne
         return fail(Failure::Stranger);
     };
     let from = Rank(greeting.from);
-    if Rank(greeting.to) != cx.me || from == cx.me {
+    if Rank(greeting.to) != cx.places.me() || from == cx.places.me() {
         return fail(Failure::Stranger);
     }
     let peer = cx.claimed(from, Reach::Tls)?;
@@ -579,7 +583,7 @@ fn dial_tls(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
         return fail(Failure::NoCertificate);
     };
     let name = identity
-        .server_name(cx.places.rank(peer).0)
+        .server_name(cx.rank(peer)?.0)
         .map_err(|e| Outcome::Failed(e.into()))?;
     let secure = Secure::dial(socket, identity.client(), name).map_err(|e| Outcome::Failed(e.into()))?;
     Ok(Stage::Tls {

@@ -4,7 +4,6 @@
 //! follow.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_transport::Peer;
@@ -42,15 +41,18 @@ impl By {
 /// An address, what the attempt goes by, and when it may begin.
 pub(super) type Rung = (SocketAddr, By, Duration);
 
+/// The local area of a peer.
+type AreaOf = Box<dyn Fn(Peer) -> Option<usize> + Send>;
+
 pub(super) struct Ladder {
     gateway: Vec<SocketAddr>,
     prover: Prover,
     ways: Vec<Way>,
-    area: Arc<dyn Fn(Peer) -> u32 + Send + Sync>,
+    area: AreaOf,
 }
 
 impl Ladder {
-    pub(super) fn new(paths: &Paths, area: Arc<dyn Fn(Peer) -> u32 + Send + Sync>, job: &str) -> Self {
+    pub(super) fn new(paths: &Paths, area: AreaOf, job: &str) -> Self {
         let parse = |text: &String| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, paths.port));
         Self {
             gateway: match paths.port {
@@ -90,13 +92,14 @@ impl Ladder {
 
     /// How the area of the peer is reached.
     pub(super) fn way(&self, peer: Peer) -> Way {
-        self.ways.get((self.area)(peer) as usize).copied().unwrap_or_default()
+        let way = (self.area)(peer).and_then(|area| self.ways.get(area));
+        way.copied().unwrap_or_default()
     }
 
     /// A connection came about: the next one to that area begins there.
     pub(super) fn learn(&mut self, peer: Peer, by: By) {
-        let area = (self.area)(peer) as usize;
-        match (by, self.ways.get_mut(area)) {
+        let way = (self.area)(peer).and_then(|area| self.ways.get_mut(area));
+        match (by, way) {
             (By::Gateway, Some(way @ (Way::Unknown | Way::Direct | Way::Reverse))) => *way = Way::Gateway,
             (By::Direct, Some(way @ Way::Gateway)) => *way = Way::Direct,
             _ => {}
@@ -141,7 +144,7 @@ mod tests {
             secret: [1; 32],
             ways: vec![Way::Unknown, way],
         };
-        Ladder::new(&paths, Arc::new(Peer::number), "job")
+        Ladder::new(&paths, Box::new(|peer| Some(peer.index())), "job")
     }
 
     fn order(way: Way, purpose: Purpose) -> Vec<By> {

@@ -33,7 +33,7 @@ use crate::link::{Arrival, Command, Early, Link};
 use crate::places::Places;
 use crate::secure::Scratch;
 use crate::socket::{self, Interest, Poller, Ready};
-use crate::start::{Config, Reach};
+use crate::start::Config;
 
 use accept::Door;
 use channels::Channel;
@@ -54,8 +54,6 @@ const REPORT: Duration = Duration::from_secs(1);
 
 /// How long a stranger has to prove that it belongs to the job.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(4);
-
-type ReachOf = Arc<dyn Fn(Peer) -> Reach + Send + Sync>;
 
 /// What a descriptor belongs to.
 enum Task {
@@ -78,9 +76,7 @@ pub(crate) enum Worker {
 }
 
 pub(crate) struct Reactor {
-    me: Peer,
     places: Arc<Places>,
-    reach: ReachOf,
     prover: Prover,
     ladder: Ladder,
     identity: Option<Identity>,
@@ -127,12 +123,13 @@ impl Reactor {
         let poller = Arc::new(Poller::new()?);
         poller.add(link.thread_bell(), BELL, Interest::READ)?;
         poller.add(&config.listener, LISTENER, Interest::READ)?;
+        let job = config.processes.job_name(config.job).unwrap_or_default();
+        let known = places.clone();
+        let area = Box::new(move |peer| known.area(peer));
         Ok(Self {
-            me: config.me,
-            reach: config.reach,
             places,
-            prover: Prover::new(&config.secret, &config.job),
-            ladder: Ladder::new(&config.paths, config.area, &config.job),
+            prover: Prover::new(&config.secret, &job),
+            ladder: Ladder::new(&config.paths, area, &job),
             identity: config.identity,
             dial_time: config.dial_time,
             away_time: config.away_time,
@@ -342,21 +339,22 @@ impl Reactor {
             return;
         };
         let (taken, channels, now) = (&self.taken, &self.channels, self.began.elapsed());
-        let (places, me) = (&*self.places, self.places.rank(self.me));
+        let places = &*self.places;
         let admits = |peer: Peer, purpose: Purpose| match (purpose, channels.get(&peer)) {
             (Purpose::First, _) => !taken.contains(&peer),
             (Purpose::Resume, None) => !taken.contains(&peer),
-            (Purpose::Resume, Some(channel)) => channel.admits_resumption(me < places.rank(peer), now),
+            (Purpose::Resume, Some(channel)) => {
+                let deciding = places.rank(peer).is_some_and(|rank| places.me() < rank);
+                channel.admits_resumption(deciding, now)
+            }
             (_, None) => false,
             (_, Some(channel)) => channel.admits_more(),
         };
         let mut context = Context {
-            me,
             places,
             prover: &self.prover,
             gate: self.ladder.prover(),
             identity: self.identity.as_ref(),
-            reach: &*self.reach,
             admits: &admits,
             scratch: &mut self.scratch,
         };

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_identity::{Authority, Identity, KeyPair};
 use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach, Transports, start};
-use isthmus_transport::{Lease, Lent, Peer, Placement, Sink, Transport, wait};
+use isthmus_transport::{Job, Lease, Lent, Peer, Placement, Processes, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
-use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use isthmus_wire::place::{Node, Place, PlaceTable, Rank, Representation, Subjob};
 
 pub(crate) const JOB: &str = "test-job";
 pub(crate) const SECRET: [u8; 32] = [42; 32];
@@ -66,16 +66,31 @@ pub(crate) fn config(
     authority: &Authority,
     listener: Listener,
 ) -> Config {
+    let processes = Processes::of(JOB, table.places.len() as u32);
+    config_of(Job::OWN, &processes, Rank(me.number()), table, way, authority, listener)
+}
+
+/// As [`config`], of any job.
+pub(crate) fn config_of(
+    job: Job,
+    processes: &Arc<Processes>,
+    me: Rank,
+    table: &Arc<PlaceTable>,
+    way: Reach,
+    authority: &Authority,
+    listener: Listener,
+) -> Config {
     Config {
+        processes: processes.clone(),
+        job,
         me,
-        job: JOB.into(),
         places: table.clone(),
-        reach: Arc::new(move |peer| if peer == me { Reach::Otherwise } else { way }),
+        reach: Arc::new(move |rank| if rank == me { Reach::Otherwise } else { way }),
         secret: SECRET,
-        identity: Some(identity(authority, me.number())),
+        identity: Some(identity(authority, me.0)),
         listener,
         paths: Default::default(),
-        area: Arc::new(Peer::number),
+        area: Arc::new(|rank| rank.0),
         dial_time: Config::DIAL_TIME,
         away_time: Config::AWAY_TIME,
     }
