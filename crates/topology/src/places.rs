@@ -4,11 +4,13 @@
 use crate::Level;
 use isthmus_wire::place::PlaceTable;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Where every process of MPI_COMM_WORLD is, reduced to what distance needs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Topology {
-    spots: Vec<Spot>,
+    /// Of each rank; shared by all copies.
+    spots: Arc<[Spot]>,
 }
 
 /// The clusters that one process belongs to, innermost last.
@@ -64,7 +66,7 @@ impl Topology {
     /// The same, with all processes of some machines (as numbered there) in jobs of their vendor MPI.
     #[must_use]
     pub fn with_vendor_jobs(mut self, on_machine: impl Fn(u32) -> bool) -> Self {
-        for spot in &mut self.spots {
+        for spot in Arc::make_mut(&mut self.spots) {
             spot.vendor = on_machine(spot.subjob);
         }
         self
