@@ -5,7 +5,6 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use isthmus_datatype::Representation;
-use isthmus_protocol::credit::Account;
 use isthmus_transport::native::Native;
 use isthmus_transport::{Job, Peer, Processes, Transport};
 
@@ -13,8 +12,9 @@ use crate::EngineError;
 use crate::activity::Running;
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
+use crate::base::peers::Acquaintance;
 use crate::base::requests::Owner;
-use crate::base::state::{PeerState, State, Work};
+use crate::base::state::{State, Work};
 use crate::groups::meeting::Groups;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
@@ -103,9 +103,10 @@ impl Engine {
         let mut transports = setup.transports;
         let mut state = State::new(setup.me, setup.processes);
         for (peer, (&route, level)) in (0..).zip(setup.routes.iter().zip(levels(&setup.levels))) {
+            let own = Peer::new(peer) == setup.me;
             state
                 .peers
-                .push(met(&transports, Peer::new(peer), route, level, setup.me, Job::OWN));
+                .meet(met(&transports, Peer::new(peer), route, level, own, Job::OWN));
         }
         state.representations = setup.representations;
         Self {
@@ -157,8 +158,9 @@ impl Engine {
         let first = first.map_err(|why| EngineError::NotTaken { why })?;
         let own = me.map_or(Peer::NONE, |me| first.plus(me));
         for (at, (&route, level)) in (0..).zip(newcomers.routes.iter().zip(levels(&newcomers.levels))) {
-            let peer = met(&self.core.transports, first.plus(at), route, level, own, *job);
-            state.peers.push(peer);
+            let peer = first.plus(at);
+            let known = met(&self.core.transports, peer, route, level, peer == own, *job);
+            state.peers.meet(known);
         }
         state.represent(count, newcomers.representations);
         Ok(first)
@@ -229,7 +231,7 @@ impl Engine {
     #[inline]
     pub(crate) fn progress_directly(&mut self) -> bool {
         let Core { transports, state } = &mut self.core;
-        let peer = state.direct.next_look().and_then(|peer| state.peers.get(peer.index()));
+        let peer = state.direct.next_look().and_then(|peer| state.peers.get(peer));
         match peer.and_then(|peer| transports.get_mut(peer.route as usize)) {
             Some(transport) => {
                 let any = transport.poll(state);
@@ -342,24 +344,18 @@ fn levels(levels: &[u8]) -> impl Iterator<Item = u8> + '_ {
     levels.iter().copied().chain(std::iter::repeat(0))
 }
 
-/// What is known of a peer at first; `me`: this process, where it is one of them.
-fn met(transports: &[Box<dyn Transport>], peer: Peer, route: u8, level: u8, me: Peer, job: Job) -> PeerState {
-    let own = peer == me;
+/// What is known of a peer at first; `own`: it is this process.
+fn met(transports: &[Box<dyn Transport>], peer: Peer, route: u8, level: u8, own: bool, job: Job) -> Acquaintance {
     let transport = transports.get(usize::from(route)).filter(|_| !own);
     let unasked = transport.map_or(0, |transport| {
         let limits = transport.limits(peer);
         limits.eager.min(limits.frame) as u64 + 1
     });
-    PeerState {
+    Acquaintance {
         route,
         level,
         own,
         world: job.number(),
-        queued: false,
-        lost: false,
-        broken: false,
         unasked,
-        offered: 0,
-        account: Account::default(),
     }
 }

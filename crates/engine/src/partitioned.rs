@@ -178,7 +178,7 @@ impl Partitioned {
             core.state.fail(index, STALE);
             return request;
         };
-        if core.state.peers[peer.index()].lost {
+        if core.state.peers[peer].lost {
             let error = core.state.lost_error(peer);
             core.state.fail(index, error);
             return request;

@@ -11,6 +11,7 @@ pub(crate) mod counters;
 pub(crate) mod error;
 pub(crate) mod machine;
 pub(crate) mod message;
+pub(crate) mod peers;
 pub(crate) mod request;
 pub(crate) mod requests;
 pub(crate) mod state;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use isthmus_datatype::Representation;
 use isthmus_protocol::calling::Calls;
-use isthmus_protocol::credit::Account;
 use isthmus_protocol::matching::{Envelope, Matcher, Refused};
 use isthmus_protocol::ways::Ways;
 use isthmus_transport::{Peer, Processes};
@@ -18,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::base::machine::{Machines, Part};
 use crate::base::message::{Content, Message, is_synchronous};
+use crate::base::peers::Peers;
 use crate::base::request::Tokens;
 use crate::base::requests::{NONE, Owner, ReceiveStage, Requests, Task};
 use crate::p2p::direct::Expected;
@@ -27,28 +27,6 @@ use crate::{Completion, EngineError, Request, Tuning};
 
 /// Bytes moved at a time where data cannot go straight from memory to memory.
 pub(crate) const CHUNK: usize = 256 << 10;
-
-/// What is known of a peer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PeerState {
-    pub(crate) route: u8,
-    pub(crate) level: u8,
-    /// It is this process itself.
-    pub(crate) own: bool,
-    /// Whose contexts it names, as this process numbers worlds.
-    pub(crate) world: u32,
-    /// Something waits to be sent to it.
-    pub(crate) queued: bool,
-    pub(crate) lost: bool,
-    /// It broke the protocol, and is about to be lost: nothing that it sends counts.
-    pub(crate) broken: bool,
-    /// Messages shorter than this may be sent without being asked for; 0 for this process itself, which has no
-    /// transport.
-    pub(crate) unasked: u64,
-    /// Messages that it may be copying out of the memory of this process.
-    pub(crate) offered: u32,
-    pub(crate) account: Account,
-}
 
 /// What waits to be sent to a peer.
 #[derive(Debug, Default)]
@@ -95,7 +73,7 @@ pub struct State {
     pub(crate) me: Peer,
     /// Who the peers are.
     pub(crate) processes: Arc<Processes>,
-    pub(crate) peers: Vec<PeerState>,
+    pub(crate) peers: Peers,
     /// How peers represent data; empty if all do as this process.
     pub(crate) representations: Vec<Representation>,
     pub(crate) reasons: FxHashMap<Peer, Arc<str>>,
@@ -137,7 +115,7 @@ impl State {
         Self {
             me,
             processes,
-            peers: Vec::new(),
+            peers: Peers::default(),
             representations: Vec::new(),
             reasons: FxHashMap::default(),
             requests: Requests::default(),
@@ -203,7 +181,7 @@ impl State {
         let slot = self.requests.slot_mut(index);
         if let Task::Send(task) = &slot.task {
             if task.offered {
-                self.peers[task.peer.index()].offered -= 1;
+                self.peers[task.peer].offered -= 1;
             }
             if task.recalled {
                 self.unanswered.asked(token, task.peer);
@@ -279,7 +257,7 @@ impl State {
     /// A message has matched: gives credit back and tells a synchronous sender.
     #[inline]
     pub(crate) fn settle(&mut self, peer: Peer, kept: u64, acknowledge: u64) {
-        let known = &mut self.peers[peer.index()];
+        let known = &mut self.peers[peer];
         if known.own {
             return;
         }
@@ -322,13 +300,13 @@ impl State {
     /// What identifies a message of this peer: its context is one of the peer's world.
     #[inline]
     pub(crate) fn envelope(&self, peer: Peer, header: &Header) -> Envelope {
-        Envelope::of(header, self.peers[peer.index()].world)
+        Envelope::of(header, self.peers[peer].world)
     }
 
     /// Whether the peer is this process itself.
     #[inline]
     pub(crate) fn is_own(&self, peer: Peer) -> bool {
-        self.peers[peer.index()].own
+        self.peers[peer].own
     }
 
     /// The receive that a message of this peer matches.
@@ -366,7 +344,7 @@ impl State {
             synchronous: is_synchronous(header),
             content,
         };
-        if !self.peers[peer.index()].account.hold(message.kept()) {
+        if !self.peers[peer].account.hold(message.kept()) {
             return self.broken(peer, "it sent more unexpected messages than it had credit for");
         }
         let envelope = self.envelope(peer, header);

@@ -130,7 +130,7 @@ fn to_machine(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
 
 impl Sink for State {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        let known = &self.peers[peer.index()];
+        let known = &self.peers[peer];
         if known.broken {
             return;
         }
@@ -151,10 +151,10 @@ impl Sink for State {
             Kind::Padding => self.broken(peer, "padding on a connection that has none"),
             Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
             Kind::Credit => {
-                if !self.peers[peer.index()].account.credited(header.length) {
+                if !self.peers[peer].account.credited(header.length) {
                     return self.broken(peer, "it gave more credit back than it had been lent");
                 }
-                if self.peers[peer.index()].queued {
+                if self.peers[peer].queued {
                     self.work.push_back(Work::Flush(peer));
                 }
             }
@@ -162,7 +162,7 @@ impl Sink for State {
     }
 
     fn place(&mut self, peer: Peer, header: &Header) -> Placement {
-        if self.peers[peer.index()].broken {
+        if self.peers[peer].broken {
             return Placement::Collect;
         }
         match header.kind {
@@ -180,7 +180,7 @@ impl Sink for State {
     }
 
     fn placed(&mut self, peer: Peer, header: &Header) {
-        let known = &self.peers[peer.index()];
+        let known = &self.peers[peer];
         if known.broken {
             return;
         }
@@ -220,7 +220,7 @@ impl Sink for State {
     }
 
     fn writable(&mut self, peer: Peer) {
-        if self.peers[peer.index()].queued {
+        if self.peers[peer].queued {
             self.work.push_back(Work::Flush(peer));
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn announced(state: &mut State, peer: Peer, header: &Header) {
 
 /// Asks for announced messages of this peer while there is room.
 pub(crate) fn call_in(state: &mut State, peer: Peer) {
-    let known = state.peers[peer.index()];
+    let known = state.peers[peer];
     if known.lost || known.broken {
         return;
     }
@@ -81,7 +81,7 @@ pub(crate) fn deliver_announced(state: &mut State, index: u32, envelope: &Envelo
             state.acknowledge(peer, acknowledge);
             state.fill(index, envelope, (peer, common), &data);
         }
-        Matched::Coming if state.peers[peer.index()].lost => {
+        Matched::Coming if state.peers[peer].lost => {
             state.calls.discard(name);
             let error = state.lost_error(peer);
             state.fail(index, error);
@@ -111,6 +111,6 @@ pub(crate) fn unkeep(state: &mut State, message: &Message) {
 /// Releases the memory that an unexpected message was accounted for.
 pub(crate) fn unaccount(state: &mut State, message: &Message) {
     if !matches!(message.content, Content::Local(_)) {
-        state.peers[message.peer.index()].account.let_go(message.kept());
+        state.peers[message.peer].account.let_go(message.kept());
     }
 }

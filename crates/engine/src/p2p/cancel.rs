@@ -69,7 +69,7 @@ pub(crate) fn cancel_sent(core: &mut Core, sent: Sent) -> Request {
         let thrown = throw_own(core, |content, t| !content.is_local() && t == token);
         core.state.requests.slot_mut(index).completion.cancelled = thrown;
         core.state.finish(index);
-    } else if core.state.peers[peer.index()].lost {
+    } else if core.state.peers[peer].lost {
         core.state.finish(index);
     } else {
         core.state.requests.slot_mut(index).task = Task::Recall(peer);
@@ -110,7 +110,7 @@ fn withdraw_send(core: &mut Core, index: u32) -> bool {
 /// Throws a message of this process to itself away.
 fn throw_own(core: &mut Core, which: impl Fn(&Content, u64) -> bool) -> bool {
     let peers = &core.state.peers;
-    let is_own = |peer: Peer| peers[peer.index()].own;
+    let is_own = |peer: Peer| peers[peer].own;
     let found = core
         .state
         .matcher
@@ -132,7 +132,7 @@ fn recallable(core: &Core, index: u32) -> Option<(Peer, u32)> {
         Task::Nothing if slot.done => (slot.sent_to, slot.sent_in),
         _ => return None,
     };
-    let known = core.state.peers.get(peer.index())?;
+    let known = core.state.peers.get(peer)?;
     (!known.own && !known.lost).then_some((peer, context))
 }
 
@@ -148,7 +148,7 @@ fn recall(core: &mut Core, index: u32, peer: Peer, context: u32) {
 }
 
 fn ask(core: &mut Core, request: Request, peer: Peer, question: Header) {
-    let is_far = core.state.peers[peer.index()].level == 0;
+    let is_far = core.state.peers[peer].level == 0;
     let patience = if is_far { FAR } else { NEAR };
     core.state.asked.until.push((Instant::now() + patience, request));
     control(core, peer, question);
@@ -208,15 +208,13 @@ pub(crate) fn let_go(core: &mut Core, request: Request) {
         return;
     };
     // What the transport sends by itself leaves without the receiver's help.
-    let stays = core.state.peers[task.peer.index()].own
-        || task.parts.is_some()
-        || task.stage == SendStage::Bulk
-        || task.recalled;
+    let stays =
+        core.state.peers[task.peer].own || task.parts.is_some() || task.stage == SendStage::Bulk || task.recalled;
     if stays {
         return;
     }
     if task.offered {
-        let route = core.state.peers[task.peer.index()].route;
+        let route = core.state.peers[task.peer].route;
         core.transports[route as usize].revoke();
     }
     task.buffer.own();

@@ -33,7 +33,7 @@ pub(crate) fn send_to_self(core: &mut Core, outbound: &mut Outbound) -> bool {
     }
     let length = outbound.buffer.length();
     let keeps = outbound.mode != Mode::Synchronous && length <= SELF_EAGER;
-    if !keeps || !core.state.peers[me.index()].account.hold(length) {
+    if !keeps || !core.state.peers[me].account.hold(length) {
         return false;
     }
     let bytes = chunk(&mut core.state.chunk, length as usize);

@@ -33,7 +33,7 @@ pub(crate) fn answer_request(core: &mut Core, index: u32) {
         return;
     };
     let (peer, wanted) = (task.peer, task.wanted);
-    if core.state.peers[peer.index()].lost {
+    if core.state.peers[peer].lost {
         let error = core.state.lost_error(peer);
         return core.state.fail(index, error);
     }
@@ -94,7 +94,7 @@ fn expect(core: &mut Core, index: u32, peer: Peer, request: u64, wanted: u64) ->
     let Some(memory) = task.and_then(|task| task.buffer.memory()).filter(|_| wanted > 0) else {
         return false;
     };
-    let route = core.state.peers[peer.index()].route;
+    let route = core.state.peers[peer].route;
     let lease = Lease::new(memory);
     let expected = core.transports[route as usize].expect(peer, request, lease.lent(), wanted);
     if let Some(task) = core.state.requests.receive(index).filter(|_| expected) {
@@ -109,7 +109,7 @@ fn pull(core: &mut Core, index: u32, handle: &[u8]) -> Result<bool, SendError> {
     let Some(task) = core.state.requests.receive(index) else {
         return Ok(false);
     };
-    let peer = &core.state.peers[task.peer.index()];
+    let peer = &core.state.peers[task.peer];
     let transport = &mut core.transports[peer.route as usize];
     match task.buffer.memory() {
         // Who copies a message of ours has no time for one of its own.

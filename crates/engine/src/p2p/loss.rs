@@ -14,7 +14,7 @@ use crate::p2p::cancel::forget_asked;
 impl Core {
     /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
     pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
-        let known = self.state.peers[peer.index()];
+        let known = self.state.peers[peer];
         if known.lost || known.own {
             return;
         }
@@ -44,7 +44,7 @@ impl State {
 
     /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
     pub fn broken(&mut self, peer: Peer, what: &str) {
-        self.peers[peer.index()].broken = true;
+        self.peers[peer].broken = true;
         self.work.push_back(Work::Lost(
             peer,
             format!("it broke the message protocol: {what}").into(),
@@ -74,8 +74,8 @@ impl State {
     /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the
     /// source: they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
     fn lose(&mut self, peer: Peer, reason: Arc<str>) {
-        self.peers[peer.index()].lost = true;
-        self.peers[peer.index()].queued = false;
+        self.peers[peer].lost = true;
+        self.peers[peer].queued = false;
         self.reasons.entry(peer).or_insert(reason);
         self.tools.lost(peer);
         self.outgoing.remove(&peer);

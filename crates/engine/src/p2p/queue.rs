@@ -43,17 +43,17 @@ impl Outbound {
 
 /// A frame was taken: the peer is blocked no longer than something waits for it.
 pub(crate) fn unblocked(core: &mut Core, peer: Peer) {
-    core.state.peers[peer.index()].queued = core.state.outgoing.contains_key(&peer);
+    core.state.peers[peer].queued = core.state.outgoing.contains_key(&peer);
 }
 
 pub(crate) fn queue(core: &mut Core, peer: Peer) -> &mut Outgoing {
-    core.state.peers[peer.index()].queued = true;
+    core.state.peers[peer].queued = true;
     core.state.outgoing.entry(peer).or_default()
 }
 
 /// Sends a frame without data.
 pub(crate) fn control(core: &mut Core, peer: Peer, header: Header) {
-    let state = core.state.peers[peer.index()];
+    let state = core.state.peers[peer];
     if state.lost {
         return;
     }

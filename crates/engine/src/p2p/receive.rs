@@ -161,7 +161,7 @@ fn hopeless(core: &Core, channel: &Channel, from: Option<u32>) -> Option<EngineE
         return None;
     }
     match from.map(|rank| channel.members.peer(rank)) {
-        Some(peer) => core.state.peers[peer.index()].lost.then(|| core.state.lost_error(peer)),
+        Some(peer) => core.state.peers[peer].lost.then(|| core.state.lost_error(peer)),
         None => lost_member(core, &channel.members),
     }
 }
@@ -216,7 +216,7 @@ fn fail_hopeless(core: &mut Core, index: u32) -> bool {
     let (peer, members) = (task.peer, task.members.clone());
     let error = match members {
         Some(members) => lost_member(core, &members),
-        None => core.state.peers[peer.index()].lost.then(|| core.state.lost_error(peer)),
+        None => core.state.peers[peer].lost.then(|| core.state.lost_error(peer)),
     };
     let Some(error) = error else { return false };
     core.state.fail(index, error);

@@ -46,7 +46,7 @@ pub(crate) fn send(core: &mut Core, mut outbound: Outbound) -> Result<Option<Req
     if try_send(core, &mut outbound) {
         return Ok(None);
     }
-    if core.state.peers[peer.index()].lost {
+    if core.state.peers[peer].lost {
         return Err(core.state.lost_error(peer));
     }
     let index = start_send(core, outbound);
@@ -93,7 +93,7 @@ pub(crate) fn isend(core: &mut Core, outbound: Outbound) -> Request {
 
 #[inline]
 pub(crate) fn count(core: &mut Core, operation: Operation, peer: Peer, bytes: u64) {
-    let level = core.state.peers[peer.index()].level;
+    let level = core.state.peers[peer].level;
     core.state.tools.count(operation, level, bytes);
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn start_or_send(core: &mut Core, mut outbound: Outbound) -> u32 {
     if try_send(core, &mut outbound) {
         core.state.requests.left(index, peer, outbound.header.context);
         core.state.finish(index);
-    } else if core.state.peers[peer.index()].lost {
+    } else if core.state.peers[peer].lost {
         let error = core.state.lost_error(peer);
         core.state.fail(index, error);
     } else {
@@ -118,7 +118,7 @@ pub(crate) fn start_or_send(core: &mut Core, mut outbound: Outbound) -> u32 {
 /// May a message leave unasked and at once, as far as the engine knows?
 #[inline]
 fn may_be_eager(core: &Core, peer: Peer, length: u64) -> bool {
-    let peer = &core.state.peers[peer.index()];
+    let peer = &core.state.peers[peer];
     length < peer.unasked
         && length <= core.state.tuning.get(Knob::Eager)
         && !peer.queued
@@ -129,7 +129,7 @@ fn may_be_eager(core: &Core, peer: Peer, length: u64) -> bool {
 /// Gives a whole message to the peer's transport.
 #[inline]
 fn push(core: &mut Core, to: Peer, header: &Header, data: &[u8]) -> bool {
-    let peer = &mut core.state.peers[to.index()];
+    let peer = &mut core.state.peers[to];
     match core.transports[peer.route as usize].send(to, header, data) {
         Ok(()) => {
             peer.account.sent(header.length);
@@ -155,11 +155,11 @@ pub(crate) fn try_send(core: &mut Core, outbound: &mut Outbound) -> bool {
     if let SendForm::Contiguous(memory) = &outbound.buffer.form {
         return push(core, peer, &outbound.header, memory.slice(0, length as usize));
     }
-    let transport = &mut core.transports[core.state.peers[peer.index()].route as usize];
+    let transport = &mut core.transports[core.state.peers[peer].route as usize];
     let (header, scratch) = (&outbound.header, &mut core.state.chunk);
     match send_piece(&mut **transport, peer, header, &mut outbound.buffer, 0, scratch) {
         Ok(()) => {
-            core.state.peers[peer.index()].account.sent(length);
+            core.state.peers[peer].account.sent(length);
             core.state.tools.sent(peer, &outbound.header);
             true
         }
@@ -174,7 +174,7 @@ pub(crate) fn try_send(core: &mut Core, outbound: &mut Outbound) -> bool {
 #[cold]
 fn not_taken(core: &mut Core, peer: Peer, error: SendError) {
     match error {
-        SendError::WouldBlock => core.state.peers[peer.index()].queued = true,
+        SendError::WouldBlock => core.state.peers[peer].queued = true,
         SendError::Lost(reason) => core.lose(peer, reason.into()),
     }
 }
@@ -255,7 +255,7 @@ fn first_frame(core: &mut Core, index: u32) -> First {
         return First::Done;
     };
     let peer_of = task.peer;
-    let peer = &mut core.state.peers[peer_of.index()];
+    let peer = &mut core.state.peers[peer_of];
     let transport = &mut core.transports[peer.route as usize];
     let limits = transport.limits(peer_of);
     let length = task.header.length;
@@ -331,7 +331,7 @@ pub(crate) fn start_data(core: &mut Core, index: u32) {
         return;
     };
     let peer = task.peer;
-    let transport = &mut core.transports[core.state.peers[peer.index()].route as usize];
+    let transport = &mut core.transports[core.state.peers[peer].route as usize];
     task.stage = SendStage::Streaming;
     if let Some(parts) = &mut task.parts {
         parts.cleared = true;
@@ -357,18 +357,18 @@ pub(crate) fn start_data(core: &mut Core, index: u32) {
 /// Sends what waits for the peer, until the transport takes no more.
 pub(crate) fn flush(core: &mut Core, peer: Peer) {
     let Some(mut queue) = core.state.outgoing.remove(&peer) else {
-        core.state.peers[peer.index()].queued = false;
+        core.state.peers[peer].queued = false;
         return;
     };
-    let route = core.state.peers[peer.index()].route as usize;
+    let route = core.state.peers[peer].route as usize;
     let outcome = flush_queue(core, peer, route, &mut queue);
     if let Err(SendError::Lost(reason)) = outcome {
         return core.lose(peer, reason.into());
     }
-    if core.state.peers[peer.index()].lost {
+    if core.state.peers[peer].lost {
         return;
     }
-    core.state.peers[peer.index()].queued = !queue.is_empty();
+    core.state.peers[peer].queued = !queue.is_empty();
     if !queue.is_empty() {
         core.state.outgoing.insert(peer, queue);
     }

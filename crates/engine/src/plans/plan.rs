@@ -404,7 +404,7 @@ impl Plans {
         if try_send(with.core, &mut outbound) {
             return Ok(Outcome::Done);
         }
-        if with.core.state.peers[peer.index()].lost {
+        if with.core.state.peers[peer].lost {
             return Err(with.core.state.lost_error(peer));
         }
         let request = start_send(with.core, outbound);
