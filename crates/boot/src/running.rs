@@ -229,8 +229,7 @@ impl Running {
             }));
         }
         if let Some(prober) = &prober {
-            let voice = agent.voice();
-            let told = Arc::downgrade(&world);
+            let (voice, told) = (agent.voice(), Arc::downgrade(&world));
             prober.report(move |passed| {
                 if let Some(world) = told.upgrade() {
                     voice.mention(&boot::Message::Traffic(traffic::summary(passed, &world)));

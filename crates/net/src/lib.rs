@@ -25,7 +25,9 @@
 mod addresses;
 mod carrying;
 mod compression;
+mod config;
 mod driver;
+mod error;
 mod flow;
 mod hello;
 mod inbound;
@@ -51,6 +53,8 @@ mod writing;
 
 pub use addresses::{local_addresses, own_addresses, pinned_addresses};
 pub use carrying::{Carrying, Looked, Trunkline};
+pub use config::{Config, Reach};
+pub use error::NetError;
 pub use hello::{Answered, Ends, Knocked, Prover, fuzz_credential, fuzz_hello};
 pub use inbound::fuzz_plain;
 pub use isthmus_protocol::meter::Estimate;
@@ -60,6 +64,6 @@ pub use reactor::{HANDSHAKE_TIME, MAX_HANDSHAKES};
 pub use receiver::fuzz_channel;
 pub use secure::fuzz_records;
 pub use signals::spawn_quiet;
-pub use start::{Config, NetError, Reach, Transports, start};
+pub use start::{Transports, start};
 pub use tcp::TcpTransport;
 pub use wide::WideTransport;

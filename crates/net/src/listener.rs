@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::start::NetError;
+use crate::error::NetError;
 
 /// Connections that wait in the kernel. The kernel lowers it to its own limit.
 const BACKLOG: i32 = 4096;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use isthmus_transport::{Job, Peer, Process, Processes};
 use isthmus_wire::place::{Node, Place, PlaceTable, Rank};
 
-use crate::start::{AreaOf, Config, Reach, ReachOf};
+use crate::config::{AreaOf, Config, Reach, ReachOf};
 
 /// Most addresses of one peer that are tried.
 const MAX_CANDIDATES: usize = 32;

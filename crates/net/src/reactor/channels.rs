@@ -19,12 +19,12 @@ use super::dial::LastSeen;
 use super::lane::Connection;
 use super::probe::Gauge;
 use crate::compression::Adaptive;
+use crate::config::Reach;
 use crate::flow::Flow;
 use crate::link::{Arrival, Traffic};
 use crate::pipe::{Glimpses, Pipe};
 use crate::queues::{Held, Long, Queues};
 use crate::receiver::{Fault, Receiver};
-use crate::start::Reach;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {

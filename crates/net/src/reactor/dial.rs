@@ -13,9 +13,9 @@ use super::failure::Failure;
 use super::handshake::{Handshake, Target};
 use super::ladder::{By, Rung};
 use super::{Reactor, Task};
+use crate::config::Reach;
 use crate::link::PlainEvent;
 use crate::socket::{self, Interest};
-use crate::start::Reach;
 
 /// Time given to an address before the next one is tried beside it.
 const STAGGER: Duration = Duration::from_millis(200);

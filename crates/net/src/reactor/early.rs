@@ -8,9 +8,9 @@ use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 
 use super::{Reactor, Task};
+use crate::config::Reach;
 use crate::link::{Early, PlainEvent};
 use crate::socket::{self, Interest};
-use crate::start::Reach;
 
 pub(super) struct Handing {
     peer: Peer,

@@ -13,11 +13,11 @@ use isthmus_wire::hello::{
 };
 use isthmus_wire::place::Rank;
 
+use crate::config::Reach;
 use crate::hello::{Answered, Ends, Knocked, Prover, Side};
 use crate::places::Places;
 use crate::secure::{Scratch, Secure};
 use crate::socket::{self, Interest};
-use crate::start::Reach;
 
 use super::failure::Failure;
 use super::ladder::By;
@@ -40,10 +40,7 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// A connection that this process dials.
     fn to(&self, peer: Peer) -> Result<Ends, Outcome> {
-        Ok(Ends {
-            from: self.places.me(),
-            to: self.rank(peer)?,
-        })
+        Ok(Ends::of(self.places.me().0, self.rank(peer)?.0))
     }
 
     /// Whom wires and certificates of this job call so.

@@ -14,10 +14,10 @@ use super::handshake::{Handshake, Target};
 use super::ladder::By;
 use super::lane::Connection;
 use super::{Reactor, Task};
+use crate::config::Reach;
 use crate::pipe::{Look, time_of_look};
 use crate::secure::Secure;
 use crate::socket::{self, Interest};
-use crate::start::Reach;
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 
 /// Most connections of one channel.

@@ -28,12 +28,12 @@ use isthmus_wire::hello::Purpose;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::io::Errno;
 
+use crate::config::Config;
 use crate::hello::Prover;
 use crate::link::{Arrival, Command, Early, Link};
 use crate::places::Places;
 use crate::secure::Scratch;
 use crate::socket::{self, Interest, Poller, Ready};
-use crate::start::Config;
 
 use accept::Door;
 use channels::Channel;

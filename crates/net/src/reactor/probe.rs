@@ -20,9 +20,9 @@ use rustc_hash::FxHashMap;
 
 use super::Reactor;
 use super::channels::{Channel, State};
+use crate::config::Reach;
 use crate::link::Round;
 use crate::outbox;
-use crate::start::Reach;
 
 /// Round trips that are measured when a connection is new.
 const FIRST_TRIPS: u8 = 10;
