@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::Comm;
+use isthmus_core::comm::{Comm, create};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::group::Group;
@@ -351,7 +351,7 @@ impl File {
         info: &Info,
         scope: Scope,
     ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
-        let whole = comm.duplicate(world, Info::default())?;
+        let whole = create::duplicate(world, comm, Info::default())?;
         let name = Name::new(name, info);
         // A name with a site is one file all the same.
         let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
@@ -480,7 +480,7 @@ impl File {
                 Ok(0)
             })
         })?;
-        match whole.split(world, Some(color), 0)? {
+        match create::split(world, whole, Some(color), 0)? {
             Some(comm) => Ok(comm),
             None => fail!(
                 abi::MPI_ERR_INTERN,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 
-use crate::comm::create::string_tag;
+use crate::comm::create::{self, string_tag};
 use crate::comm::{Blueprint, Comm};
 use crate::context::{self, Numbers};
 use crate::errhandler::ErrorHandler;
@@ -66,154 +66,152 @@ struct Meeting {
     other: u32,
 }
 
-impl Comm {
-    /// MPI_Intercomm_create; collective over `self`, the local group. `peer`: at the leader, where the leaders meet,
-    /// and the rank there of the other leader.
-    pub fn intercomm<'p>(
-        &self,
-        world: &World,
-        leader: i32,
-        peer: impl FnOnce() -> Result<(&'p Self, i32)>,
-        tag: i32,
-    ) -> Result<Arc<Self>> {
-        let leader = self.leader(leader)?;
-        let meeting = || {
-            let (peer, remote) = peer()?;
-            match u32::try_from(remote).ok().filter(|&r| r < peer.peers()) {
-                Some(other) if peer.remote().is_some() || other != peer.rank() => Ok(Meeting {
-                    side: Side::of(peer, tag),
-                    other,
-                }),
-                _ => fail!(
-                    abi::MPI_ERR_RANK,
-                    argument("remote_leader"),
-                    "is {remote}, which is not the rank of another process in {}",
-                    peer.describe()
-                ),
-            }
-        };
-        self.bridge(world, leader, meeting, self.error_handler())
-    }
-
-    /// MPI_Intercomm_create_from_groups; collective over both groups. `remote`: at the leader, the remote group and the
-    /// rank of its leader.
-    pub fn intercomm_from_groups(
-        world: &World,
-        group: &Group,
-        leader: i32,
-        remote: impl FnOnce() -> Result<(Group, i32)>,
-        tag: &str,
-    ) -> Result<Arc<Self>> {
-        let local = Self::from_group(world, group, tag)?;
-        let leader = local.leader(leader)?;
-        let meeting = || {
-            let (remote, rank) = remote()?;
-            let other = usize::try_from(rank).ok().and_then(|r| remote.members().get(r));
-            let other = other.and_then(|&peer| world.rank_of(peer));
-            let Some(other) = other.filter(|&other| other != world.rank()) else {
-                fail!(
-                    abi::MPI_ERR_RANK,
-                    argument("remote_leader"),
-                    "is {rank}, which is not the rank of another process in the remote group of {}",
-                    remote.size()
-                )
-            };
-            let tag = string_tag(tag, &[]);
-            Ok(Meeting {
-                side: Side::of_job(world, tag),
+/// MPI_Intercomm_create; collective over `comm`, the local group. `peer`: at the leader, where the leaders meet,
+/// and the rank there of the other leader.
+pub fn create<'p>(
+    world: &World,
+    comm: &Comm,
+    leader: i32,
+    peer: impl FnOnce() -> Result<(&'p Comm, i32)>,
+    tag: i32,
+) -> Result<Arc<Comm>> {
+    let leader = check_leader(comm, leader)?;
+    let meeting = || {
+        let (peer, remote) = peer()?;
+        match u32::try_from(remote).ok().filter(|&r| r < peer.peers()) {
+            Some(other) if peer.remote().is_some() || other != peer.rank() => Ok(Meeting {
+                side: Side::of(peer, tag),
                 other,
-            })
-        };
-        local.bridge(world, leader, meeting, None)
-    }
-
-    fn leader(&self, leader: i32) -> Result<u32> {
-        match u32::try_from(leader) {
-            Ok(rank) if rank < self.size() => Ok(rank),
+            }),
             _ => fail!(
                 abi::MPI_ERR_RANK,
-                argument("local_leader"),
-                "is {leader}, but the ranks of {} are 0 to {}",
-                self.describe(),
-                i64::from(self.size()) - 1
+                argument("remote_leader"),
+                "is {remote}, which is not the rank of another process in {}",
+                peer.describe()
             ),
         }
-    }
+    };
+    bridge(world, comm, leader, meeting, comm.error_handler())
+}
 
-    /// Exchanges what the groups know through their leaders. What is wrong at the leader is told to its group as an
-    /// empty message, so that nobody waits for ever.
-    fn bridge(
-        &self,
-        world: &World,
-        leader: u32,
-        meeting: impl FnOnce() -> Result<Meeting>,
-        handler: Option<ErrorHandler>,
-    ) -> Result<Arc<Self>> {
-        let at_leader = self.rank() == leader;
-        let mine = Offer {
-            numbers: if at_leader {
-                world.contexts().take(true)
-            } else {
-                Numbers::default()
-            },
-            group: self.group().clone(),
-        };
-        let met = match at_leader {
-            true => meeting().and_then(|m| m.side.exchange(world, m.other, &mine.encode(world))),
-            false => Ok(Vec::new()),
-        };
-        // Which side is low the leaders know first.
-        let told = met.as_ref().map_or(&[][..], |theirs| theirs);
-        let theirs = internal::broadcast_all(world, self, leader, told)?;
-        let ours = internal::broadcast(world, self, leader, &internal::encode(mine.numbers))?;
-        met?;
-        if theirs.is_empty() {
+/// MPI_Intercomm_create_from_groups; collective over both groups. `remote`: at the leader, the remote group and the
+/// rank of its leader.
+pub fn create_from_groups(
+    world: &World,
+    group: &Group,
+    leader: i32,
+    remote: impl FnOnce() -> Result<(Group, i32)>,
+    tag: &str,
+) -> Result<Arc<Comm>> {
+    let local = create::from_group(world, group, tag)?;
+    let leader = check_leader(&local, leader)?;
+    let meeting = || {
+        let (remote, rank) = remote()?;
+        let other = usize::try_from(rank).ok().and_then(|r| remote.members().get(r));
+        let other = other.and_then(|&peer| world.rank_of(peer));
+        let Some(other) = other.filter(|&other| other != world.rank()) else {
             fail!(
-                abi::MPI_ERR_OTHER,
-                "rank {leader}, the leader of the local group, could not meet the other one"
-            );
-        }
-        let theirs = Offer::decode(world, &theirs)?;
-        if mine.group.intersection(&theirs.group).size() > 0 {
-            fail!(
-                abi::MPI_ERR_COMM,
-                "the two groups of an intercommunicator have a process in common; they must be disjoint"
-            );
-        }
-        let first = |group: &Group| world.rank_of(*group.members().first()?);
-        let low = first(&mine.group) < first(&theirs.group);
-        let numbers = if low { internal::decode(&ours) } else { theirs.numbers };
-        if at_leader && !low {
-            world.contexts().give_back(mine.numbers);
-        }
-        world.engine().lock().underneath().mix();
-        let Some(blueprint) = Blueprint::new(world, mine.group) else {
-            fail!(
-                abi::MPI_ERR_INTERN,
-                "the process is not a member of its own communicator"
+                abi::MPI_ERR_RANK,
+                argument("remote_leader"),
+                "is {rank}, which is not the rank of another process in the remote group of {}",
+                remote.size()
             )
         };
-        let remote = Some((theirs.group, low));
-        Ok(Blueprint {
-            remote,
-            handler,
-            ..blueprint
-        }
-        .build(context::granted(numbers)?))
-    }
+        let tag = string_tag(tag, &[]);
+        Ok(Meeting {
+            side: Side::of_job(world, tag),
+            other,
+        })
+    };
+    bridge(world, &local, leader, meeting, None)
+}
 
-    /// MPI_Intercomm_merge; collective over both groups. The group that says `high` comes last; if both say the same,
-    /// the low one comes first.
-    pub fn merge(&self, world: &World, high: bool) -> Result<Arc<Self>> {
-        let Some(joint) = self.joint() else {
-            fail!(abi::MPI_ERR_COMM, "{} is not an intercommunicator", self.describe())
-        };
-        let Some(merged) = joint.comm.split(world, Some(0), high.into())? else {
-            fail!(abi::MPI_ERR_INTERN, "nobody is in the union of two groups")
-        };
-        if let Some(handler) = self.error_handler() {
-            merged.set_error_handler(handler);
-        }
-        Ok(merged)
+fn check_leader(comm: &Comm, leader: i32) -> Result<u32> {
+    match u32::try_from(leader) {
+        Ok(rank) if rank < comm.size() => Ok(rank),
+        _ => fail!(
+            abi::MPI_ERR_RANK,
+            argument("local_leader"),
+            "is {leader}, but the ranks of {} are 0 to {}",
+            comm.describe(),
+            i64::from(comm.size()) - 1
+        ),
     }
+}
+
+/// Exchanges what the groups know through their leaders. What is wrong at the leader is told to its group as an
+/// empty message, so that nobody waits for ever.
+fn bridge(
+    world: &World,
+    comm: &Comm,
+    leader: u32,
+    meeting: impl FnOnce() -> Result<Meeting>,
+    handler: Option<ErrorHandler>,
+) -> Result<Arc<Comm>> {
+    let at_leader = comm.rank() == leader;
+    let mine = Offer {
+        numbers: if at_leader {
+            world.contexts().take(true)
+        } else {
+            Numbers::default()
+        },
+        group: comm.group().clone(),
+    };
+    let met = match at_leader {
+        true => meeting().and_then(|m| m.side.exchange(world, m.other, &mine.encode(world))),
+        false => Ok(Vec::new()),
+    };
+    // Which side is low the leaders know first.
+    let told = met.as_ref().map_or(&[][..], |theirs| theirs);
+    let theirs = internal::broadcast_all(world, comm, leader, told)?;
+    let ours = internal::broadcast(world, comm, leader, &internal::encode(mine.numbers))?;
+    met?;
+    if theirs.is_empty() {
+        fail!(
+            abi::MPI_ERR_OTHER,
+            "rank {leader}, the leader of the local group, could not meet the other one"
+        );
+    }
+    let theirs = Offer::decode(world, &theirs)?;
+    if mine.group.intersection(&theirs.group).size() > 0 {
+        fail!(
+            abi::MPI_ERR_COMM,
+            "the two groups of an intercommunicator have a process in common; they must be disjoint"
+        );
+    }
+    let first = |group: &Group| world.rank_of(*group.members().first()?);
+    let low = first(&mine.group) < first(&theirs.group);
+    let numbers = if low { internal::decode(&ours) } else { theirs.numbers };
+    if at_leader && !low {
+        world.contexts().give_back(mine.numbers);
+    }
+    world.engine().lock().underneath().mix();
+    let Some(blueprint) = Blueprint::new(world, mine.group) else {
+        fail!(
+            abi::MPI_ERR_INTERN,
+            "the process is not a member of its own communicator"
+        )
+    };
+    let remote = Some((theirs.group, low));
+    Ok(Blueprint {
+        remote,
+        handler,
+        ..blueprint
+    }
+    .build(context::granted(numbers)?))
+}
+
+/// MPI_Intercomm_merge; collective over both groups. The group that says `high` comes last; if both say the same,
+/// the low one comes first.
+pub fn merge(world: &World, comm: &Comm, high: bool) -> Result<Arc<Comm>> {
+    let Some(joint) = comm.joint() else {
+        fail!(abi::MPI_ERR_COMM, "{} is not an intercommunicator", comm.describe())
+    };
+    let Some(merged) = create::split(world, &joint.comm, Some(0), high.into())? else {
+        fail!(abi::MPI_ERR_INTERN, "nobody is in the union of two groups")
+    };
+    if let Some(handler) = comm.error_handler() {
+        merged.set_error_handler(handler);
+    }
+    Ok(merged)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use isthmus_core::comm::Comm;
+use isthmus_core::comm::{self, Comm, create};
 use isthmus_core::universe::{Invitation, Universe};
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
@@ -83,8 +83,7 @@ fn join(universe: &Universe, rank: u32, end: Memory) -> Arc<World> {
 
 /// Even and odd ranks part, and the last of each half tells the first one its rank in the world.
 fn part(world: &World, comm: &Comm) -> Vec<u32> {
-    let half = comm
-        .split(world, Some((world.rank() % 2) as i32), 0)
+    let half = create::split(world, comm, Some((world.rank() % 2) as i32), 0)
         .expect("nobody is lost")
         .expect("all have a colour");
     let told = OwnMemory::new(0, 4);
@@ -117,7 +116,7 @@ fn process(rank: u32, own: Memory, other: Memory) {
     let other = join(&universe, mine, other);
     let own = universe.own().clone();
     assert_eq!((own.rank(), other.rank()), (rank, mine));
-    let (everybody, others) = (Comm::of_world(&own), Comm::of_world(&other));
+    let (everybody, others) = (comm::of_world(&own), comm::of_world(&other));
     assert_eq!(everybody.context().number(), others.context().number());
     assert_ne!(everybody.context(), others.context());
     // Two sites there, four here.

@@ -14,7 +14,7 @@ use std::thread::ThreadId;
 
 use isthmus_abi::constants as abi;
 use isthmus_boot::{BootError, Hearer, Running};
-use isthmus_core::comm::Comm;
+use isthmus_core::comm::{self, Comm};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
@@ -246,7 +246,7 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     running.prepare().map_err(|e| boot_error(&e))?;
     crate::tool::begin(running.world().engine());
     UNLIKE.store(running.world().unlike(), Ordering::Relaxed);
-    let (comm_world, comm_self) = (Comm::of_world(running.world()), Comm::of_self(running.world()));
+    let (comm_world, comm_self) = (comm::of_world(running.world()), comm::of_self(running.world()));
     let main = std::thread::current().id();
     let process = PROCESS.get_or_init(|| Process {
         running,

@@ -27,14 +27,14 @@ impl Blueprint {
         let (numbers, news) = context::without_news(numbers);
         let mut comm = self.build(context::granted(numbers)?);
         if let Some(comm) = Arc::get_mut(&mut comm) {
-            comm.go_underneath(world)?;
+            go_underneath(world, comm)?;
         }
         comm.tune_traffic(world);
         if news {
             comm.hear_links(world)?;
         }
         if comm.shares_memory(world) {
-            let frame = comm.agree_on_frame(world)?;
+            let frame = agree_on_frame(world, &comm)?;
             if let (Some(frame), Some(comm)) = (frame, Arc::get_mut(&mut comm)) {
                 comm.meet_in_frame(world, frame);
                 comm._frame = Some(frames::Use::of(frame, world.frames()));
@@ -44,240 +44,233 @@ impl Blueprint {
     }
 }
 
-impl Comm {
-    /// A frame that the first member takes for all, if there is one; collective.
-    fn agree_on_frame(&self, world: &World) -> Result<Option<u32>> {
-        let mut engine = world.engine().lock();
-        world.frames().give_back(&mut engine);
-        let mine = (self.rank() == 0).then(|| engine.frames().take(self.size())).flatten();
-        drop(engine);
-        let word = internal::broadcast(world, self, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
-        let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
-        Ok((frame != u32::MAX).then_some(frame))
-    }
+/// A frame that the first member takes for all, if there is one; collective.
+fn agree_on_frame(world: &World, comm: &Comm) -> Result<Option<u32>> {
+    let mut engine = world.engine().lock();
+    world.frames().give_back(&mut engine);
+    let mine = (comm.rank() == 0).then(|| engine.frames().take(comm.size())).flatten();
+    drop(engine);
+    let word = internal::broadcast(world, comm, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
+    let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
+    Ok((frame != u32::MAX).then_some(frame))
+}
 
-    /// Makes it a communicator of the vendor MPI underneath, if all members live in one job of that; collective.
-    fn go_underneath(&mut self, world: &World) -> Result<()> {
-        if self.inter.is_some() || self.size() < 2 || !world.is_one_vendor_job(self.group.members()) {
-            return Ok(());
-        }
-        // Afterwards nobody waits for anything that this process would have to do, but all are on their way to the next
-        // line.
-        internal::gather_equal(world, self, &[0])?;
-        let made = world
-            .engine()
-            .lock()
-            .underneath()
-            .create(self.group.members(), self.channel.context.number() as i32 & i32::MAX);
-        if let Some(native) = made.map_err(|error| Error::from(&error))? {
-            self.set_native(native);
-        }
-        Ok(())
+/// Makes it a communicator of the vendor MPI underneath, if all members live in one job of that; collective.
+fn go_underneath(world: &World, comm: &mut Comm) -> Result<()> {
+    if comm.remote().is_some() || comm.size() < 2 || !world.is_one_vendor_job(comm.group().members()) {
+        return Ok(());
     }
+    // Afterwards nobody waits for anything that this process would have to do, but all are on their way to the next
+    // line.
+    internal::gather_equal(world, comm, &[0])?;
+    let made = world
+        .engine()
+        .lock()
+        .underneath()
+        .create(comm.group().members(), comm.context().number() as i32 & i32::MAX);
+    if let Some(native) = made.map_err(|error| Error::from(&error))? {
+        comm.set_native(native);
+    }
+    Ok(())
+}
 
-    /// Everything of a duplicate but its contexts.
-    fn copy(&self, world: &World, hints: Info) -> Result<Blueprint> {
-        let Some(copy) = Blueprint::from(world, self, self.group.clone()) else {
-            fail!(
-                abi::MPI_ERR_INTERN,
-                "the process is not a member of its own communicator"
-            )
-        };
-        Ok(Blueprint {
-            remote: self.joint().and_then(|j| Some((self.remote()?.clone(), j.is_low()))),
-            topology: self.topology.clone(),
-            hints,
-            ..copy
-        })
-    }
+/// Everything of a duplicate but its contexts.
+fn copy(world: &World, comm: &Comm, hints: Info) -> Result<Blueprint> {
+    let Some(copy) = Blueprint::from(world, comm, comm.group().clone()) else {
+        fail!(
+            abi::MPI_ERR_INTERN,
+            "the process is not a member of its own communicator"
+        )
+    };
+    Ok(Blueprint {
+        remote: comm.joint().and_then(|j| Some((comm.remote()?.clone(), j.is_low()))),
+        topology: comm.topology.clone(),
+        hints,
+        ..copy
+    })
+}
 
-    /// The intracommunicator over which all members agree: the communicator, or both groups of an intercommunicator.
-    pub(crate) fn everybody(&self) -> &Self {
-        self.joint().map_or(self, |joint| &*joint.comm)
-    }
+/// Numbers that `root`, a rank of [`Comm::everybody`], takes for all, for [`Blueprint::build_and_hear`];
+/// collective.
+pub(crate) fn agree(world: &World, comm: &Comm, root: u32, inter: bool) -> Result<Numbers> {
+    let everybody = comm.everybody();
+    let mine = if everybody.rank() == root {
+        comm.marked(world, world.contexts().take(inter))
+    } else {
+        Numbers::default()
+    };
+    let numbers = internal::broadcast(world, everybody, root, &internal::encode(mine))?;
+    Ok(internal::decode(&numbers))
+}
 
-    /// Numbers that `root`, a rank of [`Comm::everybody`], takes for all, for [`Blueprint::build_and_hear`];
-    /// collective.
-    pub(crate) fn agree(&self, world: &World, root: u32, inter: bool) -> Result<Numbers> {
-        let everybody = self.everybody();
-        let mine = if everybody.rank() == root {
-            self.marked(world, world.contexts().take(inter))
-        } else {
-            Numbers::default()
-        };
-        let numbers = internal::broadcast(world, everybody, root, &internal::encode(mine))?;
-        Ok(internal::decode(&numbers))
-    }
+/// MPI_Comm_dup and MPI_Comm_dup_with_info without attributes; collective.
+pub fn duplicate(world: &World, comm: &Comm, hints: Info) -> Result<Arc<Comm>> {
+    let copy = copy(world, comm, hints)?;
+    let numbers = agree(world, comm, 0, copy.is_inter())?;
+    copy.build_and_hear(world, numbers)
+}
 
-    /// MPI_Comm_dup and MPI_Comm_dup_with_info without attributes; collective.
-    pub fn duplicate(&self, world: &World, hints: Info) -> Result<Arc<Self>> {
-        let copy = self.copy(world, hints)?;
-        let numbers = self.agree(world, 0, copy.is_inter())?;
-        copy.build_and_hear(world, numbers)
-    }
+/// MPI_Comm_idup: `then` gets the duplicate when the request is complete. It must not use the engine.
+pub fn duplicate_later(
+    world: &World,
+    comm: &Comm,
+    hints: Info,
+    then: impl FnOnce(Arc<Comm>) + Send + 'static,
+) -> Result<Request> {
+    let copy = copy(world, comm, hints)?;
+    world.engine().lock().underneath().mix();
+    let everybody = comm.everybody();
+    let mine = if everybody.rank() == 0 {
+        world.contexts().take(copy.is_inter())
+    } else {
+        Numbers::default()
+    };
+    internal::broadcast_later(world, everybody, &internal::encode(mine), |numbers| {
+        then(copy.build(internal::decode(numbers)))
+    })
+}
 
-    /// MPI_Comm_idup: `then` gets the duplicate when the request is complete. It must not use the engine.
-    pub fn duplicate_later(
-        &self,
-        world: &World,
-        hints: Info,
-        then: impl FnOnce(Arc<Self>) + Send + 'static,
-    ) -> Result<Request> {
-        let copy = self.copy(world, hints)?;
-        world.engine().lock().underneath().mix();
-        let everybody = self.everybody();
-        let mine = if everybody.rank() == 0 {
-            world.contexts().take(copy.is_inter())
-        } else {
-            Numbers::default()
-        };
-        internal::broadcast_later(world, everybody, &internal::encode(mine), |numbers| {
-            then(copy.build(internal::decode(numbers)))
-        })
-    }
+/// MPI_Comm_create; collective. `None` for processes outside the group, and if one side of an intercommunicator is
+/// empty.
+pub fn create(world: &World, comm: &Comm, group: &Group) -> Result<Option<Arc<Comm>>> {
+    check_subgroup(comm, group)?;
+    // Disjoint groups at once are disjoint colours: the rank of the first member. Both sides of an
+    // intercommunicator: one.
+    let first = group
+        .members()
+        .first()
+        .and_then(|&m| comm.group().rank_of(m))
+        .unwrap_or(0);
+    let color = if comm.remote().is_some() { 0 } else { first as i32 };
+    let rank = group.rank_of(world.me());
+    split(world, comm, rank.map(|_| color), rank.unwrap_or(0) as i32)
+}
 
-    /// MPI_Comm_create; collective. `None` for processes outside the group, and if one side of an intercommunicator is
-    /// empty.
-    pub fn create(&self, world: &World, group: &Group) -> Result<Option<Arc<Self>>> {
-        self.check_subgroup(group)?;
-        // Disjoint groups at once are disjoint colours: the rank of the first member. Both sides of an
-        // intercommunicator: one.
-        let first = group
-            .members()
-            .first()
-            .and_then(|&m| self.group.rank_of(m))
-            .unwrap_or(0);
-        let color = if self.inter.is_some() { 0 } else { first as i32 };
-        let rank = group.rank_of(world.me());
-        self.split(world, rank.map(|_| color), rank.unwrap_or(0) as i32)
+fn check_subgroup(comm: &Comm, group: &Group) -> Result<()> {
+    if comm.group().intersection(group).size() != group.size() {
+        fail!(
+            abi::MPI_ERR_GROUP,
+            "the group has members that are not in {}",
+            comm.describe()
+        );
     }
+    Ok(())
+}
 
-    fn check_subgroup(&self, group: &Group) -> Result<()> {
-        if self.group.intersection(group).size() != group.size() {
-            fail!(
-                abi::MPI_ERR_GROUP,
-                "the group has members that are not in {}",
-                self.describe()
-            );
-        }
-        Ok(())
-    }
+/// MPI_Comm_split; collective. Processes without a colour get `None`.
+pub fn split(world: &World, comm: &Comm, color: Option<i32>, key: i32) -> Result<Option<Arc<Comm>>> {
+    split_as(world, comm, color, key, Info::default(), None)
+}
 
-    /// MPI_Comm_split; collective. Processes without a colour get `None`.
-    pub fn split(&self, world: &World, color: Option<i32>, key: i32) -> Result<Option<Arc<Self>>> {
-        self.split_as(world, color, key, Info::default(), None)
+/// As [`split`]; the new communicator has these hints and this topology.
+pub(crate) fn split_as(
+    world: &World,
+    comm: &Comm,
+    color: Option<i32>,
+    key: i32,
+    hints: Info,
+    topology: Option<Topology>,
+) -> Result<Option<Arc<Comm>>> {
+    let everybody = comm.everybody();
+    let numbers = match color {
+        Some(_) => world.contexts().take(comm.remote().is_some()),
+        None => Numbers::default(),
+    };
+    let marked = comm.marked(world, numbers);
+    let mine = SplitWish {
+        color,
+        key,
+        numbers: marked,
+    };
+    let wishes = internal::gather_wishes(world, everybody, mine)?;
+    let chosen = color.and_then(|color| chosen(comm, color, &wishes));
+    // Somebody else's numbers count: nobody uses mine.
+    if chosen.as_ref().is_none_or(|c| c.numbers != marked) {
+        world.contexts().give_back(numbers);
     }
+    let Some(chosen) = chosen else { return Ok(None) };
+    let Some(blueprint) = Blueprint::from(world, comm, chosen.group) else {
+        fail!(abi::MPI_ERR_INTERN, "a process is not in the group of its own colour")
+    };
+    let blueprint = Blueprint {
+        remote: chosen.remote,
+        hints,
+        topology,
+        ..blueprint
+    };
+    blueprint.build_and_hear(world, chosen.numbers).map(Some)
+}
 
-    /// As [`Comm::split`]; the new communicator has these hints and this topology.
-    pub(crate) fn split_as(
-        &self,
-        world: &World,
-        color: Option<i32>,
-        key: i32,
-        hints: Info,
-        topology: Option<Topology>,
-    ) -> Result<Option<Arc<Self>>> {
-        let everybody = self.everybody();
-        let numbers = match color {
-            Some(_) => world.contexts().take(self.inter.is_some()),
-            None => Numbers::default(),
-        };
-        let marked = self.marked(world, numbers);
-        let mine = SplitWish {
-            color,
-            key,
-            numbers: marked,
-        };
-        let wishes = internal::gather_wishes(world, everybody, mine)?;
-        let chosen = color.and_then(|color| self.chosen(color, &wishes));
-        // Somebody else's numbers count: nobody uses mine.
-        if chosen.as_ref().is_none_or(|c| c.numbers != marked) {
-            world.contexts().give_back(numbers);
-        }
-        let Some(chosen) = chosen else { return Ok(None) };
-        let Some(blueprint) = Blueprint::from(world, self, chosen.group) else {
-            fail!(abi::MPI_ERR_INTERN, "a process is not in the group of its own colour")
-        };
-        let blueprint = Blueprint {
-            remote: chosen.remote,
-            hints,
-            topology,
-            ..blueprint
-        };
-        blueprint.build_and_hear(world, chosen.numbers).map(Some)
+/// Who has chosen a colour. `None`: nobody in one of the groups of an intercommunicator.
+fn chosen(comm: &Comm, color: i32, wishes: &[SplitWish]) -> Option<Chosen> {
+    let Some(joint) = comm.joint() else {
+        let ranks = sorted(color, wishes, 0..comm.size());
+        let numbers = wishes[*ranks.first()? as usize].numbers;
+        let group = comm.group().pick(&ranks);
+        return Some(Chosen {
+            group,
+            remote: None,
+            numbers,
+        });
+    };
+    let local = sorted(color, wishes, joint.local.clone());
+    let remote = sorted(color, wishes, joint.remote.clone());
+    let low = if joint.is_low() { &local } else { &remote };
+    if local.is_empty() || remote.is_empty() {
+        return None;
     }
+    let all = joint.comm.group();
+    Some(Chosen {
+        numbers: wishes[*low.first()? as usize].numbers,
+        group: all.pick(&local),
+        remote: Some((all.pick(&remote), joint.is_low())),
+    })
+}
 
-    /// Who has chosen a colour. `None`: nobody in one of the groups of an intercommunicator.
-    fn chosen(&self, color: i32, wishes: &[SplitWish]) -> Option<Chosen> {
-        let Some(joint) = self.joint() else {
-            let ranks = sorted(color, wishes, 0..self.size());
-            let numbers = wishes[*ranks.first()? as usize].numbers;
-            let group = self.group.pick(&ranks);
-            return Some(Chosen {
-                group,
-                remote: None,
-                numbers,
-            });
-        };
-        let local = sorted(color, wishes, joint.local.clone());
-        let remote = sorted(color, wishes, joint.remote.clone());
-        let low = if joint.is_low() { &local } else { &remote };
-        if local.is_empty() || remote.is_empty() {
-            return None;
-        }
-        let all = joint.comm.group();
-        Some(Chosen {
-            numbers: wishes[*low.first()? as usize].numbers,
-            group: all.pick(&local),
-            remote: Some((all.pick(&remote), joint.is_low())),
-        })
-    }
+/// A communicator of these ranks of this one, in this order, with a topology; collective. `None` for the others.
+pub(crate) fn with_topology(
+    world: &World,
+    comm: &Comm,
+    ranks: &[u32],
+    topology: Topology,
+    hints: Info,
+) -> Result<Option<Arc<Comm>>> {
+    let Some(&root) = ranks.first() else { return Ok(None) };
+    let numbers = agree(world, comm, root, false)?;
+    let blueprint = Blueprint::from(world, comm, comm.group().pick(ranks));
+    let topology = Some(topology);
+    let blueprint = blueprint.map(|b| Blueprint { topology, hints, ..b });
+    blueprint.map(|b| b.build_and_hear(world, numbers)).transpose()
+}
 
-    /// A communicator of these ranks of this one, in this order, with a topology; collective. `None` for the others.
-    pub(crate) fn with_topology(
-        &self,
-        world: &World,
-        ranks: &[u32],
-        topology: Topology,
-        hints: Info,
-    ) -> Result<Option<Arc<Self>>> {
-        let Some(&root) = ranks.first() else { return Ok(None) };
-        let numbers = self.agree(world, root, false)?;
-        let blueprint = Blueprint::from(world, self, self.group.pick(ranks));
-        let topology = Some(topology);
-        let blueprint = blueprint.map(|b| Blueprint { topology, hints, ..b });
-        blueprint.map(|b| b.build_and_hear(world, numbers)).transpose()
-    }
+/// MPI_Comm_create_group: only the members of the group call. `None` for a process outside.
+pub fn create_group(world: &World, comm: &Comm, group: &Group, tag: i32) -> Result<Option<Arc<Comm>>> {
+    check_subgroup(comm, group)?;
+    let Some(blueprint) = Blueprint::from(world, comm, group.clone()) else {
+        return Ok(None);
+    };
+    let ranks = comm.group().places(group);
+    let take = || comm.marked(world, world.contexts().take(false));
+    let numbers = first_takes(world, &Side::of(comm, tag), &ranks, blueprint.rank, take, &[])?;
+    blueprint.build_and_hear(world, numbers).map(Some)
+}
 
-    /// MPI_Comm_create_group: only the members of the group call. `None` for a process outside.
-    pub fn create_group(&self, world: &World, group: &Group, tag: i32) -> Result<Option<Arc<Self>>> {
-        self.check_subgroup(group)?;
-        let Some(blueprint) = Blueprint::from(world, self, group.clone()) else {
-            return Ok(None);
-        };
-        let ranks = self.group.places(group);
-        let take = || self.marked(world, world.contexts().take(false));
-        let numbers = first_takes(world, &Side::of(self, tag), &ranks, blueprint.rank, take, &[])?;
-        blueprint.build_and_hear(world, numbers).map(Some)
-    }
-
-    /// MPI_Comm_create_from_group: only the members of the group call, with the same tag.
-    pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Self>> {
-        check_string_tag(tag)?;
-        let Some(blueprint) = Blueprint::new(world, group.clone()) else {
-            fail!(
-                abi::MPI_ERR_GROUP,
-                "this process is not a member of the group of {} processes",
-                group.size()
-            )
-        };
-        world.engine().lock().underneath().mix();
-        let ranks = world.ranks_of(group);
-        let side = Side::of_job(world, string_tag(tag, &ranks));
-        let take = || world.contexts().take(false);
-        let numbers = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
-        Ok(blueprint.build(context::granted(numbers)?))
-    }
+/// MPI_Comm_create_from_group: only the members of the group call, with the same tag.
+pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Comm>> {
+    check_string_tag(tag)?;
+    let Some(blueprint) = Blueprint::new(world, group.clone()) else {
+        fail!(
+            abi::MPI_ERR_GROUP,
+            "this process is not a member of the group of {} processes",
+            group.size()
+        )
+    };
+    world.engine().lock().underneath().mix();
+    let ranks = world.ranks_of(group);
+    let side = Side::of_job(world, string_tag(tag, &ranks));
+    let take = || world.contexts().take(false);
+    let numbers = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
+    Ok(blueprint.build(context::granted(numbers)?))
 }
 
 /// The first of some processes takes numbers for all. `what`: equal at all of them.

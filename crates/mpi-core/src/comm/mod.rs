@@ -22,7 +22,7 @@ use crate::remembered::Remembered;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
-pub(crate) mod create;
+pub mod create;
 mod hints;
 mod joint;
 mod predefined;
@@ -33,7 +33,8 @@ pub(crate) use hints::asks_for_placement;
 pub use hints::kept;
 use joint::Inter;
 pub use joint::Joint;
-pub use split_type::{RESOURCES, Resource, SplitType};
+pub use predefined::{of_self, of_world};
+pub use split_type::{RESOURCES, Resource, SplitType, split_type};
 
 /// An intracommunicator or an intercommunicator.
 pub struct Comm {
@@ -294,6 +295,11 @@ impl Comm {
     /// Both groups of an intercommunicator as one.
     pub fn joint(&self) -> Option<&Joint> {
         self.inter.as_ref().map(|inter| &inter.joint)
+    }
+
+    /// The intracommunicator over which all members agree: the communicator, or both groups of an intercommunicator.
+    pub(crate) fn everybody(&self) -> &Self {
+        self.joint().map_or(self, |joint| &*joint.comm)
     }
 
     /// Internal intracommunicator of the local group of an intercommunicator.

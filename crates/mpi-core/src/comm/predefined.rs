@@ -10,25 +10,23 @@ use crate::world::World;
 /// The memory that is there for all processes of a node together.
 const WORLD_FRAME: u32 = 0;
 
-impl Comm {
-    /// MPI_COMM_WORLD of a world: made once, by the process that keeps it.
-    pub fn of_world(world: &World) -> Arc<Self> {
-        let mut comm = Self::new(
-            world.group_of(0..world.size()),
-            world.rank(),
-            world.context(context::WORLD),
-            "MPI_COMM_WORLD",
-        );
-        comm.meet_in_frame(world, WORLD_FRAME);
-        if let Some(native) = world.take_native() {
-            comm.set_native(native);
-        }
-        Arc::new(comm)
+/// MPI_COMM_WORLD of a world: made once, by the process that keeps it.
+pub fn of_world(world: &World) -> Arc<Comm> {
+    let mut comm = Comm::new(
+        world.group_of(0..world.size()),
+        world.rank(),
+        world.context(context::WORLD),
+        "MPI_COMM_WORLD",
+    );
+    comm.meet_in_frame(world, WORLD_FRAME);
+    if let Some(native) = world.take_native() {
+        comm.set_native(native);
     }
+    Arc::new(comm)
+}
 
-    /// MPI_COMM_SELF of a world: made once, by the process that keeps it.
-    pub fn of_self(world: &World) -> Arc<Self> {
-        let group = world.group_of([world.rank()]);
-        Arc::new(Self::new(group, 0, world.context(context::SELF), "MPI_COMM_SELF"))
-    }
+/// MPI_COMM_SELF of a world: made once, by the process that keeps it.
+pub fn of_self(world: &World) -> Arc<Comm> {
+    let group = world.group_of([world.rank()]);
+    Arc::new(Comm::new(group, 0, world.context(context::SELF), "MPI_COMM_SELF"))
 }

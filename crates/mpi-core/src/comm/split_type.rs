@@ -79,45 +79,43 @@ impl Resource {
     }
 }
 
-impl Comm {
-    /// MPI_Comm_split_type; collective. Gives the kind of resource as well, where one decided.
-    pub fn split_type(&self, world: &World, by: &SplitType, key: i32, info: &Info) -> Result<Option<Arc<Self>>> {
-        let resource = match by {
-            SplitType::Shared => Some(Resource::Node),
-            SplitType::Hardware(name) => Resource::named(name),
-            SplitType::Unguided => self.next_level(world),
-            // A process set may go by the name of a resource, too.
-            SplitType::ProcessSet(name) => Resource::named(name),
-            SplitType::Nothing => None,
-        };
-        let color = match (resource, by) {
-            (Some(resource), _) => Some(resource.of(world, world.me()) as i32),
-            (None, SplitType::ProcessSet(name)) => {
-                // A name such as mpi://SELF means another set at each process: a set is known by its first member.
-                let set = session::process_set(world, name).filter(|set| set.rank_of(world.me()).is_some());
-                let first = set.and_then(|set| world.rank_of(*set.members().first()?));
-                first.map(|first| first as i32)
-            }
-            (None, _) => None,
-        };
-        let mut hints = kept(info);
-        if let Some(resource) = resource {
-            hints.set(RESOURCE_HINT, resource.name())?;
+/// MPI_Comm_split_type; collective. Gives the kind of resource as well, where one decided.
+pub fn split_type(world: &World, comm: &Comm, by: &SplitType, key: i32, info: &Info) -> Result<Option<Arc<Comm>>> {
+    let resource = match by {
+        SplitType::Shared => Some(Resource::Node),
+        SplitType::Hardware(name) => Resource::named(name),
+        SplitType::Unguided => next_level(world, comm),
+        // A process set may go by the name of a resource, too.
+        SplitType::ProcessSet(name) => Resource::named(name),
+        SplitType::Nothing => None,
+    };
+    let color = match (resource, by) {
+        (Some(resource), _) => Some(resource.of(world, world.me()) as i32),
+        (None, SplitType::ProcessSet(name)) => {
+            // A name such as mpi://SELF means another set at each process: a set is known by its first member.
+            let set = session::process_set(world, name).filter(|set| set.rank_of(world.me()).is_some());
+            let first = set.and_then(|set| world.rank_of(*set.members().first()?));
+            first.map(|first| first as i32)
         }
-        self.split_as(world, color, key, hints, None)
+        (None, _) => None,
+    };
+    let mut hints = kept(info);
+    if let Some(resource) = resource {
+        hints.set(RESOURCE_HINT, resource.name())?;
     }
+    super::create::split_as(world, comm, color, key, hints, None)
+}
 
-    /// The largest kind of resource that not all members share: it splits the communicator into smaller ones.
-    fn next_level(&self, world: &World) -> Option<Resource> {
-        let differs = |resource: &Resource| {
-            let everybody = [Some(&self.group), self.remote()]
-                .into_iter()
-                .flatten()
-                .flat_map(|g| g.members().iter());
-            let mut uses = everybody.map(|&m| resource.of(world, m));
-            let first = uses.next();
-            uses.any(|u| Some(u) != first)
-        };
-        RESOURCES.into_iter().find(differs)
-    }
+/// The largest kind of resource that not all members share: it splits the communicator into smaller ones.
+fn next_level(world: &World, comm: &Comm) -> Option<Resource> {
+    let differs = |resource: &Resource| {
+        let everybody = [Some(comm.group()), comm.remote()]
+            .into_iter()
+            .flatten()
+            .flat_map(|g| g.members().iter());
+        let mut uses = everybody.map(|&m| resource.of(world, m));
+        let first = uses.next();
+        uses.any(|u| Some(u) != first)
+    };
+    RESOURCES.into_iter().find(differs)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 
 use super::{Edge, Neighbours, Topology, placement};
-use crate::comm::Comm;
+use crate::comm::{Comm, create};
 use crate::error::Result;
 use crate::fail;
 use crate::info::Info;
@@ -150,54 +150,52 @@ impl Cart {
     }
 }
 
-impl Comm {
-    /// The grid of a communicator with a Cartesian topology.
-    pub fn cart(&self) -> Result<&Arc<Cart>> {
-        match self.topology() {
-            Some(Topology::Cart(cart)) => Ok(cart),
-            _ => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no Cartesian topology", self.describe()),
-        }
+/// The grid of a communicator with a Cartesian topology.
+pub fn cart(comm: &Comm) -> Result<&Arc<Cart>> {
+    match comm.topology() {
+        Some(Topology::Cart(cart)) => Ok(cart),
+        _ => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no Cartesian topology", comm.describe()),
     }
+}
 
-    /// Which member of the communicator each node of a grid should be: members next to each other where nodes are.
-    fn cart_order(&self, world: &World, cart: &Cart, reorder: bool) -> Vec<u32> {
-        if !reorder {
-            return (0..cart.size()).collect();
-        }
-        placement::order(world, self.group(), &cart.adjacency())
+/// Which member of the communicator each node of a grid should be: members next to each other where nodes are.
+fn order(world: &World, comm: &Comm, cart: &Cart, reorder: bool) -> Vec<u32> {
+    if !reorder {
+        return (0..cart.size()).collect();
     }
+    placement::order(world, comm.group(), &cart.adjacency())
+}
 
-    /// MPI_Cart_create; collective. `None` for processes outside the grid.
-    pub fn cart_create(&self, world: &World, cart: Cart, reorder: bool) -> Result<Option<Arc<Self>>> {
-        let order = self.cart_order(world, &cart, reorder);
-        self.with_topology(world, &order, Topology::Cart(Arc::new(cart)), Info::default())
+/// MPI_Cart_create; collective. `None` for processes outside the grid.
+pub fn cart_create(world: &World, comm: &Comm, cart: Cart, reorder: bool) -> Result<Option<Arc<Comm>>> {
+    let order = order(world, comm, &cart, reorder);
+    create::with_topology(world, comm, &order, Topology::Cart(Arc::new(cart)), Info::default())
+}
+
+/// MPI_Cart_map: the rank that this process would have with `reorder`.
+pub fn cart_map(world: &World, comm: &Comm, cart: &Cart) -> Option<u32> {
+    let order = order(world, comm, cart, true);
+    order.iter().position(|&r| r == comm.rank()).map(|r| r as u32)
+}
+
+/// MPI_Cart_sub; collective. `keep`: which dimensions stay.
+pub fn cart_sub(world: &World, comm: &Comm, keep: &[bool]) -> Result<Arc<Comm>> {
+    let cart = cart(comm)?;
+    let coordinates = cart.coordinates(comm.rank());
+    let (mut color, mut key) = (0, 0);
+    for ((&stays, &dim), &at) in keep.iter().zip(&cart.dims).zip(&coordinates) {
+        let number = if stays { &mut key } else { &mut color };
+        *number = *number * dim + at;
     }
-
-    /// MPI_Cart_map: the rank that this process would have with `reorder`.
-    pub fn cart_map(&self, world: &World, cart: &Cart) -> Option<u32> {
-        let order = self.cart_order(world, cart, true);
-        order.iter().position(|&r| r == self.rank()).map(|r| r as u32)
-    }
-
-    /// MPI_Cart_sub; collective. `keep`: which dimensions stay.
-    pub fn cart_sub(&self, world: &World, keep: &[bool]) -> Result<Arc<Self>> {
-        let cart = self.cart()?;
-        let coordinates = cart.coordinates(self.rank());
-        let (mut color, mut key) = (0, 0);
-        for ((&stays, &dim), &at) in keep.iter().zip(&cart.dims).zip(&coordinates) {
-            let number = if stays { &mut key } else { &mut color };
-            *number = *number * dim + at;
-        }
-        let kept = |at: &usize| keep[*at];
-        let sub = Cart {
-            dims: (0..cart.dims.len()).filter(kept).map(|at| cart.dims[at]).collect(),
-            periods: (0..cart.dims.len()).filter(kept).map(|at| cart.periods[at]).collect(),
-        };
-        let topology = Some(Topology::Cart(Arc::new(sub)));
-        match self.split_as(world, Some(color as i32), key as i32, Info::default(), topology)? {
-            Some(comm) => Ok(comm),
-            None => fail!(abi::MPI_ERR_INTERN, "a process has no place in its own grid"),
-        }
+    let kept = |at: &usize| keep[*at];
+    let sub = Cart {
+        dims: (0..cart.dims.len()).filter(kept).map(|at| cart.dims[at]).collect(),
+        periods: (0..cart.dims.len()).filter(kept).map(|at| cart.periods[at]).collect(),
+    };
+    let topology = Some(Topology::Cart(Arc::new(sub)));
+    match create::split_as(world, comm, Some(color as i32), key as i32, Info::default(), topology)? {
+        Some(comm) => Ok(comm),
+        None => fail!(abi::MPI_ERR_INTERN, "a process has no place in its own grid"),
     }
 }
 

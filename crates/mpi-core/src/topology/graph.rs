@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 
 use super::{Topology, placement};
-use crate::comm::Comm;
+use crate::comm::{Comm, create};
 use crate::error::Result;
 use crate::fail;
 use crate::info::Info;
@@ -85,33 +85,31 @@ impl Graph {
     }
 }
 
-impl Comm {
-    /// The graph of a communicator with a graph topology.
-    pub fn graph(&self) -> Result<&Arc<Graph>> {
-        match self.topology() {
-            Some(Topology::Graph(graph)) => Ok(graph),
-            _ => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no graph topology", self.describe()),
-        }
+/// The graph of a communicator with a graph topology.
+pub fn graph(comm: &Comm) -> Result<&Arc<Graph>> {
+    match comm.topology() {
+        Some(Topology::Graph(graph)) => Ok(graph),
+        _ => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no graph topology", comm.describe()),
     }
+}
 
-    fn graph_order(&self, world: &World, graph: &Graph, reorder: bool) -> Vec<u32> {
-        if !reorder {
-            return (0..graph.size()).collect();
-        }
-        placement::order(world, self.group(), &graph.adjacency())
+fn order(world: &World, comm: &Comm, graph: &Graph, reorder: bool) -> Vec<u32> {
+    if !reorder {
+        return (0..graph.size()).collect();
     }
+    placement::order(world, comm.group(), &graph.adjacency())
+}
 
-    /// MPI_Graph_create; collective. `None` for processes outside the graph.
-    pub fn graph_create(&self, world: &World, graph: Graph, reorder: bool) -> Result<Option<Arc<Self>>> {
-        let order = self.graph_order(world, &graph, reorder);
-        self.with_topology(world, &order, Topology::Graph(Arc::new(graph)), Info::default())
-    }
+/// MPI_Graph_create; collective. `None` for processes outside the graph.
+pub fn graph_create(world: &World, comm: &Comm, graph: Graph, reorder: bool) -> Result<Option<Arc<Comm>>> {
+    let order = order(world, comm, &graph, reorder);
+    create::with_topology(world, comm, &order, Topology::Graph(Arc::new(graph)), Info::default())
+}
 
-    /// MPI_Graph_map: the rank that this process would have with `reorder`.
-    pub fn graph_map(&self, world: &World, graph: &Graph) -> Option<u32> {
-        let order = self.graph_order(world, graph, true);
-        order.iter().position(|&r| r == self.rank()).map(|r| r as u32)
-    }
+/// MPI_Graph_map: the rank that this process would have with `reorder`.
+pub fn graph_map(world: &World, comm: &Comm, graph: &Graph) -> Option<u32> {
+    let order = order(world, comm, graph, true);
+    order.iter().position(|&r| r == comm.rank()).map(|r| r as u32)
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ mod dist_graph;
 mod graph;
 mod placement;
 
-pub use cart::Cart;
+pub use cart::{Cart, cart, cart_create, cart_map, cart_sub};
 pub use dims::balance;
-pub use dist_graph::{DistGraph, Given};
-pub use graph::Graph;
+pub use dist_graph::{DistGraph, Given, check_node, dist_graph, dist_graph_adjacent, dist_graph_create};
+pub use graph::{Graph, graph, graph_create, graph_map};
 pub use isthmus_schedule::{Edge, Neighbours};
 
 /// The process topology of a communicator. Cheap to clone.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute;
-use isthmus_core::comm::{Comm, SplitType};
+use isthmus_core::comm::{self, Comm, SplitType, create};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
@@ -26,7 +26,7 @@ pub(crate) fn give(out: Out<h::Comm>, make: impl FnOnce() -> Result<Option<Arc<C
 
 fn duplicate(handle: h::Comm, hints: Info) -> Result<Option<Arc<Comm>>> {
     let old = find(handle)?;
-    let new = old.duplicate(process::world()?, hints)?;
+    let new = create::duplicate(process::world()?, old, hints)?;
     new.replace_attributes(attribute::duplicate(old.attributes(), handle.0)?);
     Ok(Some(new))
 }
@@ -39,7 +39,7 @@ fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out
     let attributes = attribute::duplicate(old.attributes(), handle.0)?;
     let result = Arc::new(Pending::default());
     let place = result.clone();
-    let started = old.duplicate_later(process::world()?, hints, move |comm: Arc<Comm>| {
+    let started = create::duplicate_later(process::world()?, old, hints, move |comm: Arc<Comm>| {
         comm.replace_attributes(attributes);
         place.complete(comm);
     })?;
@@ -49,7 +49,7 @@ fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out
 
 /// Hints that a program gives to a new communicator.
 fn hints(handle: h::Info) -> Result<Info> {
-    info::find(handle).map(|given| isthmus_core::comm::kept(&given))
+    info::find(handle).map(|given| comm::kept(&given))
 }
 
 #[unsafe(no_mangle)]
@@ -88,7 +88,9 @@ extern "C" fn isthmus_MPI_Comm_idup_with_info(
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_create(comm: h::Comm, group: h::Group, new: Out<h::Comm>) -> c_int {
     call_on("MPI_Comm_create", comm, || {
-        give(new, || find(comm)?.create(process::world()?, &group::find(group)?))
+        give(new, || {
+            create::create(process::world()?, find(comm)?, &group::find(group)?)
+        })
     })
 }
 
@@ -98,7 +100,7 @@ extern "C" fn isthmus_MPI_Comm_create_group(comm: h::Comm, group: h::Group, tag:
         give(new, || {
             let comm = intra(comm)?;
             let tag = isthmus_core::p2p::send_tag(tag)?;
-            comm.create_group(process::world()?, &group::find(group)?, tag)
+            create::create_group(process::world()?, comm, &group::find(group)?, tag)
         })
     })
 }
@@ -118,7 +120,7 @@ extern "C" fn isthmus_MPI_Comm_create_from_group(
             if group.size() == 0 {
                 return Ok(None);
             }
-            let comm = Comm::from_group(process::world()?, &group, &tag)?;
+            let comm = create::from_group(process::world()?, &group, &tag)?;
             comm.set_error_handler(handler);
             comm.set_hints(process::world()?, &hints);
             Ok(Some(comm))
@@ -131,7 +133,7 @@ extern "C" fn isthmus_MPI_Comm_split(comm: h::Comm, color: c_int, key: c_int, ne
     call_on("MPI_Comm_split", comm, || {
         // Negative colours other than MPI_UNDEFINED are accepted: MPICH-G2's own example program uses -1.
         let color = (color != abi::MPI_UNDEFINED).then_some(color);
-        give(new, || find(comm)?.split(process::world()?, color, key))
+        give(new, || create::split(process::world()?, find(comm)?, color, key))
     })
 }
 
@@ -186,7 +188,7 @@ extern "C" fn isthmus_MPI_Comm_split_type(
         let given = info::find(info)?;
         let wanted = split_type(by, &given)?;
         give(new, || {
-            let made = find(comm)?.split_type(process::world()?, &wanted, key, &given)?;
+            let made = comm::split_type(process::world()?, find(comm)?, &wanted, key, &given)?;
             if let (SplitType::Unguided, Some(found)) = (&wanted, &made) {
                 info::tell(info, "mpi_hw_resource_type", found.hint("mpi_hw_resource_type"))?;
             }

@@ -8,6 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
+use isthmus_core::inter;
 
 use super::create::{give, intra};
 use super::find;
@@ -63,10 +64,8 @@ extern "C" fn isthmus_MPI_Intercomm_create(
         give(new, || {
             let tag = isthmus_core::p2p::send_tag(tag)?;
             let peer = || Ok((find(peer).about("peer_comm")?, remote_leader));
-            let made = intra(local)
-                .about("local_comm")?
-                .intercomm(process::world()?, local_leader, peer, tag)?;
-            Ok(Some(made))
+            let local = intra(local).about("local_comm")?;
+            inter::create(process::world()?, local, local_leader, peer, tag).map(Some)
         })
     })
 }
@@ -87,7 +86,7 @@ extern "C" fn isthmus_MPI_Intercomm_create_from_groups(
             let tag = tag.get("stringtag", abi::MPI_ERR_ARG)?;
             let (local, hints) = (group::find(local)?, info::find(info)?);
             let remote = || Ok((group::find(remote)?, remote_leader));
-            let made = Comm::intercomm_from_groups(process::world()?, &local, local_leader, remote, &tag)?;
+            let made = inter::create_from_groups(process::world()?, &local, local_leader, remote, &tag)?;
             made.set_error_handler(handler);
             made.set_hints(process::world()?, &hints);
             Ok(Some(made))
@@ -98,6 +97,8 @@ extern "C" fn isthmus_MPI_Intercomm_create_from_groups(
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Intercomm_merge(comm: h::Comm, high: c_int, new: Out<h::Comm>) -> c_int {
     call_on("MPI_Intercomm_merge", comm, || {
-        give(new, || inter(comm)?.merge(process::world()?, high != 0).map(Some))
+        give(new, || {
+            inter::merge(process::world()?, inter(comm)?, high != 0).map(Some)
+        })
     })
 }
