@@ -8,7 +8,9 @@ need_testbed
 for program in files file_forms file_views; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
-mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/system/guests.c" -o guests || fail "mpicc guests.c"
+for program in guests again; do
+    mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/system/$program.c" -o "$program" || fail "mpicc $program.c"
+done
 cat >where.c <<'C'
 #include "files.h"
 static int rank, size;
@@ -142,6 +144,9 @@ isthmus run --site home:2 --site b1:3 ./file_views
 $job ./guests home b1
 test "$(od -An -tu4 "/tmp/each alone" | tr -s ' ')" = " 0 1 2 3"
 test "$(ssh b1 od -An -tu4 "'/tmp/each alone'" | tr -s ' ')" = " 0 1 2 3"
+# One name is one file for the whole job, whoever opens it again.
+$job ./again home "/tmp/again and again"
+test ! -e "/tmp/again and again 2"
 # Names: without a site, of a site, below ~, of no site of the job.
 $job ./where /tmp/at-home isthmus://b1/tmp/at-b1 isthmus://b1/~/below isthmus://home/tmp/named isthmus://nowhere/tmp/x isthmus:///tmp/x >told
 test "$(od -An -tu4 /tmp/at-home | tr -s ' ')" = " 0 1 2 3"

@@ -25,7 +25,8 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 
 use crate::error::{self, Whose};
 use crate::file::File;
-use crate::name::{self, Name, Site};
+use crate::homes;
+use crate::name::{self, Name, Scope, Site};
 use crate::task::{self, Driver, Port};
 
 /// Calls that a process answers at the same time; who knocks more often breaks the protocol.
@@ -207,14 +208,19 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
     }
 }
 
-/// MPI_File_delete: at the site in the name, or here.
-pub fn delete(world: &'static World, name: &[u8], info: &Info) -> Result<()> {
+/// MPI_File_delete: at the site in the name, at that where this process has opened the name, or here. `scope`: what
+/// a name without a site means.
+pub fn delete(world: &'static World, name: &[u8], info: &Info, scope: Scope) -> Result<()> {
     let Name { site, path } = Name::new(name, info)?;
-    let me = world.rank();
-    let elsewhere = site.filter(|site| !Site::of(world, world.me()).is_some_and(|own| own.is_called(site)));
-    let Some(site) = elsewhere else {
-        return remove(world, me, &path);
+    let here = Site::of(world, world.me());
+    let whom = match site {
+        Some(site) if here.is_some_and(|here| here.is_called(&site)) => None,
+        Some(site) => Some(name::first_at(world, &site)?),
+        None if scope == Scope::Job => homes::find(world, &path.bytes),
+        None => None,
     };
-    let whom = name::first_at(world, &site)?;
-    ask(world, whom, &Call::Delete(path))
+    match whom.filter(|whom| Site::of(world, world.peer(*whom)) != here) {
+        None => remove(world, world.rank(), &path),
+        Some(whom) => ask(world, whom, &Call::Delete(path)),
+    }
 }

@@ -48,6 +48,7 @@ impl File {
             mode,
             disk: Some(disk),
             reach: (0..comm.size()).map(|rank| rank + 1 == comm.size()).collect(),
+            opener: Some(world.me()),
             guest: None,
         };
         let parts = Parts {

@@ -19,6 +19,16 @@ const PREFIXES: [&str; 8] = [
 ];
 const SCHEME: &str = "isthmus://";
 
+/// What a name without a site means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// One file for all processes.
+    #[default]
+    Job,
+    /// The processes of each site have one for themselves.
+    Site,
+}
+
 /// A name as the program gives it.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
@@ -26,6 +36,11 @@ pub(crate) struct Name {
     pub(crate) site: Option<String>,
     /// In the file system there.
     pub(crate) path: Path,
+}
+
+/// Whether a name as the program gives it says itself at which site the file is.
+pub(crate) fn is_plain(given: &[u8]) -> bool {
+    !given.starts_with(SCHEME.as_bytes())
 }
 
 impl Name {

@@ -7,9 +7,8 @@
 //! opened. Who cannot prove it accesses the file through those who reach it.
 
 use std::fs::{File as SystemFile, OpenOptions};
-use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +22,7 @@ use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_engine::Peer;
 use isthmus_wire::file::{Call, Open, What, ranges};
-use rustix::fs::{OFlags, Timespec, Timestamps, fcntl_getfl, fcntl_setfl, futimens};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use crate::calls;
@@ -32,8 +31,10 @@ use crate::error::{self, Whose};
 use crate::file::{File, State, again};
 use crate::group::{Members, Sites, TAGS, not_same};
 use crate::hints::Hints;
+use crate::homes;
 use crate::mode::Mode;
-use crate::name::{self, Name, Shown, Site};
+use crate::name::{self, Name, Scope, Shown, Site};
+use crate::same::{First, Identity};
 use crate::task::{self, Port};
 use crate::view::View;
 
@@ -50,13 +51,21 @@ enum Opener {
 }
 
 impl Opener {
-    fn find(world: &World, comm: &Comm, site: Option<&str>) -> Result<Self> {
-        let Some(site) = site else { return Ok(Self::Member(0)) };
+    /// At the site that a name says.
+    fn at(world: &World, comm: &Comm, site: &str) -> Result<Self> {
         let is_there = |peer: &Peer| Site::of(world, *peer).is_some_and(|own| own.is_called(site));
         match comm.group().members().iter().position(is_there) {
             Some(rank) => Ok(Self::Member(rank as u32)),
             None => name::first_at(world, site).map(Self::Guest),
         }
+    }
+
+    /// At the site of who has opened that name before.
+    fn again(world: &World, comm: &Comm, before: u32) -> Self {
+        let site = Site::of(world, world.peer(before));
+        let is_there = |peer: &Peer| Site::of(world, *peer) == site;
+        let member = comm.group().members().iter().position(is_there);
+        member.map_or(Self::Guest(before), |rank| Self::Member(rank as u32))
     }
 
     fn peer(self, world: &World, comm: &Comm) -> Option<Peer> {
@@ -70,72 +79,6 @@ impl Opener {
 /// The site of a process of a communicator.
 fn site_of<'a>(world: &'a World, comm: &Comm, rank: u32) -> Option<Site<'a>> {
     Site::of(world, *comm.group().members().get(rank as usize)?)
-}
-
-/// What a name without a site means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
-    /// One file for all processes.
-    #[default]
-    Job,
-    /// The processes of each site have one for themselves.
-    Site,
-}
-
-/// What all need to know of what one has opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Identity {
-    /// 1: open.
-    open: u64,
-    /// Kernel.
-    boot: u64,
-    device: u64,
-    inode: u64,
-    /// Time of change, seconds.
-    changed: i64,
-}
-
-impl Identity {
-    fn of(file: Option<&SystemFile>) -> Self {
-        let Some(known) = file.and_then(|file| file.metadata().ok()) else {
-            return Self::default();
-        };
-        Self {
-            open: 1,
-            boot: boot(),
-            device: known.dev(),
-            inode: known.ino(),
-            changed: known.mtime(),
-        }
-    }
-
-    fn encode(self) -> Vec<u8> {
-        let words = [self.open, self.boot, self.device, self.inode, self.changed as u64];
-        words.into_iter().flat_map(u64::to_le_bytes).collect()
-    }
-
-    /// Whether another process has the same file open as the opener. `nonce`: 0 if there is none.
-    fn is_same(opener: &[u8], other: &[u8], nonce: u64) -> bool {
-        let word = |bytes: &[u8], i: usize| crate::group::word(bytes.get(8 * i..).unwrap_or_default());
-        let alike = |i| word(opener, i) == word(other, i);
-        let kernel = word(opener, 1) != 0 && alike(1);
-        word(other, 0) == 1 && alike(3) && (kernel && alike(2) || !kernel && nonce != 0 && word(other, 4) == nonce)
-    }
-}
-
-/// A number for the kernel that runs here: equal for processes on one, by its random name; 0: not known.
-fn boot() -> u64 {
-    let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") else {
-        return 0;
-    };
-    let digits: String = name.chars().filter(char::is_ascii_hexdigit).take(16).collect();
-    u64::from_str_radix(&digits, 16).unwrap_or(0)
-}
-
-/// A time of change that no file has by chance: some second of the years 2001 to 2020.
-fn nonce() -> u64 {
-    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
-    1_000_000_000 + random % 600_000_000
 }
 
 /// Opens as the system does; `first`: the opener. What has no offsets is refused, and nobody waits for the other end of
@@ -162,32 +105,13 @@ pub(crate) fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) 
     Ok(file)
 }
 
-/// Gives a file a time of change; its former one.
-fn mark(file: &SystemFile, seconds: i64, nanoseconds: i64) -> io::Result<(i64, i64)> {
-    let before = file.metadata()?;
-    let keep = Timespec {
-        tv_sec: 0,
-        tv_nsec: rustix::fs::UTIME_OMIT,
-    };
-    let last_modification = Timespec {
-        tv_sec: seconds,
-        tv_nsec: nanoseconds as _,
-    };
-    futimens(
-        file,
-        &Timestamps {
-            last_access: keep,
-            last_modification,
-        },
-    )?;
-    Ok((before.mtime(), before.mtime_nsec()))
-}
-
 /// What opening comes to.
 pub(crate) struct Opened {
     pub(crate) mode: Mode,
     pub(crate) disk: Option<SystemFile>,
     pub(crate) reach: Vec<bool>,
+    /// Who has opened it first.
+    pub(crate) opener: Option<Peer>,
     /// Who has the file open for all.
     pub(crate) guest: Option<Peer>,
 }
@@ -204,73 +128,93 @@ pub(crate) struct Parts {
 /// What a process needs to open.
 struct Wanted {
     world: &'static World,
+    comm: Arc<Comm>,
     /// What a guest is told.
     open: Open,
-    opener: Result<Opener>,
+    /// The one at the site that the name says; `None`: it says none.
+    opener: Result<Option<Opener>>,
     path: Shown,
-    /// Of the opener, for errors; `None`: all are at one.
-    site: Option<String>,
     spans_kernels: bool,
+    scope: Scope,
 }
 
-/// A file that the opener has open, as it is until all have looked for it.
-struct First {
-    file: SystemFile,
-    /// The nonce and the time of change before.
-    marked: Option<(u64, (i64, i64))>,
-}
-
-impl First {
-    fn open(wanted: &Wanted, mode: Mode) -> io::Result<Self> {
-        let file = open_here(&wanted.path, mode, wanted.open.permissions, true)?;
-        let wished = wanted.spans_kernels.then(nonce);
-        let marked = wished.and_then(|nonce| Some((nonce, mark(&file, nonce as i64, 0).ok()?)));
-        Ok(Self { file, marked })
-    }
-
-    /// The file as everybody shall have it. Who has written since has given it a time of its own.
-    fn settle(self) -> SystemFile {
-        if let Some((nonce, (seconds, nanoseconds))) = self.marked {
-            let untouched = |known: std::fs::Metadata| known.mtime() == nonce as i64 && known.mtime_nsec() == 0;
-            if self.file.metadata().is_ok_and(untouched) {
-                // It has succeeded a moment ago; that it should fail now harms nobody but a time.
-                let _ = mark(&self.file, seconds, nanoseconds);
-            }
-        }
-        self.file
-    }
+/// What the program asks for, beside the name.
+struct Asked<'a> {
+    amode: i32,
+    info: &'a Info,
+    scope: Scope,
 }
 
 impl Wanted {
+    fn new(world: &'static World, comm: Arc<Comm>, name: Result<Name>, asked: &Asked<'_>) -> Self {
+        let named = name.and_then(|name| {
+            let opener = name
+                .site
+                .as_deref()
+                .map(|site| Opener::at(world, &comm, site))
+                .transpose()?;
+            Ok((opener, name::local(&name.path)?, name.path))
+        });
+        let (opener, path, sent) = match named {
+            Ok((opener, path, sent)) => (Ok(opener), path, sent),
+            Err(error) => (Err(error), Shown::default(), Default::default()),
+        };
+        Self {
+            world,
+            open: Open {
+                amode: asked.amode,
+                permissions: permissions(asked.info),
+                context: comm.channel().context.number(),
+                members: ranges(&world.ranks_of(comm.group())),
+                path: sent,
+            },
+            opener,
+            path,
+            spans_kernels: spans_nodes(world, &comm),
+            scope: asked.scope,
+            comm,
+        }
+    }
+
     /// Three exchanges: what everybody asks for, so that nothing is created before all have come; what the opener has
     /// open; who reaches it.
-    async fn open(self, port: &Port, members: &Members, scope: Scope) -> Result<Opened> {
+    async fn open(self, port: &Port, members: &Members) -> Result<Opened> {
         let checked = Mode::new(self.open.amode).and_then(|mode| Ok((mode, self.opener.clone()?)));
-        Said::agree(members, port, self.open.amode, scope, checked.clone().map(drop)).await?;
-        let (mode, opener) = match checked? {
-            (mode, Opener::Member(rank)) => (mode, rank),
-            (mode, Opener::Guest(guest)) => return self.open_by(guest, mode, port, members).await,
+        let said = Said {
+            amode: self.open.amode,
+            scope: self.scope,
+            before: self.before(),
+        };
+        let before = said.agree(members, port, checked.clone().map(drop)).await?;
+        let (mode, named) = checked?;
+        let opener = match (named, before) {
+            (Some(named), _) => named,
+            (None, Some(before)) => Opener::again(self.world, &self.comm, before),
+            (None, None) => Opener::Member(0),
+        };
+        let site = opener.peer(self.world, &self.comm);
+        let site = site.and_then(|peer| Site::of(self.world, peer));
+        let opener = match opener {
+            Opener::Member(rank) => rank,
+            Opener::Guest(guest) => return self.open_by(guest, mode, port, members).await,
         };
         let is_opener = members.me == opener;
         let (mut first, mut outcome) = (None, Ok(()));
         if is_opener {
-            match First::open(&self, mode) {
-                Ok(file) => first = Some(file),
+            match open_here(&self.path, mode, self.open.permissions, true) {
+                Ok(file) => first = Some(First::new(file, self.spans_kernels)),
                 Err(what) => {
                     let whose = Whose {
                         rank: members.me,
-                        site: self.site.as_deref(),
+                        site: site.map(|site| site.name).filter(|_| Site::are_several(self.world)),
                     };
                     outcome = Err(error::error("open", &self.path, whose, &what));
                 }
             }
         }
-        let nonce = first
-            .as_ref()
-            .and_then(|first| first.marked)
-            .map_or(0, |marked| marked.0);
+        let nonce = first.as_ref().map_or(0, First::nonce);
         let mut own = nonce.to_le_bytes().to_vec();
-        own.extend(Identity::of(first.as_ref().map(|first| &first.file)).encode());
+        own.extend(Identity::of(first.as_ref().map(First::file)).encode());
         let all = members.gather(port, 3, &own).await?;
         let own = all[opener as usize].get(8..).unwrap_or_default();
         if crate::group::word(own) == 0 {
@@ -290,12 +234,17 @@ impl Wanted {
             mode,
             disk: disk.filter(|_| reaches),
             reach: all.iter().map(|word| *word == 1).collect(),
+            opener: self.comm.group().members().get(opener as usize).copied(),
             guest: None,
         })
     }
-}
 
-impl Wanted {
+    /// Who has opened the file of this name before, as far as this process knows.
+    fn before(&self) -> Option<u32> {
+        let asks = self.scope == Scope::Job && matches!(self.opener, Ok(None)) && homes::is_own(self.world, &self.comm);
+        let path = &self.open.path;
+        asks.then(|| homes::find(self.world, &path.bytes)).flatten()
+    }
     /// Through a guest, whom rank 0 asks for all.
     async fn open_by(self, guest: u32, mode: Mode, port: &Port, members: &Members) -> Result<Opened> {
         let done = match members.me {
@@ -307,24 +256,33 @@ impl Wanted {
             mode,
             disk: None,
             reach: (0..=members.size).map(|rank| rank == members.size).collect(),
+            opener: Some(self.world.peer(guest)),
             guest: Some(self.world.peer(guest)),
         })
     }
 }
 
-/// What everybody says first of all: the class of an error, access mode, scope.
-struct Said;
+/// What everybody says first of all, beside the class of an error.
+struct Said {
+    amode: i32,
+    scope: Scope,
+    /// Who has opened a file of this name before, by the rank in MPI_COMM_WORLD.
+    before: Option<u32>,
+}
 
 impl Said {
-    /// The same outcome for all: no error anywhere, and equal arguments. Takes three phases.
-    async fn agree(members: &Members, port: &Port, amode: i32, scope: Scope, mine: Result<()>) -> Result<()> {
+    /// The same outcome for all: no error anywhere, and equal arguments; then what the first process says that has
+    /// opened that name before. Takes three phases.
+    async fn agree(self, members: &Members, port: &Port, mine: Result<()>) -> Result<Option<u32>> {
         let class = mine.as_ref().err().map_or(0, |error| error.class as u64);
-        let words = [class, amode as u32 as u64, u64::from(scope == Scope::Site)];
+        let before = self.before.map_or(0, |rank| u64::from(rank) + 1);
+        let scope = u64::from(self.scope == Scope::Site);
+        let words = [class, self.amode as u32 as u64, scope, before];
         let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         let all = members.gather(port, 0, &bytes).await?;
         let word = |bytes: &[u8], at: usize| crate::group::word(bytes.get(8 * at..).unwrap_or_default());
         if all.iter().any(|said| word(said, 0) != 0) {
-            return members.agree(port, 1, mine).await;
+            return members.agree(port, 1, mine).await.map(|()| None);
         }
         let other = |at: usize| all.iter().position(|said| word(said, at) != words[at]);
         if let Some(rank) = other(1) {
@@ -337,7 +295,8 @@ impl Said {
                 members.me
             );
         }
-        Ok(())
+        let before = all.iter().map(|said| word(said, 3)).find(|before| *before != 0);
+        Ok(before.and_then(|before| u32::try_from(before - 1).ok()))
     }
 }
 
@@ -352,6 +311,7 @@ impl File {
         scope: Scope,
     ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
         let whole = create::duplicate(world, comm, Info::default())?;
+        let plain = name::is_plain(name);
         let name = Name::new(name, info);
         // A name with a site is one file all the same.
         let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
@@ -359,38 +319,18 @@ impl File {
             true => whole.clone(),
             false => Self::of_site(world, &whole, &name, amode)?,
         };
-        let opener = name.as_ref().map_err(Error::clone).and_then(|name| {
-            let path = name::local(&name.path)?;
-            Ok((Opener::find(world, &comm, name.site.as_deref())?, path))
-        });
-        let path = opener.as_ref().map(|(_, path)| path.clone()).unwrap_or_default();
-        let opener = opener.map(|(opener, _)| opener);
-        let first = opener.as_ref().ok().and_then(|opener| opener.peer(world, &comm));
-        let site = first
-            .and_then(|peer| Site::of(world, peer))
-            .map(|site| site.name.to_owned());
-        let wanted = Wanted {
-            world,
-            open: Open {
-                amode,
-                permissions: permissions(info),
-                context: comm.channel().context.number(),
-                members: ranges(&world.ranks_of(comm.group())),
-                path: name.map(|name| name.path).unwrap_or_default(),
-            },
-            opener,
-            path: path.clone(),
-            site: site.clone().filter(|_| Site::are_several(world)),
-            spans_kernels: spans_nodes(world, &comm),
-        };
+        let scope = if one { Scope::Job } else { Scope::Site };
+        let wanted = Wanted::new(world, comm.clone(), name, &Asked { amode, info, scope });
+        let path = wanted.path.clone();
+        let kept =
+            (scope == Scope::Job && plain && homes::is_own(world, &comm)).then(|| wanted.open.path.bytes.clone());
         let members = opening(world, &comm);
         let sites = members.sites.clone();
         let place = Arc::new(Mutex::new(None));
         let result = place.clone();
-        let scope = if one { Scope::Job } else { Scope::Site };
         let done = task::run(world, comm.channel(), |port| {
             Box::pin(async move {
-                let opened = wanted.open(&port, &members, scope).await?;
+                let opened = wanted.open(&port, &members).await?;
                 *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
                 Ok(0)
             })
@@ -402,12 +342,17 @@ impl File {
         let Some(opened) = place.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             fail!(abi::MPI_ERR_INTERN, "opening {path:?} came to nothing")
         };
+        let site = opened.opener.and_then(|peer| Site::of(world, peer));
+        let opener = opened.opener.and_then(|peer| world.rank_of(peer));
+        if let (Some(path), Some(opener)) = (kept, opener) {
+            homes::keep(world, &path, opener);
+        }
         let parts = Parts {
             comm,
             group: whole.group().clone(),
             sites,
             path,
-            site: site.unwrap_or_default(),
+            site: site.map_or_else(String::new, |site| site.name.to_owned()),
         };
         let mode = opened.mode;
         let file = Self::made(world, parts, opened, Hints::of(info));
@@ -476,7 +421,12 @@ impl File {
         let outcome = name.as_ref().map(drop).map_err(Error::clone);
         task::run(world, whole.channel(), |port| {
             Box::pin(async move {
-                Said::agree(&members, &port, amode, Scope::Site, outcome).await?;
+                let said = Said {
+                    amode,
+                    scope: Scope::Site,
+                    before: None,
+                };
+                said.agree(&members, &port, outcome).await?;
                 Ok(0)
             })
         })?;

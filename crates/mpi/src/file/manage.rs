@@ -77,7 +77,7 @@ extern "C" fn isthmus_MPI_File_close(file: Out<h::File>) -> c_int {
 extern "C" fn isthmus_MPI_File_delete(name: Text, hints: h::Info) -> c_int {
     call_on("MPI_File_delete", h::MPI_FILE_NULL, || {
         let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;
-        isthmus_io::delete(process::world()?, name, &info::find(hints)?)
+        isthmus_io::delete(process::world()?, name, &info::find(hints)?, scope())
     })
 }
 
