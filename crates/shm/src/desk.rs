@@ -144,6 +144,11 @@ impl Left {
         after_update();
     }
 
+    /// Whether the member has said that it has left a round.
+    pub(crate) fn has_left(&self, lane: usize, round: u64) -> bool {
+        self.load(lane) > round
+    }
+
     #[inline]
     fn load(&self, lane: usize) -> u64 {
         self.lanes[lane].load(Ordering::Acquire)
@@ -160,6 +165,8 @@ pub(crate) struct Turns {
     beyond: u64,
     /// All members had left all rounds before this one when they were last asked.
     all_left: u64,
+    /// It has passed a round since it last said how far it is, or one that it could not speak of yet.
+    passes: bool,
 }
 
 impl Turns {
@@ -192,12 +199,23 @@ impl Turns {
         let done = self.beyond.trailing_ones();
         self.left += u64::from(done);
         self.beyond = self.beyond.checked_shr(done).unwrap_or(0);
-        if self.left < self.said + (rounds / 4).max(1) {
+        let is_due = self.left >= self.said + (rounds / 4).max(1) || self.passes && self.left > self.said;
+        if !is_due {
             return false;
         }
+        // What it has passed may be among those beyond.
+        self.passes &= self.beyond != 0;
         self.said = self.left;
         mine.store(lane, self.left);
         true
+    }
+
+    /// The same of a round in which others may wait for what this member does not give: it says so as soon as it has
+    /// left all rounds before.
+    #[inline]
+    pub(crate) fn pass(&mut self, round: u64, rounds: u64, lane: usize, mine: &Left) -> bool {
+        self.passes = true;
+        self.leave(round, rounds, lane, mine)
     }
 }
 
@@ -301,6 +319,17 @@ mod tests {
         let said: Vec<u64> = (0..9).filter(|&round| turns.leave(round, 16, 0, &word)).collect();
         assert_eq!(said, [3, 7]);
         assert_eq!(word.load(0), 8);
+    }
+
+    #[cfg(not(loom))]
+    #[test]
+    fn a_member_that_passes_says_so_as_soon_as_it_can() {
+        let word = Left::new();
+        let mut turns = Turns::default();
+        assert!(turns.pass(0, 64, 0, &word) && word.has_left(0, 0) && !word.has_left(0, 1));
+        assert!(!turns.pass(2, 64, 0, &word), "round 1 goes on");
+        assert!(turns.leave(1, 64, 0, &word) && word.has_left(0, 2));
+        assert!(!turns.leave(3, 64, 0, &word) && !word.has_left(0, 3), "as usual again");
     }
 
     #[cfg(not(loom))]

@@ -517,6 +517,25 @@ impl Meeting for ShmTransport {
         done
     }
 
+    #[inline]
+    fn pass(&mut self, place: &Place, round: Round) -> bool {
+        let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
+        let turns = Self::turns(&mut self.frames, place, round.lane);
+        if !turns.may_leave(round.number) {
+            return false;
+        }
+        let mine = &left[place.me as usize];
+        if turns.pass(round.number, rounds(round.lane), round.lane as usize, mine) {
+            self.announce(place.frame);
+        }
+        true
+    }
+
+    fn has_left(&self, place: &Place, round: Round, member: u32) -> bool {
+        let left = Self::left(&self.segment, place.frame as usize, place.members as usize);
+        left[member as usize].has_left(round.lane as usize, round.number)
+    }
+
     fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER] {
         Handle::of(memory, length).encode()
     }

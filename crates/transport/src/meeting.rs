@@ -184,6 +184,13 @@ pub trait Meeting {
     /// rounds long before them.
     fn leave_some(&mut self, place: &Place, first: Round, count: u64) -> u64;
 
+    /// This member leaves a round in which it gives nothing, although others may wait for that; they can
+    /// [see](Meeting::has_left) it. False: it must leave rounds long before this one first.
+    fn pass(&mut self, place: &Place, round: Round) -> bool;
+
+    /// Whether a member is known to have left a round. If its cell had not arrived by then, it never will.
+    fn has_left(&self, place: &Place, round: Round, member: u32) -> bool;
+
     /// What another member needs to [`fetch`](Meeting::fetch) any of so many bytes of this process's memory.
     fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER];
 

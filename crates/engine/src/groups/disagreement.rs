@@ -13,11 +13,36 @@ use crate::base::core::Core;
 use crate::groups::cut::Cut;
 use crate::groups::meet::{LOOKS, Meet};
 use crate::groups::meeting::Groups;
+use crate::groups::pulling::Phase;
 use crate::groups::turn::{InVain, Turn};
 use crate::groups::words::{CALLED, MADE, NO_STEP, in_words, in_words_of};
 use crate::{Channel, EngineError, Request};
 
 impl Meet {
+    /// Counts a look at which nothing could be done; true if it is time to ask whether members agree.
+    pub(crate) fn looks_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
+        self.vain = self.vain.wrapping_add(1);
+        self.disagrees || self.vain % LOOKS == 0 && !self.nothing_comes(meeting)
+    }
+
+    /// Before this member sleeps: whether it would for ever.
+    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
+        if self.nothing_comes(meeting) {
+            return true;
+        }
+        self.disagrees = self.disagreement(meeting).is_some();
+        self.disagrees
+    }
+
+    /// Whether it is known now that a block that it waits for does not come: then it can go on.
+    fn nothing_comes(&mut self, meeting: &dyn Meeting) -> bool {
+        let place = *self.place();
+        match &mut self.phase {
+            Phase::Rows(rows) => rows.waits_in_vain(meeting, &place),
+            _ => false,
+        }
+    }
+
     /// A member with which this one, which waits, may never get further.
     pub(crate) fn disagreement(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
         let found = meeting.disagreements(self.place(), self.step);

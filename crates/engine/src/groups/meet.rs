@@ -74,8 +74,8 @@ pub(crate) struct Meet {
     pub(super) step: u64,
     first: [u64; Lane::COUNT],
     /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
-    vain: u32,
-    disagrees: bool,
+    pub(super) vain: u32,
+    pub(super) disagrees: bool,
     given: u64,
     middle: u64,
     taken: u64,
@@ -243,18 +243,6 @@ impl Meet {
             root: self.root,
             block: self.block,
         }
-    }
-
-    /// Counts a look at which nothing could be done; true if it is time to ask whether members agree.
-    pub(crate) fn looks_in_vain(&mut self) -> bool {
-        self.vain = self.vain.wrapping_add(1);
-        self.disagrees || self.vain % LOOKS == 0
-    }
-
-    /// Before this member sleeps: whether it would for ever.
-    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
-        self.disagrees = self.disagreement(meeting).is_some();
-        self.disagrees
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -342,7 +342,7 @@ impl Groups {
         };
         let mistake = meet.mistake.take_if(|_| over);
         let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(meeting));
-        let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain();
+        let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain(meeting);
         let failed = match result {
             Ok(moved) => {
                 *any |= moved;

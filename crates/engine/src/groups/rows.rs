@@ -83,6 +83,8 @@ pub(crate) struct Rows<D> {
     gives: [bool; 2],
     /// The next member whose block is to be taken.
     next: u32,
+    /// That member has gone on without giving one.
+    silent: bool,
     left: [bool; 2],
 }
 
@@ -109,15 +111,15 @@ fn said(bytes: u64) -> u32 {
 }
 
 impl<D: Data> Rows<D> {
-    pub(crate) fn new(step: Unequal, place: &Place, data: D, slots: Slots, rounds: [u64; 2]) -> Self {
-        let round = |lane, number| Round { lane, number };
+    pub(crate) fn new(step: Unequal, place: &Place, data: D, slots: Slots, rounds: [Round; 2]) -> Self {
         let mut rows = Self {
             step,
             data,
             slots,
-            rounds: [round(Lane::Short, rounds[0]), round(Lane::Middle, rounds[1])],
+            rounds,
             gives: [false; 2],
             next: 0,
+            silent: false,
             left: [false; 2],
         };
         rows.gives[0] = match step.what {
@@ -131,6 +133,27 @@ impl<D: Data> Rows<D> {
         rows
     }
 
+    /// Of a member that neither gives nor takes anything, and has left these of the rounds.
+    pub(crate) fn passing(
+        step: Unequal,
+        place: &Place,
+        data: D,
+        slots: Slots,
+        rounds: [Round; 2],
+        left: [bool; 2],
+    ) -> Self {
+        Self {
+            step,
+            data,
+            slots,
+            rounds,
+            gives: [false; 2],
+            next: place.members,
+            silent: false,
+            left,
+        }
+    }
+
     /// The same for longer than the call that began it.
     pub(crate) fn bound(self, place: &Place) -> Rows<Bound> {
         let Self {
@@ -140,6 +163,7 @@ impl<D: Data> Rows<D> {
             rounds,
             gives,
             next,
+            silent,
             left,
         } = self;
         Rows {
@@ -149,6 +173,7 @@ impl<D: Data> Rows<D> {
             rounds,
             gives,
             next,
+            silent,
             left,
         }
     }
@@ -244,6 +269,18 @@ impl<D: Data> Rows<D> {
         self.next < place.members && !matches!(self.look(meeting, place, self.next), Found::Missing)
     }
 
+    /// Looks whether the member whose block comes next has gone on without giving one. True: that is a mistake, and the
+    /// operation goes on.
+    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting, place: &Place) -> bool {
+        if self.gives == [false; 2] && self.next < place.members {
+            let (round, (cell, _)) = (self.rounds[0], self.cell(place, self.next));
+            // In this order: it leaves after it has given.
+            self.silent =
+                meeting.has_left(place, round, self.next) && meeting.have_arrived(place, round, cell..cell + 1) == 0;
+        }
+        self.silent
+    }
+
     /// Does what can be done without waiting; true if anything was. `mistake`: a member gave another length than this
     /// one expects.
     pub(crate) fn advance(
@@ -273,7 +310,7 @@ impl<D: Data> Rows<D> {
                 }
                 Found::Block(data) => self.take(place, &data)?,
             }
-            self.next += 1;
+            (self.next, self.silent) = (self.next + 1, false);
             any = true;
         }
         for (left, round) in self.left.iter_mut().zip(self.rounds) {
@@ -340,7 +377,7 @@ impl<D: Data> Rows<D> {
         let (cell, slot) = self.cell(place, from);
         let arrived = |round| meeting.have_arrived(place, round, cell..cell + 1) == 1;
         if !arrived(self.rounds[0]) {
-            return Found::Missing;
+            return if self.silent { Found::Wrong(0) } else { Found::Missing };
         }
         let at = slot * self.slots.short;
         let (memory, _) = meeting.given(place, self.rounds[0], cell, self.slots.short * self.slots.count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations of blocks that may differ in length, where groups share memory ([`Rows`]).
 
-use isthmus_transport::meeting::{Claim, Lane, Place};
+use isthmus_transport::meeting::{Claim, Lane, Place, Round};
 
 use crate::base::core::Core;
 use crate::groups::cut::Cut;
@@ -9,7 +9,7 @@ use crate::groups::data::{Bound, Data, Given, Unequal};
 use crate::groups::meet::Meet;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::{Rows, Slots};
-use crate::{Channel, EngineError, Request};
+use crate::{Binding, Channel, EngineError, Request};
 
 /// Says of a group that shares no memory that it should not be here.
 const NOWHERE: EngineError = EngineError::Plan {
@@ -17,13 +17,29 @@ const NOWHERE: EngineError = EngineError::Plan {
 };
 
 /// One that has begun.
-struct Begun<D> {
+struct Begun {
     place: Place,
-    rows: Rows<D>,
+    slots: Slots,
     cut: Cut,
     /// Number of the step, and of its first round in each lane.
     number: u64,
     first: [u64; Lane::COUNT],
+}
+
+impl Begun {
+    /// The short round and the middle one.
+    fn rounds(&self) -> [Round; 2] {
+        [Lane::Short, Lane::Middle].map(|lane| Round {
+            lane,
+            number: self.first[lane as usize],
+        })
+    }
+
+    /// The same as a step that goes on.
+    fn meet(self, channel: &Channel, step: Unequal, rows: Rows<Bound>) -> Meet {
+        let members = channel.members.clone();
+        Meet::of_rows(step, rows, self.place, members, self.cut, self.number, self.first)
+    }
 }
 
 impl Groups {
@@ -64,30 +80,23 @@ impl Groups {
         if let Some(error) = core.lost_of(&channel.members) {
             return Err(error);
         }
-        let mut begun = self.begin_unequal(core, channel, step, data)?;
+        let begun = self.begin_rows(core, channel, step)?;
         let (place, mut mistake) = (begun.place, None);
+        let mut rows = Rows::new(step, &place, data, begun.slots, begun.rounds());
         loop {
             let meeting = self.meeting(core).ok_or(NOWHERE)?;
-            if let Err(error) = begun.rows.advance(meeting, &place, &mut mistake) {
+            if let Err(error) = rows.advance(meeting, &place, &mut mistake) {
                 return Err(self.give_up(core, &place, error));
             }
-            if begun.rows.is_over() || !pause() {
+            if rows.is_over() || !pause() {
                 break;
             }
         }
-        if begun.rows.is_over() && mistake.is_none() {
+        if rows.is_over() && mistake.is_none() {
             return Ok(None);
         }
-        let Begun {
-            rows,
-            cut,
-            number,
-            first,
-            ..
-        } = begun;
         let over = rows.is_over();
-        let rows = rows.bound(&place);
-        let mut meet = Meet::of_rows(step, rows, place, channel.members.clone(), cut, number, first);
+        let mut meet = begun.meet(channel, step, rows.bound(&place));
         if let Some(mistake) = mistake.take_if(|_| over) {
             return Err(self.after_mistake(core, &meet, mistake));
         }
@@ -96,13 +105,31 @@ impl Groups {
         Ok(Some(core.state.requests.name(index)))
     }
 
-    fn begin_unequal<D: Data>(
+    /// One in which this member neither gives nor takes anything: it waits for nobody. It is over, or has a request if
+    /// it is still to leave rounds long before.
+    pub(crate) fn pass(
         &mut self,
         core: &mut Core,
         channel: &Channel,
         step: Unequal,
-        data: D,
-    ) -> Result<Begun<D>, EngineError> {
+    ) -> Result<Option<Request>, EngineError> {
+        let begun = self.begin_rows(core, channel, step)?;
+        let place = begun.place;
+        let meeting = self.meeting(core).ok_or(NOWHERE)?;
+        let [short, middle] = begun.rounds();
+        let left = [meeting.pass(&place, short), meeting.leave_some(&place, middle, 1) == 1];
+        if left == [true; 2] {
+            return Ok(None);
+        }
+        let nothing = Bound::of(&Binding::nothing());
+        let rows = Rows::passing(step, &place, nothing, begun.slots, [short, middle], left);
+        let meet = begun.meet(channel, step, rows);
+        let index = self.go_on_with(core, meet);
+        Ok(Some(core.state.requests.name(index)))
+    }
+
+    /// The step has begun here, and the others can see what it is.
+    fn begin_rows(&mut self, core: &mut Core, channel: &Channel, step: Unequal) -> Result<Begun, EngineError> {
         let place = Place {
             frame: channel.frame.ok_or(NOWHERE)?,
             members: channel.members.count(),
@@ -116,7 +143,6 @@ impl Groups {
         }
         let cut = Cut::of_rows();
         let (number, first) = begun.begin(&cut);
-        let rounds = [Lane::Short, Lane::Middle].map(|lane| first[lane as usize]);
         let claim = Claim {
             what: step.what as u8,
             root: step.root,
@@ -125,7 +151,7 @@ impl Groups {
         meeting.note(&place, number, claim);
         Ok(Begun {
             place,
-            rows: Rows::new(step, &place, data, slots, rounds),
+            slots,
             cut,
             number,
             first,

@@ -34,10 +34,8 @@ impl Comm {
         plain: &PlainUnequal<P>,
     ) -> Option<Result<Performed>> {
         let (step, given) = (plain.step, Given::Pieces(&plain.pieces));
-        let all_know = matches!(step.what, Operation::Allgatherv | Operation::ReduceScatter);
-        if all_know && plain.pieces.longest() == 0 {
-            self.have_nothing_to_do(world, step.what);
-            return Some(Ok(Performed::Done));
+        if plain.pieces.longest() == 0 {
+            return Some(self.perform_empty(world, form, step));
         }
         if step.what.reduces() && self.is_fixed() {
             return None;
@@ -61,9 +59,34 @@ impl Comm {
     }
 }
 
+impl Comm {
+    /// An operation in which this process neither gives nor takes anything: it waits for nobody.
+    fn perform_empty(&self, world: &World, form: Form, step: Unequal) -> Result<Performed> {
+        if matches!(step.what, Operation::Allgatherv | Operation::ReduceScatter) {
+            // All know that nobody does.
+            self.have_nothing_to_do(world, step.what);
+            return Ok(Performed::Done);
+        }
+        let passing = self.pass(world, step);
+        match (form, passing) {
+            (Form::Blocking, Some(request)) => world.wait(request).map(|_| Performed::Done),
+            (_, passing) => Ok(Performed::of(passing)),
+        }
+    }
+
+    /// Its request, if it is not over.
+    fn pass(&self, world: &World, step: Unequal) -> Option<Request> {
+        self.next_sequence();
+        let operation = world.operation(step.what);
+        world.engine().pass(self.channel(), operation, step)
+    }
+}
+
 /// How such an operation goes here.
 pub(super) struct InCells {
     step: Unequal,
+    /// This process neither gives nor takes anything.
+    passes: bool,
     /// Messages for blocks that are too long.
     long: Option<Box<dyn Plan>>,
 }
@@ -109,11 +132,16 @@ impl Planned {
                 in_place: call.in_place,
                 own,
             },
+            passes: call.blocks.largest() == 0 && call.receive_blocks.largest() == 0,
             long: schedule::long_blocks(call, size, me, longest),
         })
     }
 
     pub(super) fn run_in_cells(self, world: &World, comm: &Comm, cells: InCells) -> Result<()> {
+        if cells.passes {
+            let passing = comm.pass(world, cells.step);
+            return passing.map_or(Ok(()), |request| world.wait(request).map(drop));
+        }
         let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
         let given = Given::Bound(&self.binding);
@@ -128,6 +156,9 @@ impl Planned {
     }
 
     pub(super) fn start_in_cells(&self, world: &World, comm: &Comm, cells: InCells) -> Option<Request> {
+        if cells.passes {
+            return comm.pass(world, cells.step);
+        }
         let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
         let given = Given::Bound(&self.binding);

@@ -19,6 +19,8 @@ use crate::world::World;
 pub(super) enum Way {
     /// No data move and nobody waits for anybody: nothing.
     Done,
+    /// Nothing here, while others may exchange blocks: along a topology, where each pair knows the lengths of its own.
+    NoPart,
     /// One step of all members in memory that they share, without a plan.
     SharedMemory(Together),
     /// Blocks that may differ in length, in cells of such memory.
@@ -34,6 +36,9 @@ impl Planned {
     pub(super) fn way(&self, world: &World, comm: &Comm) -> Result<Way> {
         if self.is_empty() {
             return Ok(Way::Done);
+        }
+        if self.has_no_part() {
+            return Ok(Way::NoPart);
         }
         if let Some(step) = self.step_together(world, acting(comm)) {
             return Ok(Way::SharedMemory(step));
@@ -55,6 +60,10 @@ impl Planned {
                 acting(comm).have_nothing_to_do(world, self.call.operation);
                 Ok(())
             }
+            Way::NoPart => {
+                self.leave_out(world, acting(comm));
+                Ok(())
+            }
             Way::SharedMemory(step) => self.run_in_memory(world, comm, &step),
             Way::Cells(cells) => self.run_in_cells(world, acting(comm), cells),
             Way::Vendor(native) => self.run_there(world, comm, *native),
@@ -68,6 +77,10 @@ impl Planned {
         self.in_turn(comm);
         if self.is_empty() {
             acting(comm).have_nothing_to_do(world, self.call.operation);
+            return Ok(None);
+        }
+        if self.has_no_part() {
+            self.leave_out(world, acting(comm));
             return Ok(None);
         }
         if let Some(native) = self.natively(comm) {
@@ -109,6 +122,18 @@ impl Planned {
             (_, O::ReduceScatterBlock | O::Scan | O::Exscan) => empty(blocks),
             _ => false,
         }
+    }
+
+    /// Whether this process gives its neighbours nothing, and takes nothing of them.
+    fn has_no_part(&self) -> bool {
+        let (blocks, receive_blocks) = (&self.call.blocks, &self.call.receive_blocks);
+        self.call.operation.is_neighborhood() && blocks.largest() == 0 && receive_blocks.largest() == 0
+    }
+
+    /// Others count this operation among those with messages.
+    fn leave_out(&self, world: &World, acting: &Comm) {
+        acting.have_nothing_to_do(world, self.call.operation);
+        acting.next_sequence();
     }
 
     /// The one step of a blocking operation in shared memory. Where members have a vendor MPI too, longer blocks go

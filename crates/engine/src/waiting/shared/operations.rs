@@ -105,6 +105,17 @@ impl Shared {
         Some(core.begun(begun))
     }
 
+    /// An operation of blocks that may differ in length in which this process neither gives nor takes anything: its
+    /// request, if it is not over.
+    #[inline]
+    pub fn pass(&self, channel: &Channel, operation: Operation, step: Unequal) -> Option<Request> {
+        let mut guard = self.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        core.state.tools.called(operation);
+        let begun = groups.pass(core, channel, step);
+        core.begun(begun)
+    }
+
     /// Does an operation in memory that the group shares, and waits for its end; those who watch are told.
     #[inline]
     fn in_memory(
