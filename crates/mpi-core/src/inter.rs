@@ -91,7 +91,7 @@ pub fn create<'p>(
             ),
         }
     };
-    bridge(world, comm, leader, meeting, comm.error_handler())
+    bridge(world, comm, leader, meeting, comm.user().error_handler())
 }
 
 /// MPI_Intercomm_create_from_groups; collective over both groups. `remote`: at the leader, the remote group and the
@@ -210,8 +210,8 @@ pub fn merge(world: &World, comm: &Comm, high: bool) -> Result<Arc<Comm>> {
     let Some(merged) = create::split(world, &joint.comm, Some(0), high.into())? else {
         fail!(abi::MPI_ERR_INTERN, "nobody is in the union of two groups")
     };
-    if let Some(handler) = comm.error_handler() {
-        merged.set_error_handler(handler);
+    if let Some(handler) = comm.user().error_handler() {
+        merged.user().set_error_handler(handler);
     }
     Ok(merged)
 }

@@ -7,7 +7,7 @@
 //!
 //! * A new communicator inherits what is in force on the one that it is made of. If the process that names its contexts
 //!   finds that its own measurements say something else, it says so with the contexts, and then tells all members of
-//!   the new one what it knows ([`Comm::hear_links`]).
+//!   the new one what it knows ([`hear`]).
 //! * MPI_Comm_set_info with `isthmus_links` = `refresh` makes all members put together what they have measured.
 
 use std::sync::Arc;
@@ -155,115 +155,113 @@ fn decoded(bytes: &[u8]) -> Result<Vec<Measured>> {
     }
 }
 
-impl Comm {
-    /// The links in force.
-    pub fn links(&self, world: &World) -> Arc<Known> {
-        self.own_links().unwrap_or_else(|| world.links().clone())
-    }
+/// The links in force.
+pub fn of(world: &World, comm: &Comm) -> Arc<Known> {
+    comm.own_links().unwrap_or_else(|| world.links().clone())
+}
 
-    /// Marks numbers that this process has taken for a new communicator, if it knows more of the links than what is in
-    /// force here.
-    pub(crate) fn marked(&self, world: &World, numbers: context::Numbers) -> context::Numbers {
-        let known = self.everybody().links(world);
-        if numbers[0] != 0 && !world.news(&known).is_empty() {
-            context::with_news(numbers)
-        } else {
-            numbers
+/// Marks numbers that this process has taken for a new communicator, if it knows more of the links than what is in
+/// force here.
+pub(crate) fn marked(world: &World, comm: &Comm, numbers: context::Numbers) -> context::Numbers {
+    let known = of(world, comm.everybody());
+    if numbers[0] != 0 && !world.news(&known).is_empty() {
+        context::with_news(numbers)
+    } else {
+        numbers
+    }
+}
+
+/// Rank 0 tells all members of this new communicator what it knows of the links; collective.
+pub(crate) fn hear(world: &World, comm: &Comm) -> Result<()> {
+    let everybody = comm.everybody();
+    let news = match everybody.rank() {
+        0 => Measured::encode_all(&world.news(&of(world, everybody))),
+        _ => Vec::new(),
+    };
+    let told = internal::broadcast_all(world, everybody, 0, &news)?;
+    learn(world, comm, &decoded(&told)?);
+    Ok(())
+}
+
+/// All members put together what they have measured; collective.
+pub fn refresh(world: &World, comm: &Comm) -> Result<()> {
+    let mine = Measured::encode_all(&world.measured());
+    let all = internal::gather_all(world, comm.everybody(), &mine)?;
+    learn(world, comm, &decoded(&all.concat())?);
+    Ok(())
+}
+
+fn learn(world: &World, comm: &Comm, measured: &[Measured]) {
+    let before = of(world, comm.everybody());
+    let known = before.learn(measured, Origin::Measured);
+    if known != *before {
+        let known = Arc::new(known);
+        world.pace_by(&known);
+        let parts = comm
+            .joint()
+            .map(|j| &*j.comm)
+            .into_iter()
+            .chain(comm.local().map(|l| &**l));
+        for comm in parts.chain([comm]) {
+            comm.set_links(Some(known.clone()));
         }
     }
+}
 
-    /// Rank 0 tells all members of this new communicator what it knows of the links; collective.
-    pub(crate) fn hear_links(&self, world: &World) -> Result<()> {
-        let everybody = self.everybody();
-        let news = match everybody.rank() {
-            0 => Measured::encode_all(&world.news(&everybody.links(world))),
-            _ => Vec::new(),
-        };
-        let told = internal::broadcast_all(world, everybody, 0, &news)?;
-        self.learn(world, &decoded(&told)?);
-        Ok(())
-    }
+/// Whether messages among the members pass between local areas.
+pub fn spans_areas(world: &World, comm: &Comm) -> bool {
+    let members = comm.everybody().group().members();
+    let mut areas = members.iter().map(|&peer| world.area_of(peer));
+    let first = areas.next();
+    areas.any(|other| Some(other) != first)
+}
 
-    /// All members put together what they have measured; collective.
-    pub fn refresh_links(&self, world: &World) -> Result<()> {
-        let mine = Measured::encode_all(&world.measured());
-        let all = internal::gather_all(world, self.everybody(), &mine)?;
-        self.learn(world, &decoded(&all.concat())?);
-        Ok(())
-    }
-
-    fn learn(&self, world: &World, measured: &[Measured]) {
-        let before = self.everybody().links(world);
-        let known = before.learn(measured, Origin::Measured);
-        if known != *before {
-            let known = Arc::new(known);
-            world.pace_by(&known);
-            let parts = self
-                .joint()
-                .map(|j| &*j.comm)
-                .into_iter()
-                .chain(self.local().map(|l| &**l));
-            for comm in parts.chain([self]) {
-                comm.set_links(Some(known.clone()));
-            }
+/// The links in force among the members, for people: the usual wide-area link, then those between local areas of
+/// members. At most `longest` bytes.
+pub fn describe(world: &World, comm: &Comm, longest: usize) -> String {
+    let known = of(world, comm.everybody());
+    let mut areas: Vec<u32> = comm
+        .everybody()
+        .group()
+        .members()
+        .iter()
+        .filter_map(|&peer| world.area_of(peer))
+        .collect();
+    areas.sort_unstable();
+    areas.dedup();
+    let name = |area: u32| {
+        let of = |rank: &u32| world.topology().clusters_of(*rank)[0] == area;
+        let place = (0..world.size()).find(of).map(|r| &world.places().places[r as usize]);
+        place.map_or("", |p| &world.places().subjobs[p.subjob as usize].lan)
+    };
+    let number = |value: u64, unit: f64| format!("{:.4}", value as f64 / unit);
+    let wide = known.links().level(Level::WideArea);
+    let mut text = format!(
+        "version {}; other {} ms {} Mbit/s",
+        known.version(),
+        number(wide.latency, 1e6),
+        number(wide.gap.as_rate(), 125e3)
+    );
+    for ((a, b), origins, link) in known.pairs() {
+        if areas.binary_search(&a).is_err() || areas.binary_search(&b).is_err() {
+            continue;
         }
-    }
-
-    /// Whether messages among the members pass between local areas.
-    pub fn spans_areas(&self, world: &World) -> bool {
-        let members = self.everybody().group().members();
-        let mut areas = members.iter().map(|&peer| world.area_of(peer));
-        let first = areas.next();
-        areas.any(|other| Some(other) != first)
-    }
-
-    /// The links in force among the members, for people: the usual wide-area link, then those between local areas of
-    /// members. At most `longest` bytes.
-    pub fn describe_links(&self, world: &World, longest: usize) -> String {
-        let known = self.everybody().links(world);
-        let mut areas: Vec<u32> = self
-            .everybody()
-            .group()
-            .members()
-            .iter()
-            .filter_map(|&peer| world.area_of(peer))
-            .collect();
-        areas.sort_unstable();
-        areas.dedup();
-        let name = |area: u32| {
-            let of = |rank: &u32| world.topology().clusters_of(*rank)[0] == area;
-            let place = (0..world.size()).find(of).map(|r| &world.places().places[r as usize]);
-            place.map_or("", |p| &world.places().subjobs[p.subjob as usize].lan)
-        };
-        let number = |value: u64, unit: f64| format!("{:.4}", value as f64 / unit);
-        let wide = known.links().level(Level::WideArea);
-        let mut text = format!(
-            "version {}; other {} ms {} Mbit/s",
-            known.version(),
-            number(wide.latency, 1e6),
-            number(wide.gap.as_rate(), 125e3)
+        let one = format!(
+            "; {} {} {} ms {} {} Mbit/s {}",
+            name(a),
+            name(b),
+            number(link.latency, 1e6),
+            origins.latency.name(),
+            number(link.gap.as_rate(), 125e3),
+            origins.rate.name()
         );
-        for ((a, b), origins, link) in known.pairs() {
-            if areas.binary_search(&a).is_err() || areas.binary_search(&b).is_err() {
-                continue;
-            }
-            let one = format!(
-                "; {} {} {} ms {} {} Mbit/s {}",
-                name(a),
-                name(b),
-                number(link.latency, 1e6),
-                origins.latency.name(),
-                number(link.gap.as_rate(), 125e3),
-                origins.rate.name()
-            );
-            if text.len() + one.len() + 5 > longest {
-                text.push_str("; ...");
-                break;
-            }
-            text.push_str(&one);
+        if text.len() + one.len() + 5 > longest {
+            text.push_str("; ...");
+            break;
         }
-        text
+        text.push_str(&one);
     }
+    text
 }
 
 /// Whether hints ask for agreeing on the links anew.

@@ -30,128 +30,121 @@ const NONE: u32 = u32::MAX;
 /// Of messages among those of a job before they make communicators; no other beside the communicator has it.
 const TAG: i32 = i32::MAX;
 
-impl Comm {
-    /// The channel for plans with such steps, if members have agreed that they can take them.
-    pub(crate) fn channel_of_steps(&self, steps: Steps) -> Option<&Channel> {
-        Some(&self.nodes.of(steps)?.agreed.get()?.as_ref()?.channel)
-    }
-
-    /// Whether an operation that would take such steps can; collective.
-    pub(crate) fn may_take_steps(&self, world: &World, steps: Steps) -> Result<bool> {
-        let Some(agreement) = self.nodes.of(steps) else {
+/// Whether an operation that would take such steps can; collective.
+pub(crate) fn may_take_steps(world: &World, comm: &Comm, steps: Steps) -> Result<bool> {
+    let Some(agreement) = comm.nodes.of(steps) else {
+        return Ok(false);
+    };
+    if agreement.agreed.get().is_none() {
+        if agreement.calls.fetch_add(1, Ordering::Relaxed) < BEFORE {
             return Ok(false);
-        };
-        if agreement.agreed.get().is_none() {
-            if agreement.calls.fetch_add(1, Ordering::Relaxed) < BEFORE {
-                return Ok(false);
+        }
+        let agreed = match steps {
+            Steps::Jobs => agree_on_jobs(world, comm)?,
+            Steps::None | Steps::Nodes => {
+                let ranks = comm.network(world).node(comm.rank());
+                agree_on_nodes(world, comm, &ranks)?
             }
-            let agreed = match steps {
-                Steps::Jobs => self.agree_on_jobs(world)?,
-                Steps::None | Steps::Nodes => {
-                    let ranks = self.network(world).node(self.rank());
-                    self.agree_on_nodes(world, &ranks)?
-                }
-            };
-            agreement.agreed.get_or_init(|| agreed);
-        }
-        Ok(self.channel_of_steps(steps).is_some())
-    }
-
-    /// Memory for the members with these ranks, if everybody gets what he asks for; whoever is alone asks for nothing.
-    fn agree_on_nodes(&self, world: &World, ranks: &[u32]) -> Result<Option<Agreed>> {
-        let first = ranks.first().copied().unwrap_or(0);
-        let mut frames = [0; 2];
-        let mut engine = world.engine().lock();
-        world.frames().give_back(&mut engine);
-        if ranks.len() > 1 && first == self.rank() {
-            frames = [0; 2].map(|_: u32| engine.frames().take(ranks.len() as u32).unwrap_or(NONE));
-        }
-        drop(engine);
-        let mine: Vec<u8> = frames.into_iter().flat_map(u32::to_le_bytes).collect();
-        let all = internal::gather_equal(world, self, &mine)?;
-        let word = |bytes: &[u8]| bytes.first_chunk().map_or(NONE, |b| u32::from_le_bytes(*b));
-        let all: Vec<u32> = all.chunks_exact(4).map(word).collect();
-        let frames = all.get(2 * first as usize..).and_then(|rest| rest.first_chunk::<2>());
-        let Some(&frames) = frames.filter(|_| ranks.len() > 1) else {
-            return Ok((!all.contains(&NONE)).then(|| self.agreed(ranks, None, Keeps::default())));
         };
-        let taken = frames.into_iter().filter(|&frame| frame != NONE);
-        let keeps = Keeps {
-            _frames: taken.map(|frame| Use::of(frame, world.frames())).collect(),
-            ..Keeps::default()
-        };
-        if all.contains(&NONE) {
-            return Ok(None);
-        }
-        let mut engine = world.engine().lock();
-        frames.into_iter().for_each(|frame| engine.frames().open(frame));
-        Ok(Some(self.agreed(ranks, Some(StepsBy::Memory(frames)), keeps)))
+        agreement.agreed.get_or_init(|| agreed);
     }
+    Ok(comm.nodes.channel(steps).is_some())
+}
 
-    /// Communicators of vendor MPIs for their jobs, and memory for nodes elsewhere.
-    fn agree_on_jobs(&self, world: &World) -> Result<Option<Agreed>> {
-        let network = self.network(world);
-        let ranks = network.of_steps(Steps::Jobs).node(self.rank());
-        let in_job = ranks.len() > 1 && world.is_in_vendor_job();
-        let memory = self.agree_on_nodes(world, if in_job { &[] } else { &ranks })?;
-        let mut comms = Vec::new();
-        if in_job && memory.is_some() {
-            comms = self.make_natively(world, &ranks)?;
-        }
-        let made = !in_job || comms.len() == 2;
-        let all = internal::gather_equal(world, self, &[u8::from(made)])?;
-        if all.contains(&0) {
-            return Ok(None);
-        }
-        if !in_job {
-            return Ok(memory);
-        }
-        let by = match comms.as_slice() {
-            [up, down] => Some(StepsBy::Native([up.name(), down.name()])),
-            _ => None,
-        };
-        let keeps = Keeps {
-            _comms: comms,
-            ..Keeps::default()
-        };
-        Ok(Some(self.agreed(&ranks, by, keeps)))
+/// Memory for the members with these ranks, if everybody gets what he asks for; whoever is alone asks for nothing.
+fn agree_on_nodes(world: &World, comm: &Comm, ranks: &[u32]) -> Result<Option<Agreed>> {
+    let first = ranks.first().copied().unwrap_or(0);
+    let mut frames = [0; 2];
+    let mut engine = world.engine().lock();
+    world.frames().give_back(&mut engine);
+    if ranks.len() > 1 && first == comm.rank() {
+        frames = [0; 2].map(|_: u32| engine.frames().take(ranks.len() as u32).unwrap_or(NONE));
     }
-
-    /// Two communicators of the vendor MPI for members with these ranks, who are all of its job; fewer: it cannot have
-    /// them.
-    fn make_natively(&self, world: &World, ranks: &[u32]) -> Result<Vec<NativeComm>> {
-        let peers: Vec<Peer> = ranks.iter().map(|&rank| self.channel().members.peer(rank)).collect();
-        if !world.is_one_vendor_job(&peers) {
-            return Ok(Vec::new());
-        }
-        // Making them blocks, and nothing but that MPI moves then: nobody else may be needed by who has not come that
-        // far.
-        let me = ranks.iter().position(|&rank| rank == self.rank()).unwrap_or(0);
-        Side::of(self, TAG).meet(world, ranks, me)?;
-        let mut comms = Vec::new();
-        for _ in 0..2 {
-            let tag = self.channel().context.number() as i32 & i32::MAX;
-            let made = world.engine().lock().underneath().create(&peers, tag);
-            comms.extend(made.map_err(|error| Error::from(&error))?);
-        }
-        Ok(comms)
+    drop(engine);
+    let mine: Vec<u8> = frames.into_iter().flat_map(u32::to_le_bytes).collect();
+    let all = internal::gather_equal(world, comm, &mine)?;
+    let word = |bytes: &[u8]| bytes.first_chunk().map_or(NONE, |b| u32::from_le_bytes(*b));
+    let all: Vec<u32> = all.chunks_exact(4).map(word).collect();
+    let frames = all.get(2 * first as usize..).and_then(|rest| rest.first_chunk::<2>());
+    let Some(&frames) = frames.filter(|_| ranks.len() > 1) else {
+        return Ok((!all.contains(&NONE)).then(|| agreed(comm, ranks, None, Keeps::default())));
+    };
+    let taken = frames.into_iter().filter(|&frame| frame != NONE);
+    let keeps = Keeps {
+        _frames: taken.map(|frame| Use::of(frame, world.frames())).collect(),
+        ..Keeps::default()
+    };
+    if all.contains(&NONE) {
+        return Ok(None);
     }
+    let mut engine = world.engine().lock();
+    frames.into_iter().for_each(|frame| engine.frames().open(frame));
+    Ok(Some(agreed(comm, ranks, Some(StepsBy::Memory(frames)), keeps)))
+}
 
-    fn agreed(&self, ranks: &[u32], by: Option<StepsBy>, keeps: Keeps) -> Agreed {
-        let me = ranks.iter().position(|&rank| rank == self.rank()).unwrap_or(0) as u32;
-        let node = by.map(|by| {
-            Arc::new(NodeMembers {
-                ranks: ranks.into(),
-                me,
-                by,
-            })
-        });
-        Agreed {
-            channel: Channel {
-                node,
-                ..self.channel().clone()
-            },
-            _keeps: keeps,
-        }
+/// Communicators of vendor MPIs for their jobs, and memory for nodes elsewhere.
+fn agree_on_jobs(world: &World, comm: &Comm) -> Result<Option<Agreed>> {
+    let network = comm.network(world);
+    let ranks = network.of_steps(Steps::Jobs).node(comm.rank());
+    let in_job = ranks.len() > 1 && world.is_in_vendor_job();
+    let memory = agree_on_nodes(world, comm, if in_job { &[] } else { &ranks })?;
+    let mut comms = Vec::new();
+    if in_job && memory.is_some() {
+        comms = make_natively(world, comm, &ranks)?;
+    }
+    let made = !in_job || comms.len() == 2;
+    let all = internal::gather_equal(world, comm, &[u8::from(made)])?;
+    if all.contains(&0) {
+        return Ok(None);
+    }
+    if !in_job {
+        return Ok(memory);
+    }
+    let by = match comms.as_slice() {
+        [up, down] => Some(StepsBy::Native([up.name(), down.name()])),
+        _ => None,
+    };
+    let keeps = Keeps {
+        _comms: comms,
+        ..Keeps::default()
+    };
+    Ok(Some(agreed(comm, &ranks, by, keeps)))
+}
+
+/// Two communicators of the vendor MPI for members with these ranks, who are all of its job; fewer: it cannot have
+/// them.
+fn make_natively(world: &World, comm: &Comm, ranks: &[u32]) -> Result<Vec<NativeComm>> {
+    let peers: Vec<Peer> = ranks.iter().map(|&rank| comm.channel().members.peer(rank)).collect();
+    if !world.is_one_vendor_job(&peers) {
+        return Ok(Vec::new());
+    }
+    // Making them blocks, and nothing but that MPI moves then: nobody else may be needed by who has not come that
+    // far.
+    let me = ranks.iter().position(|&rank| rank == comm.rank()).unwrap_or(0);
+    Side::of(comm, TAG).meet(world, ranks, me)?;
+    let mut comms = Vec::new();
+    for _ in 0..2 {
+        let tag = comm.channel().context.number() as i32 & i32::MAX;
+        let made = world.engine().lock().underneath().create(&peers, tag);
+        comms.extend(made.map_err(|error| Error::from(&error))?);
+    }
+    Ok(comms)
+}
+
+fn agreed(comm: &Comm, ranks: &[u32], by: Option<StepsBy>, keeps: Keeps) -> Agreed {
+    let me = ranks.iter().position(|&rank| rank == comm.rank()).unwrap_or(0) as u32;
+    let node = by.map(|by| {
+        Arc::new(NodeMembers {
+            ranks: ranks.into(),
+            me,
+            by,
+        })
+    });
+    Agreed {
+        channel: Channel {
+            node,
+            ..comm.channel().clone()
+        },
+        _keeps: keeps,
     }
 }

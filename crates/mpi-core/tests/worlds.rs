@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use isthmus_core::comm::{self, Comm, create};
+use isthmus_core::links;
 use isthmus_core::universe::{Invitation, Universe};
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
@@ -120,7 +121,7 @@ fn process(rank: u32, own: Memory, other: Memory) {
     assert_eq!(everybody.context().number(), others.context().number());
     assert_ne!(everybody.context(), others.context());
     // Two sites there, four here.
-    assert!(everybody.spans_areas(&own) && others.spans_areas(&other));
+    assert!(links::spans_areas(&own, &everybody) && links::spans_areas(&other, &others));
     assert_eq!(own.place_of(other.me()), None, "a peer of another world");
     assert!(Arc::ptr_eq(&universe.world_of(other.peer(0)).expect("known"), &other));
     // Ranks 0 and 2 of one world are 1 and 3 of the other: the halves are the same processes, in unlike worlds.

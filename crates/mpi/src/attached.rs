@@ -28,8 +28,12 @@ const THE_PROCESS: &str = "the process";
 /// Charges a message to the first buffer that is attached: to its communicator, to the session that this comes from, to
 /// the process (MPI 5.0 section 3.6).
 pub(crate) fn charge(comm: &Comm, length: u64) -> Result<Charge> {
-    let own = comm.buffer().charge(length, || comm.describe());
-    let of_session = || comm.session_buffer()?.charge(length, || "its session".to_owned());
+    let own = comm.user().buffer().charge(length, || comm.describe());
+    let of_session = || {
+        comm.user()
+            .session_buffer()?
+            .charge(length, || "its session".to_owned())
+    };
     let of_process = || PROCESS.charge(length, || THE_PROCESS.to_owned());
     match own.or_else(of_session).or_else(of_process) {
         Some(charge) => charge,
@@ -38,7 +42,7 @@ pub(crate) fn charge(comm: &Comm, length: u64) -> Result<Charge> {
             "a buffered send of {length} bytes needs a buffer, but none is attached to {}{} or to {THE_PROCESS}; attach one with \
              MPI_Buffer_attach or MPI_Comm_attach_buffer",
             comm.describe(),
-            if comm.session_buffer().is_some() {
+            if comm.user().session_buffer().is_some() {
                 ", to its session"
             } else {
                 ""
@@ -57,7 +61,7 @@ impl Holder<'static> {
 
     fn comm(handle: h::Comm) -> Result<Self> {
         let comm = comm::find(handle)?;
-        Ok(Self(comm.buffer(), comm.describe()))
+        Ok(Self(comm.user().buffer(), comm.describe()))
     }
 }
 

@@ -147,7 +147,7 @@ fn free_key(key: Out<c_int>) -> Result<()> {
 fn set(comm: h::Comm, key: c_int, value: usize) -> Result<()> {
     user_key(key)?;
     attribute::set(
-        crate::comm::find(comm)?.attributes(),
+        crate::comm::find(comm)?.user().attributes(),
         comm.0,
         &COMM_KEYS.usable(key)?,
         value,
@@ -160,7 +160,7 @@ fn get(comm: h::Comm, key: c_int, value: Out<usize>, found: Out<c_int>) -> Resul
         Some(content) => Some(content),
         None => {
             COMM_KEYS.find(key)?;
-            attribute::get(object.attributes(), key)
+            attribute::get(object.user().attributes(), key)
         }
     };
     found.set("flag", flag(content.is_some()))?;
@@ -170,12 +170,12 @@ fn get(comm: h::Comm, key: c_int, value: Out<usize>, found: Out<c_int>) -> Resul
 fn delete(comm: h::Comm, key: c_int) -> Result<()> {
     user_key(key)?;
     COMM_KEYS.find(key)?;
-    attribute::delete(crate::comm::find(comm)?.attributes(), comm.0, key).map(drop)
+    attribute::delete(crate::comm::find(comm)?.user().attributes(), comm.0, key).map(drop)
 }
 
 /// MPI_Finalize deletes what is cached on the predefined communicators, MPI_COMM_SELF first.
 pub(crate) fn delete_all_at_end(comm: &Comm, handle: h::Comm) -> Result<()> {
-    attribute::delete_all(comm.attributes(), handle.0)
+    attribute::delete_all(comm.user().attributes(), handle.0)
 }
 
 #[unsafe(no_mangle)]

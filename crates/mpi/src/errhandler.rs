@@ -144,7 +144,7 @@ extern "C" fn isthmus_MPI_Comm_set_errhandler(comm: h::Comm, handler: h::Errhand
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_get_errhandler(comm: h::Comm, out: Out<h::Errhandler>) -> c_int {
     call_on("MPI_Comm_get_errhandler", comm, || {
-        let handler = crate::comm::find(comm)?.error_handler().unwrap_or_default();
+        let handler = crate::comm::find(comm)?.user().error_handler().unwrap_or_default();
         out.set("errhandler", handle_of(&handler))
     })
 }

@@ -86,7 +86,7 @@ impl Prepared {
 
     /// With what the program has said about the communicator.
     fn on(self, comm: &Comm) -> Planned {
-        if self.0.call.operation.reduces() && comm.is_fixed() {
+        if self.0.call.operation.reduces() && comm.hints().is_fixed() {
             return self.0.in_fixed_order();
         }
         *self.0

@@ -112,7 +112,7 @@ impl Planned {
         };
         let mut engine = world.engine().lock();
         engine.called(operation);
-        let channel = comm.channel_of_steps(steps).unwrap_or_else(|| comm.channel());
+        let channel = comm.nodes.channel(steps).unwrap_or_else(|| comm.channel());
         let before = engine.turns_taken(channel);
         let request = engine.start_plan(channel, operation, sequence, plan, binding, next);
         if turn && engine.turns_taken(channel) == before {

@@ -68,7 +68,7 @@ impl Comm {
             self.have_nothing_to_do(world, short.what);
             return Some(Ok(()));
         }
-        if short.reduces() && self.is_fixed() {
+        if short.reduces() && self.hints().is_fixed() {
             return None;
         }
         let shortcuts = self.shortcuts(world);
@@ -96,7 +96,7 @@ impl Comm {
             return Some(None);
         }
         let may = self.shortcuts(world).memory() && !self.is_native() && plain.is_whole();
-        if !may || (short.reduces() && self.is_fixed()) {
+        if !may || (short.reduces() && self.hints().is_fixed()) {
             return None;
         }
         let (operation, sequence) = (world.operation(short.what), self.sequence());

@@ -37,7 +37,7 @@ impl Comm {
         if plain.pieces.longest() == 0 {
             return Some(self.perform_empty(world, form, step));
         }
-        if step.what.reduces() && self.is_fixed() {
+        if step.what.reduces() && self.hints().is_fixed() {
             return None;
         }
         let (operation, sequence, engine) = (world.operation(step.what), self.sequence(), world.engine());

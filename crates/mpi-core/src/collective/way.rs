@@ -13,6 +13,7 @@ use super::planned::{Planned, Role, acting};
 use super::unequal::InCells;
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::nodes::may_take_steps;
 use crate::world::World;
 
 /// The answer.
@@ -181,7 +182,7 @@ impl Planned {
         let natively = self.binding.is_for_native_steps(reduces, units);
         let steps = |natively| schedule::steps_together(&self.call, &comm.network(world), natively);
         let wanted = steps(natively);
-        if wanted == Steps::None || comm.may_take_steps(world, wanted)? {
+        if wanted == Steps::None || may_take_steps(world, comm, wanted)? {
             return Ok(wanted);
         }
         // Jobs that cannot may have nodes that can.
@@ -190,7 +191,7 @@ impl Planned {
         } else {
             Steps::None
         };
-        let can = other != Steps::None && comm.may_take_steps(world, other)?;
+        let can = other != Steps::None && may_take_steps(world, comm, other)?;
         Ok(if can { other } else { Steps::None })
     }
 }

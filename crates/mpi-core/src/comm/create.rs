@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_engine::Request;
 
-use super::{Blueprint, Comm};
+use super::{Blueprint, Comm, traffic};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
@@ -14,6 +14,7 @@ use crate::frames;
 use crate::group::Group;
 use crate::info::Info;
 use crate::internal::{self, Side, SplitWish};
+use crate::links;
 use crate::topology::Topology;
 use crate::world::World;
 
@@ -29,9 +30,9 @@ impl Blueprint {
         if let Some(comm) = Arc::get_mut(&mut comm) {
             go_underneath(world, comm)?;
         }
-        comm.tune_traffic(world);
+        traffic::tune(world, &comm);
         if news {
-            comm.hear_links(world)?;
+            links::hear(world, &comm)?;
         }
         if comm.shares_memory(world) {
             let frame = agree_on_frame(world, &comm)?;
@@ -95,7 +96,7 @@ fn copy(world: &World, comm: &Comm, hints: Info) -> Result<Blueprint> {
 pub(crate) fn agree(world: &World, comm: &Comm, root: u32, inter: bool) -> Result<Numbers> {
     let everybody = comm.everybody();
     let mine = if everybody.rank() == root {
-        comm.marked(world, world.contexts().take(inter))
+        links::marked(world, comm, world.contexts().take(inter))
     } else {
         Numbers::default()
     };
@@ -176,7 +177,7 @@ pub(crate) fn split_as(
         Some(_) => world.contexts().take(comm.remote().is_some()),
         None => Numbers::default(),
     };
-    let marked = comm.marked(world, numbers);
+    let marked = links::marked(world, comm, numbers);
     let mine = SplitWish {
         color,
         key,
@@ -250,7 +251,7 @@ pub fn create_group(world: &World, comm: &Comm, group: &Group, tag: i32) -> Resu
         return Ok(None);
     };
     let ranks = comm.group().places(group);
-    let take = || comm.marked(world, world.contexts().take(false));
+    let take = || links::marked(world, comm, world.contexts().take(false));
     let numbers = first_takes(world, &Side::of(comm, tag), &ranks, blueprint.rank, take, &[])?;
     blueprint.build_and_hear(world, numbers).map(Some)
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Info hints of communicators (MPI 5.0 section 7.4.4).
 
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Comm, traffic};
+use super::traffic;
 use crate::info::Info;
-use crate::world::World;
 
 /// Hints that are kept, with their defaults; others are ignored, as the standard asks.
 const KNOWN: [(&str, Option<&str>); 12] = [
@@ -60,36 +59,49 @@ pub fn kept(given: &Info) -> Info {
     kept
 }
 
-impl Comm {
-    /// The value of an info hint.
+/// The hints that a communicator was given.
+#[derive(Default)]
+pub struct Hints {
+    given: Mutex<Info>,
+    /// Nearly no communicator has any, and every reduction asks.
+    any: AtomicBool,
+}
+
+impl Hints {
+    /// These, of which [`kept`] has seen to it that they are known.
+    pub(super) fn of(given: Info) -> Self {
+        Self {
+            any: AtomicBool::new(!given.is_empty()),
+            given: Mutex::new(given),
+        }
+    }
+
+    fn given(&self) -> MutexGuard<'_, Info> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of a hint.
     #[inline]
-    pub fn hint(&self, key: &str) -> Option<String> {
-        if !self.hinted.load(Ordering::Relaxed) {
+    pub fn get(&self, key: &str) -> Option<String> {
+        if !self.any.load(Ordering::Relaxed) {
             return None;
         }
-        let hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
-        hints.get(key).ok().flatten().map(str::to_owned)
+        self.given().get(key).ok().flatten().map(str::to_owned)
     }
 
     /// Whether the order in which reductions associate depends on ranks only.
     #[inline]
     pub(crate) fn is_fixed(&self) -> bool {
-        self.hint(ORDER_HINT).is_some_and(|order| order == "fixed")
+        self.get(ORDER_HINT).is_some_and(|order| order == "fixed")
     }
 
-    /// MPI_Comm_set_info.
-    pub fn set_hints(&self, world: &World, given: &Info) {
-        self.hints
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(&kept(given));
-        self.hinted.store(true, Ordering::Relaxed);
-        self.remembered.forget();
-        self.tune_traffic(world);
+    pub(super) fn add(&self, given: &Info) {
+        self.given().extend(&kept(given));
+        self.any.store(true, Ordering::Relaxed);
     }
 
     /// MPI_Comm_get_info: what is in use, defaults included.
-    pub fn hints(&self) -> Info {
+    pub fn all(&self) -> Info {
         let mut all = Info::default();
         for (key, default) in KNOWN {
             if let Some(default) = default {
@@ -97,7 +109,7 @@ impl Comm {
                 let _ = all.set(key, default);
             }
         }
-        all.extend(&self.hints.lock().unwrap_or_else(PoisonError::into_inner));
+        all.extend(&self.given());
         all
     }
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Communicators (MPI 5.0 section 7.4).
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
 use isthmus_engine::{Channel, Context, Members, NativeComm, Peer};
 use isthmus_schedule::Network;
 use isthmus_topology::{Colours, Known};
 
 use crate::attached::Attachment;
-use crate::attribute::{Attributes, Cache};
 use crate::context::{Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
 use crate::frames;
@@ -27,14 +25,19 @@ mod hints;
 mod joint;
 mod predefined;
 mod split_type;
+mod topology_attributes;
 mod traffic;
+mod user;
 
 pub(crate) use hints::asks_for_placement;
-pub use hints::kept;
+pub use hints::{Hints, kept};
 use joint::Inter;
 pub use joint::Joint;
 pub use predefined::{of_self, of_world};
 pub use split_type::{RESOURCES, Resource, SplitType, split_type};
+pub use topology_attributes::TopologyAttributes;
+pub use traffic::set_hints;
+pub use user::UserState;
 
 /// An intracommunicator or an intercommunicator.
 pub struct Comm {
@@ -52,15 +55,8 @@ pub struct Comm {
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
     colours: OnceLock<TopologyAttributes>,
-    name: Mutex<String>,
-    /// `None`: neither this communicator nor those that it comes from were given one.
-    handler: Mutex<Option<ErrorHandler>>,
-    attributes: Cache,
-    buffer: Attachment,
-    session: Option<Arc<Attachment>>,
-    hints: Mutex<Info>,
-    /// Nearly no communicator has any, and every reduction asks.
-    hinted: AtomicBool,
+    user: UserState,
+    hints: Hints,
     pub(crate) remembered: Remembered,
     inter: Option<Inter>,
     topology: Option<Topology>,
@@ -121,8 +117,8 @@ impl Blueprint {
     pub(crate) fn from(world: &World, parent: &Comm, group: Group) -> Option<Self> {
         let blueprint = Self::new(world, group)?;
         Some(Self {
-            handler: parent.error_handler(),
-            session: parent.session.clone(),
+            handler: parent.user.error_handler(),
+            session: parent.user.session().cloned(),
             links: parent.own_links(),
             ..blueprint
         })
@@ -137,7 +133,6 @@ impl Blueprint {
         let [own, joint, local] = numbers;
         let contexts = self.contexts.clone();
         let mut comm = Comm::new(self.group.clone(), self.rank, contexts.named(own), "");
-        comm.session = self.session;
         if let Some((remote, low)) = self.remote {
             comm.channel.members = Members::of(remote.members());
             let inner = |group: Group, number| {
@@ -167,9 +162,8 @@ impl Blueprint {
         comm.neighbours = self.topology.as_ref().map(|t| Arc::new(t.neighbours(self.rank)));
         comm.topology = self.topology;
         comm.set_links(self.links);
-        comm.handler = Mutex::new(self.handler);
-        comm.hinted = AtomicBool::new(!self.hints.is_empty());
-        comm.hints = Mutex::new(self.hints);
+        comm.user = comm.user.inherited(self.handler, self.session);
+        comm.hints = Hints::of(self.hints);
         comm._lease = Some(Lease::new(own, &self.contexts));
         Arc::new(comm)
     }
@@ -216,13 +210,8 @@ impl Comm {
             in_force: Mutex::default(),
             unlike: OnceLock::new(),
             colours: OnceLock::new(),
-            name: Mutex::new(name.to_owned()),
-            handler: Mutex::new(None),
-            attributes: Cache::default(),
-            buffer: Attachment::new(),
-            session: None,
-            hints: Mutex::default(),
-            hinted: AtomicBool::new(false),
+            user: UserState::new(name),
+            hints: Hints::default(),
             remembered: Remembered::default(),
             inter: None,
             topology: None,
@@ -408,23 +397,20 @@ impl Comm {
         self.persistent.fetch_add(1, Ordering::Relaxed) & 0x7fff | 0x8000
     }
 
-    /// Name set by the program (MPI_Comm_get_name).
-    pub fn name(&self) -> String {
-        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What the program has set on it, other than hints.
+    pub fn user(&self) -> &UserState {
+        &self.user
     }
 
-    /// Sets the name, cut to what the ABI has room for.
-    pub fn set_name(&self, name: &str) {
-        let mut end = name.len().min(abi::MPI_MAX_OBJECT_NAME as usize - 1);
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name[..end].clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Its info hints.
+    #[inline]
+    pub fn hints(&self) -> &Hints {
+        &self.hints
     }
 
     /// For messages: the name, or what it is.
     pub fn describe(&self) -> String {
-        let name = self.name();
+        let name = self.user.name();
         if name.is_empty() {
             format!("a communicator of {} processes", self.size())
         } else {
@@ -432,74 +418,9 @@ impl Comm {
         }
     }
 
-    /// What becomes of errors, if anybody has said so; if not, the job ends.
-    pub fn error_handler(&self) -> Option<ErrorHandler> {
-        self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Sets what becomes of errors.
-    pub fn set_error_handler(&self, handler: ErrorHandler) {
-        *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler);
-    }
-
-    /// Where a buffer of buffered mode can be attached.
-    pub fn buffer(&self) -> &Attachment {
-        &self.buffer
-    }
-
-    /// Where the session that it comes from can have one attached; `None`: it comes from MPI_COMM_WORLD or
-    /// MPI_COMM_SELF.
-    pub fn session_buffer(&self) -> Option<&Attachment> {
-        self.session.as_deref()
-    }
-
-    /// Cached attributes.
-    pub fn attributes(&self) -> &Cache {
-        &self.attributes
-    }
-
-    /// Gives a new communicator the attributes that the copy callbacks made.
-    pub fn replace_attributes(&self, attributes: Attributes) {
-        *self.attributes.lock().unwrap_or_else(PoisonError::into_inner) = attributes;
-    }
-
     /// The values of MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS.
     pub fn topology_attributes(&self, world: &World) -> &TopologyAttributes {
         self.colours
             .get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), &world.ranks_of(&self.group))))
-    }
-}
-
-/// Memory behind the topology attributes, as a C program reads it: `int *depths`, `int **colors`.
-/// The addresses stay the same as long as the communicator lives.
-pub struct TopologyAttributes {
-    depths: Box<[i32]>,
-    _colors: Box<[i32]>,
-    rows: Box<[usize]>,
-}
-
-impl TopologyAttributes {
-    fn new(colours: &Colours) -> Self {
-        let depths = colours.depths.iter().map(|&d| d as i32).collect();
-        let colors: Box<[i32]> = colours.colours.iter().flatten().map(|&c| c as i32).collect();
-        let width = colours.colours.first().map_or(0, |row| row.len());
-        let rows = (0..colours.colours.len())
-            .map(|r| colors[r * width..].as_ptr() as usize)
-            .collect();
-        Self {
-            depths,
-            _colors: colors,
-            rows,
-        }
-    }
-
-    /// Address of the array of depths, one per rank.
-    pub fn depths(&self) -> usize {
-        self.depths.as_ptr() as usize
-    }
-
-    /// Address of the array of pointers to arrays of colours, one per rank.
-    pub fn colors(&self) -> usize {
-        self.rows.as_ptr() as usize
     }
 }

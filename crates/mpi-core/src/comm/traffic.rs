@@ -89,21 +89,26 @@ fn tuning(hints: &Info) -> TrafficTuning {
     }
 }
 
-impl Comm {
-    /// The hints take effect on messages that are sent from now on.
-    pub(super) fn tune_traffic(&self, world: &World) {
-        let tuning = tuning(&self.hints());
-        // A context may have belonged to a communicator that was freed; as long as there was no hint it does not
-        // matter.
-        if tuning != TrafficTuning::default() {
-            world.traffic_tuned().store(true, Ordering::Relaxed);
-        } else if !world.traffic_tuned().load(Ordering::Relaxed) {
-            return;
-        }
-        let context = self.context().number();
-        let mut engine = world.engine().lock();
-        engine.tune_traffic(world.job(), &[context, context + 1], tuning);
+/// MPI_Comm_set_info.
+pub fn set_hints(world: &World, comm: &Comm, given: &Info) {
+    comm.hints.add(given);
+    comm.remembered.forget();
+    tune(world, comm);
+}
+
+/// The hints of a communicator take effect on messages that are sent from now on.
+pub(super) fn tune(world: &World, comm: &Comm) {
+    let tuning = tuning(&comm.hints().all());
+    // A context may have belonged to a communicator that was freed; as long as there was no hint it does not
+    // matter.
+    if tuning != TrafficTuning::default() {
+        world.traffic_tuned().store(true, Ordering::Relaxed);
+    } else if !world.traffic_tuned().load(Ordering::Relaxed) {
+        return;
     }
+    let context = comm.context().number();
+    let mut engine = world.engine().lock();
+    engine.tune_traffic(world.job(), &[context, context + 1], tuning);
 }
 
 #[cfg(test)]

@@ -37,6 +37,11 @@ pub(super) struct Keeps {
 }
 
 impl Nodes {
+    /// The channel for plans with such steps, if members have agreed that they can take them.
+    pub(crate) fn channel(&self, steps: Steps) -> Option<&Channel> {
+        Some(&self.of(steps)?.agreed.get()?.as_ref()?.channel)
+    }
+
     pub(super) fn of(&self, steps: Steps) -> Option<&Agreement> {
         match steps {
             Steps::None => None,

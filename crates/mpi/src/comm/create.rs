@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute;
-use isthmus_core::comm::{self, Comm, SplitType, create};
+use isthmus_core::comm::{self, Comm, SplitType, create, set_hints};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
@@ -27,7 +27,8 @@ pub(crate) fn give(out: Out<h::Comm>, make: impl FnOnce() -> Result<Option<Arc<C
 fn duplicate(handle: h::Comm, hints: Info) -> Result<Option<Arc<Comm>>> {
     let old = find(handle)?;
     let new = create::duplicate(process::world()?, old, hints)?;
-    new.replace_attributes(attribute::duplicate(old.attributes(), handle.0)?);
+    new.user()
+        .replace_attributes(attribute::duplicate(old.user().attributes(), handle.0)?);
     Ok(Some(new))
 }
 
@@ -36,11 +37,11 @@ fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out
     request.set("request", h::MPI_REQUEST_NULL)?;
     new.set("newcomm", h::MPI_COMM_NULL)?;
     let old = find(handle)?;
-    let attributes = attribute::duplicate(old.attributes(), handle.0)?;
+    let attributes = attribute::duplicate(old.user().attributes(), handle.0)?;
     let result = Arc::new(Pending::default());
     let place = result.clone();
     let started = create::duplicate_later(process::world()?, old, hints, move |comm: Arc<Comm>| {
-        comm.replace_attributes(attributes);
+        comm.user().replace_attributes(attributes);
         place.complete(comm);
     })?;
     new.set("newcomm", h::Comm(COMMS.insert(Entry::Pending(result))))?;
@@ -121,8 +122,8 @@ extern "C" fn isthmus_MPI_Comm_create_from_group(
                 return Ok(None);
             }
             let comm = create::from_group(process::world()?, &group, &tag)?;
-            comm.set_error_handler(handler);
-            comm.set_hints(process::world()?, &hints);
+            comm.user().set_error_handler(handler);
+            set_hints(process::world()?, &comm, &hints);
             Ok(Some(comm))
         })
     })
@@ -190,7 +191,7 @@ extern "C" fn isthmus_MPI_Comm_split_type(
         give(new, || {
             let made = comm::split_type(process::world()?, find(comm)?, &wanted, key, &given)?;
             if let (SplitType::Unguided, Some(found)) = (&wanted, &made) {
-                info::tell(info, "mpi_hw_resource_type", found.hint("mpi_hw_resource_type"))?;
+                info::tell(info, "mpi_hw_resource_type", found.hints().get("mpi_hw_resource_type"))?;
             }
             Ok(made)
         })

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::comm::Comm;
+use isthmus_core::comm::{Comm, set_hints};
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_core::inter;
@@ -87,8 +87,8 @@ extern "C" fn isthmus_MPI_Intercomm_create_from_groups(
             let (local, hints) = (group::find(local)?, info::find(info)?);
             let remote = || Ok((group::find(remote)?, remote_leader));
             let made = inter::create_from_groups(process::world()?, &local, local_leader, remote, &tag)?;
-            made.set_error_handler(handler);
-            made.set_hints(process::world()?, &hints);
+            made.user().set_error_handler(handler);
+            set_hints(process::world()?, &made, &hints);
             Ok(Some(made))
         })
     })

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute;
-use isthmus_core::comm::Comm;
+use isthmus_core::comm::{Comm, set_hints};
 use isthmus_core::errhandler::ErrorHandler;
 use isthmus_core::error::{About, Result};
 use isthmus_core::{fail, links};
@@ -43,7 +43,7 @@ impl Pending {
     fn complete(&self, comm: Arc<Comm>) {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handler) = &*handler {
-            comm.set_error_handler(handler.clone());
+            comm.user().set_error_handler(handler.clone());
         }
         // Nobody else fills the place.
         let _ = self.comm.set(comm);
@@ -52,7 +52,7 @@ impl Pending {
     fn set_error_handler(&self, new: ErrorHandler) {
         let mut handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
         match self.comm.get() {
-            Some(comm) => comm.set_error_handler(new),
+            Some(comm) => comm.user().set_error_handler(new),
             None => *handler = Some(new),
         }
     }
@@ -110,7 +110,7 @@ fn not_a_communicator(handle: h::Comm) -> Result<&'static Arc<Comm>> {
 pub(crate) fn set_error_handler(handle: h::Comm, handler: ErrorHandler) -> Result<()> {
     match COMMS.get(handle.0) {
         Some(Entry::Pending(pending)) => pending.set_error_handler(handler),
-        _ => object(handle)?.set_error_handler(handler),
+        _ => object(handle)?.user().set_error_handler(handler),
     }
     Ok(())
 }
@@ -148,7 +148,7 @@ impl Held {
 
     /// Its handler for errors, and the handle that it is told.
     pub(crate) fn handler(&self) -> (usize, ErrorHandler) {
-        let own = self.comm.as_ref().and_then(|comm| comm.error_handler());
+        let own = self.comm.as_ref().and_then(|comm| comm.user().error_handler());
         match own {
             Some(handler) => (self.handle.0, handler),
             None => handler_of(self.handle),
@@ -194,7 +194,7 @@ pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {
         return crate::file::handler_of(h::File(handle.0));
     }
     let holder = if find(handle).is_ok() { handle } else { h::MPI_COMM_SELF };
-    let set = |handle| find(handle).ok()?.error_handler();
+    let set = |handle| find(handle).ok()?.user().error_handler();
     match set(holder) {
         Some(handler) => (holder.0, handler),
         None => (holder.0, set(h::MPI_COMM_WORLD).unwrap_or_default()),
@@ -246,7 +246,7 @@ fn free(comm: Out<h::Comm>) -> Result<()> {
             "is predefined, which cannot be freed"
         );
     }
-    attribute::delete_all(find(handle)?.attributes(), handle.0)?;
+    attribute::delete_all(find(handle)?.user().attributes(), handle.0)?;
     comm.set("comm", h::MPI_COMM_NULL)?;
     COMMS.remove(handle.0);
     Ok(())
@@ -276,7 +276,7 @@ extern "C" fn isthmus_MPI_Comm_get_parent(parent: Out<h::Comm>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_set_name(comm: h::Comm, name: Text) -> c_int {
     call_on("MPI_Comm_set_name", comm, || {
-        find(comm)?.set_name(&name.get("comm_name", abi::MPI_ERR_ARG)?);
+        find(comm)?.user().set_name(&name.get("comm_name", abi::MPI_ERR_ARG)?);
         Ok(())
     })
 }
@@ -287,7 +287,7 @@ extern "C" fn isthmus_MPI_Comm_get_name(comm: h::Comm, name: Out<c_char>, length
         let text = if comm == h::MPI_COMM_NULL {
             "MPI_COMM_NULL".to_owned()
         } else {
-            find(comm)?.name()
+            find(comm)?.user().name()
         };
         let n = name.text("comm_name", &text, abi::MPI_MAX_OBJECT_NAME as usize)?;
         length.set("resultlen", n as c_int)
@@ -298,10 +298,10 @@ extern "C" fn isthmus_MPI_Comm_get_name(comm: h::Comm, name: Out<c_char>, length
 extern "C" fn isthmus_MPI_Comm_set_info(comm: h::Comm, info: h::Info) -> c_int {
     call_on("MPI_Comm_set_info", comm, || {
         let (comm, given) = (find(comm)?, crate::info::find(info)?);
-        comm.set_hints(process::world()?, &given);
+        set_hints(process::world()?, comm, &given);
         // The call is collective over the communicator.
         match links::asks_for_refresh(&given) {
-            true => comm.refresh_links(process::world()?),
+            true => links::refresh(process::world()?, comm),
             false => Ok(()),
         }
     })
@@ -311,11 +311,11 @@ extern "C" fn isthmus_MPI_Comm_set_info(comm: h::Comm, info: h::Info) -> c_int {
 extern "C" fn isthmus_MPI_Comm_get_info(comm: h::Comm, info: Out<h::Info>) -> c_int {
     call_on("MPI_Comm_get_info", comm, || {
         let comm = find(comm)?;
-        let mut hints = comm.hints();
+        let mut hints = comm.hints().all();
         let world = process::world()?;
-        if comm.spans_areas(world) {
+        if links::spans_areas(world, comm) {
             let room = abi::MPI_MAX_INFO_VAL as usize - 1;
-            hints.set(links::HINT, &comm.describe_links(world, room))?;
+            hints.set(links::HINT, &links::describe(world, comm, room))?;
         }
         info.set("info_used", h::MPI_INFO_NULL)?;
         info.set("info_used", crate::info::insert(hints))

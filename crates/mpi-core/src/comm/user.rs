@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a program sets on a communicator and the library only keeps: name, error handler, attributes, buffer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isthmus_abi::constants as abi;
+
+use crate::attached::Attachment;
+use crate::attribute::{Attributes, Cache};
+use crate::errhandler::ErrorHandler;
+
+/// What a program has set on a communicator.
+pub struct UserState {
+    name: Mutex<String>,
+    /// `None`: neither this communicator nor those that it comes from were given one.
+    handler: Mutex<Option<ErrorHandler>>,
+    attributes: Cache,
+    buffer: Attachment,
+    session: Option<Arc<Attachment>>,
+}
+
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl UserState {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: Mutex::new(name.to_owned()),
+            handler: Mutex::new(None),
+            attributes: Cache::default(),
+            buffer: Attachment::new(),
+            session: None,
+        }
+    }
+
+    /// With what a communicator has from the one that it is made of. `session`: the buffer of its session.
+    pub(super) fn inherited(self, handler: Option<ErrorHandler>, session: Option<Arc<Attachment>>) -> Self {
+        Self {
+            handler: Mutex::new(handler),
+            session,
+            ..self
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<&Arc<Attachment>> {
+        self.session.as_ref()
+    }
+
+    /// Name set by the program (MPI_Comm_get_name).
+    pub fn name(&self) -> String {
+        locked(&self.name).clone()
+    }
+
+    /// Sets the name, cut to what the ABI has room for.
+    pub fn set_name(&self, name: &str) {
+        let mut end = name.len().min(abi::MPI_MAX_OBJECT_NAME as usize - 1);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        name[..end].clone_into(&mut locked(&self.name));
+    }
+
+    /// What becomes of errors, if anybody has said so; if not, the job ends.
+    pub fn error_handler(&self) -> Option<ErrorHandler> {
+        locked(&self.handler).clone()
+    }
+
+    /// Sets what becomes of errors.
+    pub fn set_error_handler(&self, handler: ErrorHandler) {
+        *locked(&self.handler) = Some(handler);
+    }
+
+    /// Where a buffer of buffered mode can be attached.
+    pub fn buffer(&self) -> &Attachment {
+        &self.buffer
+    }
+
+    /// Where the session that it comes from can have one attached; `None`: it comes from MPI_COMM_WORLD or
+    /// MPI_COMM_SELF.
+    pub fn session_buffer(&self) -> Option<&Attachment> {
+        self.session.as_deref()
+    }
+
+    /// Cached attributes.
+    pub fn attributes(&self) -> &Cache {
+        &self.attributes
+    }
+
+    /// Gives a new communicator the attributes that the copy callbacks made.
+    pub fn replace_attributes(&self, attributes: Attributes) {
+        *self.attributes.lock().unwrap_or_else(PoisonError::into_inner) = attributes;
+    }
+}
