@@ -96,7 +96,7 @@ impl Driver {
         let mut ready = Vec::new();
         while !self.link.stop.load(Ordering::SeqCst) {
             if self.link.is_driven() {
-                self.rest();
+                self.rest(&mut ready);
                 continue;
             }
             let timeout = self.work().reactor.timeout();
@@ -116,7 +116,7 @@ impl Driver {
 
     /// Waits while the program does the work: for a moment, or to the next deadline while the program sleeps, when
     /// nobody makes new ones.
-    fn rest(&self) {
+    fn rest(&self, ready: &mut Vec<Ready>) {
         let (before, bell) = (self.link.turns(), self.link.thread_bell());
         bell.quiet();
         let deadline = self.work().reactor.timeout();
@@ -131,8 +131,9 @@ impl Driver {
         self.link.woke();
         if self.link.turns() == before {
             self.link.leave_to_thread();
-            // Deadlines, and commands of those who do not drive.
-            self.turn_of_thread(&[]);
+            // Deadlines, and commands of those who do not drive. Nobody is given up before what has come was seen.
+            self.poller.wait(ready, Some(Duration::ZERO));
+            self.turn_of_thread(ready);
         }
     }
 }

@@ -17,6 +17,8 @@ const SIZE: usize = 216;
 /// The part that matters here. What an older kernel does not tell is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
+    /// Time since the other end's kernel has acknowledged anything.
+    pub(crate) answered: Option<Duration>,
     /// Smoothed round trip of packets, queues included.
     pub(crate) round_trip: Duration,
     /// Shortest one of late.
@@ -77,6 +79,7 @@ pub(crate) fn tcp_info(socket: &OwnedFd) -> Option<TcpInfo> {
         u64::from_ne_bytes(word)
     };
     Some(TcpInfo {
+        answered: Some(Duration::from_millis(u64::from(u32_at(56)))),
         round_trip: Duration::from_micros(u64::from(u32_at(68))),
         shortest: Duration::from_micros(u64::from(u32_at(148))),
         under_way: u32_at(24),

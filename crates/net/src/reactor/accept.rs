@@ -2,7 +2,7 @@
 //! Accepting connections: bounded, whoever comes.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::handshake::Handshake;
 use super::slots::LISTENER;
@@ -20,7 +20,7 @@ pub(super) struct Door {
     listener: Listener,
     /// Oldest first.
     waiting: VecDeque<u64>,
-    closed_until: Option<Instant>,
+    closed_until: Option<Duration>,
 }
 
 impl Door {
@@ -43,7 +43,7 @@ impl Reactor {
             match self.door.listener.accept() {
                 Accepted::Socket(socket) => {
                     self.make_room();
-                    self.let_in(Handshake::accept(socket, Instant::now() + HANDSHAKE_TIME));
+                    self.let_in(Handshake::accept(socket, self.now() + HANDSHAKE_TIME));
                 }
                 Accepted::Nobody => return,
                 Accepted::Exhausted => return self.close_door(),
@@ -87,13 +87,13 @@ impl Reactor {
     }
 
     fn close_door(&mut self) {
-        let until = Instant::now() + PAUSE;
+        let until = self.now() + PAUSE;
         self.poller.remove(&self.door.listener);
         self.door.closed_until = Some(until);
         self.alarm(until);
     }
 
-    pub(super) fn open_door(&mut self, now: Instant) {
+    pub(super) fn open_door(&mut self, now: Duration) {
         let Some(until) = self.door.closed_until else { return };
         let opened = until <= now && self.poller.add(&self.door.listener, LISTENER, Interest::READ).is_ok();
         if opened {

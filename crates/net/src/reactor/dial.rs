@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
@@ -46,7 +46,7 @@ pub(super) struct Dial {
     way: Reach,
     /// A first connection, or a replacement for all that there were.
     purpose: Purpose,
-    began: Instant,
+    began: Duration,
     candidates: Vec<Candidate>,
     /// Addresses in the place table that are none.
     unusable: Vec<String>,
@@ -57,14 +57,13 @@ struct Candidate {
     by: By,
     /// The attempt under way.
     attempt: Option<u64>,
-    try_at: Instant,
+    try_at: Duration,
     tries: u32,
     outcome: Failure,
 }
 
 impl Dial {
-    fn new(way: Reach, purpose: Purpose, rungs: Vec<Rung>, unusable: Vec<String>) -> Self {
-        let began = Instant::now();
+    fn new(way: Reach, purpose: Purpose, began: Duration, rungs: Vec<Rung>, unusable: Vec<String>) -> Self {
         let candidate = |(address, by, after)| Candidate {
             address,
             by,
@@ -83,7 +82,7 @@ impl Dial {
     }
 
     /// The next address that has not been tried need not wait any longer.
-    fn hurry(&mut self, now: Instant) {
+    fn hurry(&mut self, now: Duration) {
         let untried = self
             .candidates
             .iter_mut()
@@ -112,7 +111,7 @@ impl Dial {
         format!("Tried {}. {}", self.report(), self.cure())
     }
 
-    fn next_time(&self) -> Option<Instant> {
+    fn next_time(&self) -> Option<Duration> {
         self.candidates
             .iter()
             .filter(|c| c.attempt.is_none())
@@ -179,18 +178,20 @@ impl Reactor {
                 .map(|(i, a)| (a, By::Direct, STAGGER * i))
                 .collect(),
         };
-        self.dials.insert(peer, Dial::new(way, purpose, rungs, unusable));
-        self.dial_timer(peer, Instant::now());
+        let now = self.now();
+        let dial = Dial::new(way, purpose, now, rungs, unusable);
+        self.dials.insert(peer, dial);
+        self.dial_timer(peer, now);
     }
 
-    pub(super) fn dial_timers(&mut self, now: Instant) {
+    pub(super) fn dial_timers(&mut self, now: Duration) {
         let peers: Vec<Peer> = self.dials.keys().copied().collect();
         for peer in peers {
             self.dial_timer(peer, now);
         }
     }
 
-    fn dial_timer(&mut self, peer: Peer, now: Instant) {
+    fn dial_timer(&mut self, peer: Peer, now: Duration) {
         let Some(dial) = self.dials.get(&peer) else { return };
         let end = dial.began + self.dial_time;
         if now >= end {
@@ -211,7 +212,7 @@ impl Reactor {
         self.alarm(next.map_or(end, |n| n.min(end)));
     }
 
-    fn attempt(&mut self, peer: Peer, index: usize, deadline: Instant) {
+    fn attempt(&mut self, peer: Peer, index: usize, deadline: Duration) {
         let Some(dial) = self.dials.get_mut(&peer) else { return };
         let candidate = &mut dial.candidates[index];
         candidate.tries += 1;
@@ -246,7 +247,7 @@ impl Reactor {
     }
 
     pub(super) fn attempt_failed(&mut self, (peer, index): (Peer, usize), reason: Failure) {
-        let now = Instant::now();
+        let now = self.now();
         let Some(dial) = self.dials.get_mut(&peer) else { return };
         let candidate = &mut dial.candidates[index];
         candidate.attempt = None;
@@ -267,11 +268,12 @@ impl Reactor {
 
     /// The peer has been asked to dial us. Should nothing come of it, it is asked again.
     pub(super) fn attempt_asked(&mut self, (peer, index): (Peer, usize)) {
+        let now = self.now();
         let Some(dial) = self.dials.get_mut(&peer) else { return };
         let candidate = &mut dial.candidates[index];
         candidate.attempt = None;
         candidate.outcome = Failure::Told;
-        candidate.try_at = Instant::now() + CALL_AGAIN;
+        candidate.try_at = now + CALL_AGAIN;
         if let Some(next) = dial.next_time() {
             self.alarm(next);
         }
@@ -339,6 +341,7 @@ mod tests {
         let mut dial = Dial::new(
             Reach::Tls,
             Purpose::First,
+            Duration::ZERO,
             rungs(["10.0.0.1:7", "[fd00::1]:7"]),
             vec!["home".into()],
         );
@@ -357,6 +360,7 @@ mod tests {
         let mut dial = Dial::new(
             Reach::Tcp,
             Purpose::First,
+            Duration::ZERO,
             rungs(["10.0.0.1:7", "10.0.0.2:7"]),
             Vec::new(),
         );

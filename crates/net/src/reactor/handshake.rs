@@ -2,7 +2,7 @@
 //! One connection from its first byte until it is proven to be the one to a rank of this job.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::Duration;
 
 use isthmus_identity::Identity;
 use isthmus_transport::Peer;
@@ -96,7 +96,7 @@ pub(super) enum Proven {
 }
 
 pub(super) struct Handshake {
-    pub(super) deadline: Instant,
+    pub(super) deadline: Duration,
     /// Whom we dialled, and which of its addresses.
     pub(super) dialled: Option<(Peer, usize)>,
     pub(super) by: By,
@@ -214,7 +214,7 @@ fn fail<T>(reason: impl Into<Failure>) -> Result<T, Outcome> {
 }
 
 impl Handshake {
-    pub(super) fn accept(socket: OwnedFd, deadline: Instant) -> Self {
+    pub(super) fn accept(socket: OwnedFd, deadline: Duration) -> Self {
         Self {
             deadline,
             dialled: None,
@@ -226,7 +226,7 @@ impl Handshake {
         }
     }
 
-    pub(super) fn dial(socket: OwnedFd, deadline: Instant, target: Target, purpose: Purpose) -> Self {
+    pub(super) fn dial(socket: OwnedFd, deadline: Duration, target: Target, purpose: Purpose) -> Self {
         let stage = Stage::Connecting(socket, target.way);
         Self {
             deadline,

@@ -10,7 +10,11 @@ use isthmus_transport::Path;
 use crate::receiver::Reading;
 use crate::secure::Secure;
 use crate::socket::{Interest, Mark};
+use crate::tcpinfo::tcp_info;
 use crate::writing::Writing;
+
+/// An answer of the other end's kernel is of late: sooner than to a question before the last one.
+const OF_LATE: Duration = Duration::from_millis(1500);
 
 pub(super) struct Connection {
     pub(super) secure: Secure,
@@ -64,6 +68,12 @@ impl Connection {
     /// Whether everything it was given is with the kernel.
     pub(super) fn is_flushed(&self) -> bool {
         self.writing.is_between() && !self.secure.full()
+    }
+
+    /// The kernel of the other end answers, so that the network is whole. What a gateway answers says nothing.
+    pub(super) fn reaches(&self) -> bool {
+        let answered = || tcp_info(&self.secure.socket)?.answered;
+        !self.relayed && answered().is_some_and(|time| time < OF_LATE)
     }
 
     /// Of the other end, or of what stands for it.

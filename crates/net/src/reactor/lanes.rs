@@ -24,10 +24,24 @@ use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 pub(super) const MAX_STREAMS: usize = 64;
 /// A connection this young is not replaced by one that the other end began at the same time.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Why a connection was given up.
-const SILENT: &str = "nothing was heard on it for 3 s";
-/// Waking up so late, the process had been stopped: nobody can be blamed for silence.
-const STOPPED: Duration = Duration::from_secs(2);
+
+/// Why a connection is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Down<'a> {
+    /// Nothing was heard on it for so long.
+    Silent(Duration),
+    /// The other end, or something on the way, ended it.
+    Ended(&'a str),
+}
+
+impl std::fmt::Display for Down<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Silent(time) => write!(f, "nothing was heard on it for {} s", time.as_secs()),
+            Self::Ended(why) => f.write_str(why),
+        }
+    }
+}
 
 impl Channel {
     /// Whether one more stream is welcome.
@@ -43,18 +57,6 @@ impl Channel {
 }
 
 impl Reactor {
-    /// Since the thread began.
-    pub(super) fn now(&self) -> Duration {
-        self.began.elapsed()
-    }
-
-    /// As `alarm`, for times since the thread began.
-    pub(super) fn alarm_at(&mut self, at: Duration) {
-        if let Some(at) = self.began.checked_add(at) {
-            self.alarm(at);
-        }
-    }
-
     /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right
     /// behind its part of the handshake.
     pub(super) fn open_lane(&mut self, peer: Peer, (secure, by): (Secure, Option<By>), early: &[u8], purpose: Purpose) {
@@ -125,7 +127,7 @@ impl Reactor {
         }
         self.want_kinds(peer);
         self.fed_early(peer, lane, early);
-        self.alarm_at(now + Duration::from_millis(100));
+        self.alarm(now + Duration::from_millis(100));
     }
 
     fn fed_early(&mut self, peer: Peer, lane: Lane, early: &[u8]) {
@@ -191,7 +193,7 @@ impl Reactor {
         let Ok(socket) = socket::connect(address) else {
             return false;
         };
-        let deadline = Instant::now() + self.dial_time;
+        let deadline = self.now() + self.dial_time;
         let target = Target {
             peer,
             candidate: 0,
@@ -274,7 +276,7 @@ impl Reactor {
         self.want_kinds(peer);
         self.want_better(peer);
         if busy {
-            self.alarm_at(again);
+            self.alarm(again);
         }
         self.note_traffic(peer);
     }
@@ -305,7 +307,7 @@ impl Reactor {
     }
 
     /// A connection is dead.
-    pub(super) fn lane_down(&mut self, peer: Peer, lane: Lane, why: &str) {
+    pub(super) fn lane_down(&mut self, peer: Peer, lane: Lane, why: Down<'_>) {
         if !self.channel(peer).connections.contains_key(&lane) {
             return;
         }
@@ -326,8 +328,8 @@ impl Reactor {
         }
         channel.away = Some(Away {
             since: now,
-            why: why.to_owned(),
-            closed: why != SILENT,
+            why: why.to_string(),
+            closed: matches!(why, Down::Ended(_)),
         });
         self.taken.remove(&peer);
         self.will_report();
@@ -335,7 +337,7 @@ impl Reactor {
             .note_connection(format!("the connection to {} broke: {why}", self.places.name(peer)));
         self.dial(peer, Reach::Tls, Purpose::Resume);
         let end = now + self.away_time;
-        self.alarm_at(end);
+        self.alarm(end);
     }
 
     /// Dialling has come to nothing for this time. True: the channel goes on waiting, or was given up.
@@ -366,23 +368,30 @@ impl Reactor {
     }
 
     /// Acknowledgements that are due, silence, peers that stay away.
-    pub(super) fn upkeep(&mut self, late: Duration) {
-        let now = self.now();
+    pub(super) fn upkeep(&mut self, now: Duration) {
         let peers: Vec<Peer> = self.channels.keys().copied().collect();
         for peer in peers {
-            self.upkeep_of(peer, now, late > STOPPED);
+            self.upkeep_of(peer, now);
         }
     }
 
-    fn upkeep_of(&mut self, peer: Peer, now: Duration, stopped: bool) {
+    /// This process had been stopped: whoever was silent or away meanwhile has as much time as at first.
+    pub(super) fn forgive(&mut self) {
+        let now = self.now();
+        for channel in self.channels.values_mut() {
+            if let Some(away) = &mut channel.away {
+                away.since = now;
+            }
+            channel.connections.values_mut().for_each(|c| c.vigil.heard(now));
+        }
+    }
+
+    fn upkeep_of(&mut self, peer: Peer, now: Duration) {
         let paused = self.paused;
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;
         };
-        if let Some(away) = &mut channel.away {
-            if stopped {
-                away.since = now;
-            }
+        if let Some(away) = &channel.away {
             let end = away.since + self.away_time;
             if now >= end {
                 let report = self
@@ -392,7 +401,7 @@ impl Reactor {
                     .unwrap_or_default();
                 self.still_away(peer, &report, false);
             } else {
-                self.alarm_at(end);
+                self.alarm(end);
             }
             return;
         }
@@ -402,8 +411,6 @@ impl Reactor {
             if paused {
                 // The peer must not think that nobody is there.
                 connection.reading.receipts.heard(now);
-            }
-            if paused || stopped {
                 connection.vigil.heard(now);
             }
             say |= connection.reading.receipts.is_due(now);
@@ -418,7 +425,8 @@ impl Reactor {
                     }
                     next = next.min(now + Duration::from_secs(1));
                 }
-                Duty::GiveUp => dead.push(*lane),
+                Duty::GiveUp if connection.reaches() && connection.vigil.spare() => next = next.min(now),
+                Duty::GiveUp => dead.push((*lane, connection.vigil.silence(now))),
             }
             next = next.min(connection.reading.receipts.due_at().unwrap_or(Duration::MAX));
         }
@@ -438,12 +446,12 @@ impl Reactor {
         if say || channel.queues.next_at(now).is_some_and(|at| at <= now) {
             self.send(peer);
         }
-        for lane in dead {
-            self.lane_down(peer, lane, SILENT);
+        for (lane, time) in dead {
+            self.lane_down(peer, lane, Down::Silent(time));
         }
         self.look(peer, now);
         if next < Duration::MAX {
-            self.alarm_at(next.max(now + Duration::from_millis(1)));
+            self.alarm(next.max(now + Duration::from_millis(1)));
         }
     }
 

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_identity::Identity;
 use isthmus_protocol::channel::Lane;
+use isthmus_protocol::lived::Lived;
 use isthmus_transport::{Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -51,6 +52,9 @@ pub const MAX_HANDSHAKES: usize = 64;
 
 /// How often it is said what has passed, while something does.
 const REPORT: Duration = Duration::from_secs(1);
+
+/// Missing so much, the process had been stopped.
+const STOPPED: Duration = Duration::from_secs(2);
 
 /// How long a stranger has to prove that it belongs to the job.
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(4);
@@ -83,8 +87,9 @@ pub(crate) struct Reactor {
     dial_time: Duration,
     /// How long a peer may stay away.
     away_time: Duration,
-    /// All times of channels are since then.
+    /// All times of deadlines are since then.
     began: Instant,
+    lived: Lived,
     door: Door,
     link: Arc<Link>,
     poller: Arc<Poller>,
@@ -113,9 +118,9 @@ pub(crate) struct Reactor {
     settling: bool,
     closing: bool,
     /// When to look at deadlines next.
-    timer: Option<Instant>,
+    timer: Option<Duration>,
     /// When to say next what has passed; `None`: nothing has since the last time.
-    report_at: Option<Instant>,
+    report_at: Option<Duration>,
 }
 
 impl Reactor {
@@ -134,6 +139,7 @@ impl Reactor {
             dial_time: config.dial_time,
             away_time: config.away_time,
             began: Instant::now(),
+            lived: Lived::default(),
             door: Door::new(config.listener),
             link,
             poller,
@@ -166,13 +172,18 @@ impl Reactor {
     /// Does what there is to do: what these events, commands and deadlines ask for. `commands`: empty memory for them.
     pub(crate) fn turn(&mut self, ready: &[Ready], commands: &mut Vec<Command>, by: Worker) {
         self.worker = by;
+        self.wakes();
         for event in ready {
             self.event(*event);
         }
         self.commands(commands);
         self.send_all();
-        self.timers();
+        // Who only sends has not seen what has arrived: whether others are silent it cannot say.
+        if by != Worker::Sending {
+            self.timers();
+        }
         self.after();
+        self.lived.rests(self.began.elapsed());
     }
 
     /// Zero when there is work that no descriptor tells of.
@@ -180,7 +191,7 @@ impl Reactor {
         if !self.busy.is_empty() || !self.link.may_sleep() {
             return Some(Duration::ZERO);
         }
-        self.timer.map(|t| t.saturating_duration_since(Instant::now()))
+        self.timer.map(|t| t.saturating_sub(self.now()))
     }
 
     fn event(&mut self, event: Ready) {
@@ -274,13 +285,26 @@ impl Reactor {
         self.link.announce(self.worker == Worker::Looking);
     }
 
+    /// Time since the thread began that it has lived through.
+    fn now(&self) -> Duration {
+        self.lived.at(self.began.elapsed())
+    }
+
+    /// Finds out whether it should have been here earlier. After a long stop nobody can be blamed for silence.
+    fn wakes(&mut self) {
+        let Some(due) = self.timer else { return };
+        if self.lived.woke(due, self.began.elapsed()) > STOPPED {
+            self.forgive();
+        }
+    }
+
     fn timers(&mut self) {
-        let now = Instant::now();
-        let Some(due) = self.timer.filter(|t| *t <= now) else {
+        let now = self.now();
+        if self.timer.is_none_or(|due| due > now) {
             return;
-        };
+        }
         self.timer = None;
-        self.upkeep(now - due);
+        self.upkeep(now);
         self.open_door(now);
         self.expire_handshakes(now);
         self.dial_timers(now);
@@ -291,14 +315,14 @@ impl Reactor {
     /// Something passes: it is to be said soon.
     fn will_report(&mut self) {
         if self.report_at.is_none() {
-            let at = Instant::now() + REPORT;
+            let at = self.now() + REPORT;
             self.report_at = Some(at);
             self.alarm(at);
         }
     }
 
     /// Says what has passed.
-    fn report(&mut self, now: Instant) {
+    fn report(&mut self, now: Duration) {
         let Some(at) = self.report_at else { return };
         if now < at {
             return self.alarm(at);
@@ -309,14 +333,14 @@ impl Reactor {
     }
 
     /// Makes sure that deadlines are looked at at this time.
-    fn alarm(&mut self, at: Instant) {
+    fn alarm(&mut self, at: Duration) {
         self.timer = Some(self.timer.map_or(at, |t| t.min(at)));
     }
 
     /// Drops handshakes that took too long.
-    fn expire_handshakes(&mut self, now: Instant) {
+    fn expire_handshakes(&mut self, now: Duration) {
         let mut late = Vec::new();
-        let mut next: Option<Instant> = None;
+        let mut next: Option<Duration> = None;
         for (number, task) in self.slots.iter() {
             let Task::Handshake(handshake) = task else { continue };
             if handshake.deadline <= now {
@@ -335,10 +359,11 @@ impl Reactor {
 
     /// Goes on with a handshake.
     fn handshake(&mut self, number: u64) {
+        let now = self.now();
         let Some(Task::Handshake(handshake)) = self.slots.get_mut(number) else {
             return;
         };
-        let (taken, channels, now) = (&self.taken, &self.channels, self.began.elapsed());
+        let (taken, channels) = (&self.taken, &self.channels);
         let places = &*self.places;
         let admits = |peer: Peer, purpose: Purpose| match (purpose, channels.get(&peer)) {
             (Purpose::First, _) => !taken.contains(&peer),

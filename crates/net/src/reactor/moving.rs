@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::Reactor;
 use super::channels::{Channel, State};
+use super::lanes::Down;
 use crate::compression::Adaptive;
 use crate::link::{Arrival, Traffic};
 use crate::queues::{Body, Held, SEGMENT};
@@ -54,7 +55,7 @@ impl Reactor {
                     }
                 }
                 Read::End(why) => {
-                    self.lane_down(peer, lane, &why);
+                    self.lane_down(peer, lane, Down::Ended(&why));
                     break;
                 }
                 Read::Fault(fault) => return self.broken_rules(peer, &fault),
@@ -125,7 +126,7 @@ impl Reactor {
         if receipts.is_due(now) || self.settling {
             self.send(peer);
         } else if let Some(at) = due {
-            self.alarm_at(at);
+            self.alarm(at);
         }
         self.watch(peer);
     }
@@ -196,14 +197,14 @@ impl Reactor {
                 self.busy.push(peer);
             }
             if let Some(at) = channel.queues.next_at(now).filter(|at| *at > now) {
-                self.alarm_at(at);
+                self.alarm(at);
             }
         }
         if any {
             self.will_report();
         }
         for (lane, why) in broken {
-            self.lane_down(peer, lane, &why);
+            self.lane_down(peer, lane, Down::Ended(&why));
         }
         self.finish(peer);
         self.watch(peer);

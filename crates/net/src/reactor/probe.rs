@@ -92,7 +92,7 @@ impl Gauge {
 pub(super) struct Rounds {
     waiting: VecDeque<Round>,
     /// When the present one ends at the latest.
-    end: Option<Instant>,
+    end: Option<Duration>,
     /// Trains that peers want whose round has not come.
     wanted: FxHashMap<Peer, u64>,
 }
@@ -116,7 +116,7 @@ impl Reactor {
             return self.link.measured(|all| all.rounds_over = true);
         };
         if self.rounds.end.is_none() {
-            let end = Instant::now() + ROUND_TIME;
+            let end = self.now() + ROUND_TIME;
             self.rounds.end = Some(end);
             self.alarm(end);
         }
@@ -139,7 +139,7 @@ impl Reactor {
     }
 
     /// Ends a round that takes too long.
-    pub(super) fn round_timer(&mut self, now: Instant) {
+    pub(super) fn round_timer(&mut self, now: Duration) {
         match self.rounds.end {
             Some(end) if end <= now => self.end_round(),
             Some(end) => self.alarm(end),

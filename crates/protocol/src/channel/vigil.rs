@@ -3,7 +3,9 @@
 //!
 //! A connection can end without a word: a cable is pulled, a firewall forgets. So whoever waits for an acknowledgement
 //! asks after a second of silence; whoever waits for nothing asks now and then. Whoever hears anything says something
-//! within half a second, even if no segment is complete, and hence silence means that nothing gets through.
+//! within half a second, even if no segment is complete, and hence silence means that nothing gets through, or that the
+//! other end has no processor. Where the other end's kernel still answers, it is the latter: a new connection would not
+//! help, so this one is spared for a while.
 
 use std::time::Duration;
 
@@ -15,6 +17,9 @@ pub const ACK_DELAY: Duration = Duration::from_millis(10);
 const SIGN_DELAY: Duration = Duration::from_millis(500);
 /// Silence that ends a connection. TCP alone gets over shorter cuts at least as well as a new connection would.
 pub const SILENCE: Duration = Duration::from_secs(3);
+/// How often a silence is forgiven whose connection the other end's kernel answers: for half a minute. After that
+/// something between the two may answer in its place.
+const SPARED: u32 = 9;
 /// Silence after which one asks, while something is under way.
 const ASK_BUSY: Duration = Duration::from_secs(1);
 /// The same while nothing is.
@@ -38,6 +43,8 @@ pub struct Vigil {
     /// Since when an answer is due.
     waiting: Option<Duration>,
     asked: Option<Duration>,
+    /// Silences that were forgiven, one after the other.
+    spared: u32,
 }
 
 impl Vigil {
@@ -47,6 +54,7 @@ impl Vigil {
             heard: now,
             waiting: None,
             asked: None,
+            spared: 0,
         }
     }
 
@@ -55,6 +63,20 @@ impl Vigil {
         self.heard = now;
         self.waiting = None;
         self.asked = None;
+        self.spared = 0;
+    }
+
+    /// The other end's kernel answers although its process is silent. True: the connection lasts for another while.
+    pub fn spare(&mut self) -> bool {
+        let spared = self.spared < SPARED;
+        self.spared += u32::from(spared);
+        spared
+    }
+
+    /// For how long an answer has been due.
+    pub fn silence(&self, now: Duration) -> Duration {
+        self.waiting
+            .map_or(Duration::ZERO, |since| now.saturating_sub(since.max(self.heard)))
     }
 
     /// Asked now.
@@ -71,7 +93,7 @@ impl Vigil {
             self.waiting.get_or_insert(now);
         }
         if let Some(since) = self.waiting {
-            let end = since.max(self.heard) + SILENCE;
+            let end = since.max(self.heard) + SILENCE * (self.spared + 1);
             let ask = since.max(self.heard).max(self.asked.unwrap_or_default()) + ASK_BUSY;
             return match now {
                 now if now >= end => Duty::GiveUp,
@@ -172,6 +194,32 @@ mod tests {
         assert_eq!(vigil.duty(ms(12_000), true, false), Duty::Ask);
         vigil.asked(ms(12_000));
         assert_eq!(vigil.duty(ms(14_000), true, false), Duty::GiveUp);
+    }
+
+    #[test]
+    fn a_silent_process_whose_kernel_answers_is_spared_for_half_a_minute() {
+        let mut vigil = Vigil::new(ms(0));
+        let mut now = ms(0);
+        let mut gave_up = Vec::new();
+        assert_eq!(vigil.duty(now, true, true), Duty::Wait(ms(1_000)));
+        loop {
+            now += ms(500);
+            match vigil.duty(now, true, true) {
+                Duty::Ask => vigil.asked(now),
+                Duty::Wait(until) => assert!(until > now && until <= now + ms(1_000), "somebody asks each second"),
+                Duty::GiveUp => {
+                    gave_up.push(now);
+                    if !vigil.spare() {
+                        break;
+                    }
+                }
+            }
+        }
+        assert_eq!((gave_up[0], now), (SILENCE, SILENCE * 10));
+        // A word ends all that.
+        vigil.heard(now);
+        assert_eq!(vigil.duty(now, true, true), Duty::Wait(now + ms(1_000)));
+        assert_eq!(vigil.duty(now + SILENCE, true, true), Duty::GiveUp);
     }
 
     #[test]
