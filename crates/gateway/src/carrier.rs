@@ -27,8 +27,9 @@ const BUNDLE: usize = 256 << 10;
 const IDLE: f64 = 0.1;
 /// How often the other end is asked for a sign of life.
 const PING: Duration = Duration::from_secs(2);
-/// A carrier that has been silent for so long is given up.
-const SILENCE: Duration = Duration::from_secs(10);
+/// A carrier is given up after so many questions that were not answered. They are counted, since a gateway that had no
+/// processor meanwhile (a busy machine, one that was suspended) has asked nothing.
+const UNANSWERED: u32 = 5;
 
 /// Something for a process.
 pub(crate) enum Piece {
@@ -75,7 +76,8 @@ pub(crate) struct Carrier {
     /// The last one.
     pub(crate) last_trip: Cell<Duration>,
     traffic: Arc<Traffic>,
-    heard: Cell<Instant>,
+    /// Questions since something was heard.
+    vain: Cell<u32>,
     asked: RefCell<Option<(u64, Instant)>>,
     measured: Notify,
     /// What arrives is measured, as long as somebody sends for that.
@@ -102,7 +104,7 @@ impl Carrier {
             round_trip: Cell::new(None),
             last_trip: Cell::new(Duration::ZERO),
             traffic,
-            heard: Cell::new(Instant::now()),
+            vain: Cell::default(),
             asked: RefCell::default(),
             measured: Notify::new(),
             sounding: RefCell::default(),
@@ -182,8 +184,9 @@ impl Carrier {
 
     /// Asks from time to time; ends when there is no answer.
     async fn live(&self) {
-        self.heard.set(Instant::now());
-        while self.heard.get().elapsed() < SILENCE {
+        self.vain.set(0);
+        while self.vain.get() < UNANSWERED {
+            self.vain.set(self.vain.get() + 1);
             self.ping();
             tokio::time::sleep(PING).await;
         }
@@ -270,7 +273,7 @@ impl Carrier {
 
     /// Takes what has come. False: the other end broke the rules.
     pub(crate) fn feed(self: &Rc<Self>, gateway: &Rc<Gateway>, bytes: &[u8]) -> bool {
-        self.heard.set(Instant::now());
+        self.vain.set(0);
         self.traffic.receives(bytes.len());
         if let Some(sounding) = self.sounding.borrow_mut().as_mut() {
             sounding.arrived(std::time::Instant::now(), bytes.len() as u64);
