@@ -32,12 +32,11 @@ rm -rf go here.*
 ISTHMUS_STATS=1 isthmus run --site home:2 --site b1:2 sh "$PWD/late.sh" "$@" >out 2>err </dev/null &
 job=$!
 if [ "$when" = later ]; then
-    # The processes are there, waiting, and the gateways have had time to connect.
-    until [ "$(ls -d here.* 2>/dev/null | wc -l)" -eq 4 ]; do
+    # The processes are there, waiting, and have no connections yet: one to the other site that is not ssh's is the gateways'.
+    until [ "$(ls -d here.* 2>/dev/null | wc -l)" -eq 4 ] && [ -n "$(ss -Htn state established dst 10.2.0.0/16 'sport != :22 and dport != :22')" ]; do
         kill -0 $job 2>/dev/null || exit 1
         sleep 0.2
     done
-    sleep 2
     sh shut.sh || exit
 fi
 : >go
