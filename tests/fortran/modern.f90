@@ -68,12 +68,13 @@ program modern
   call MPI_Comm_get_name(comm, name, n)
   call check(name == 'of mine' .and. n == 7, 'names')
 
-  ! Sections of both sides, nonblocking: this test is for compilers with descriptors (gfortran 12 and later).
+  ! Sections of both sides, nonblocking: this test is for compilers with descriptors.
   matrix = reshape([(100 * rank + i, i = 1, 30)], [6, 5])
   got = -1
   call MPI_Irecv(got(2:6:2, 1:5:4), 6, element, left, 4, comm, pair(1))
   call MPI_Isend(matrix(1:5:2, 2:4:2), 6, element, right, 4, comm, pair(2))
   call MPI_Waitall(2, pair, MPI_STATUSES_IGNORE)
+  call check(all(pair == MPI_REQUEST_NULL) .and. .not. any(pair /= MPI_REQUEST_NULL), 'comparison of arrays of handles')
   matrix = matrix + 100 * (left - rank)
   call check(all(got(2:6:2, 1:5:4) == matrix(1:5:2, 2:4:2)), 'sections')
   call check(all(got(1:5:2, :) == -1) .and. all(got(:, 2:4) == -1), 'nothing beside the section')

@@ -218,13 +218,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Comm
   interface operator(==)
-    logical function isthmus_equal_comm(a, b)
+    elemental logical function isthmus_equal_comm(a, b)
       import :: MPI_Comm
       type(MPI_Comm), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_comm(a, b)
+    elemental logical function isthmus_differ_comm(a, b)
       import :: MPI_Comm
       type(MPI_Comm), intent(in) :: a, b
     end function
@@ -233,13 +233,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Datatype
   interface operator(==)
-    logical function isthmus_equal_datatype(a, b)
+    elemental logical function isthmus_equal_datatype(a, b)
       import :: MPI_Datatype
       type(MPI_Datatype), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_datatype(a, b)
+    elemental logical function isthmus_differ_datatype(a, b)
       import :: MPI_Datatype
       type(MPI_Datatype), intent(in) :: a, b
     end function
@@ -248,13 +248,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Errhandler
   interface operator(==)
-    logical function isthmus_equal_errhandler(a, b)
+    elemental logical function isthmus_equal_errhandler(a, b)
       import :: MPI_Errhandler
       type(MPI_Errhandler), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_errhandler(a, b)
+    elemental logical function isthmus_differ_errhandler(a, b)
       import :: MPI_Errhandler
       type(MPI_Errhandler), intent(in) :: a, b
     end function
@@ -263,13 +263,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_File
   interface operator(==)
-    logical function isthmus_equal_file(a, b)
+    elemental logical function isthmus_equal_file(a, b)
       import :: MPI_File
       type(MPI_File), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_file(a, b)
+    elemental logical function isthmus_differ_file(a, b)
       import :: MPI_File
       type(MPI_File), intent(in) :: a, b
     end function
@@ -278,13 +278,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Group
   interface operator(==)
-    logical function isthmus_equal_group(a, b)
+    elemental logical function isthmus_equal_group(a, b)
       import :: MPI_Group
       type(MPI_Group), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_group(a, b)
+    elemental logical function isthmus_differ_group(a, b)
       import :: MPI_Group
       type(MPI_Group), intent(in) :: a, b
     end function
@@ -293,13 +293,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Info
   interface operator(==)
-    logical function isthmus_equal_info(a, b)
+    elemental logical function isthmus_equal_info(a, b)
       import :: MPI_Info
       type(MPI_Info), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_info(a, b)
+    elemental logical function isthmus_differ_info(a, b)
       import :: MPI_Info
       type(MPI_Info), intent(in) :: a, b
     end function
@@ -308,13 +308,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Message
   interface operator(==)
-    logical function isthmus_equal_message(a, b)
+    elemental logical function isthmus_equal_message(a, b)
       import :: MPI_Message
       type(MPI_Message), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_message(a, b)
+    elemental logical function isthmus_differ_message(a, b)
       import :: MPI_Message
       type(MPI_Message), intent(in) :: a, b
     end function
@@ -323,13 +323,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Op
   interface operator(==)
-    logical function isthmus_equal_op(a, b)
+    elemental logical function isthmus_equal_op(a, b)
       import :: MPI_Op
       type(MPI_Op), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_op(a, b)
+    elemental logical function isthmus_differ_op(a, b)
       import :: MPI_Op
       type(MPI_Op), intent(in) :: a, b
     end function
@@ -338,13 +338,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Request
   interface operator(==)
-    logical function isthmus_equal_request(a, b)
+    elemental logical function isthmus_equal_request(a, b)
       import :: MPI_Request
       type(MPI_Request), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_request(a, b)
+    elemental logical function isthmus_differ_request(a, b)
       import :: MPI_Request
       type(MPI_Request), intent(in) :: a, b
     end function
@@ -353,13 +353,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Session
   interface operator(==)
-    logical function isthmus_equal_session(a, b)
+    elemental logical function isthmus_equal_session(a, b)
       import :: MPI_Session
       type(MPI_Session), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_session(a, b)
+    elemental logical function isthmus_differ_session(a, b)
       import :: MPI_Session
       type(MPI_Session), intent(in) :: a, b
     end function
@@ -368,13 +368,13 @@ module isthmus_mpi_types
     integer :: MPI_VAL
   end type MPI_Win
   interface operator(==)
-    logical function isthmus_equal_win(a, b)
+    elemental logical function isthmus_equal_win(a, b)
       import :: MPI_Win
       type(MPI_Win), intent(in) :: a, b
     end function
   end interface
   interface operator(/=)
-    logical function isthmus_differ_win(a, b)
+    elemental logical function isthmus_differ_win(a, b)
       import :: MPI_Win
       type(MPI_Win), intent(in) :: a, b
     end function
@@ -7708,6 +7708,206 @@ module mpi
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
+    subroutine MPI_Sizeof_l1_0(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_1(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_2(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_3(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_4(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_5(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_6(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_7(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_0(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_1(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_2(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_3(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_4(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_5(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_6(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_7(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_0(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_1(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_2(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_3(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_4(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_5(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_6(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_7(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_0(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_1(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_2(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_3(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_4(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_5(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_6(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_7(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_0(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_1(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_2(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_3(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_4(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_5(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_6(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_7(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
 #endif
   end interface
   interface
@@ -14907,6 +15107,206 @@ module mpi
     end subroutine
     subroutine PMPI_Sizeof_c8_7(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
       complex(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_0(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_1(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_2(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_3(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_4(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_5(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_6(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_7(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_0(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_1(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_2(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_3(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_4(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_5(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_6(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_7(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_0(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_1(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_2(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_3(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_4(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_5(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_6(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_7(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_0(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_1(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_2(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_3(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_4(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_5(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_6(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_7(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_0(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_1(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_2(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_3(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_4(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_5(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_6(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_7(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine

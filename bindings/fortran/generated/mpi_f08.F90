@@ -14045,6 +14045,206 @@ module mpi_f08
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine
+    subroutine MPI_Sizeof_l1_0(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_1(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_2(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_3(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_4(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_5(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_6(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l1_7(x, size, ierror) bind(C, name="mpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_0(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_1(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_2(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_3(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_4(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_5(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_6(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l2_7(x, size, ierror) bind(C, name="mpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_0(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_1(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_2(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_3(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_4(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_5(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_6(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l4_7(x, size, ierror) bind(C, name="mpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_0(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_1(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_2(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_3(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_4(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_5(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_6(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_l8_7(x, size, ierror) bind(C, name="mpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_0(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_1(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_2(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_3(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_4(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_5(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_6(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine MPI_Sizeof_ch_7(x, size, ierror) bind(C, name="mpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
 #endif
   end interface
   interface PMPI_Abi_get_fortran_booleans
@@ -27719,6 +27919,206 @@ module mpi_f08
     end subroutine
     subroutine PMPI_Sizeof_c8_7(x, size, ierror) bind(C, name="pmpi_sizeof_c8_")
       complex(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_0(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_1(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_2(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_3(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_4(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_5(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_6(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l1_7(x, size, ierror) bind(C, name="pmpi_sizeof_l1_")
+      logical(1) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_0(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_1(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_2(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_3(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_4(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_5(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_6(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l2_7(x, size, ierror) bind(C, name="pmpi_sizeof_l2_")
+      logical(2) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_0(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_1(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_2(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_3(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_4(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_5(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_6(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l4_7(x, size, ierror) bind(C, name="pmpi_sizeof_l4_")
+      logical(4) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_0(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_1(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_2(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_3(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_4(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_5(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_6(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_l8_7(x, size, ierror) bind(C, name="pmpi_sizeof_l8_")
+      logical(8) :: x(1, 1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_0(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_1(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(*)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_2(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_3(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_4(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_5(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_6(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, 1, *)
+      integer, intent(out) :: size
+      integer, intent(out), optional :: ierror
+    end subroutine
+    subroutine PMPI_Sizeof_ch_7(x, size, ierror) bind(C, name="pmpi_sizeof_ch_")
+      character(1) :: x(1, 1, 1, 1, 1, 1, *)
       integer, intent(out) :: size
       integer, intent(out), optional :: ierror
     end subroutine

@@ -429,6 +429,11 @@ SIZEOF(sizeof_r4, SIZEOF_R4, 4)
 SIZEOF(sizeof_r8, SIZEOF_R8, 8)
 SIZEOF(sizeof_c4, SIZEOF_C4, 8)
 SIZEOF(sizeof_c8, SIZEOF_C8, 16)
+SIZEOF(sizeof_l1, SIZEOF_L1, 1)
+SIZEOF(sizeof_l2, SIZEOF_L2, 2)
+SIZEOF(sizeof_l4, SIZEOF_L4, 4)
+SIZEOF(sizeof_l8, SIZEOF_L8, 8)
+SIZEOF(sizeof_ch, SIZEOF_CH, 1)
 
 /* The environment of the program's start: Fortran has no argc and argv. */
 ENTRY(info_create_env, INFO_CREATE_ENV, int *info, int *ierror)

@@ -112,7 +112,7 @@ fn object(name: &str) -> String {
     for (operator, function) in [("==", "equal"), ("/=", "differ")] {
         let _ = writeln!(
             out,
-            "  interface operator({operator})\n    logical function isthmus_{function}_{short}(a, b)\n      import :: {name}\n      \
+            "  interface operator({operator})\n    elemental logical function isthmus_{function}_{short}(a, b)\n      import :: {name}\n      \
              type({name}), intent(in) :: a, b\n    end function\n  end interface"
         );
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! MPI_SIZEOF (deprecated): a generic name for variables of numeric types, of which an array counts as one element.
+//! MPI_SIZEOF (deprecated): a generic name for variables of intrinsic types, of which an array counts as one element.
 
-/// What names a specific procedure, and the type of its argument.
-const TYPES: [(&str, &str); 8] = [
+/// What names a specific procedure and its function, and the type of its argument. MPI asks for numeric types only;
+/// programs have texts and truth values too.
+const TYPES: [(&str, &str); 13] = [
     ("i1", "integer(1)"),
     ("i2", "integer(2)"),
     ("i4", "integer(4)"),
@@ -11,6 +12,11 @@ const TYPES: [(&str, &str); 8] = [
     ("r8", "real(8)"),
     ("c4", "complex(4)"),
     ("c8", "complex(8)"),
+    ("l1", "logical(1)"),
+    ("l2", "logical(2)"),
+    ("l4", "logical(4)"),
+    ("l8", "logical(8)"),
+    ("ch", "character(1)"),
 ];
 /// Fortran before 2008 has arrays of so many dimensions, and not all compilers have more.
 const RANKS: usize = 7;
