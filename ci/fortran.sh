@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Fortran with gfortran: the programs of tests/fortran, mpif.h in both forms, the wrappers, the modules in the cache, a program in C with parts
-# in Fortran, a profiling library in C, CMake and pkg-config.
+# in Fortran, a profiling library in C, CMake and pkg-config. The programs with every flang that is there, too.
 . "$(dirname "$0")/../scripts/common.sh"
 [ -x "$build/bin/mpifort" ] || sh scripts/build.sh || exit 1
 if ! have gfortran; then
@@ -31,19 +31,38 @@ says() { pattern=$1; shift; "$@" 2>&1 | grep -q -e "$pattern"; }
 refuses() { ! "$@"; }
 
 # The programs. Four compilers at once find no modules, one makes them.
-for file in basic.f90 modern.f90 sections.f90 old.f; do
+programs="basic.f90 modern.f90 sections.f90 absent.f90 old.f"
+for file in $programs; do
     mkdir "$work/in-$file"
     "$mpifort" -O1 -g -Wall -J "$work/in-$file" "tests/fortran/$file" -o "$work/${file%.*}" >"$work/$file.log" 2>&1 &
 done
 wait
-for file in basic.f90 modern.f90 sections.f90 old.f; do
-    expect "$file compiles" test -x "$work/${file%.*}"
-    [ -x "$work/${file%.*}" ] || { tail -20 "$work/$file.log"; continue; }
-    for ranks in $(sed -n 's/^! ranks: //p' "tests/fortran/$file"); do
-        expect "$file with $ranks processes" run -n "$ranks" "$work/${file%.*}"
+# runs NAME DIRECTORY FILE: what was compiled of it, with as many processes as it asks for.
+runs() {
+    for ranks in $(sed -n 's/^! ranks: //p' "tests/fortran/$3"); do
+        expect "$1: $3 with $ranks processes" run -n "$ranks" "$2/${3%.*}"
     done
+}
+for file in $programs; do
+    expect "$file compiles" test -x "$work/${file%.*}"
+    if [ -x "$work/${file%.*}" ]; then runs gfortran "$work" "$file"; else tail -20 "$work/$file.log"; fi
 done
 expect "one directory of modules, whole" sh -c "set -- '$work'/cache/isthmus/fortran/gfortran-*[!k]; [ \$# = 1 ] && [ -f \"\$1/mpi_f08.mod\" ]"
+# flang 16 has no arguments of any type and rank, so neither sections nor mpi_f08.
+for flang in flang-new-16 flang-new-19 flang-22; do
+    have "$flang" || continue
+    mkdir "$work/$flang"
+    # Debian's flang 16 does not look for its own libraries where they are.
+    LIBRARY_PATH=$(dirname "$(readlink -f "$(command -v "$flang")")")/../lib
+    export LIBRARY_PATH
+    case $flang in *-16) some="basic.f90 old.f" ;; *) some=$programs ;; esac
+    for file in $some; do
+        expect "$flang: $file compiles" env ISTHMUS_FC="$flang" "$mpifort" -O2 -J "$work/$flang" "tests/fortran/$file" -o "$work/$flang/${file%.*}"
+        runs "$flang" "$work/$flang" "$file"
+    done
+    expect "$flang: -fdefault-integer-8 is refused" refuses env ISTHMUS_FC="$flang" "$mpifort" -fdefault-integer-8 -c tests/fortran/old.f -o "$work/old.o"
+    unset LIBRARY_PATH
+done
 for example in examples/*.f90; do
     expect "$example compiles" "$mpifort" -O1 -J "$work" "$example" -o "$work/example"
     expect "$example runs" run -n 2 "$work/example"

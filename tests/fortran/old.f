@@ -6,7 +6,8 @@
       include 'mpif.h'
       integer ierr, rank, size, v(3), st(MPI_STATUS_SIZE), type, extent
       integer lengths(2), places(2), types(2), key, value
-      integer both(2)
+      integer both(2), other, class, infos(2), one(2)
+      character*8 words(2, 2)
       logical flag
       integer(kind=MPI_ADDRESS_KIND) from, to
       call mpi_init(ierr)
@@ -50,5 +51,29 @@
       if (mpi_aint_diff(to, from) .ne. 8) stop 8
       if (mpi_aint_add(from, to - from) .ne. to) stop 9
       if (kind(mpi_aint_add(from, to)) .ne. MPI_ADDRESS_KIND) stop 10
+! What is not there yet: the error that says so, whatever the arguments.
+      call mpi_errhandler_set(MPI_COMM_SELF, MPI_ERRORS_RETURN, ierr)
+      call mpi_comm_spawn('x', MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0,
+     &     MPI_COMM_SELF, other, MPI_ERRCODES_IGNORE, ierr)
+      call mpi_error_class(ierr, class, ierr)
+      if (class .ne. MPI_ERR_UNSUPPORTED_OPERATION) stop 11
+      if (other .ne. MPI_COMM_NULL) stop 12
+      words(1, 1) = 'x'
+      words(2, 1) = 'y'
+      words(1, 2) = ' '
+      words(2, 2) = ' '
+      infos(1) = MPI_INFO_NULL
+      infos(2) = MPI_INFO_NULL
+      one(1) = 1
+      one(2) = 1
+      call mpi_comm_spawn_multiple(2, words, words, one, infos, 0,
+     &     MPI_COMM_SELF, other, both, ierr)
+      call mpi_error_class(ierr, class, ierr)
+      if (class .ne. MPI_ERR_UNSUPPORTED_OPERATION) stop 13
+      call mpi_win_create(MPI_BOTTOM, from - from, 1, MPI_INFO_NULL,
+     &     MPI_COMM_SELF, other, ierr)
+      call mpi_error_class(ierr, class, ierr)
+      if (class .ne. MPI_ERR_UNSUPPORTED_OPERATION) stop 14
+      if (other .ne. MPI_WIN_NULL) stop 15
       call mpi_finalize(ierr)
       end

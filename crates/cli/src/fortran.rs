@@ -37,7 +37,7 @@ struct Family {
     older: (u32, &'static [&'static str]),
 }
 
-/// gfortran and flang 16 are tested; the options of the others are from their manuals, not verified.
+/// gfortran and flang are tested; the options of the others are from their manuals, not verified.
 const FAMILIES: [Family; 4] = [
     Family {
         name: "gfortran",
@@ -51,7 +51,7 @@ const FAMILIES: [Family; 4] = [
         known_by: "flang",
         // Modules are all that is wanted; flang 16 fails in making an object of them.
         options: &["-cpp", "-fsyntax-only"],
-        newer: (17, &[]),
+        newer: (19, &["-DISTHMUS_DESCRIPTORS"]),
         older: (17, &["-DISTHMUS_NO_CHOICE"]),
     },
     Family {
@@ -470,6 +470,7 @@ mod tests {
     fn versions_are_found() {
         assert_eq!(version_in("GNU Fortran (Debian 12.2.0-14+deb12u1) 12.2.0"), 12);
         assert_eq!(version_in("Debian flang-new version 16.0.6 (15~deb12u1)"), 16);
+        assert_eq!(version_in("Debian flang version 22.1.8 (1~deb12u1)"), 22);
         assert_eq!(version_in("nothing"), 0);
     }
 
