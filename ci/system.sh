@@ -9,7 +9,7 @@ files=$*
 PATH=$build/bin:$PATH
 export PATH
 limit=${ISTHMUS_TEST_LIMIT:-300}
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 names=
 out=$(mktemp)
 for file in ${files:-tests/system/*.sh}; do
     [ -e "$file" ] || continue
@@ -25,12 +25,14 @@ for file in ${files:-tests/system/*.sh}; do
         say "skipped: $file: $(tail -1 "$out")"
         ;;
     *)
-        failed=$((failed + 1))
+        failed=$((failed + 1)) names="$names $file"
         say "FAILED: $file: exit status $status"
         tail -30 "$out" | sed 's/^/    /'
         ;;
     esac
 done
 rm -f "$out"
+# What has failed stands at the end, which is what a reader of a long log sees.
+[ -z "$names" ] || say "FAILED:$names"
 say "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -13,7 +13,7 @@ mkfifo keys
 : >screen
 script -qefc "isthmus run --site b1:1 --site c1:1 -- sh -c 'echo ran on \$(hostname)'" screen <keys >/dev/null 2>&1 & job=$!
 exec 3>keys
-asked() { for _ in $(seq 200); do [ "$(grep -c 'Enter passphrase' screen)" -ge "$1" ] && return; sleep 0.1; done; tr "\r" "\n" <screen | grep -a -v "stage-in\|^$" | head -40; complain "question $1 is not on the terminal"; }
+asked() { for _ in $(seq 600); do [ "$(grep -c 'Enter passphrase' screen)" -ge "$1" ] && return; sleep 0.1; done; tr "\r" "\n" <screen | grep -a -v "stage-in\|^$" | head -40; complain "question $1 is not on the terminal"; }
 asked 1
 # While one is asked, the other one waits.
 sleep 2
@@ -57,7 +57,7 @@ try raw
 grep -q 'not for' err && grep -q neither err || complain "what it said is not told"
 LC_ALL=C grep -q "$(printf '\033')" err && complain "what a site says reaches the terminal raw"
 MODE=quiet ISTHMUS_SSH=$PWD/fake isthmus run --site b1:1 true >out 2>err </dev/null & job=$!
-for _ in $(seq 400); do grep -q 'no answer for 30 s' err && break; sleep 0.1; done
+for _ in $(seq 900); do grep -q 'no answer for 30 s' err && break; sleep 0.1; done
 kill $job
 wait $job
 grep -q "site 'b1': no answer for 30 s after ssh was started; it said: welcome; do its login scripts" err || complain "a silent site is not told of"

@@ -17,6 +17,8 @@ echo >/tmp/bad/readonly/file
 mount -o remount,ro /tmp/bad/readonly
 cp /bin/sleep /tmp/bad/program
 /tmp/bad/program 600 >/dev/null 2>&1 &
+# It cannot be written once it runs.
+until [ "$(readlink /proc/$!/exe)" = /tmp/bad/program ]; do sleep 0.1; done
 echo >"$(printf '%s/below home\n\377' "$HOME")"
 S
 cat >run.sh <<'S'

@@ -53,7 +53,7 @@ cat >run.sh <<'S'
 set -eu
 ( cd web && exec openssl s_server -accept 8443 -cert ../server.pem -key ../server.key -WWW >../server.log 2>&1 </dev/null ) & server=$!
 trap 'kill $server' EXIT
-for n in $(seq 50); do CURL_CA_BUNDLE=ca.pem curl -sf https://localhost:8443/data >got && break; sleep 0.1; done
+for _ in $(seq 600); do CURL_CA_BUNDLE=ca.pem curl -sf https://localhost:8443/data >got && break; sleep 0.1; done
 cmp got web/data
 ssh b1 'mkdir -p tree/deep && echo by sftp >tree/deep/leaf && echo of c1 >shared'
 ssh c1 'echo from c1 >other; mkdir -p run7'

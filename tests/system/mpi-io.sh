@@ -183,6 +183,8 @@ rank_at() { ssh "$1" ps -eo pid=,args= | awk '$2 == "./lost" || $2 ~ /\/lost$/ {
 lose() {
     echo "--- $*"
     rm -f "/tmp/lost file"
+    # Nothing is there that an earlier job has said.
+    : >lost.out
     $job ./lost "$1" >lost.out 2>&1 &
     job_id=$!
     for _ in $(seq 600); do grep -q 'it writes' lost.out && break; kill -0 $job_id 2>/dev/null || break; sleep 0.1; done
