@@ -120,13 +120,14 @@ pub(crate) fn not_started(
 /// The working directory of the processes.
 pub(crate) fn directory(start: &Start) -> Result<PathBuf, Refusal> {
     let own = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    if start.directory.is_empty() {
-        return Ok(own());
-    }
-    let wanted = own().join(words::path(&start.directory));
-    match fs::read_dir(&wanted) {
-        Ok(_) => Ok(wanted),
-        Err(_) if start.directory_optional => {
+    let wanted = match &*start.directory {
+        "" => own(),
+        named => own().join(words::path(named)),
+    };
+    // To work in a directory one must be able to enter it, not to list it. The dot makes it one, and has it mounted.
+    match rustix::fs::access(wanted.join("."), rustix::fs::Access::EXEC_OK) {
+        Ok(()) => Ok(wanted),
+        Err(_) if start.directory_optional && !start.directory.is_empty() => {
             let home = std::env::var_os("HOME").map(PathBuf::from).filter(|h| h.is_dir());
             Ok(home.unwrap_or_else(|| PathBuf::from("/")))
         }
@@ -179,6 +180,12 @@ fn check_executable(program: &Path) -> Result<(), Refusal> {
     if program.is_dir() {
         return Err(Refusal::new(
             format!("'{}' is a directory, not a program", program.display()),
+            "",
+        ));
+    }
+    if !program.is_file() {
+        return Err(Refusal::new(
+            format!("'{}' is a pipe, a socket or a device, not a program", program.display()),
             "",
         ));
     }
@@ -299,6 +306,9 @@ mod tests {
         assert!(find("none").unwrap_err().reason.contains("neither in PATH"));
         assert!(find("./plain").unwrap_err().hint.starts_with("chmod +x"));
         assert!(find("/").unwrap_err().reason.contains("is a directory"));
+        let mut make = std::process::Command::new("mkfifo");
+        make.args(["-m", "755"]).arg(directory.join("pipe")).status().unwrap();
+        assert!(find("./pipe").unwrap_err().reason.contains("is a pipe"));
         if !is_emulated("s390x") {
             assert!(
                 find("./foreign")

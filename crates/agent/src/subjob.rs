@@ -171,7 +171,10 @@ impl Subjob {
                     self.signal(9);
                     let what = format!("process {} of {}", index + 1, start.count);
                     let (arguments, environment) = (&with.template.arguments, &with.template.environment);
-                    let hint = "ask for fewer processes or raise the limit (ulimit -u)";
+                    let hint = match error.kind() {
+                        std::io::ErrorKind::WouldBlock => "ask for fewer processes or raise the limit (ulimit -u)",
+                        _ => "",
+                    };
                     return Err(program::not_started(&what, &error, arguments, environment, hint));
                 }
             }

@@ -19,7 +19,7 @@ fn nodes(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     }
     let file = variable("PBS_JOBID").and_then(|_| variable("PBS_NODEFILE"))?;
     let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    pbs(&std::fs::read_to_string(file).ok()?, &own)
+    pbs(&crate::given::read(file.as_ref()).ok()?, &own)
 }
 
 /// A file of PBS has a line for every slot.

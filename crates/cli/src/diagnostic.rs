@@ -28,6 +28,27 @@ pub(crate) fn plain(text: &str) -> String {
     without_numbers(&isthmus_launch::plain(text))
 }
 
+/// Text without what a terminal would obey, our colours apart. Whoever builds a message from words of others has made them
+/// plain; this is for those who have forgotten it.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, sign) in text.char_indices() {
+        match sign {
+            '\n' | '\t' => out.push(sign),
+            '\x1b' if is_colour(&text[at + 1..]) => out.push(sign),
+            sign if sign.is_control() => out.extend(sign.escape_default()),
+            sign => out.push(sign),
+        }
+    }
+    out
+}
+
+/// What follows an escape sign to make letters coloured or bold.
+fn is_colour(rest: &str) -> bool {
+    let numbers = rest.strip_prefix('[').and_then(|rest| rest.split_once('m'));
+    numbers.is_some_and(|(numbers, _)| numbers.bytes().all(|b| b.is_ascii_digit() || b == b';'))
+}
+
 /// Text without the numbers of the system's errors, which say nothing beside their words.
 pub(crate) fn without_numbers(text: &str) -> String {
     let mut out = text.to_owned();
@@ -67,11 +88,15 @@ fn paint() -> Paint {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{harmless, plain};
 
     #[test]
     fn nothing_reaches_a_terminal_raw() {
         assert_eq!(plain("a\x1b[2J\tb\n"), "a\\u{1b}[2J\tb\n");
+        assert_eq!(
+            harmless("\x1b[1;31merror:\x1b[0m '\x1b[2J\x07\u{9b}2J'\n"),
+            "\x1b[1;31merror:\x1b[0m '\\u{1b}[2J\\u{7}\\u{9b}2J'\n"
+        );
         assert_eq!(plain("no such file (os error 2): x (os error 13)"), "no such file: x");
     }
 }

@@ -182,7 +182,7 @@ fn pair(a: &str, b: &str) -> String {
 impl Known {
     fn read() -> Self {
         let file = reach::cache_directory().map(|d| d.join("discovery.json"));
-        let small = file.filter(|f| std::fs::metadata(f).is_ok_and(|m| m.len() < MAX_BYTES));
+        let small = file.filter(|f| std::fs::metadata(f).is_ok_and(|m| m.is_file() && m.len() < MAX_BYTES));
         let text = small.and_then(|f| std::fs::read_to_string(f).ok()).unwrap_or_default();
         // What cannot be read is asked again.
         let mut value: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Descriptions of jobs: which one is meant, what it says, and `isthmus job`, which converts them.
 
-use crate::diagnostic;
+use crate::{diagnostic, given};
 use clap::{Args, Subcommand};
 use isthmus_job::attributes::{ATTRIBUTES, Fate};
 use isthmus_job::form::{Described, Form, Input};
@@ -9,12 +9,8 @@ use isthmus_job::transfer::Place;
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, rsl, sites};
 use isthmus_stage::words;
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
-use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// Largest description, bytes.
-const MAX_BYTES: u64 = 16 << 20;
 
 /// Read, show and convert descriptions of jobs
 #[derive(Args, Debug)]
@@ -127,9 +123,11 @@ impl Source {
 
     fn text(&self, form: Option<Form>) -> Result<(String, String), JobError> {
         match self.file.as_deref() {
-            Some("-") => Ok(("standard input".to_owned(), read(std::io::stdin(), "standard input")?)),
+            Some("-") => given::text(std::io::stdin())
+                .map(|text| ("standard input".to_owned(), text))
+                .map_err(|error| JobError::new(format!("cannot read the job from standard input: {error}"))),
             Some(file) => {
-                let opened = std::fs::File::open(words::path(file)).map_err(|error| {
+                let text = given::read(&words::path(file)).map_err(|error| {
                     let here = std::env::current_dir().unwrap_or_default();
                     let hint = format!(
                         "it is looked for from {}; isthmus job example shows what one can say",
@@ -137,24 +135,12 @@ impl Source {
                     );
                     JobError::new(format!("cannot read job file '{file}': {error}")).hint(hint)
                 })?;
-                Ok((file.to_owned(), read(opened, file)?))
+                Ok((file.to_owned(), text))
             }
             None if form == Some(Form::Slurm) => Ok(("the environment".to_owned(), environment())),
             None => Err(JobError::new("no description of a job is named").hint("write --job FILE")),
         }
     }
-}
-
-fn read(source: impl Read, name: &str) -> Result<String, JobError> {
-    let mut text = String::new();
-    source
-        .take(MAX_BYTES + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| JobError::new(format!("cannot read job file '{name}': {error}")))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(JobError::new(format!("'{name}' is larger than {MAX_BYTES} bytes")));
-    }
-    Ok(text)
 }
 
 /// The variables of Slurm as a description.

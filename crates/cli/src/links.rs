@@ -158,7 +158,7 @@ pub(crate) fn pinned(job: Job, given: Option<&str>) -> Result<Job, JobError> {
         return Ok(job);
     };
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(&file)
+    let text = crate::given::read(&file)
         .map_err(|error| JobError::new(format!("cannot read file of links '{name}': {error}")))?;
     let pins = job.links().clone().over(links::parse(&text, &name)?);
     Ok(job.with_links(pins))

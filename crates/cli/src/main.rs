@@ -19,10 +19,12 @@ mod discover;
 mod doctor;
 mod elsewhere;
 mod fortran;
+mod given;
 mod info;
 mod inherited;
 mod job;
 mod json;
+mod limits;
 mod links;
 mod login;
 mod manual;
@@ -117,7 +119,7 @@ enum Verb {
 static OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
-    let status = command();
+    let status = limits::with_stack(command);
     if OUTPUT_LOST.load(Ordering::Relaxed) {
         return ExitCode::FAILURE;
     }
@@ -158,10 +160,13 @@ fn command() -> ExitCode {
                 }
             };
         }
-        return isthmus();
+        return limits::check().map_or_else(|error| diagnostic::refuse(&error), |()| isthmus());
     }
     if let Some(language) = compiler::Language::of_wrapper(&called) {
         return compiler::main(language, arguments.collect());
+    }
+    if let Err(error) = limits::check() {
+        return diagnostic::refuse(&error);
     }
     run::run_mpiexec(&arguments.map(isthmus_stage::words::text).collect::<Vec<_>>())
 }
@@ -262,6 +267,6 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(
         std::io::stderr(),
         "{}",
-        isthmus_wire::word::show(&diagnostic::without_numbers(text))
+        diagnostic::harmless(&isthmus_wire::word::show(&diagnostic::without_numbers(text)))
     );
 }

@@ -12,8 +12,6 @@ use std::time::Duration;
 
 /// How long a site may take to be reached, where nobody waits at a terminal.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// Largest sites file, bytes.
-const MAX_BYTES: u64 = 4 << 20;
 
 fn directory(variable: &str, below_home: &str) -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -39,14 +37,9 @@ pub(crate) fn read_sites_file() -> Result<(String, String), JobError> {
     let name = file.display().to_string();
     match std::fs::metadata(&file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((String::new(), name)),
-        Ok(metadata) if metadata.len() > MAX_BYTES => {
-            return Err(JobError::new(format!(
-                "sites file '{name}' is larger than {MAX_BYTES} bytes"
-            )));
-        }
         _ => {}
     }
-    let text = std::fs::read_to_string(&file)
+    let text = crate::given::read(&file)
         .map_err(|error| JobError::new(format!("cannot read sites file '{name}': {error}")))?;
     Ok((text, name))
 }

@@ -202,7 +202,7 @@ struct Outside;
 
 impl mpiexec::Outside for Outside {
     fn read(&mut self, path: &str) -> Result<String, String> {
-        std::fs::read_to_string(words::path(path)).map_err(|e| e.to_string())
+        crate::given::read(&words::path(path)).map_err(|e| e.to_string())
     }
     fn variable(&mut self, name: &str) -> Option<String> {
         std::env::var_os(name).map(words::text)

@@ -293,12 +293,7 @@ impl<W: Write> Service<W> {
             Root::Job => self.workspace()?.open(&file.path).map_err(text),
             Root::Site => {
                 let path = at_site(&file.path)?;
-                let is_file = std::fs::metadata(&path).map(|m| m.is_file());
-                match is_file.and_then(|is| Ok((is, std::fs::File::open(&path)?))) {
-                    Ok((true, file)) => Ok(file),
-                    Ok(_) => Err(format!("'{}' is no file", path.display())),
-                    Err(error) => Err(format!("cannot read '{}': {error}", path.display())),
-                }
+                content::regular(&path).map_err(|error| format!("cannot read '{}': {error}", path.display()))
             }
         }
     }

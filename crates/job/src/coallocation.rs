@@ -31,7 +31,7 @@ use site::{Process, Site};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
-use words::{list_of_ranks, signal_name};
+use words::{limit_of, list_of_ranks, signal_name};
 
 /// How long processes have between being asked to end and being killed.
 pub const GRACE: Duration = Duration::from_millis(1500);
@@ -493,7 +493,7 @@ impl Coallocation {
         Some(Verdict {
             status,
             problem: Some(problem),
-            hint: String::new(),
+            hint: limit_of(exit).to_owned(),
             late: false,
         })
     }

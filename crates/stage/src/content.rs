@@ -4,6 +4,7 @@
 use isthmus_wire::grid::Hash;
 use isthmus_wire::service::{Manifest, PIECE};
 use sha2::{Digest, Sha256};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -73,9 +74,18 @@ pub fn is_piece(manifest: &Manifest, number: u32, bytes: &[u8]) -> bool {
     piece.is_some_and(|hash| bytes.len() == manifest.length(number) && Sha256::digest(bytes)[..] == hash[..])
 }
 
+/// Opens a regular file. Opening a pipe that nobody writes into would wait for ever, and what comes out of a device has no end.
+pub fn regular(path: &Path) -> io::Result<File> {
+    match std::fs::metadata(path)? {
+        found if found.is_file() => File::open(path),
+        found if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(io::Error::other("it is a pipe, a socket or a device, and no file")),
+    }
+}
+
 /// The manifest of a file.
 pub fn manifest_of(path: &Path) -> io::Result<Manifest> {
-    manifest(&mut std::fs::File::open(path)?)
+    manifest(&mut regular(path)?)
 }
 
 /// The manifest of what is read.
@@ -88,7 +98,7 @@ pub fn manifest(file: &mut impl Read) -> io::Result<Manifest> {
 /// SHA-256 and size of a file, for sites that have nothing but `sha256sum`.
 pub fn sha256(path: &Path) -> io::Result<(Hash, u64)> {
     let mut hasher = Sha256::new();
-    let size = read_all(&mut std::fs::File::open(path)?, |bytes| hasher.update(bytes))?;
+    let size = read_all(&mut regular(path)?, |bytes| hasher.update(bytes))?;
     Ok((hasher.finalize().into(), size))
 }
 
@@ -116,7 +126,7 @@ pub fn hex(bytes: &[u8]) -> String {
 /// Machine hardware name (as `uname -m`) that an ELF file is for; `None` for anything else, such as a script.
 pub fn architecture_of(path: &Path) -> io::Result<Option<&'static str>> {
     let mut head = [0; 20];
-    match std::fs::File::open(path)?.read_exact(&mut head) {
+    match regular(path)?.read_exact(&mut head) {
         Ok(()) => Ok(architecture_of_header(&head)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
@@ -163,6 +173,22 @@ pub fn runs(machine: &str, architecture: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let directory = std::env::temp_dir().join(format!("isthmus-regular-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let pipe = directory.join("pipe");
+        std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        for path in [&pipe, Path::new("/dev/zero")] {
+            for told in [regular(path).err(), manifest_of(path).err(), sha256(path).err()] {
+                assert!(told.unwrap().to_string().contains("no file"));
+            }
+            assert!(architecture_of(path).is_err());
+        }
+        assert_eq!(regular(&directory).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn own_binary_is_for_this_machine() {

@@ -2,10 +2,11 @@
 //! What is asked for: operation, sizes, root, neighbourhood or groups.
 
 use super::What;
-use isthmus_job::{JobError, document, quantity};
+use crate::given;
+use isthmus_job::{JobError, quantity};
 use isthmus_schedule::step::Rank;
 use isthmus_schedule::{Blocks, Call, Edge, Neighbours, Operation, Sides};
-use std::io::Read;
+use isthmus_stage::words;
 
 /// Operations by the names that MPI has for them, and what makes them special.
 pub(super) const OPERATIONS: [(&str, Operation); 18] = [
@@ -236,18 +237,7 @@ fn sizes(file: &str, processes: u32) -> Result<Vec<u64>, JobError> {
 
 /// A file of a bounded size as text.
 pub(super) fn read(file: &str, what: &str) -> Result<String, JobError> {
-    let cannot = |e: std::io::Error| JobError::new(format!("cannot read {what} '{file}': {e}"));
-    let mut text = String::new();
-    let most = document::MAX_BYTES as u64 + 1;
-    let opened = std::fs::File::open(file).map_err(cannot)?;
-    opened.take(most).read_to_string(&mut text).map_err(cannot)?;
-    if text.len() >= document::MAX_BYTES {
-        return Err(JobError::new(format!(
-            "{what} '{file}' is larger than {} bytes",
-            document::MAX_BYTES
-        )));
-    }
-    Ok(text)
+    given::read(&words::path(file)).map_err(|e| JobError::new(format!("cannot read {what} '{file}': {e}")))
 }
 
 fn form(what: &What, operation: Operation, processes: u32) -> Result<Form, JobError> {

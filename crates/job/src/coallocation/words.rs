@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Words for people.
 
+use isthmus_wire::grid::Exit;
+
 /// `rank 3`, `ranks 0-3, 7`.
 pub(super) fn list_of_ranks(ranks: &[u32]) -> String {
     let mut parts: Vec<String> = Vec::new();
@@ -42,6 +44,17 @@ pub(super) fn interruption(signal: u32) -> &'static str {
         1 => "the terminal was closed (SIGHUP)",
         13 => "nobody reads the output any more",
         _ => "interrupted",
+    }
+}
+
+/// What to do where a limit of the user's has ended a process; may be empty.
+pub(super) fn limit_of(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Signal(24) => "it has used the processor time that it may (ulimit -t)",
+        Exit::Signal(25) => {
+            "a file was to be larger than it may (ulimit -f); the memory that processes of a node share is a file too"
+        }
+        _ => "",
     }
 }
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Limits of the system under which a command would break in the middle of its work. They are looked at before, so that
+//! the user reads one sentence. Programs that are started have the user's own limits.
+
+use isthmus_job::JobError;
+use rustix::process::{Resource, getrlimit};
+use std::io;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+
+/// Stack that every command has enough of, bytes.
+const STACK: usize = 8 << 20;
+/// A stack that is smaller is not used.
+const LEAST_STACK: u64 = 1 << 20;
+/// Open files without which no command can work.
+const FILES: u64 = 24;
+/// Largest file without which no command can work, bytes.
+const FILE_SIZE: u64 = 1 << 20;
+/// Threads that a command starts at once: two that work, one for signals, one that reads.
+const THREADS: usize = 4;
+
+/// Runs a command where its stack is large enough.
+pub(crate) fn with_stack(command: fn() -> ExitCode) -> ExitCode {
+    if getrlimit(Resource::Stack)
+        .current
+        .is_none_or(|limit| limit >= LEAST_STACK)
+    {
+        return command();
+    }
+    match thread::Builder::new().stack_size(STACK).spawn(command) {
+        // One that panicked has said why.
+        Ok(thread) => thread.join().unwrap_or(ExitCode::FAILURE),
+        Err(error) => crate::diagnostic::refuse(&no_thread(&error)),
+    }
+}
+
+/// Whether there is room for what a command opens and starts.
+pub(crate) fn check() -> Result<(), JobError> {
+    if let Some(limit) = getrlimit(Resource::Nofile).current.filter(|limit| *limit < FILES) {
+        let problem = format!("isthmus needs {FILES} open files, and the limit is {limit}");
+        return Err(JobError::new(problem).hint("raise the limit: ulimit -n 1024"));
+    }
+    if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| *limit < FILE_SIZE) {
+        let problem = format!("isthmus writes files of up to {FILE_SIZE} bytes, and the limit is {limit}");
+        return Err(JobError::new(problem).hint("raise the limit: ulimit -f unlimited"));
+    }
+    threads(THREADS).map_err(|error| no_thread(&error))
+}
+
+/// So many threads at a time, for a moment.
+fn threads(count: usize) -> io::Result<()> {
+    let mut held = Vec::new();
+    for _ in 0..count {
+        let (hold, wait) = mpsc::channel::<()>();
+        // It ends when its sender is dropped.
+        let thread = thread::Builder::new().stack_size(64 << 10).spawn(move || wait.recv())?;
+        held.push((hold, thread));
+    }
+    for (hold, thread) in held {
+        drop(hold);
+        let _ = thread.join();
+    }
+    Ok(())
+}
+
+fn no_thread(error: &io::Error) -> JobError {
+    JobError::new(format!("isthmus cannot start the threads that it needs: {error}"))
+        .hint("raise the limit on processes and threads (ulimit -u), or end some that run")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn threads_start_and_end() {
+        super::threads(5).unwrap();
+        super::check().unwrap();
+    }
+}

@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Limits of the system and files that are none: a command works, or says in one sentence what it lacks. Words of the user that a terminal would
+# obey, or that are not UTF-8, do no harm. Without the testbed.
+. "$(dirname "$0")/common.sh"
+for tool in isthmus mpiexec bash; do
+    command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
+done
+HOME=$work
+export HOME
+unset XDG_CACHE_HOME XDG_CONFIG_HOME
+
+# says STATUS WORDS COMMAND: what bash does of it.
+says() {
+    status=$1 words=$2
+    shift 2
+    timeout -k 5 60 bash -c "$1" >out 2>err </dev/null
+    got=$?
+    [ $got = "$status" ] || { cat out err; fail "$1: exit status $got, not $status"; }
+    grep -q panicked err && { cat err; fail "$1: a panic"; }
+    LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177-\377]')" err && { cat -v err; fail "$1: raw bytes"; }
+    [ -z "$words" ] && [ "$(grep -c error: err)" = 0 ] && return
+    grep -q "$words" err && [ "$(grep -c error: err)" = 1 ] || { cat out err; fail "$1: not one sentence with '$words'"; }
+}
+says 0 '' 'ulimit -s 64; isthmus run -n 2 true'
+says 0 '' 'ulimit -s 64; mpiexec -n 1 sh -c "ulimit -s" | grep -q "^64$"'
+says 2 'needs 24 open files, and the limit is 8' 'ulimit -n 8; isthmus run -n 2 true'
+# What is said here is a file too.
+says 2 'and the limit is 0$' 'set -o pipefail; (ulimit -f 0; mpiexec -n 2 true) 2>&1 | cat >&2'
+says 1 'processes need .* open files' 'ulimit -n 30; isthmus run -n 2 true'
+says 153 'signal 25 (SIGXFSZ)' 'isthmus run -n 1 bash -c "ulimit -f 1; exec cat /dev/zero >large"'
+grep -q 'hint: .*ulimit -f' err || { cat err; fail "no word of the limit"; }
+
+for file in /dev/zero /; do
+    says 2 "cannot read host file '$file'" "mpiexec -hostfile $file -n 2 true"
+    says 2 "cannot read configuration file '$file'" "mpiexec -configfile $file"
+    says 2 "cannot read job file '$file'" "isthmus job convert --to rsl $file"
+    says 2 "cannot read file of links '$file'" "isthmus run --links $file -n 1 true"
+    says 2 "cannot read topology file '$file'" "isthmus explain bcast 1KiB --topology $file"
+done
+# What comes through a pipe is read.
+says 0 '' 'mpiexec -hostfile <(echo localhost:2) -n 2 true'
+mkfifo -m 755 pipe
+says 1 'is a pipe, a socket or a device, not a program' 'isthmus run -n 1 ./pipe'
+
+for command in kill attach logs where 'top --once' report; do
+    timeout 60 isthmus $command "$(printf 'x\033[2J\007\377')" >out 2>err </dev/null && fail "$command: status 0"
+    LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177-\377]')" out err && { cat -v err; fail "$command: raw bytes"; }
+done
+odd=$(printf 'd\351p\364t')
+mkdir "$odd" "$odd/$odd"
+echo inside >"$odd/$odd/$odd"
+isthmus cp "isthmus://home/$work/$odd/$odd/$odd" "copy-$odd" 2>err || { cat err; fail "isthmus cp of what is not UTF-8"; }
+[ "$(cat "copy-$odd")" = inside ] || fail "the copy has another name: $(ls)"
+
+# A directory that one may enter and not list is one to work in.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null 2>&1; then
+    mkdir -m 777 other enter
+    cp /bin/true enter/program
+    chmod 111 enter
+    chmod 755 "$work"
+    says 0 '' "HOME=$work/other setpriv --reuid=12345 --clear-groups isthmus run -C enter -n 2 ./program"
+    says 1 'cannot use the working directory .*Permission denied' \
+        "chmod 0 enter; cd enter; HOME=$work/other setpriv --reuid=12345 --clear-groups isthmus run -n 2 true"
+    says 2 'isthmus cannot start the threads that it needs' \
+        "HOME=$work/other setpriv --reuid=12346 --clear-groups bash -c 'ulimit -u 1; exec isthmus run -n 2 true'"
+fi
+echo "limits and files that are none are named"
