@@ -67,6 +67,11 @@ never_or_beside() {
     refused 'can never start: it asks for 99 processors.* has 8$' --site "$site:99$options"
     [ "$conforming" != slurm ] || refused "can never start: it asks for 3 nodes, and queue 'main' of Slurm has 2$" --site "$site:3$options,nodes=3"
     [ "$conforming" != slurm ] || refused "it asks for 2 h, and queue 'main' of Slurm has a limit of 1 h" --site "$site:1$options,limit=2h"
+    # What only the scheduler knows, in its words.
+    case $conforming in
+    slurm) refused 'Slurm refused the job: .*[Rr]eservation' --site "$site:1$options,directive=--reservation=nowhere" ;;
+    grid_engine) refused 'Grid Engine refused the job: .*no suitable queues' --site "$site:5$options,directive=-pe,directive=pack,directive=5" ;;
+    esac
     start 60 --site "$site:2" sleep 5
     [ $status = 0 ] && grep -q "site '$site': its processes run on this machine itself .*--site $site:2$options uses that" err ||
         { cat out err; fail "$conforming: no word of the scheduler that is passed by"; }

@@ -76,7 +76,7 @@ fn parse(arguments: &[String]) -> Option<Place> {
     let (node, nodes): (u32, u32) = (node.parse().ok()?, nodes.parse().ok()?);
     (node < nodes).then(|| {
         Some(Place {
-            spool: spool.into(),
+            spool: isthmus_stage::words::path(spool),
             addresses: addresses.split(',').map(str::to_owned).collect(),
             port: port.parse().ok()?,
             fingerprint: unhex(fingerprint)?,

@@ -52,6 +52,11 @@ impl Adaptor for GridEngine {
         if request.count > 1 && !asked.directives.iter().any(|d| d == "-pe") {
             command = command.args(["-pe".to_owned(), "*".to_owned(), request.count.to_string()]);
         }
+        // What no queue could ever run is refused now; otherwise it would wait for ever. Values that hosts measure count for
+        // nothing there, so it goes without that where the user asks for resources.
+        if !asked.directives.iter().any(|d| d == "-l") {
+            command = command.args(["-w", "e"]);
+        }
         Ok(command
             .args(&asked.directives)
             .input(request.agent.script(self.nodes())))
@@ -61,6 +66,9 @@ impl Adaptor for GridEngine {
         if !said.succeeded() {
             let complaint = said.complaint("Unable to run job: ").replace("; Exiting.", "");
             let hint = match complaint.to_lowercase() {
+                c if c.contains("no suitable queues") => {
+                    "no queue could ever run this: qstat -g c lists the queues, qconf -sq QUEUE their limits"
+                }
                 c if c.contains("queue") => "qconf -sql lists the queues of the site",
                 c if c.contains("project") => "qconf -sprjl lists the projects (accounts) of the site",
                 c if c.contains("parallel environment") => "qconf -spl lists the parallel environments of the site",

@@ -4,6 +4,9 @@
 use crate::adaptor::Refusal;
 use crate::command::{Command, Output};
 use isthmus_wire::grid::Scheduler;
+use isthmus_wire::word;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -20,7 +23,7 @@ pub async fn run(
 ) -> Result<Output, Refusal> {
     let program = command.program;
     let mut child = tokio::process::Command::new(program)
-        .args(&command.arguments)
+        .args(command.arguments.iter().map(|argument| os(argument)))
         .envs(environment.iter().map(|(n, v)| (n, v)))
         // What it prints is read by a program.
         .env("LC_ALL", "C")
@@ -37,7 +40,7 @@ pub async fn run(
         let feed = async {
             if let Some(mut pipe) = input {
                 // A command that does not read its input says why in its own words.
-                let _ = pipe.write_all(command.input.as_bytes()).await;
+                let _ = pipe.write_all(&word::to_bytes(&command.input)).await;
             }
         };
         let ((), output, errors) = tokio::join!(feed, keep(output), keep(errors));
@@ -57,6 +60,11 @@ pub async fn run(
         output,
         errors,
     })
+}
+
+/// The word that a text stands for.
+fn os(text: &str) -> OsString {
+    OsString::from_vec(word::to_bytes(text))
 }
 
 fn cannot_run(scheduler: Scheduler, program: &str, error: &std::io::Error) -> Refusal {
@@ -99,6 +107,12 @@ mod tests {
         );
         let much = shell("head -c 3000000 /dev/zero", "", minute).await.unwrap();
         assert_eq!((much.status, much.output.len()), (Some(0), 1 << 20));
+        // Bytes of the user's that are no text arrive as they are, in words and in the script.
+        let odd = word::from_bytes(b"d\xe9p\xf4t");
+        let same = shell(&format!("test \"$(cat)\" = {odd}"), &odd, minute).await.unwrap();
+        assert_eq!(same.status, Some(0));
+        let bytes = shell("test $(wc -c) = 5", &odd, minute).await.unwrap();
+        assert_eq!(bytes.status, Some(0));
         let deaf = shell("exec <&-; true", &"x".repeat(1 << 20), minute).await.unwrap();
         assert_eq!(deaf.status, Some(0));
     }

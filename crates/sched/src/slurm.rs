@@ -9,7 +9,7 @@ use isthmus_wire::grid::Scheduler;
 
 const SCHEDULER: Scheduler = Scheduler::Slurm;
 /// Why a job waits that can never start, as it is asked for.
-const NEVER: [&str; 8] = [
+const NEVER: [&str; 9] = [
     "PartitionNodeLimit",
     "PartitionTimeLimit",
     "BadConstraints",
@@ -18,6 +18,7 @@ const NEVER: [&str; 8] = [
     "AccountNotAllowed",
     "QOSNotAllowed",
     "DependencyNeverSatisfied",
+    "ReservationDeleted",
 ];
 /// What Slurm says of a job that it has forgotten.
 const GONE: &str = "Invalid job id";
@@ -172,6 +173,7 @@ fn hint(complaint: &str) -> &'static str {
         () if complaint.contains("qos") => {
             "sacctmgr show associations user=$USER format=Account,QOS lists what you may ask for"
         }
+        () if complaint.contains("reservation") => "scontrol show reservation lists the reservations of the site",
         () if complaint.contains("partition") => "sinfo -s lists the queues (partitions) of the site",
         () if complaint.contains("time limit") => "sinfo shows the longest time limit of each queue",
         () => "",

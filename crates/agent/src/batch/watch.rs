@@ -7,6 +7,7 @@ use crate::node::{SECRET, SECRET_FILE};
 use crate::program::Refusal;
 use isthmus_sched::{Adaptor, Cause, JobId, NodeAgent, Request, State};
 use isthmus_stage::content::{hex, sha256};
+use isthmus_stage::words;
 use isthmus_wire::grid::Allocation;
 use std::fs;
 use std::io::Write;
@@ -61,7 +62,11 @@ impl Submission {
         };
         let secret = hex(&self.secret);
         private_file(&self.spool.join(SECRET_FILE), secret.as_bytes()).map_err(cannot)?;
-        private_file(&self.spool.join("node"), agent.node_script().as_bytes()).map_err(cannot)?;
+        private_file(
+            &self.spool.join("node"),
+            &isthmus_wire::word::to_bytes(&agent.node_script()),
+        )
+        .map_err(cannot)?;
         private_file(&self.spool.join("output"), b"").map_err(cannot)?;
         let request = Request {
             name: &self.name,
@@ -86,10 +91,10 @@ impl Submission {
             .map_err(|e| cannot(e.to_string()))?
             .map_err(|e| cannot(e.to_string()))?;
         Ok(NodeAgent {
-            binary: self.binary.to_string_lossy().into_owned(),
+            binary: words::text(&self.binary),
             hash: hex(&hash),
             size,
-            spool: self.spool.to_string_lossy().into_owned(),
+            spool: words::text(&self.spool),
             addresses: isthmus_net::local_addresses(),
             port: self.port,
             fingerprint: hex(&self.fingerprint),

@@ -74,7 +74,7 @@ fn everything_asked_for_reaches_the_command_line() {
     grid_engine.nodes = 0;
     let grid_engine = line(&grid_engine, 5);
     assert!(
-        grid_engine.ends_with("-N|isthmus-1|-q|debug|-P|p1|-l|h_rt=5400|-l|exclusive=true|-pe|*|5|--x|a b; $(c)"),
+        grid_engine.ends_with("-N|isthmus-1|-q|debug|-P|p1|-l|h_rt=5400|-l|exclusive=true|-pe|*|5|-w|e|--x|a b; $(c)"),
         "{grid_engine}"
     );
     let pbs = line(&asked(Scheduler::Pbs), 5);
@@ -112,6 +112,12 @@ fn nothing_asked_for_leaves_it_to_the_scheduler() {
         ..Allocation::new(Scheduler::GridEngine)
     };
     assert_eq!(line(&pinned, 4).matches("-pe").count(), 1);
+    // What hosts measure is not known when a job is only looked at.
+    let measured = Allocation {
+        directives: vec!["-l".into(), "mem_free=2G".into()],
+        ..Allocation::new(Scheduler::GridEngine)
+    };
+    assert!(!line(&measured, 1).contains("-w|e"));
 }
 
 #[test]
