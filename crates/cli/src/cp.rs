@@ -14,6 +14,7 @@ use isthmus_job::transfer::Place;
 use isthmus_job::{JobError, JobErrors, quantity};
 use isthmus_launch::{Access, Failure, Remote, Tally, here};
 use isthmus_stage::content::hex;
+use isthmus_stage::words;
 use isthmus_wire::service::CacheVerb;
 use serde_json::json;
 use std::io::IsTerminal;
@@ -155,7 +156,8 @@ impl Ends<'_> {
             .ok_or_else(|| JobError::new("HOME is not set: there is no place for what is on its way"))?;
         std::fs::create_dir_all(&base).map_err(cannot)?;
         let way = isthmus_stage::guarded::Guarded::in_cache(&base).map_err(cannot)?;
-        let name = Path::new(from.1.trim_end_matches('/')).file_name();
+        let from_name = words::path(from.1.trim_end_matches('/'));
+        let name = from_name.file_name();
         let name = name.ok_or_else(|| JobError::new(format!("'{}' names no file", from.1)))?;
         let here = way.path().join(name);
         let fetched = self.get(from.0, from.1, &here)?;
@@ -183,7 +185,7 @@ impl Bar {
 
     fn show(&self, name: &str, done: u64, all: u64) {
         if let Some(progress) = &self.0 {
-            progress.set_message(name.to_owned());
+            progress.set_message(crate::diagnostic::plain(name));
             progress.set_length(all);
             progress.set_position(done);
         }

@@ -15,11 +15,11 @@ pub(crate) fn spelled(all: Vec<OsString>, command: &clap::Command) -> Result<Vec
     };
     // Those whose words name programs, arguments and files of the user: they need not be UTF-8.
     let verb = all.get(1).and_then(|verb| verb.to_str()).unwrap_or_default();
-    if !matches!(verb, "run" | "job") {
+    if !matches!(verb, "run" | "job" | "cp" | "node" | "explain" | "simulate") {
         return Ok(all);
     }
     let words: Vec<String> = all.iter().skip(2).map(words::text).collect();
-    if verb == "job" {
+    if verb != "run" {
         let first = all.into_iter().take(2);
         return Ok(first.chain(words.into_iter().map(OsString::from)).collect());
     }

@@ -14,7 +14,7 @@
 
 use crate::events::JobEvent;
 use crate::session::{self, Candidate, KEPT, Session, Unclear};
-use crate::{LinkReport, PathReport, Statistics, times};
+use crate::{LinkReport, PathReport, Statistics, plain, times};
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::time::SiteTime;
 use serde_json::{Value, json};
@@ -277,7 +277,8 @@ pub fn read(job: Option<&str>) -> Result<Found, String> {
     let at = match job {
         Some(word) => meant(word, &all).map_err(|why| match why {
             Unclear::Unknown => format!(
-                "there is no record of job '{word}'; records are kept of jobs of several subjobs, for {} days",
+                "there is no record of job '{}'; records are kept of jobs of several subjobs, for {} days",
+                plain(word),
                 KEPT.as_secs() / 86_400
             ),
             other => other.of(word),

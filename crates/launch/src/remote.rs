@@ -8,9 +8,11 @@ use crate::sharing::Access;
 use crate::staging;
 use crate::transfer::Line;
 use isthmus_job::Contact;
+use isthmus_stage::words;
 use isthmus_wire::rate::Rate;
 use isthmus_wire::service::{Answer, Ask, CacheVerb, Cached, Entry, EntryKind, Facts, File, Placed, Root};
 use std::future::Future;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -143,7 +145,7 @@ impl Remote<'_> {
                         let here = if entry.path.is_empty() {
                             source.to_owned()
                         } else {
-                            source.join(&entry.path)
+                            source.join(words::path(&entry.path))
                         };
                         let file = staging::prepare(here).await?;
                         let shown = |done, all| progress(&there, done, all);
@@ -176,10 +178,7 @@ impl Remote<'_> {
 
     /// What a target means at the site, as `cp` would say it.
     async fn target(&self, line: &mut Line<'_>, target: &str, source: &Path, tree: bool) -> Result<String, Failure> {
-        let own = source
-            .file_name()
-            .map(|n| n.to_string_lossy().into_owned())
-            .unwrap_or_default();
+        let own = source.file_name().map(words::text).unwrap_or_default();
         let file = at_site(target);
         let is_directory = match line.ask(&Ask::List(file)).await {
             Ok(Answer::Entries(entries)) => !is_single(&entries),
@@ -207,8 +206,12 @@ impl Remote<'_> {
                 return Err(out_of_turn());
             };
             let own = source.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-            let below = target.is_dir() || target.as_os_str().to_string_lossy().ends_with('/');
-            let top = if below { target.join(own) } else { target.to_owned() };
+            let below = target.is_dir() || target.as_os_str().as_bytes().ends_with(b"/");
+            let top = if below {
+                target.join(words::path(own))
+            } else {
+                target.to_owned()
+            };
             if !is_single(&entries) {
                 create(&top)?;
             }
@@ -221,7 +224,7 @@ impl Remote<'_> {
                 let here = if entry.path.is_empty() {
                     top.clone()
                 } else {
-                    top.join(&entry.path)
+                    top.join(words::path(&entry.path))
                 };
                 match entry.kind {
                     EntryKind::Directory => create(&here)?,

@@ -12,6 +12,7 @@
 //! The place of a job in the foreground goes when the job ends. That of a job in the background stays for its logs, for
 //! [`KEPT`].
 
+use crate::plain;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -262,6 +263,7 @@ pub(crate) enum Unclear {
 impl Unclear {
     /// For people.
     pub(crate) fn of(self, word: &str) -> String {
+        let word = plain(word);
         match self {
             Self::Unnamed => "no job is named".to_owned(),
             Self::Unknown => format!("there is no job '{word}'"),
