@@ -28,8 +28,8 @@ pub(crate) fn plain(text: &str) -> String {
     without_numbers(&isthmus_launch::plain(text))
 }
 
-/// Text without what a terminal would obey, our colours apart. Whoever builds a message from words of others has made them
-/// plain; this is for those who have forgotten it.
+/// Text without what a terminal would obey, our colours apart. Whoever builds a message from words of others has made
+/// them plain; this is for those who have forgotten it.
 pub(crate) fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, sign) in text.char_indices() {

@@ -52,8 +52,8 @@ impl Adaptor for GridEngine {
         if request.count > 1 && !asked.directives.iter().any(|d| d == "-pe") {
             command = command.args(["-pe".to_owned(), "*".to_owned(), request.count.to_string()]);
         }
-        // What no queue could ever run is refused now; otherwise it would wait for ever. Values that hosts measure count for
-        // nothing there, so it goes without that where the user asks for resources.
+        // What no queue could ever run is refused now; otherwise it would wait for ever. Values that hosts measure
+        // count for nothing there, so it goes without that where the user asks for resources.
         if !asked.directives.iter().any(|d| d == "-l") {
             command = command.args(["-w", "e"]);
         }

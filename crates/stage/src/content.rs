@@ -74,7 +74,8 @@ pub fn is_piece(manifest: &Manifest, number: u32, bytes: &[u8]) -> bool {
     piece.is_some_and(|hash| bytes.len() == manifest.length(number) && Sha256::digest(bytes)[..] == hash[..])
 }
 
-/// Opens a regular file. Opening a pipe that nobody writes into would wait for ever, and what comes out of a device has no end.
+/// Opens a regular file. Opening a pipe that nobody writes into would wait for ever, and what comes out of a device has
+/// no end.
 pub fn regular(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)? {
         found if found.is_file() => File::open(path),
