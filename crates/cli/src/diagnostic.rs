@@ -3,6 +3,7 @@
 
 use crate::run::STATUS_USAGE;
 use isthmus_job::{JobError, JobErrors, Paint};
+use isthmus_wire::word;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
 
 /// Text for people: without what a terminal would obey, and without the numbers of the system's errors.
 pub(crate) fn plain(text: &str) -> String {
-    without_numbers(&isthmus_launch::plain(text))
+    word::without_numbers(&isthmus_launch::plain(text))
 }
 
 /// Text without what a terminal would obey, our colours apart. Whoever builds a message from words of others has made
@@ -47,16 +48,6 @@ pub(crate) fn harmless(text: &str) -> String {
 fn is_colour(rest: &str) -> bool {
     let numbers = rest.strip_prefix('[').and_then(|rest| rest.split_once('m'));
     numbers.is_some_and(|(numbers, _)| numbers.bytes().all(|b| b.is_ascii_digit() || b == b';'))
-}
-
-/// Text without the numbers of the system's errors, which say nothing beside their words.
-pub(crate) fn without_numbers(text: &str) -> String {
-    let mut out = text.to_owned();
-    while let Some(begin) = out.find(" (os error ") {
-        let end = out[begin..].find(')').map_or(out.len(), |length| begin + length + 1);
-        out.replace_range(begin..end, "");
-    }
-    out
 }
 
 /// Tells the user something about what they wrote that is no mistake.

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 use clap::{CommandFactory, Parser, Subcommand};
+use isthmus_wire::word;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -240,7 +241,7 @@ fn agent(serve: impl FnOnce(PathBuf) -> std::io::Result<()>) -> ExitCode {
 
 /// A line for the user's programs.
 pub(crate) fn print(text: &str) {
-    put(format!("{}\n", isthmus_wire::word::show(text)).as_bytes());
+    put(format!("{}\n", word::show(text)).as_bytes());
 }
 
 /// Bytes for the user's programs. False: nobody reads them any more, or they have no place.
@@ -267,6 +268,6 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(
         std::io::stderr(),
         "{}",
-        diagnostic::harmless(&isthmus_wire::word::show(&diagnostic::without_numbers(text)))
+        diagnostic::harmless(&word::show(&word::without_numbers(text)))
     );
 }

@@ -79,7 +79,7 @@ impl std::fmt::Display for Error {
             Subject::Argument(name) => write!(f, "argument {name} ")?,
             Subject::Within(name) => write!(f, "argument {name}: ")?,
         }
-        f.write_str(&self.message)
+        f.write_str(&isthmus_wire::word::without_numbers(&self.message))
     }
 }
 
@@ -105,6 +105,8 @@ mod tests {
     fn an_argument_gets_the_name_that_the_program_knows() {
         let error = Error::of_argument(1, "datatype", "is MPI_DATATYPE_NULL").about("sendtype");
         assert_eq!(error.to_string(), "argument sendtype is MPI_DATATYPE_NULL");
+        let error = Error::new(1, "cannot open it: No such file or directory (os error 2)");
+        assert_eq!(error.to_string(), "cannot open it: No such file or directory");
         let error: Result<()> = Err(Error::new(1, "too large"));
         assert_eq!(
             error.about("count").map_err(|e| e.to_string()),

@@ -66,9 +66,26 @@ pub fn show(text: &str) -> String {
     shown
 }
 
+/// A sentence without the numbers of the system's errors, ` (os error 2)`, which say nothing beside their words.
+pub fn without_numbers(text: &str) -> String {
+    let mut out = text.to_owned();
+    while let Some(begin) = out.find(" (os error ") {
+        let end = out[begin..].find(')').map_or(out.len(), |length| begin + length + 1);
+        out.replace_range(begin..end, "");
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_errors_are_left_out() {
+        let text = "no such file (os error 2): x (os error 13)";
+        assert_eq!(without_numbers(text), "no such file: x");
+        assert_eq!(without_numbers("cut (os error 1"), "cut");
+    }
 
     #[test]
     fn every_word_comes_back() {
