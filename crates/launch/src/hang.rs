@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most sentences of each kind.
 const MOST: usize = 8;
+/// Milliseconds without an arrival after which an operation that all have come to does not go on by itself.
+const STUCK: u64 = 2000;
 
 /// Ranks that do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,10 +220,7 @@ fn unmatched(all: &Whereabouts, found: &mut Vec<String>) -> BTreeSet<u32> {
     ranks
 }
 
-/// Members of a group, and who of them is in which operation.
-type Meeting<'a> = (Vec<u32>, BTreeMap<&'a str, Vec<u32>>);
-
-/// Operations that not all members have come to, and different ones.
+/// Operations that not all members have come to, different ones, and the same ones that do not go on.
 fn collectives(all: &Whereabouts, found: &mut Vec<String>) {
     let everybody = all.processes.len() as u32;
     let mut meetings: BTreeMap<(u32, Vec<u32>), Meeting<'_>> = BTreeMap::new();
@@ -234,10 +233,14 @@ fn collectives(all: &Whereabouts, found: &mut Vec<String>) {
             let meeting = meetings
                 .entry((item.size, members.clone()))
                 .or_insert((members, BTreeMap::new()));
-            meeting.1.entry(&item.name).or_default().push(process.rank);
+            meeting.1.entry(process.rank).or_default().push(item);
         }
     }
-    for (members, operations) in meetings.into_values().take(MOST) {
+    for (members, there) in meetings.into_values().take(MOST) {
+        let operations = alike(&there, |items| {
+            let names: BTreeSet<&str> = items.iter().map(|item| &*item.name).collect();
+            names.into_iter().collect::<Vec<_>>().join(" and ")
+        });
         if operations.len() > 1 {
             let each = operations
                 .iter()
@@ -247,32 +250,83 @@ fn collectives(all: &Whereabouts, found: &mut Vec<String>) {
                 each.collect::<Vec<_>>().join(", ")
             ));
         }
-        let there: BTreeSet<u32> = operations.values().flatten().copied().collect();
-        let missing: Vec<u32> = members.iter().copied().filter(|m| !there.contains(m)).collect();
+        let missing: Vec<u32> = members.iter().copied().filter(|m| !there.contains_key(m)).collect();
         if missing.is_empty() {
+            found.extend(stuck(all, &there).filter(|_| operations.len() == 1));
             continue;
         }
-        let names: Vec<&str> = operations.keys().copied().collect();
-        let there: Vec<u32> = there.into_iter().collect();
-        let mut where_they_are: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-        for &rank in &missing {
-            let doing = all.processes.get(rank as usize).map_or_else(String::new, doing);
-            where_they_are.entry(doing).or_default().push(rank);
-        }
-        let each = where_they_are
-            .iter()
-            .take(3)
-            .map(|(doing, ranks)| format!("{} {} {doing}", named(ranks), is(ranks)));
-        found.push(format!(
-            "{} {} in {}; {} {} not: {}",
-            named(&there),
-            is(&there),
-            names.join(" or "),
-            named(&missing),
-            is(&missing),
-            each.collect::<Vec<_>>().join(", ")
+        found.push(not_come(all, &operations, &missing));
+    }
+}
+
+/// Members of a group, and for each that has come what it waits for.
+type Meeting<'a> = (Vec<u32>, BTreeMap<u32, Vec<&'a Item>>);
+
+/// The ranks of which the same can be said, by what that is.
+fn alike<T: Ord>(there: &BTreeMap<u32, Vec<&Item>>, of: impl Fn(&[&Item]) -> T) -> BTreeMap<T, Vec<u32>> {
+    let mut found: BTreeMap<T, Vec<u32>> = BTreeMap::new();
+    for (rank, items) in there {
+        found.entry(of(items)).or_default().push(*rank);
+    }
+    found
+}
+
+/// Some members have come to operations, others have not.
+fn not_come(all: &Whereabouts, operations: &BTreeMap<String, Vec<u32>>, missing: &[u32]) -> String {
+    let there = sorted(&operations.values().flatten().copied().collect::<Vec<_>>());
+    let names: Vec<&str> = operations.keys().map(String::as_str).collect();
+    let mut where_they_are: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for &rank in missing {
+        let doing = all.processes.get(rank as usize).map_or_else(String::new, doing);
+        where_they_are.entry(doing).or_default().push(rank);
+    }
+    let each = where_they_are
+        .iter()
+        .take(3)
+        .map(|(doing, ranks)| format!("{} {} {doing}", named(ranks), is(ranks)));
+    format!(
+        "{} {} in {}; {} {} not: {}",
+        named(&there),
+        is(&there),
+        names.join(" or "),
+        named(missing),
+        is(missing),
+        each.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Why all members wait in an operation of the same name, and nothing has come to any of them for a while.
+fn stuck(all: &Whereabouts, there: &BTreeMap<u32, Vec<&Item>>) -> Option<String> {
+    let waits = |rank: &u32| {
+        let waiting = all.processes.get(*rank as usize).and_then(|p| p.waiting.as_ref());
+        waiting.is_some_and(|waiting| waiting.idle >= STUCK)
+    };
+    let name = &there.values().next()?.first()?.name;
+    let alone = there.values().all(|items| items.len() == 1);
+    if !all.cuts.is_empty() || !alone || !there.keys().all(waits) {
+        return None;
+    }
+    let contexts = alike(there, |items| items[0].context);
+    if contexts.len() > 1 {
+        let each = contexts.values().map(|ranks| named(ranks)).collect::<Vec<_>>();
+        return Some(format!(
+            "members of one group are in {name} on different communicators: {}",
+            each.join("; ")
         ));
     }
+    let steps = alike(there, |items| items[0].sequence);
+    if steps.len() > 1 {
+        let each = steps.values().map(|ranks| named(ranks)).collect::<Vec<_>>();
+        return Some(format!(
+            "members of one group are in {name}, but not in the same one: {}; before it they have not all called the same \
+             operations",
+            each.join("; ")
+        ));
+    }
+    Some(format!(
+        "all members of a group are in {name}, and nothing comes to any of them: they may have given different roots, lengths or \
+         datatypes"
+    ))
 }
 
 /// The rank that a process waits for, if it is one.
@@ -448,6 +502,46 @@ mod tests {
             said[0].contains("rank 2 is in barrier") && said[0].contains("different"),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn members_that_are_in_the_same_operation_and_do_not_go_on_are_told_why() {
+        let of = |change: fn(u32, &mut Item)| {
+            let mut processes: Vec<Process> = Vec::new();
+            for rank in 0..3 {
+                let mut item = collective("bcast", 3);
+                item.sequence = 5;
+                change(rank, &mut item);
+                processes.push(process(rank, "MPI_Bcast", vec![item]));
+            }
+            processes
+        };
+        let said = |processes: Vec<Process>| suspicions(&all(processes));
+        let same = of(|_, _| {});
+        assert!(said(same.clone())[0].contains("they may have given different roots"));
+        let ahead = said(of(|rank, item| item.sequence += rank / 2));
+        assert!(
+            ahead[0].contains("not in the same one: ranks 0-1; rank 2; before it"),
+            "{ahead:?}"
+        );
+        let other = said(of(|rank, item| item.context += rank % 2));
+        assert!(
+            other[0].contains("different communicators: ranks 0, 2; rank 1"),
+            "{other:?}"
+        );
+        // Something comes to one of them.
+        let mut goes_on = same;
+        goes_on[1].waiting.as_mut().unwrap().idle = 100;
+        assert_eq!(said(goes_on), Vec::<String>::new());
+        // Several at a time, the same ones everywhere.
+        let two = |rank| {
+            process(
+                rank,
+                "MPI_Waitall",
+                vec![collective("bcast", 2), collective("barrier", 2)],
+            )
+        };
+        assert_eq!(said(vec![two(0), two(1)]), Vec::<String>::new());
     }
 
     #[test]
