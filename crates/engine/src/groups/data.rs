@@ -37,20 +37,16 @@ pub trait Pieces {
     fn send(&self, to: u32) -> ReadMemory;
     /// Where the block of a member goes, or the only block of the receive buffer.
     fn receive(&self, from: u32) -> WriteMemory;
+    /// Bytes of what goes to a member.
+    fn sends(&self, to: u32) -> u64;
+    /// Bytes of what comes from a member.
+    fn receives(&self, from: u32) -> u64;
     /// Bytes of the longest of this member's blocks, or of those of all members where all know them.
     fn longest(&self) -> u64;
     /// What a reduction computes.
     fn computes(&self) -> Option<&Arithmetic> {
         None
     }
-}
-
-/// The buffers of an operation before it has begun.
-pub enum Given<'a> {
-    /// Any.
-    Bound(&'a Binding),
-    /// Those of a call, each block in one piece.
-    Pieces(&'a dyn Pieces),
 }
 
 /// One of the two buffers.
@@ -66,6 +62,8 @@ pub(crate) trait Data {
     fn length(&self, side: Side, block: u32) -> u64;
     /// Copies a block to where it goes in a cell.
     fn fill(&self, side: Side, block: u32, cell: &mut WriteMemory, at: usize);
+    /// A block of so many bytes, if it lies in one piece.
+    fn whole(&self, side: Side, block: u32, bytes: u64) -> Option<ReadMemory>;
     /// Replaces the first bytes of a block of the receive buffer.
     fn put(&self, block: u32, data: &ReadMemory, bytes: usize);
     /// The first bytes of the receive buffer, if they lie in one piece.
@@ -78,14 +76,21 @@ pub(crate) trait Data {
     fn bound(self, step: Unequal, members: u32) -> Bound;
 }
 
-impl Data for &dyn Pieces {
+impl<P: Pieces> Data for &P {
     #[inline]
     fn length(&self, side: Side, block: u32) -> u64 {
-        let (_, end) = match side {
-            Side::Send => self.send(block).window(),
-            Side::Receive => self.receive(block).window(),
-        };
-        end as u64
+        match side {
+            Side::Send => self.sends(block),
+            Side::Receive => self.receives(block),
+        }
+    }
+
+    #[inline]
+    fn whole(&self, side: Side, block: u32, _: u64) -> Option<ReadMemory> {
+        Some(match side {
+            Side::Send => self.send(block),
+            Side::Receive => self.receive(block).reading(),
+        })
     }
 
     #[inline]
@@ -113,7 +118,7 @@ impl Data for &dyn Pieces {
     }
 
     fn computes(&self) -> Option<&Arithmetic> {
-        Pieces::computes(*self)
+        P::computes(self)
     }
 
     fn bound(self, step: Unequal, members: u32) -> Bound {
@@ -130,7 +135,7 @@ impl Data for &dyn Pieces {
         Bound {
             send: buffer(gives, sends),
             receive: buffer(takes, receives),
-            computes: Pieces::computes(self).cloned(),
+            computes: P::computes(self).cloned(),
         }
     }
 }
@@ -211,6 +216,11 @@ impl Data for Bound {
             Some(memory) => cell.copy(at as isize, &memory, 0, length as usize),
             None => cell.with(at as isize, length as usize, |cell| buffer.read(from, cell)),
         }
+    }
+
+    fn whole(&self, side: Side, index: u32, bytes: u64) -> Option<ReadMemory> {
+        let buffer = self.side(side);
+        buffer.readable(block(buffer, index).0, bytes)
     }
 
     fn put(&self, index: u32, data: &ReadMemory, bytes: usize) {

@@ -7,7 +7,8 @@
 //! is:
 //!
 //! ```text
-//!  short cell     slots, one for each block of the cell: bytes of the block (u32, native) | the block, if it fits
+//!  short cell     of one block: as many bytes as it has; all of the cell: its length (u64, native), it is elsewhere
+//!                 of several: slots: bytes of the block (u32, native) | the block, if it fits
 //!  middle cell    slots without lengths, for blocks that do not fit there
 //!  messages       blocks that do not fit there either: the caller's affair
 //! ```
@@ -23,7 +24,7 @@ use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
 use crate::groups::mistake::{no_memory, wrong_length};
 use crate::{EngineError, Operation};
 
-/// Bytes of a length.
+/// Bytes of a length in front of a block.
 const LENGTH: usize = size_of::<u32>();
 /// Shortest slot of a short cell that is of use.
 const SLOT: usize = 2 * size_of::<u64>();
@@ -57,15 +58,23 @@ impl Slots {
         (short >= SLOT).then_some(Self { count, short, middle })
     }
 
+    /// Bytes of a block that fits into a short cell.
+    #[inline]
+    fn short_block(&self) -> usize {
+        // A cell of one block that is full says that the block is elsewhere.
+        self.short - if self.count == 1 { 1 } else { LENGTH }
+    }
+
     /// Longest block that goes through cells.
     pub(crate) fn longest(&self) -> u64 {
-        self.middle.max(self.short - LENGTH) as u64
+        self.middle.max(self.short_block()) as u64
     }
 
     /// Where a block of so many bytes goes; `None`: in a message.
+    #[inline]
     fn lane(&self, bytes: u64) -> Option<Lane> {
         match bytes {
-            _ if bytes <= (self.short - LENGTH) as u64 => Some(Lane::Short),
+            _ if bytes <= self.short_block() as u64 => Some(Lane::Short),
             _ if bytes <= self.middle as u64 => Some(Lane::Middle),
             _ => None,
         }
@@ -101,11 +110,19 @@ enum Found {
     /// Nothing is to be taken here.
     Nothing,
     /// The member says that it has another length.
-    Wrong(u32),
+    Wrong(u64),
     Block(ReadMemory),
 }
 
-/// A length as it is said in a cell.
+/// Bytes of a number in a cell.
+#[inline]
+fn read<const N: usize>(memory: &ReadMemory, at: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    memory.read(at as isize, &mut bytes);
+    bytes
+}
+
+/// A length as it is said in front of a block.
 fn said(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -181,12 +198,11 @@ impl<D: Data> Rows<D> {
     /// What this process gives itself, where that does not go through cells.
     fn copy_own(&self, place: &Place) {
         let root = place.me == self.step.root;
-        let is_apart = match self.step.what {
+        let keeps = match self.step.what {
             What::Gatherv | What::Scatterv => root && !self.step.in_place,
-            What::Alltoallv | What::Alltoallw => true,
-            _ => false,
+            _ => self.is_apart(),
         };
-        if is_apart {
+        if keeps {
             let length = |side| self.data.length(side, place.me);
             let bytes = length(Side::Send).min(length(Side::Receive));
             self.data.keep(place.me, bytes as usize);
@@ -292,6 +308,13 @@ impl<D: Data> Rows<D> {
         let mut any = false;
         for lane in 0..2 {
             if self.gives[lane] {
+                if let Some(memory) = self.in_one_go(place, lane) {
+                    if !self.give_at_once(meeting, place, &memory) {
+                        return Ok(any);
+                    }
+                    any = true;
+                    continue;
+                }
                 if !meeting.is_free(place, self.rounds[lane]) {
                     return Ok(any);
                 }
@@ -306,7 +329,7 @@ impl<D: Data> Rows<D> {
                 Found::Nothing => {}
                 Found::Wrong(said) => {
                     let expected = self.taken(place, self.next);
-                    mistake.get_or_insert_with(|| wrong_length(self.next, said.into(), expected));
+                    mistake.get_or_insert_with(|| wrong_length(self.next, said, expected));
                 }
                 Found::Block(data) => self.take(place, &data)?,
             }
@@ -314,11 +337,42 @@ impl<D: Data> Rows<D> {
             any = true;
         }
         for (left, round) in self.left.iter_mut().zip(self.rounds) {
-            if !*left && meeting.leave_some(place, round, 1) == 1 {
+            if *left {
+                continue;
+            }
+            if meeting.leave_some(place, round, 1) == 1 {
                 (*left, any) = (true, true);
             }
         }
         Ok(any)
+    }
+
+    /// What goes into the short cell as it is.
+    #[inline]
+    fn in_one_go(&self, place: &Place, lane: usize) -> Option<ReadMemory> {
+        if lane > 0 || self.slots.count > 1 || self.step.what == What::Scatterv {
+            return None;
+        }
+        let to = self.receivers(place).find(|&to| to != place.me || !self.is_apart())?;
+        let (side, block) = self.source(place, to);
+        let length = self.data.length(side, block);
+        (self.slots.lane(length) == Some(Lane::Short)).then(|| self.data.whole(side, block, length))?
+    }
+
+    /// Gives that, if it is possible now, and leaves the round if it takes nothing there.
+    #[inline]
+    fn give_at_once(&mut self, meeting: &mut dyn Meeting, place: &Place, memory: &ReadMemory) -> bool {
+        let leaves = self.step.what == What::Gatherv;
+        let (_, bytes) = memory.window();
+        let given = meeting.give_at_once(place, self.rounds[0], place.me, Some(memory), bytes as usize, leaves);
+        (self.gives[0], self.left[0]) = (!given, given && leaves);
+        given
+    }
+
+    /// Whether what a member gives itself does not go through cells.
+    #[inline]
+    fn is_apart(&self) -> bool {
+        matches!(self.step.what, What::Alltoallv | What::Alltoallw)
     }
 
     /// Gives everything that goes in a round.
@@ -347,12 +401,17 @@ impl<D: Data> Rows<D> {
         cell: u32,
         receivers: std::ops::Range<u32>,
     ) -> Result<(), EngineError> {
+        let others = receivers.filter(|&to| !self.is_apart() || to != place.me);
+        if lane == 0 && self.slots.count == 1 {
+            return others
+                .take(1)
+                .try_for_each(|to| self.give_one(meeting, place, cell, to));
+        }
         let slot = if lane == 0 { self.slots.short } else { self.slots.middle };
         let here = if lane == 0 { Lane::Short } else { Lane::Middle };
         let all = slot * self.slots.count;
         let mut memory = meeting.give(place, self.rounds[lane], cell, all).map_err(no_memory)?;
-        let is_apart = matches!(self.step.what, What::Alltoallv | What::Alltoallw);
-        for to in receivers.filter(|&to| !is_apart || to != place.me) {
+        for to in others {
             let length = self.given(place, to);
             let mut at = self.slot(place.me, to) * slot;
             if lane == 0 {
@@ -363,6 +422,21 @@ impl<D: Data> Rows<D> {
                 let (side, block) = self.source(place, to);
                 self.data.fill(side, block, &mut memory, at);
             }
+        }
+        Ok(())
+    }
+
+    /// Gives the only block of a short cell, or says how long it is.
+    fn give_one(&self, meeting: &mut dyn Meeting, place: &Place, cell: u32, to: u32) -> Result<(), EngineError> {
+        let (round, length) = (self.rounds[0], self.given(place, to));
+        let is_here = self.slots.lane(length) == Some(Lane::Short);
+        let bytes = if is_here { length as usize } else { self.slots.short };
+        let mut memory = meeting.give(place, round, cell, bytes).map_err(no_memory)?;
+        if !is_here {
+            memory.write(0, &length.to_ne_bytes());
+        } else if length > 0 {
+            let (side, block) = self.source(place, to);
+            self.data.fill(side, block, &mut memory, 0);
         }
         Ok(())
     }
@@ -379,17 +453,23 @@ impl<D: Data> Rows<D> {
         if !arrived(self.rounds[0]) {
             return if self.silent { Found::Wrong(0) } else { Found::Missing };
         }
+        let all = self.slots.short * self.slots.count;
+        let (memory, bytes) = meeting.given(place, self.rounds[0], cell, all);
         let at = slot * self.slots.short;
-        let (memory, _) = meeting.given(place, self.rounds[0], cell, self.slots.short * self.slots.count);
-        let mut bytes = [0; LENGTH];
-        memory.read(at as isize, &mut bytes);
-        let says = u32::from_ne_bytes(bytes);
-        if says != said(length) {
+        let (says, expected, from) = if self.slots.count > 1 {
+            let says = u32::from_ne_bytes(read(&memory, at));
+            (says.into(), said(length).into(), at + LENGTH)
+        } else if bytes == all as u64 {
+            (u64::from_ne_bytes(read(&memory, 0)), length, 0)
+        } else {
+            (bytes, length, 0)
+        };
+        if says != expected {
             // One of another length never comes in the other round.
             return Found::Wrong(says);
         }
         match self.slots.lane(length) {
-            Some(Lane::Short) => Found::Block(memory.part((at + LENGTH) as isize, length as usize)),
+            Some(Lane::Short) => Found::Block(memory.part(from as isize, length as usize)),
             Some(_) if !arrived(self.rounds[1]) => Found::Missing,
             Some(_) => {
                 let all = self.slots.middle * self.slots.count;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations of blocks that may differ in length, where groups share memory ([`Rows`]).
 
+use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Lane, Place, Round};
 
 use crate::base::core::Core;
 use crate::groups::cut::Cut;
-use crate::groups::data::{Bound, Data, Given, Unequal};
+use crate::groups::data::{Bound, Data, Unequal};
 use crate::groups::meet::Meet;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::{Rows, Slots};
@@ -43,44 +44,27 @@ impl Begun {
 }
 
 impl Groups {
-    /// Whether it can be done in cells: pieces may be too long for that. (Of what is bound, long blocks go beside.)
-    pub(crate) fn fits(&self, core: &mut Core, channel: &Channel, step: Unequal, given: &Given<'_>) -> bool {
-        let Given::Pieces(pieces) = given else { return true };
-        let Some(meeting) = self.meeting(core) else {
-            return false;
-        };
-        let slots = Slots::of(meeting, step.what, channel.members.count());
-        slots.is_some_and(|slots| pieces.longest() <= slots.longest())
+    /// The slots of such an operation. `None`: the group shares no memory.
+    #[inline]
+    pub(crate) fn slots(&self, core: &mut Core, channel: &Channel, what: What) -> Option<Slots> {
+        Slots::of(self.meeting(core)?, what, channel.members.count())
     }
 
     /// Begins one; it is over, or has a request when `pause`, called after each look, has said no. What is over soon
     /// needs no [`Meet`].
-    pub(crate) fn unequal(
+    pub(crate) fn unequal<D: Data>(
         &mut self,
         core: &mut Core,
         channel: &Channel,
         step: Unequal,
-        given: Given<'_>,
-        pause: impl FnMut() -> bool,
-    ) -> Result<Option<Request>, EngineError> {
-        match given {
-            Given::Bound(binding) => self.in_rows(core, channel, step, Bound::of(binding), pause),
-            Given::Pieces(pieces) => self.in_rows(core, channel, step, pieces, pause),
-        }
-    }
-
-    fn in_rows<D: Data>(
-        &mut self,
-        core: &mut Core,
-        channel: &Channel,
-        step: Unequal,
+        slots: Option<Slots>,
         data: D,
         mut pause: impl FnMut() -> bool,
     ) -> Result<Option<Request>, EngineError> {
         if let Some(error) = core.lost_of(&channel.members) {
             return Err(error);
         }
-        let begun = self.begin_rows(core, channel, step)?;
+        let begun = self.begin_rows(core, channel, step, slots)?;
         let (place, mut mistake) = (begun.place, None);
         let mut rows = Rows::new(step, &place, data, begun.slots, begun.rounds());
         loop {
@@ -113,7 +97,8 @@ impl Groups {
         channel: &Channel,
         step: Unequal,
     ) -> Result<Option<Request>, EngineError> {
-        let begun = self.begin_rows(core, channel, step)?;
+        let slots = self.slots(core, channel, step.what);
+        let begun = self.begin_rows(core, channel, step, slots)?;
         let place = begun.place;
         let meeting = self.meeting(core).ok_or(NOWHERE)?;
         let [short, middle] = begun.rounds();
@@ -129,14 +114,19 @@ impl Groups {
     }
 
     /// The step has begun here, and the others can see what it is.
-    fn begin_rows(&mut self, core: &mut Core, channel: &Channel, step: Unequal) -> Result<Begun, EngineError> {
+    fn begin_rows(
+        &mut self,
+        core: &mut Core,
+        channel: &Channel,
+        step: Unequal,
+        slots: Option<Slots>,
+    ) -> Result<Begun, EngineError> {
+        let slots = slots.ok_or(NOWHERE)?;
         let place = Place {
             frame: channel.frame.ok_or(NOWHERE)?,
             members: channel.members.count(),
             me: channel.rank,
         };
-        let meeting = self.meeting(core).ok_or(NOWHERE)?;
-        let slots = Slots::of(meeting, step.what, place.members).ok_or(NOWHERE)?;
         let begun = self.begun(place.frame).ok_or(NOWHERE)?;
         if let Some(error) = begun.broken() {
             return Err(error.clone());
@@ -148,6 +138,7 @@ impl Groups {
             root: step.root,
             block: 0,
         };
+        let meeting = self.meeting(core).ok_or(NOWHERE)?;
         meeting.note(&place, number, claim);
         Ok(Begun {
             place,

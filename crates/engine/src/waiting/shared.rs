@@ -30,6 +30,7 @@ use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Item;
 
 use crate::base::core::Core;
+use crate::groups::data::Bound;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Told;
 use crate::p2p::receive::begin_directly;
@@ -39,7 +40,7 @@ use crate::waiting::keeper::{Keeper, LOOK};
 use crate::waiting::patience::Experience;
 use crate::waiting::waits::{Teller, Watcher};
 use crate::{
-    Binding, Channel, Completion, Direct, Engine, EngineError, Given, Mode, Operation, ReceiveBuffer, Request,
+    Binding, Channel, Completion, Direct, Engine, EngineError, Mode, Operation, Pieces, ReceiveBuffer, Request,
     SendBuffer, Short, Tuning, Unequal,
 };
 

@@ -5,7 +5,7 @@
 //! Who gives a block and who takes it are often the only ones that know its length, so no decision of all depends on
 //! it.
 
-use isthmus_engine::{Given, Pieces, Request, Unequal};
+use isthmus_engine::{Pieces, Request, Unequal};
 use isthmus_schedule::step::Plan;
 use isthmus_schedule::{self as schedule, Blocks, Operation};
 
@@ -33,7 +33,7 @@ impl Comm {
         form: Form,
         plain: &PlainUnequal<P>,
     ) -> Option<Result<Performed>> {
-        let (step, given) = (plain.step, Given::Pieces(&plain.pieces));
+        let (step, pieces) = (plain.step, &plain.pieces);
         if plain.pieces.longest() == 0 {
             return Some(self.perform_empty(world, form, step));
         }
@@ -43,7 +43,7 @@ impl Comm {
         let (operation, sequence, engine) = (world.operation(step.what), self.sequence(), world.engine());
         let done = match form {
             Form::Blocking => engine
-                .unequal(self.channel(), operation, sequence, step, given)?
+                .unequal(self.channel(), operation, sequence, step, pieces)?
                 .map(|()| Performed::Done)
                 .map_err(|error| Error::from(&error)),
             _ => Ok(Performed::of(engine.start_unequal(
@@ -51,7 +51,7 @@ impl Comm {
                 operation,
                 sequence,
                 step,
-                given,
+                pieces,
             )?)),
         };
         self.next_sequence();
@@ -144,11 +144,10 @@ impl Planned {
         }
         let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
-        let given = Given::Bound(&self.binding);
         let done = world
             .engine()
-            .unequal(comm.channel(), operation, sequence, cells.step, given);
-        done.unwrap_or(Ok(())).map_err(|error| Error::from(&error))?;
+            .unequal_bound(comm.channel(), operation, sequence, cells.step, &self.binding);
+        done.map_err(|error| Error::from(&error))?;
         match long {
             Some(request) => world.wait(request).map(drop),
             None => Ok(()),
@@ -161,11 +160,10 @@ impl Planned {
         }
         let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
-        let given = Given::Bound(&self.binding);
         let begun = world
             .engine()
-            .start_unequal(comm.channel(), operation, sequence, cells.step, given);
-        match (begun.flatten(), long) {
+            .start_unequal_bound(comm.channel(), operation, sequence, cells.step, &self.binding);
+        match (begun, long) {
             (Some(short), Some(long)) => {
                 let both = Box::new(Both::new([short, long]));
                 Some(world.engine().lock().start_activity(both))

@@ -53,11 +53,16 @@ impl<'a, B: Memory> Row<'a, B> {
     }
 
     #[inline]
+    fn bytes(&self, block: usize) -> u64 {
+        self.counts.at(block) as u64 * self.width
+    }
+
+    #[inline]
     fn piece(&self, block: usize) -> Piece<B> {
         Piece {
             buffer: self.buffer,
             offset: self.displacements.at(block) * self.width as i64,
-            bytes: self.counts.at(block) as u64 * self.width,
+            bytes: self.bytes(block),
         }
     }
 }
@@ -80,6 +85,16 @@ impl<B: Memory> Side<'_, B> {
         }
     }
 
+    #[inline]
+    fn bytes(&self, block: u32) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::One(piece) => piece.bytes,
+            Self::Many(row) => row.bytes(block as usize),
+        }
+    }
+
+    #[inline]
     fn longest(&self) -> u64 {
         match self {
             Self::None => 0,
@@ -108,6 +123,17 @@ impl Pieces for Blocks<'_> {
         piece.map_or(WriteMemory::EMPTY, |piece| piece.memory())
     }
 
+    #[inline]
+    fn sends(&self, to: u32) -> u64 {
+        self.send.bytes(to)
+    }
+
+    #[inline]
+    fn receives(&self, from: u32) -> u64 {
+        self.receive.bytes(from)
+    }
+
+    #[inline]
     fn longest(&self) -> u64 {
         self.send.longest().max(self.receive.longest())
     }

@@ -46,63 +46,81 @@ impl Shared {
         Some(core.begun(begun))
     }
 
-    /// A blocking operation of blocks that may differ in length, in shared memory as far as they are short enough, and
-    /// the wait. `None`: some of the pieces that are given are too long for that; nothing was done.
-    pub fn unequal(
+    /// A blocking operation of blocks that may differ in length, in shared memory, and the wait. `None`: some of the
+    /// pieces are too long for that; nothing was done.
+    #[inline]
+    pub fn unequal<P: Pieces>(
         &self,
         channel: &Channel,
         operation: Operation,
         sequence: u32,
         step: Unequal,
-        given: Given<'_>,
+        pieces: &P,
     ) -> Option<Result<(), EngineError>> {
         let mut guard = self.lock();
         let Engine { core, groups, .. } = &mut *guard;
-        if !groups.fits(core, channel, step, &given) {
+        let slots = groups.slots(core, channel, step.what);
+        if pieces.longest() > slots?.longest() {
             return None;
         }
         Some(
             self.in_memory(guard, channel, operation, sequence, |groups, core, pause| {
-                groups.unequal(core, channel, step, given, pause)
+                groups.unequal(core, channel, step, slots, pieces, pause)
             }),
         )
     }
 
-    /// The same begun: its request, or nothing if it is over.
-    pub fn start_unequal(
+    /// The same with buffers that are bound, as far as blocks are short enough: others go beside.
+    pub fn unequal_bound(
         &self,
         channel: &Channel,
         operation: Operation,
         sequence: u32,
         step: Unequal,
-        given: Given<'_>,
+        binding: &Binding,
+    ) -> Result<(), EngineError> {
+        let mut guard = self.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        let slots = groups.slots(core, channel, step.what);
+        self.in_memory(guard, channel, operation, sequence, |groups, core, pause| {
+            groups.unequal(core, channel, step, slots, Bound::of(binding), pause)
+        })
+    }
+
+    /// [`Shared::unequal`] begun: its request, or nothing if it is over.
+    pub fn start_unequal<P: Pieces>(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        step: Unequal,
+        pieces: &P,
     ) -> Option<Option<Request>> {
         let mut guard = self.lock();
         let Engine { core, groups, .. } = &mut *guard;
-        if !groups.fits(core, channel, step, &given) {
+        let slots = groups.slots(core, channel, step.what);
+        if pieces.longest() > slots?.longest() {
             return None;
         }
-        core.state.tools.called(operation);
-        core.state.tools.begins(operation);
-        core.state
-            .tools
-            .plan_begins(channel.context.number(), operation, sequence);
-        let begun = groups.unequal(core, channel, step, given, || false);
-        match &begun {
-            Ok(Some(request)) => groups.tell_at_the_end(
-                *request,
-                Told {
-                    context: channel.context.number(),
-                    operation,
-                    sequence,
-                },
-            ),
-            _ => core
-                .state
-                .tools
-                .plan_ends(channel.context.number(), operation, sequence),
-        }
-        Some(core.begun(begun))
+        let begin = |groups: &mut Groups, core: &mut Core| groups.unequal(core, channel, step, slots, pieces, || false);
+        Some(begun_in_memory(&mut guard, channel, operation, sequence, begin))
+    }
+
+    /// [`Shared::unequal_bound`] begun: its request, or nothing if it is over.
+    pub fn start_unequal_bound(
+        &self,
+        channel: &Channel,
+        operation: Operation,
+        sequence: u32,
+        step: Unequal,
+        binding: &Binding,
+    ) -> Option<Request> {
+        let mut guard = self.lock();
+        let begin = |groups: &mut Groups, core: &mut Core| {
+            let slots = groups.slots(core, channel, step.what);
+            groups.unequal(core, channel, step, slots, Bound::of(binding), || false)
+        };
+        begun_in_memory(&mut guard, channel, operation, sequence, begin)
     }
 
     /// An operation of blocks that may differ in length in which this process neither gives nor takes anything: its
@@ -248,4 +266,33 @@ impl Shared {
             Some(done)
         })
     }
+}
+
+/// Begins an operation in memory that the group shares; those who watch are told.
+fn begun_in_memory(
+    engine: &mut Engine,
+    channel: &Channel,
+    operation: Operation,
+    sequence: u32,
+    begin: impl FnOnce(&mut Groups, &mut Core) -> Result<Option<Request>, EngineError>,
+) -> Option<Request> {
+    let Engine { core, groups, .. } = engine;
+    let context = channel.context.number();
+    let tools = &mut core.state.tools;
+    tools.called(operation);
+    tools.begins(operation);
+    tools.plan_begins(context, operation, sequence);
+    let begun = begin(groups, core);
+    match &begun {
+        Ok(Some(request)) => groups.tell_at_the_end(
+            *request,
+            Told {
+                context,
+                operation,
+                sequence,
+            },
+        ),
+        _ => core.state.tools.plan_ends(context, operation, sequence),
+    }
+    core.begun(begun)
 }
