@@ -384,6 +384,11 @@ fn boot_messages() -> Vec<Message> {
             ways: vec![isthmus_wire::chosen::Way::default()],
             ..Chosen::default()
         }],
+        files: vec![isthmus_wire::usage::Usage {
+            name: "\"x\"".to_owned(),
+            opens: 4,
+            ..Default::default()
+        }],
     };
     let reason = "rank 3 called MPI_Abort".to_owned();
     vec![

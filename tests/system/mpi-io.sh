@@ -147,6 +147,13 @@ test "$(ssh b1 od -An -tu4 "'/tmp/each alone'" | tr -s ' ')" = " 0 1 2 3"
 # One name is one file for the whole job, whoever opens it again.
 $job ./again home "/tmp/again and again"
 test ! -e "/tmp/again and again 2"
+# How files were reached: two of four processes directly, one aggregator; the data of the two others cross once.
+ISTHMUS_STATS=1 $job ./lost 4 2>stats
+row=$(grep '^"/tmp/lost file"' stats)
+test "$(echo "$row" | tr -s ' ' | cut -d ' ' -f 3-6)" = "home 4 2 1"
+test "$(echo "$row" | cut -d '|' -f 3 | awk '{ print $2 }')" = $((4 * 4 * 256 * 4096))
+between=$(echo "$row" | cut -d '|' -f 5 | awk '{ print $2 }')
+test $between -ge $((4 * 2 * 256 * 4096)) && test $between -lt $((5 * 2 * 256 * 4096))
 # Names: without a site, of a site, below ~, of no site of the job.
 $job ./where /tmp/at-home isthmus://b1/tmp/at-b1 isthmus://b1/~/below isthmus://home/tmp/named isthmus://nowhere/tmp/x isthmus:///tmp/x >told
 test "$(od -An -tu4 /tmp/at-home | tr -s ' ')" = " 0 1 2 3"

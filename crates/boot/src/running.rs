@@ -345,7 +345,7 @@ impl Running {
 
     /// Ends communication: everything that was sent has left, every process of the job has come here. Until then this
     /// one serves the others, so connections are closed only after the agent's word, and by then nobody needs them.
-    pub fn finish(&self) -> Result<(), BootError> {
+    pub fn finish(&self, files: impl FnOnce() -> Vec<isthmus_wire::usage::Usage>) -> Result<(), BootError> {
         let engine = self.world().engine();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(keeper) = keeper {
@@ -356,7 +356,7 @@ impl Running {
         engine.wait(|engine| engine.settle().then_some(()));
         let mut counters = engine.lock().tools().counters();
         counters.links = self.world().measured_in_all();
-        counters.choices = self.world().choices();
+        (counters.choices, counters.files) = (self.world().choices(), files());
         let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world());
         counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();
         drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());

@@ -59,6 +59,7 @@ fn main() {
         traffic: vec![],
         time: Default::default(),
         choices: vec![],
+        files: vec![],
     }));
     match agent.next() {
         Some(Message::Dismissed) => std::process::exit(if what == "after" { number } else { 0 }),

@@ -3,6 +3,7 @@
 //! there.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::file::File;
 use crate::group::{Sites, word};
@@ -120,6 +121,9 @@ impl Domains {
             return None;
         }
         let aggregators = file.aggregators(hints.aggregators as u32);
+        if aggregators.contains(&file.rank()) {
+            file.aggregates.store(true, Ordering::Relaxed);
+        }
         let stripe = hints.stripe.max(1);
         let start = start - start % stripe;
         let length = (end - start)

@@ -75,6 +75,8 @@ pub struct File {
     /// Between threads of this process, where the system's lock does not tell them apart.
     pub(crate) atoms: Mutex<()>,
     pub(crate) split: Mutex<Option<Split>>,
+    /// Whether this process has used the disk for others in a collective access.
+    pub(crate) aggregates: AtomicBool,
 }
 
 /// Kept while an access in atomic mode lasts.

@@ -390,6 +390,7 @@ impl File {
             atomic: AtomicBool::new(false),
             atoms: Mutex::new(()),
             split: Mutex::new(None),
+            aggregates: AtomicBool::new(false),
         })
     }
 

@@ -46,6 +46,7 @@ mod statistics;
 pub mod times;
 mod trace;
 mod transfer;
+mod used;
 mod whereabouts;
 mod workspace;
 mod worlds;

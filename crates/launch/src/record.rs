@@ -146,6 +146,7 @@ impl Record {
             "event": "sums", "links": links.collect::<Vec<_>>(), "paths": paths.collect::<Vec<_>>(),
             "operations": sums.statistics.json(),
             "choices": sums.statistics.choices(),
+            "files": sums.statistics.files(),
             "times": sums.statistics.times().iter().map(times::json).collect::<Vec<_>>(),
         })));
     }

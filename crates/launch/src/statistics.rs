@@ -2,9 +2,11 @@
 //! Sums of what the processes counted.
 
 use crate::times::{self, LEVELS};
+use crate::used;
 use isthmus_wire::boot::{Counters, LevelCounters, LinkTraffic};
 use isthmus_wire::chosen::{Chosen, MOST_CHOICES, Way};
 use isthmus_wire::time::{SiteTime, Time};
+use isthmus_wire::usage::Usage;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +25,8 @@ pub struct Statistics {
     times: BTreeMap<String, Time>,
     /// By operation, magnitude of the size, and members.
     choices: BTreeMap<(String, u32, u32), Chosen>,
+    /// By name and site, as far as there is room.
+    files: Vec<Usage>,
 }
 
 impl Statistics {
@@ -46,6 +50,9 @@ impl Statistics {
         }
         for one in &counters.traffic {
             self.add_traffic(one);
+        }
+        for one in &counters.files {
+            one.clone().note(&mut self.files);
         }
     }
 
@@ -76,6 +83,11 @@ impl Statistics {
             })
         };
         self.choices.values().map(choice).collect()
+    }
+
+    /// What was done with files.
+    pub(crate) fn files(&self) -> Value {
+        self.files.iter().map(used::json).collect()
     }
 
     fn add_traffic(&mut self, one: &LinkTraffic) {
@@ -211,7 +223,11 @@ impl fmt::Display for Statistics {
             f,
             "\n\nwhere the time of the processes went: computing, waiting for messages and in collective operations"
         )?;
-        write!(f, "{}\n\n{}", times::by_site(&times, false), times::by_call(&times))
+        write!(f, "{}\n\n{}", times::by_site(&times, false), times::by_call(&times))?;
+        match self.files.is_empty() {
+            true => Ok(()),
+            false => write!(f, "\n\n{}", used::table(&self.files)),
+        }
     }
 }
 
@@ -255,6 +271,7 @@ mod tests {
             }],
             time: Time::default(),
             choices: vec![],
+            files: vec![],
         };
         sums.add("home", &one);
         sums.add("home", &one);

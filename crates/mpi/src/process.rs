@@ -309,7 +309,7 @@ fn leave(users: &mut Users, process: &Process) -> Result<()> {
 /// Leaves the job, together with all other processes.
 fn part(users: &mut Users, process: &Process) -> Result<()> {
     if !std::mem::replace(&mut users.parted, true) {
-        process.running.finish().map_err(|e| boot_error(&e))?;
+        process.running.finish(isthmus_io::used).map_err(|e| boot_error(&e))?;
     }
     Ok(())
 }

@@ -36,10 +36,11 @@ use crate::gateway::Paths;
 use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 use crate::time::Time;
+use crate::usage::Usage;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
@@ -164,6 +165,8 @@ pub struct Counters {
     pub time: Time,
     /// What was chosen for collective operations that it was the first member of.
     pub choices: Vec<Chosen>,
+    /// What was done with files.
+    pub files: Vec<Usage>,
 }
 
 /// What passed from one subjob to another, over the wide area.
@@ -436,6 +439,7 @@ impl Counters {
         w.list(&self.traffic, |w, one| one.write(w));
         self.time.write(w);
         w.list(&self.choices, |w, one| one.write(w));
+        w.list(&self.files, |w, one| one.write(w));
     }
 
     /// Reads counters.
@@ -462,6 +466,7 @@ impl Counters {
             traffic,
             time: Time::read(r)?,
             choices: Chosen::read_all(r)?,
+            files: Usage::read_all(r)?,
         })
     }
 }
@@ -537,6 +542,7 @@ mod tests {
                     ways: vec![crate::chosen::Way::default()],
                     ..Chosen::default()
                 }],
+                files: vec![Usage::default()],
             }),
             Message::Time(Time {
                 processes: 1,

@@ -90,7 +90,7 @@ fn name(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> 
     Ok(text)
 }
 
-fn at_most(field: &'static str, found: usize, most: usize) -> Result<(), DecodeError> {
+pub(crate) fn at_most(field: &'static str, found: usize, most: usize) -> Result<(), DecodeError> {
     match found <= most {
         true => Ok(()),
         false => Err(DecodeError::Invalid {

@@ -80,7 +80,7 @@ use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 use crate::waiting::{Condition, Waiting};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;

@@ -41,5 +41,6 @@ pub mod segment;
 pub mod service;
 pub mod time;
 pub mod trace;
+pub mod usage;
 pub mod waiting;
 pub mod word;
