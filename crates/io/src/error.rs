@@ -54,6 +54,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_the_system_says_has_a_class_of_its_own() {
+        for (number, class) in [
+            (Errno::NOENT, abi::MPI_ERR_NO_SUCH_FILE),
+            (Errno::EXIST, abi::MPI_ERR_FILE_EXISTS),
+            (Errno::ACCESS, abi::MPI_ERR_ACCESS),
+            (Errno::ROFS, abi::MPI_ERR_READ_ONLY),
+            (Errno::NOSPC, abi::MPI_ERR_NO_SPACE),
+            (Errno::DQUOT, abi::MPI_ERR_QUOTA),
+            (Errno::ISDIR, abi::MPI_ERR_BAD_FILE),
+            (Errno::TXTBSY, abi::MPI_ERR_FILE_IN_USE),
+            (Errno::MFILE, abi::MPI_ERR_NO_MEM),
+            (Errno::IO, abi::MPI_ERR_IO),
+        ] {
+            assert_eq!(class_of(&number.into()), class, "{number}");
+        }
+        assert_eq!(class_of(&io::ErrorKind::WriteZero.into()), abi::MPI_ERR_IO);
+    }
+
+    #[test]
     fn the_sentence_has_name_rank_and_reason() {
         let full = io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error());
         for (site, place) in [(None, ""), (Some("lab"), " at site lab")] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random views and buffers against a plain array, on a disk that moves less than it is asked to, is interrupted, and
-//! gets full.
+//! gets full. ISTHMUS_TEST_IO_CASES: how many.
 
 use std::io;
 use std::sync::Mutex;
@@ -17,14 +17,17 @@ struct Troublesome {
     content: Mutex<Vec<u8>>,
     /// Bytes that it may have.
     room: u64,
+    /// What it says of more.
+    full: Errno,
     chance: AtomicU64,
 }
 
 impl Troublesome {
-    fn new(content: Vec<u8>, room: u64, seed: u64) -> Self {
+    fn new(content: Vec<u8>, room: u64, full: Errno, seed: u64) -> Self {
         Self {
             content: Mutex::new(content),
             room,
+            full,
             chance: AtomicU64::new(seed | 1),
         }
     }
@@ -59,7 +62,7 @@ impl Disk for Troublesome {
     fn write_some(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         let some = self.some(buffer.len())?.min(self.room.saturating_sub(offset) as usize);
         if some == 0 {
-            return Err(Errno::NOSPC.into());
+            return Err(self.full.into());
         }
         let mut content = self.content.lock().expect("no thread has panicked");
         let end = offset as usize + some;
@@ -129,6 +132,7 @@ proptest! {
         displacement in 0_u64..20,
         room in prop_oneof![Just(u64::MAX), 0_u64..200],
         hole in prop_oneof![Just(0_u64), Just(8), Just(4096)],
+        full in prop_oneof![Just(Errno::NOSPC), Just(Errno::DQUOT), Just(Errno::FBIG), Just(Errno::IO)],
         seed: u64,
     ) {
         let etype = Datatype::of(Basic::Byte);
@@ -147,12 +151,13 @@ proptest! {
         let places: Vec<u64> = file.places(offset as usize + bytes).split_off(offset as usize);
         let places: Vec<u64> = places.into_iter().map(|place| place + displacement).collect();
 
-        let disk = Troublesome::new(vec![0xee; 30.min(room as usize)], room, seed);
+        let disk = Troublesome::new(vec![0xee; 30.min(room as usize)], room, full, seed);
         let mut source = Source::new(data.reading(), &ty, count, None).unwrap();
         let moved = write(&disk, &view, offset, &mut source);
         let fits = places.iter().take_while(|place| **place < room).count();
         prop_assert_eq!(moved.bytes as usize, fits);
-        prop_assert_eq!(moved.error.is_some(), fits < bytes);
+        let error = moved.error.and_then(|error| error.raw_os_error());
+        prop_assert_eq!(error, (fits < bytes).then(|| full.raw_os_error()));
         let mut model = vec![0xee; 30.min(room as usize)];
         for (place, byte) in places.iter().zip(&expected).take(fits) {
             if model.len() <= *place as usize {
