@@ -15,8 +15,8 @@ use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use isthmus_wire::gateway::{FromGateway, Paths, Settled, ToGateway};
 use isthmus_wire::grid::{
-    AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Reach, Scheduler, Start, Stream, ToAgent,
-    VERSION,
+    AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Hold, Reach, Resume, Scheduler, Start, Stream,
+    ToAgent, VERSION,
 };
 use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::links::Table;
@@ -507,6 +507,21 @@ fn guard_answers() -> Vec<Vec<u8>> {
     all
 }
 
+fn successions() -> Vec<ToAgent> {
+    vec![
+        ToAgent::Hold(Hold {
+            secret: [7; 32],
+            seconds: 300,
+        }),
+        ToAgent::Resume(Resume {
+            secret: [7; 32],
+            launcher: 1,
+            standings: 2,
+            outputs: 3,
+        }),
+    ]
+}
+
 fn to_agent_bodies() -> Vec<Vec<u8>> {
     let start = Start {
         job: "job".to_owned(),
@@ -583,6 +598,7 @@ fn to_agent_bodies() -> Vec<Vec<u8>> {
     ];
     messages
         .iter()
+        .chain(&successions())
         .filter_map(|message| unframed(&message.encode()))
         .collect()
 }

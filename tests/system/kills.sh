@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whatever dies, whenever: 15 s later nothing of the job runs anywhere, the exit status is right and one message names the cause.
 # A site that is cut off for 5 or 30 s loses nothing; the user is told after 9 s. With ISTHMUS_AWAY=11 it is lost after 11 s, and nothing runs there after
-# 1.5 times that and 5 s. The row of a scheduler's node is in tests/schedulers/together.sh.
+# 1.5 times that and 5 s. What a killed launcher leaves waits for another one for ISTHMUS_AWAY. The row of a scheduler's node is in tests/schedulers/together.sh.
 # usage: kills.sh [all]   (without: a short selection)
 whole=$1
 . "$(dirname "$0")/common.sh"
@@ -66,7 +66,7 @@ row() {
         name="$victim $phase"
         nap=600
         away=
-        case $victim in cut_short) nap=15 ;; cut_long) nap=60 ;; cut_off) away=ISTHMUS_AWAY=11 ;; esac
+        case $victim in cut_short | kill_connection) nap=15 ;; cut_long) nap=60 ;; cut_off) away=ISTHMUS_AWAY=11 ;; kill_coordinator) away=ISTHMUS_AWAY=5 ;; esac
         # Nothing is there that an earlier job has said.
         : >out
         env $away isthmus run --site home:2 --site b1:2 "$prog" "$phase" $nap >out 2>err </dev/null &
@@ -95,6 +95,8 @@ row() {
                 grep -q "site 'b1': .*what is left there ends by itself within 21 s" err || complain "the user does not know of the rest: $(cat err)"
             fi
             [ $took -le $most ] || complain "the message took $took s"
+        elif [ $victim = kill_connection ]; then
+            grep -q "site 'b1': its agent is reached again" err || complain "the connection was not made again: $(cat err)"
         elif [ $victim = cut_short ] || [ $victim = cut_long ]; then
             grep -q 'error:' err && complain "$(cat err)"
             if [ $victim = cut_long ]; then
@@ -108,7 +110,7 @@ row() {
             isthmus-testbed restore a b
             left=$(processes)
         else
-            for _ in $(seq 30); do
+            for _ in $(seq 60); do
                 left=$(processes)
                 [ -z "$left" ] && break
                 [ $(($(date +%s) - began)) -ge 15 ] && [ "${victim#cut_}" = "$victim" ] && break
@@ -125,7 +127,8 @@ if [ "$1" = all ]; then
     row kill_rank 137 "rank 3 .*signal 9" $all
     row kill_agent 1 "site 'b1': the connection to its agent was lost" $all
     row kill_coordinator 137 '' $all
-    row kill_connection 1 "site 'b1': the connection to its agent was lost" $all
+    row kill_connection 1 "site 'b1': the connection to its agent was lost" before
+    row kill_connection 0 '' running ending
     row cut_short 0 '' $all
     row cut_long 0 '' $all
     row cut_off 1 "site 'b1': .*(nothing was heard|lost)" $all
@@ -133,7 +136,7 @@ else
     row kill_rank 137 "rank 3 .*signal 9" before
     row kill_agent 1 "site 'b1': the connection to its agent was lost" running
     row kill_coordinator 137 '' running
-    row kill_connection 1 "site 'b1': the connection to its agent was lost" ending
+    row kill_connection 0 '' ending
     row cut_short 0 '' running
     row cut_long 0 '' running
     row cut_off 1 "site 'b1': .*(nothing was heard|lost)" running

@@ -6,11 +6,13 @@ use crate::processes::Pipes;
 use crate::program::Refusal;
 use isthmus_stage::words;
 use isthmus_wire::boot::{Counters, Hello, LinkTraffic, Message};
-use isthmus_wire::grid::{Commit, Exit, LauncherEnd, ToAgent};
+use isthmus_wire::codec::Deframer;
+use isthmus_wire::grid::{Commit, Exit, LauncherEnd, Resume, ToAgent};
 use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Waiting;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
 /// One thing that happened.
@@ -18,8 +20,12 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum Event {
     /// The coordinator said something.
     FromCoordinator(ToAgent),
-    /// The connection to the coordinator has ended.
+    /// The system or the user wants us to end.
     CoordinatorLost,
+    /// The connection to the coordinator with this number has ended.
+    LinkLost(u32),
+    /// Another one follows.
+    Resumed(Box<Resumed>),
     /// A process of ours (its token has yet to be checked) said hello.
     Hello {
         hello: Hello,
@@ -69,6 +75,15 @@ pub(crate) enum Event {
     Beside(isthmus_wire::grid::Scheduler),
     /// At the machine's scheduler or a node that it allocated.
     Batch(BatchEvent),
+}
+
+/// A connection that follows another one.
+#[derive(Debug)]
+pub(crate) struct Resumed {
+    pub(crate) stream: UnixStream,
+    /// With what came behind the first message.
+    pub(crate) deframer: Deframer,
+    pub(crate) resume: Resume,
 }
 
 /// What the agent tells the task that serves one process.

@@ -25,6 +25,8 @@ pub(crate) struct Gateway {
     events: mpsc::Sender<Event>,
     starts: u32,
     running: Option<(Child, mpsc::UnboundedSender<Vec<u8>>)>,
+    /// The message with which it said where it listens.
+    listening: Option<Vec<u8>>,
 }
 
 impl Gateway {
@@ -39,6 +41,7 @@ impl Gateway {
             events: events.clone(),
             starts: 0,
             running: None,
+            listening: None,
         };
         gateway.spawn()?;
         Ok(gateway)
@@ -76,7 +79,13 @@ impl Gateway {
     pub(crate) fn said(&mut self, message: &[u8]) {
         if let Ok(FromGateway::Listening { port, .. }) = FromGateway::decode(message) {
             self.open.ports = (port, port);
+            self.listening = Some(message.to_owned());
         }
+    }
+
+    /// What a coordinator that knows nothing of it has to hear.
+    pub(crate) fn listening(&self) -> Option<Vec<u8>> {
+        self.listening.clone().filter(|_| self.running.is_some())
     }
 
     /// It has ended; soon there will be another one.

@@ -88,7 +88,7 @@ async fn leave_batch(agent: &mut Agent, mut batch: Batch) {
         let limit = if batch.is_submitting() { SUBMITTING } else { LEAVING };
         match timeout_at(began + limit, agent.events.recv()).await {
             Ok(Some(Event::FromCoordinator(message))) => agent.handle_coordinator(message),
-            Ok(Some(Event::CoordinatorLost)) => agent.outbox.close_output(),
+            Ok(Some(Event::CoordinatorLost | Event::LinkLost(_))) => agent.outbox.close_output(),
             Ok(Some(Event::Batch(event))) => {
                 batch.handle(event);
                 batch.end();
@@ -104,7 +104,7 @@ async fn leave_batch(agent: &mut Agent, mut batch: Batch) {
             () = &mut closing => return,
             Some(event) = agent.events.recv() => match event {
                 Event::FromCoordinator(message) => agent.handle_coordinator(message),
-                Event::CoordinatorLost => agent.outbox.close_output(),
+                Event::CoordinatorLost | Event::LinkLost(_) => agent.outbox.close_output(),
                 _ => {}
             },
         }
@@ -116,7 +116,7 @@ async fn await_ends(agent: &mut Agent, subjob: &mut crate::subjob::Subjob, time:
     while !subjob.all_ended() {
         match timeout_at(deadline, agent.events.recv()).await {
             Ok(Some(Event::FromCoordinator(message))) => agent.handle_coordinator(message),
-            Ok(Some(Event::CoordinatorLost)) => agent.outbox.close_output(),
+            Ok(Some(Event::CoordinatorLost | Event::LinkLost(_))) => agent.outbox.close_output(),
             Ok(Some(event)) => subjob.handle(event, &agent.outbox, &agent.sender),
             Ok(None) | Err(_) => return,
         }
@@ -130,7 +130,7 @@ async fn print_on(agent: &mut Agent, mut reader: JoinHandle<()>, deadline: Insta
             _ = &mut reader => return Some(()),
             event = timeout_at(deadline, agent.events.recv()) => match event.ok()?? {
                 Event::FromCoordinator(message) => agent.handle_coordinator(message),
-                Event::CoordinatorLost => agent.outbox.close_output(),
+                Event::CoordinatorLost | Event::LinkLost(_) => agent.outbox.close_output(),
                 _ => {}
             },
         }

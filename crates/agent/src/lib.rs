@@ -23,6 +23,7 @@ mod rendezvous;
 mod secure;
 mod sink;
 mod subjob;
+mod succession;
 mod sweeper;
 mod told;
 mod too_new;
@@ -32,22 +33,25 @@ mod vigil;
 pub use guard::{GUARD, run as run_guard};
 pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
 pub use node::run as run_node;
+pub use succession::carry as run_successor;
 pub use sweeper::{SWEEPER, sweep};
 
 use batch::{Batch, StagedFile};
-use event::Event;
+use event::{Event, Resumed};
 use gateway::Gateway;
 use isthmus_stage::store::{Incoming, Store};
 use isthmus_stage::workspace::Workspace;
+use isthmus_wire::codec::Deframer;
 use isthmus_wire::gateway::FromGateway;
-use isthmus_wire::grid::{FileState, FromAgent, Hash, Start, ToAgent};
-use link::Outbox;
+use isthmus_wire::grid::{FileState, FromAgent, Hash, Hold, Start, ToAgent};
+use link::{Outbox, Successor};
 use program::Refusal;
 use rustix::process::Signal;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use subjob::Subjob;
+use succession::Succession;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -106,8 +110,8 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, events) = mpsc::channel(QUEUE);
-    let (outbox, writing) = Outbox::new(writer, sender.clone());
-    tokio::spawn(link::read(reader, sender.clone()));
+    let (outbox, writing) = Outbox::new(Box::new(writer), sender.clone());
+    tokio::spawn(link::read(reader, Deframer::default(), sender.clone(), 0));
     for kind in [SignalKind::hangup(), SignalKind::terminate(), SignalKind::interrupt()] {
         end_on_signal(kind, sender.clone())?;
     }
@@ -126,6 +130,9 @@ where
         role,
         gateway: None,
         workspace: None,
+        place: None,
+        succession: None,
+        link: 0,
     };
     let end = agent.work().await;
     leave::leave(agent, end, writing).await;
@@ -179,6 +186,12 @@ struct Agent {
     gateway: Option<Gateway>,
     /// The directory of the subjob's files, which stays as long as we do.
     workspace: Option<Workspace>,
+    /// What the place for a successor is called.
+    place: Option<String>,
+    /// Another connection may follow this one.
+    succession: Option<Succession>,
+    /// Number of the connection.
+    link: u32,
 }
 
 impl Agent {
@@ -230,6 +243,8 @@ impl Agent {
     fn handle(&mut self, event: Event) -> Option<End> {
         match event {
             Event::CoordinatorLost => return Some(End::Lost),
+            Event::LinkLost(link) => return self.lose_link(link),
+            Event::Resumed(resumed) => self.resume(*resumed),
             Event::FromCoordinator(ToAgent::End) => return Some(End::Told),
             Event::FromCoordinator(message) => self.handle_coordinator(message),
             Event::Batch(event) => {
@@ -264,8 +279,57 @@ impl Agent {
         None
     }
 
+    /// A connection has ended: whoever may follow is waited for.
+    fn lose_link(&mut self, link: u32) -> Option<End> {
+        let Some(succession) = &self.succession else {
+            return Some(End::Lost);
+        };
+        if link == self.link {
+            self.outbox.away();
+            self.vigil.wait(succession.patience);
+        }
+        None
+    }
+
+    /// The connection may end without the job.
+    fn hold(&mut self, hold: &Hold) {
+        let opened = match &self.place {
+            Some(name) if self.succession.is_none() => Succession::open(name, hold, &self.sender),
+            _ => return,
+        };
+        // Where nobody can come the end of the connection is the end of the job, as before.
+        self.succession = opened.ok();
+        if self.succession.is_some() {
+            self.outbox.hold();
+        }
+    }
+
+    /// Another connection follows.
+    fn resume(&mut self, resumed: Resumed) {
+        let Resumed {
+            stream,
+            deframer,
+            resume,
+        } = resumed;
+        self.flush();
+        self.link += 1;
+        self.vigil.welcome(resume.launcher);
+        let (reader, writer) = stream.into_split();
+        tokio::spawn(link::read(reader, deframer, self.sender.clone(), self.link));
+        self.outbox.go_over(Successor {
+            link: self.link,
+            writer: Box::new(writer),
+            hello: FromAgent::Hello(machine::hello()),
+            resume,
+        });
+        if let Some(listening) = self.gateway.as_ref().and_then(Gateway::listening) {
+            self.outbox.send(&FromAgent::Gateway(listening));
+        }
+    }
+
     fn handle_coordinator(&mut self, message: ToAgent) {
         match message {
+            ToAgent::Hold(hold) => self.hold(&hold),
             ToAgent::Offer { hash, size, name } => {
                 let state = self.offer(hash, size, &name).unwrap_or_else(FileState::Failed);
                 self.outbox.send(&FromAgent::File { hash, state });
@@ -327,6 +391,7 @@ impl Agent {
         if !start.files.is_empty() {
             self.workspace = Workspace::of(std::path::Path::new(&start.files));
         }
+        self.place = succession::name(&start.job, start.subjob).filter(|_| self.role != Role::Node);
         if start.allocation.is_some() {
             let files = self.files.clone();
             self.batch = Some(Batch::start(start, &self.binary, files, &self.outbox, &self.sender)?);

@@ -351,6 +351,8 @@ impl Subjob {
             // The agent's own.
             Event::FromCoordinator(_)
             | Event::CoordinatorLost
+            | Event::LinkLost(_)
+            | Event::Resumed(_)
             | Event::InputTaken(_)
             | Event::Beside(_)
             | Event::Gateway(_)

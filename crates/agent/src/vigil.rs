@@ -42,6 +42,8 @@ pub(crate) struct Vigil {
     announced: Option<bool>,
     /// It was found stopped.
     stopped: bool,
+    /// Its connection has ended; for how long another one is still waited for.
+    waits: Option<Duration>,
 }
 
 impl Vigil {
@@ -55,7 +57,19 @@ impl Vigil {
             counted: Instant::now(),
             announced: None,
             stopped: false,
+            waits: None,
         }
+    }
+
+    /// The connection has ended; for so long another one may follow.
+    pub(crate) fn wait(&mut self, patience: Duration) {
+        self.waits.get_or_insert(patience);
+    }
+
+    /// Another connection has followed. `launcher`: the process of the coordinator, where it is on this machine.
+    pub(crate) fn welcome(&mut self, launcher: u32) {
+        (self.silent, self.announced, self.waits) = (Duration::ZERO, None, None);
+        self.launcher = self.launcher.map(|_| launcher);
     }
 
     /// The launcher says how long it may be silent.
@@ -81,6 +95,19 @@ impl Vigil {
             return Finding::Fine;
         }
         (self.silent, self.counted) = (self.silent + STEP, Instant::now());
+        if let Some(left) = &mut self.waits {
+            let Some(less) = left.checked_sub(STEP) else {
+                return Finding::Lost;
+            };
+            *left = less;
+            // What was stopped with a launcher that is gone goes on.
+            if std::mem::take(&mut self.stopped) {
+                return Finding::GoesOn;
+            }
+            if self.launcher.is_some() {
+                return Finding::Fine;
+            }
+        }
         let Some(launcher) = self.launcher else {
             let limit = if self.announced.is_some() { STOPPED } else { self.limit };
             return if self.silent > limit {
@@ -132,6 +159,16 @@ mod tests {
         assert_eq!(after(&mut vigil, 11), Some(Finding::Lost));
         let mut home = Vigil::new(true);
         assert_eq!(after(&mut home, 3600), Some(Finding::Fine));
+        vigil.allow(Duration::from_secs(30));
+        for one in [&mut vigil, &mut home] {
+            one.welcome(std::process::id());
+            one.wait(Duration::from_secs(20));
+            assert_eq!(after(one, 20), Some(Finding::Fine));
+            one.welcome(std::process::id());
+            assert_eq!(after(one, 5), Some(Finding::Fine));
+            one.wait(Duration::from_secs(20));
+            assert_eq!(after(one, 21), Some(Finding::Lost));
+        }
     }
 
     #[test]

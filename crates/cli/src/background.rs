@@ -51,20 +51,38 @@ fn spawn() -> io::Result<Child> {
         .spawn()
 }
 
-fn await_name(mut child: Child) -> io::Result<ExitCode> {
+/// The first line of a command in the background, or what it has complained of.
+pub(crate) fn await_word(mut child: Child) -> io::Result<Result<String, String>> {
+    let said = first_word(&mut child)?;
+    if said.is_err() {
+        child.wait()?;
+    }
+    Ok(said)
+}
+
+fn first_word(child: &mut Child) -> io::Result<Result<String, String>> {
     let mut name = String::new();
     if let Some(output) = child.stdout.take() {
         BufReader::new(output).read_line(&mut name)?;
     }
     if !name.trim().is_empty() {
-        crate::print(name.trim());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Ok(name.trim().to_owned()));
     }
     let mut errors = String::new();
     if let Some(mut said) = child.stderr.take() {
         said.read_to_string(&mut errors)?;
     }
-    crate::complain(errors.trim_end());
+    Ok(Err(errors))
+}
+
+fn await_name(mut child: Child) -> io::Result<ExitCode> {
+    match first_word(&mut child)? {
+        Ok(name) => {
+            crate::print(&name);
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(errors) => crate::complain(errors.trim_end()),
+    }
     let status = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(status.filter(|s| *s != 0).unwrap_or(1)))
 }
@@ -80,11 +98,14 @@ pub(crate) fn say_ready(name: &str) {
 const PLACE: &str = "let HOME or XDG_CACHE_HOME be a directory that can be written";
 
 /// Where the job has its place on this machine. One in the foreground does without if it must.
-pub(crate) fn session(job: &Job) -> Result<Option<Session>, JobError> {
+pub(crate) fn session(job: &Job, options: &[String]) -> Result<Option<Session>, JobError> {
+    let environment = crate::variables::settings(false, &[VARIABLE]);
     let about = About {
         words: &crate::words(),
         processes: job.processes(),
         name: job.name().map(JobName::as_str),
+        options,
+        environment: &environment,
     };
     match Session::create(&about, is()) {
         Ok(session) => Ok(Some(session)),

@@ -42,6 +42,7 @@ mod simulate;
 mod sites;
 mod spelled;
 mod streams;
+mod successor;
 mod terminal;
 mod top;
 mod variables;
@@ -93,6 +94,9 @@ enum Verb {
         /// Whoever starts this is the launcher itself, on this machine
         #[arg(long)]
         home: bool,
+        /// Carry a connection to the agent of this job and subjob that is here already
+        #[arg(long, num_args = 2, value_names = ["JOB", "SUBJOB"])]
+        resume: Vec<String>,
     },
     /// Serve files and what this machine has over standard input and output
     #[command(hide = true)]
@@ -105,6 +109,9 @@ enum Verb {
     /// Run a command for whoever typed it at another site, over standard input and output
     #[command(hide = true)]
     Relay,
+    /// Be the launcher of a job that has lost its own
+    #[command(hide = true)]
+    TakeUp(Box<successor::TakeUp>),
     /// Carry connections between processes of different sites, for the agent that started this
     #[command(hide = true)]
     Gateway,
@@ -219,8 +226,15 @@ fn isthmus() -> ExitCode {
         Verb::Completions(arguments) => manual::completions(&arguments, Command::command()),
         Verb::Complete(arguments) => manual::complete(&arguments, Command::command()),
         Verb::Manual(arguments) => manual::manual(&arguments, Command::command()),
-        Verb::Agent { home } => agent(|binary| isthmus_agent::run(binary, home)),
+        Verb::Agent { home, resume } => match resume.as_slice() {
+            [job, subjob] => agent(|_| {
+                let subjob = subjob.parse().unwrap_or(u32::MAX);
+                isthmus_agent::run_successor(job, subjob, std::io::stdin(), &mut std::io::stdout())
+            }),
+            _ => agent(|binary| isthmus_agent::run(binary, home)),
+        },
         Verb::Reach { destinations } => run::carry::check(&destinations),
+        Verb::TakeUp(arguments) => successor::take_up(&arguments),
         Verb::Relay => agent(|_| relay::serve()),
         Verb::Service => agent(|_| isthmus_discovery::serve()),
         Verb::Gateway => agent(|_| isthmus_gateway::run()),

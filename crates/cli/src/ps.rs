@@ -147,6 +147,11 @@ fn print(jobs: &[Value], long: bool) {
             job["processes"].as_u64().unwrap_or(0),
             words.collect::<Vec<_>>().join(" ")
         )));
+        if let Some(left) = job["seconds_left"].as_u64() {
+            crate::print(&format!(
+                "  lost its launcher, {left} s left; isthmus attach {identifier} takes it up again"
+            ));
+        }
         for subjob in job["subjobs"].as_array().into_iter().flatten().filter(|_| long) {
             let detail = expected(
                 &text(subjob, "detail"),
@@ -188,6 +193,7 @@ impl Row {
     fn state(&self) -> &'static str {
         match self.entry.outcome() {
             Some(_) => "ended",
+            None if self.entry.seconds_left().is_some() => "lost",
             None if !self.entry.lives => "killed",
             None if self.committed => "running",
             None => "starting",
@@ -205,6 +211,7 @@ impl Row {
             "processes": self.entry.processes(),
             "background": self.entry.is_background(),
             "state": self.state(),
+            "seconds_left": self.entry.seconds_left(),
             "status": outcome.map(|(status, _, _)| status),
             "words": self.entry.words(),
             "subjobs": self.subjobs,

@@ -4,7 +4,7 @@
 pub(crate) mod carry;
 mod how;
 
-use self::how::Launch;
+pub(crate) use self::how::Launch;
 use crate::allocated;
 use crate::background;
 use crate::diagnostic::{note, refuse, warn};
@@ -23,7 +23,7 @@ use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::transfer::{Input, Pattern, Transfers};
 use isthmus_job::{Job, JobError, JobErrors, JobName, Program, Subjob, mpiexec, network};
 use isthmus_launch::session::Log;
-use isthmus_launch::{Console, Options, Outcome, Session};
+use isthmus_launch::{Console, Held, Options, Outcome, Session};
 use isthmus_schedule::Overrides;
 use isthmus_stage::words;
 use std::collections::BTreeSet;
@@ -380,7 +380,7 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         Ok((Options { described, ..options }, job))
     });
     let prepared = prepared.and_then(|(options, job)| {
-        let session = background::session(&job)?;
+        let session = background::session(&job, &launch.again())?;
         let place = session.as_ref().map(|s| s.path().to_owned());
         let terminal = Terminal::new(launch.label, launch.progress, place.clone());
         let terminal = terminal.with_events(launch.events.as_deref()).map_err(|error| {
@@ -397,10 +397,53 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         terminal.hang_up();
         background::say_ready(options.session.as_ref().map_or("", Session::name));
     }
-    let statistics = isthmus_settings::STATS.read(std::env::var_os);
     let near = reach::near_names(&options.described);
     let failing = (job.spans_wide_area() && wants_doctor()).then(|| job.clone());
     let outcome = isthmus_launch::run(job, options, terminal);
+    let status = conclude(&outcome, place);
+    if outcome.unreached && !outcome.began {
+        near.iter().for_each(|hint| crate::complain(hint));
+    }
+    if let Some(job) =
+        failing.filter(|_| !outcome.began && outcome.unreached && outcome.problem.is_some() && outcome.status < 128)
+    {
+        let found = plain_options(launch.ssh.as_deref())
+            .ok()
+            .and_then(|options| crate::doctor::after_failure(&job, options));
+        if let Some(words) = found {
+            crate::complain(&format!("isthmus doctor says:\n{}", words.trim_end()));
+        }
+    }
+    status
+}
+
+/// Goes on with a job that has lost its launcher.
+///
+/// # Errors
+/// What the launcher lacks on this machine.
+pub(crate) fn go_on(job: Job, session: Session, held: Held, launch: &Launch) -> Result<ExitCode, JobError> {
+    let options = options(launch)?;
+    let place = session.path().to_owned();
+    let mut terminal = Terminal::new(launch.label, launch.progress, Some(place.clone()));
+    terminal.hang_up();
+    background::say_ready(session.name());
+    let since = Duration::from_secs(isthmus_launch::now().saturating_sub(held.began));
+    let left = |limit: Duration| limit.saturating_sub(since).max(Duration::from_secs(1));
+    let options = Options {
+        limit: options.limit.map(left),
+        patience: options.silence,
+        input: isthmus_launch::InputTo::Nobody,
+        session: Some(session),
+        held: Some(held),
+        ..options
+    };
+    let outcome = isthmus_launch::run(job, options, terminal);
+    Ok(conclude(&outcome, Some(place)))
+}
+
+/// Says how a job has ended. `place`: where it was on this machine.
+fn conclude(outcome: &Outcome, place: Option<PathBuf>) -> ExitCode {
+    let statistics = isthmus_settings::STATS.read(std::env::var_os);
     if statistics && !outcome.statistics.is_empty() {
         crate::complain(&outcome.statistics.to_string());
         if !outcome.links.is_empty() {
@@ -419,24 +462,10 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
     // The logs of a job in the background say how it ended.
     if let Some(place) = place.filter(|p| p.join("outcome").exists()) {
         if let Ok(mut log) = Log::open(&place, "errors") {
-            let _ = log.write(told(&outcome).as_bytes());
+            let _ = log.write(told(outcome).as_bytes());
         }
     }
-    let status = report(&outcome);
-    if outcome.unreached && !outcome.began {
-        near.iter().for_each(|hint| crate::complain(hint));
-    }
-    if let Some(job) =
-        failing.filter(|_| !outcome.began && outcome.unreached && outcome.problem.is_some() && outcome.status < 128)
-    {
-        let found = plain_options(launch.ssh.as_deref())
-            .ok()
-            .and_then(|options| crate::doctor::after_failure(&job, options));
-        if let Some(words) = found {
-            crate::complain(&format!("isthmus doctor says:\n{}", words.trim_end()));
-        }
-    }
-    status
+    report(outcome)
 }
 
 /// Whether the doctor is called after a start that failed: where somebody reads it, or the user says so.
@@ -502,6 +531,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         links: crate::links::options(),
         catalogue: reach::catalogue().unwrap_or_default(),
         described: Vec::new(),
+        held: None,
     })
 }
 

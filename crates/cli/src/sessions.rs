@@ -3,6 +3,7 @@
 
 use crate::inherited;
 use crate::run::STATUS_USAGE;
+use crate::successor::with_launcher;
 use clap::Args;
 use isthmus_launch::session::{Entry, LogReader};
 use isthmus_wire::control::{Edit, Reply, Request};
@@ -20,7 +21,8 @@ const ENDING: Duration = Duration::from_secs(10);
 /// How long one that did not hear that it is to end may take to be gone all the same.
 const UNHEARD: Duration = Duration::from_secs(3);
 
-/// Follow a job in the background to its end, and end with its exit status; Ctrl-C lets it run on
+/// Follow a job in the background to its end, and end with its exit status; Ctrl-C lets it run on. A job that has lost
+/// its launcher gets another one
 #[derive(Args, Debug)]
 pub(crate) struct Attach {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB where its launcher is at SITE;
@@ -133,10 +135,10 @@ impl EditCommand {
 /// `isthmus attach`.
 pub(crate) fn attach(arguments: &Attach) -> ExitCode {
     with(arguments.job.as_deref(), |entry| {
-        let entry = in_background(entry)?;
+        let entry = in_background(with_launcher(entry)?)?;
         let entry = follow(entry, &["output", "errors"])?;
         let Some((status, _, _)) = entry.outcome() else {
-            return Err(format!("the coordinator of job {} was killed", entry.name));
+            return Err(without_launcher(&entry));
         };
         let shown = (status & 0xff) as u8;
         Ok(ExitCode::from(if shown == 0 && status != 0 { 1 } else { shown }))
@@ -160,6 +162,17 @@ pub(crate) fn logs(arguments: &Logs) -> ExitCode {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// A job whose launcher was killed while somebody followed it.
+fn without_launcher(entry: &Entry) -> String {
+    let name = &entry.name;
+    match entry.seconds_left() {
+        Some(left) => format!(
+            "job {name} has lost its launcher; its processes wait {left} s for another one: isthmus attach {name}, or isthmus kill {name}"
+        ),
+        None => format!("the launcher of job {name} was killed"),
+    }
 }
 
 fn in_background(entry: Entry) -> Result<Entry, String> {
@@ -256,7 +269,8 @@ fn signal_number(text: &str) -> Result<u32, String> {
 
 /// `isthmus kill`.
 pub(crate) fn kill(arguments: &Kill) -> ExitCode {
-    with(Some(&arguments.job), |mut entry| {
+    with(Some(&arguments.job), |entry| {
+        let mut entry = with_launcher(entry)?;
         // A job that is about to end may not answer any more.
         let unheard = (0..=u32::from(arguments.now)).find_map(|_| ask(&entry, &Request::End).err());
         let began = std::time::Instant::now();

@@ -20,7 +20,7 @@ const LAST_WORDS: Duration = Duration::from_millis(1500);
 const QUIET: Duration = Duration::from_secs(30);
 
 /// What of ours runs at the other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     /// Starts and watches processes.
     Agent,
@@ -28,14 +28,23 @@ pub(crate) enum Verb {
     Service,
     /// Runs a command of ours there.
     Relay,
+    /// Leads to the agent of this job and subjob, which is there already.
+    Again { job: String, subjob: usize },
 }
 
 impl Verb {
-    fn word(self) -> &'static str {
+    fn words(&self) -> Vec<String> {
+        let one = |word: &str| vec![word.to_owned()];
         match self {
-            Self::Agent => "agent",
-            Self::Service => "service",
-            Self::Relay => "relay",
+            Self::Agent => one("agent"),
+            Self::Service => one("service"),
+            Self::Relay => one("relay"),
+            Self::Again { job, subjob } => vec![
+                "agent".to_owned(),
+                "--resume".to_owned(),
+                job.clone(),
+                subjob.to_string(),
+            ],
         }
     }
 }
@@ -137,7 +146,7 @@ impl Connection {
         let mut command = match contact {
             Contact::Ssh(destination) => {
                 let (hash, size) = access.own_binary().await?;
-                let script = bootstrap::command(&hash, size, verb.word(), setup);
+                let script = bootstrap::command(&hash, size, &verb.words().join(" "), setup);
                 let shared = access.sharing.options(access, destination).await;
                 let mut command = ssh(destination, access, shared, &script);
                 let questions = access.questions().await;
@@ -147,7 +156,7 @@ impl Connection {
                 }
                 command
             }
-            Contact::Home => home(access, verb),
+            Contact::Home => home(access, &verb),
         };
         command
             .stdin(Stdio::piped())
@@ -250,6 +259,15 @@ impl Client {
         self.established = true;
     }
 
+    /// What it says when nobody is at the other end that a connection could follow to; nothing: the connection failed.
+    pub(crate) async fn finds_nobody(&mut self) -> Option<String> {
+        let status = tokio::time::timeout(LAST_WORDS, self.child.wait()).await.ok()?.ok()?;
+        // 255 is ssh's own.
+        let there = status.code().is_some_and(|code| code != 255);
+        let _ = tokio::time::timeout(LAST_WORDS, &mut self.listening).await;
+        there.then(|| self.take_complaints())
+    }
+
     /// Nothing is to be heard of the agent any more: the client has nothing to wait for.
     pub(crate) fn give_up(&mut self) {
         self.established = false;
@@ -316,10 +334,10 @@ fn what(contact: &Contact) -> &'static str {
     }
 }
 
-fn home(access: &Access, verb: Verb) -> Command {
+fn home(access: &Access, verb: &Verb) -> Command {
     let mut command = Command::new(&access.binary);
-    command.arg(verb.word());
-    if verb == Verb::Agent {
+    command.args(verb.words());
+    if *verb == Verb::Agent {
         command.arg("--home");
     }
     command

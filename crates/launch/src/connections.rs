@@ -2,12 +2,14 @@
 //! The coordinator's ends of its connections to agents. A subjob has one at a time; one that was replaced is told to
 //! end and watched until it is gone.
 
+use crate::connection::Failure;
 use crate::coordinator::Event;
+use crate::hold::{Again, Received};
 use crate::paths::Opening;
 use crate::site::{Shared, Site};
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::gateway::ToGateway;
-use isthmus_wire::grid::{Input, ToAgent};
+use isthmus_wire::grid::{FromAgent, Input, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -31,6 +33,14 @@ struct Connection {
     host: String,
     /// The agent is on this machine: its end closes the connection, so silence only means that the machine is busy.
     home: bool,
+    /// What has been received from the agent, over this connection and those that it follows.
+    received: Received,
+    /// Messages that the agent must not miss, for a connection that follows this one.
+    lasting: Vec<Vec<u8>>,
+    /// The agent was there before.
+    again: bool,
+    /// Why the connection before this one ended.
+    follows: Option<Failure>,
 }
 
 /// Ticks after which silence means something.
@@ -77,12 +87,30 @@ impl Connections {
     /// Begins to reach a site for a subjob; one that it has is told to end.
     /// `gateway`: the first message to the gateway that its agent shall start.
     pub(crate) fn start(&mut self, number: usize, subjob: Subjob, input: Input, gateway: Option<Opening>) {
+        self.open(number, subjob, input, gateway, None);
+    }
+
+    /// Begins to reach the agent of a subjob again. It hears what it may have missed.
+    pub(crate) fn start_again(&mut self, number: usize, subjob: Subjob, again: Again, why: Option<Failure>) {
+        let before = self.current.get(number).map(|&c| &self.all[c]);
+        let (received, lasting) = before.map(|c| (c.received, c.lasting.clone())).unwrap_or_default();
+        let again = Again { received, ..again };
+        self.open(number, subjob, Input::Nobody, None, Some(again));
+        let connection = &mut self.all[self.current[number]];
+        for message in &lasting {
+            let _ = connection.commands.send(message.clone());
+        }
+        (connection.received, connection.lasting, connection.follows) = (received, lasting, why);
+    }
+
+    fn open(&mut self, number: usize, subjob: Subjob, input: Input, gateway: Option<Opening>, again: Option<Again>) {
         let (commands, queue) = mpsc::unbounded_channel();
         let (last, rest) = mpsc::unbounded_channel();
         let (leaving, seen) = watch::channel(false);
         let (lost, lost_seen) = watch::channel(false);
         let connection = self.all.len();
         let home = subjob.contact == Contact::Home;
+        let is_again = again.is_some();
         let site = Site {
             number,
             connection,
@@ -94,6 +122,7 @@ impl Connections {
             gateway,
             last: rest,
             lost: lost_seen,
+            again,
         };
         self.all.push(Connection {
             subjob: number,
@@ -107,6 +136,10 @@ impl Connections {
             serving: false,
             host: String::new(),
             home,
+            received: Received::default(),
+            lasting: Vec::new(),
+            again: is_again,
+            follows: None,
         });
         match self.current.get_mut(number) {
             Some(current) => {
@@ -134,6 +167,26 @@ impl Connections {
         let connection = &mut self.all[connection];
         let silent = std::mem::take(&mut connection.silent);
         std::mem::take(&mut connection.told).then_some(silent)
+    }
+
+    /// The agent has said something.
+    pub(crate) fn note(&mut self, connection: usize, message: &FromAgent) {
+        self.all[connection].received.note(message);
+    }
+
+    /// Whether the connection has ended before it reached the agent that it was to reach again.
+    pub(crate) fn was_in_vain(&self, connection: usize) -> bool {
+        self.all[connection].again && self.all[connection].host.is_empty()
+    }
+
+    /// Why the connection before this one ended.
+    pub(crate) fn why_before(&self, connection: usize) -> Option<&Failure> {
+        self.all[connection].follows.as_ref()
+    }
+
+    /// Whether the agent was there before this connection.
+    pub(crate) fn is_again(&self, connection: usize) -> bool {
+        self.all[connection].again
     }
 
     /// The agent runs, on this host.
@@ -210,6 +263,12 @@ impl Connections {
 
     pub(crate) fn send(&self, subjob: usize, message: &ToAgent) {
         self.send_on(self.current[subjob], message);
+    }
+
+    /// Sends what the agent must hear even if this connection breaks.
+    pub(crate) fn send_lasting(&mut self, subjob: usize, message: &ToAgent) {
+        self.send(subjob, message);
+        self.all[self.current[subjob]].lasting.push(message.encode());
     }
 
     /// Sends a message of a gateway; data of processes go when nothing else waits.

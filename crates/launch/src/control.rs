@@ -88,7 +88,13 @@ pub fn request(entry: &Entry, request: &Request) -> Result<Reply, String> {
         }
     };
     if !entry.lives {
-        return Err(format!("job {} has ended", entry.name));
+        let name = &entry.name;
+        return Err(match entry.seconds_left() {
+            Some(left) => {
+                format!("job {name} has lost its launcher, {left} s are left; isthmus attach {name} takes it up again")
+            }
+            None => format!("job {name} has ended"),
+        });
     }
     let body = talk().map_err(cannot)?;
     Reply::decode(&body).map_err(|error| cannot(io::Error::other(error)))

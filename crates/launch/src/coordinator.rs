@@ -4,6 +4,7 @@
 mod actions;
 mod away;
 mod ending;
+mod holding;
 mod people;
 mod sites;
 mod view;
@@ -97,7 +98,10 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
         Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
     };
     let mut coordinator = Coordinator::new((job, crossings), options, session, name, printer, credentials, sender);
-    coordinator.start();
+    match coordinator.shared.options.held.clone() {
+        Some(held) => coordinator.take_up(&held),
+        None => coordinator.start(),
+    }
     coordinator.work(&mut events).await;
     coordinator.stage_out(&mut events).await;
     coordinator.finish(&mut events).await
@@ -145,6 +149,11 @@ fn prepare(
     let name = format!("isthmus-{number}");
     let credentials = Credentials::new(&name, job.spans_nodes())?;
     let files = Files::new(&number, &options.directory, options.output.clone(), job.subjobs());
+    let files = if options.held.is_some() {
+        files.going_on()
+    } else {
+        files
+    };
     let trace = options.trace.as_deref().map(|path| {
         let cannot = |error: std::io::Error| {
             std::io::Error::new(
@@ -157,9 +166,10 @@ fn prepare(
     // Jobs over several sites are worth a picture. Without a place for a record there is none: `isthmus report` says
     // so.
     let subjobs: Vec<(&str, u32)> = job.subjobs().iter().map(|s| (s.site.as_str(), s.count)).collect();
-    let record = session
-        .filter(|_| subjobs.len() > 1)
-        .and_then(|s| Record::begin(s, &subjobs).ok());
+    let record = session.filter(|_| subjobs.len() > 1).and_then(|s| match options.held {
+        Some(_) => Record::go_on(s).ok(),
+        None => Record::begin(s, &subjobs).ok(),
+    });
     let printer = Printer::start(console, files, (trace.transpose()?, record), events.clone())?;
     Ok((printer, credentials, name))
 }
@@ -224,6 +234,10 @@ struct Coordinator {
     asked: bool,
     /// A site was not reached, or lost, before anything else went wrong.
     unreached: bool,
+    /// The secret with which agents are reached again.
+    hold: Option<[u8; 32]>,
+    /// What sites have told before others have told of the beginning.
+    early: Vec<holding::Early>,
 }
 
 impl Coordinator {
@@ -293,6 +307,8 @@ impl Coordinator {
             stopping: None,
             asked: false,
             unreached: false,
+            hold: None,
+            early: Vec::new(),
         }
     }
 
@@ -357,6 +373,7 @@ impl Coordinator {
                 () = until(settling.map(Instant::from_std)) => {}
                 _ = ticker.tick() => self.tick(),
             }
+            self.hear_early();
             while let Some(action) = self.machine.poll_action() {
                 self.act(action);
             }

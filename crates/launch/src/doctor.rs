@@ -106,6 +106,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
             lost: watch::channel(false).1,
             gateway: crossings.open(number),
             last: rest,
+            again: None,
         };
         tokio::spawn(site.run(queue));
         commands.push((command, last));

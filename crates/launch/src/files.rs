@@ -117,11 +117,7 @@ impl Filling<'_> {
             format!("{total} bytes of inputs staged; sent {sent} bytes over {connections} connections")
         });
         let options = &self.shared.options;
-        let terms = Terms {
-            lease: options.lease,
-            silence: options.silence,
-        };
-        let workspace = line.make_workspace(terms).await?;
+        let workspace = line.make_workspace(self.shared.terms()).await?;
         let scratch = match &subjob.files.scratch {
             Some(below) => Some(make_scratch(&mut line, below).await?),
             None => None,
@@ -145,7 +141,12 @@ impl Filling<'_> {
             setup: subjob.setup.clone(),
             transfers: subjob.files.clone(),
             workspace: workspace.clone(),
-            attended: Some(Attended::begin(Arc::clone(access), place, workspace.clone(), service)),
+            attended: Some(Attended::begin(
+                Arc::clone(access),
+                place,
+                workspace.clone(),
+                Some(service),
+            )),
             before,
         });
         Ok(Filled {
@@ -296,7 +297,45 @@ pub(crate) fn patience(away: Duration) -> Duration {
     away.max(PATIENCE)
 }
 
+impl Shared {
+    /// How the directories of the job are kept.
+    fn terms(&self) -> Terms {
+        Terms {
+            lease: self.options.lease,
+            silence: self.options.silence,
+        }
+    }
+
+    /// The directory of a subjob is at its site already. What was in the user's own directory before is not known any
+    /// more: outputs stay there.
+    pub(crate) fn find_directory(&self, number: usize, subjob: &Subjob, files: &str) {
+        let Some(workspace) = Workspace::at(files.to_owned(), self.terms()) else {
+            return;
+        };
+        let place = (subjob.contact.clone(), subjob.setup.clone());
+        let attended = Attended::begin(Arc::clone(&self.access), place, workspace.clone(), None);
+        self.directories.keep(Kept {
+            number,
+            site: subjob.site.clone(),
+            contact: subjob.contact.clone(),
+            setup: subjob.setup.clone(),
+            transfers: subjob.files.clone(),
+            workspace,
+            attended: Some(attended),
+            before: None,
+        });
+    }
+}
+
 impl Directories {
+    /// Where the files of the subjobs are.
+    pub(crate) fn places(&self) -> Vec<(usize, String)> {
+        let all = self.all();
+        all.iter()
+            .map(|one| (one.number, one.workspace.files.clone()))
+            .collect()
+    }
+
     fn keep(&self, one: Kept) {
         self.all().push(one);
     }

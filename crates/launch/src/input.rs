@@ -107,6 +107,12 @@ impl Source {
         self.ask();
     }
 
+    /// Whether a subjob has not taken all that was sent to it.
+    pub(crate) fn owes(&self, site: usize) -> bool {
+        let mut readers = self.readers.iter();
+        readers.any(|(reader, credit)| *reader == site && *credit < INPUT_WINDOW as usize)
+    }
+
     /// A subjob is no longer there.
     pub(crate) fn remove(&mut self, site: usize) {
         self.readers.retain(|(reader, _)| *reader != site);

@@ -25,6 +25,7 @@ mod fetch;
 mod files;
 pub mod hang;
 mod here;
+mod hold;
 mod input;
 mod left;
 mod links;
@@ -55,6 +56,7 @@ pub use connection::{Failure, plain};
 pub use console::Console;
 pub use control::request;
 pub use here::here;
+pub use hold::Held;
 pub use input::InputTo;
 pub use isthmus_job::coallocation::State;
 pub use isthmus_wire::grid::Stream;
@@ -117,6 +119,8 @@ pub struct Options {
     /// The subjobs without what is known of their sites: what a substitute is made of. None: they are as they were
     /// described.
     pub described: Vec<Subjob>,
+    /// The job runs already: what its last launcher has left.
+    pub held: Option<Held>,
 }
 
 impl Options {

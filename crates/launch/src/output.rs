@@ -115,6 +115,8 @@ pub(crate) struct Files {
     open: HashMap<PathBuf, File>,
     /// What has been begun; it is added to when it is opened again.
     begun: HashSet<PathBuf>,
+    /// Another launcher has begun them.
+    goes_on: bool,
 }
 
 impl Files {
@@ -133,7 +135,13 @@ impl Files {
             sites: sites.collect(),
             open: HashMap::new(),
             begun: HashSet::new(),
+            goes_on: false,
         }
+    }
+
+    /// The same, where another launcher has begun the files.
+    pub(crate) fn going_on(self) -> Self {
+        Self { goes_on: true, ..self }
     }
 
     /// Writes output that belongs into a file; `None`: it belongs on the console.
@@ -151,7 +159,7 @@ impl Files {
             if self.open.len() >= MAX_OPEN {
                 self.open.clear();
             }
-            let first = !self.begun.contains(path);
+            let first = !self.goes_on && !self.begun.contains(path);
             if let (true, Some(directory)) = (first, path.parent()) {
                 std::fs::create_dir_all(directory)?;
             }

@@ -23,6 +23,8 @@ const APPEARING: Duration = Duration::from_secs(3);
 /// otherwise: each pair would have a connection of its own, and each process a port; what that costs firewalls, their
 /// tables and the kernels is more than what a gateway costs.
 const MANY: u64 = 1024;
+/// A launcher tells a gateway less often where the others are.
+const EPOCHS: u32 = 1 << 16;
 
 /// What the user allows at a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,6 +168,12 @@ impl Crossings {
             complete: None,
             places: None,
         })
+    }
+
+    /// Gateways know what an earlier launcher told them: what this one tells them is newer.
+    pub(crate) fn go_on_after(&mut self, launchers: u32) {
+        let epochs = launchers.saturating_mul(EPOCHS);
+        self.gateways.iter_mut().for_each(|gateway| gateway.epoch = epochs);
     }
 
     /// The gateway that a site's agent shall start.

@@ -94,6 +94,23 @@ impl Record {
         Ok(record)
     }
 
+    /// Goes on with the record that another launcher has begun.
+    pub(crate) fn go_on(session: &Session) -> io::Result<Self> {
+        let base = directory().ok_or_else(|| io::Error::other("HOME is not set"))?;
+        let file = File::options()
+            .append(true)
+            .open(base.join(format!("{}.jsonl", session.name())))?;
+        let bytes = file.metadata()?.len();
+        Ok(Self {
+            file,
+            bytes,
+            rarer_from: MAX_BYTES / 2 + bytes / 2,
+            every: SAMPLE,
+            looked: Instant::now(),
+            last: None,
+        })
+    }
+
     /// Adds something that has happened, as a line.
     pub(crate) fn event(&mut self, line: &str) {
         self.write(line);

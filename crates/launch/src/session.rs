@@ -7,12 +7,16 @@
 //! | `about` | what `isthmus ps` shows: JSON |
 //! | `socket` | takes requests ([`isthmus_wire::control`]) of the same user |
 //! | `output`, `errors`, `events` | what a job without a terminal prints, each bounded: the older half is `output.1` and so on |
+//! | `held` | what a launcher that follows this one needs ([`crate::Held`]), with a secret; touched while the coordinator lives |
 //! | `outcome` | how it ended: JSON |
 //!
 //! The place of a job in the foreground goes when the job ends. That of a job in the background stays for its logs, for
 //! [`KEPT`].
 
+mod held;
+
 use crate::plain;
+use held::HELD;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -44,6 +48,9 @@ pub struct Session {
     name: String,
     words: Vec<String>,
     chosen: Option<String>,
+    /// Options and settings for a launcher that follows.
+    options: Vec<String>,
+    environment: Vec<(String, String)>,
     _lock: File,
     listener: Option<UnixListener>,
     keep: bool,
@@ -58,6 +65,10 @@ pub struct About<'a> {
     pub processes: u32,
     /// The name that its owner gave it.
     pub name: Option<&'a str>,
+    /// Options for a launcher that follows this one.
+    pub options: &'a [String],
+    /// Settings for it.
+    pub environment: &'a [(String, String)],
 }
 
 /// Why a job has no place.
@@ -105,6 +116,8 @@ impl Session {
             name,
             words: about.words.to_vec(),
             chosen: about.name.map(str::to_owned),
+            options: about.options.to_vec(),
+            environment: about.environment.to_vec(),
             _lock: lock,
             listener: None,
             keep,
@@ -174,6 +187,7 @@ impl Session {
             // Nobody is left to be told.
             let _ = self.write("outcome", &outcome);
             let _ = fs::remove_file(self.path.join("socket"));
+            let _ = fs::remove_file(self.path.join(HELD));
         }
     }
 
@@ -211,7 +225,8 @@ fn sweep(base: &Path) {
         let age = SystemTime::now().duration_since(found.touched()).unwrap_or_default();
         // One that is just being made has no facts yet.
         let unfinished = found.about.is_none() && age < Duration::from_secs(60);
-        if !found.lives && !unfinished && (!found.is_background() || age > KEPT) {
+        let needed = found.seconds_left().is_some() || found.is_background() && age <= KEPT;
+        if !found.lives && !unfinished && !needed {
             let _ = fs::remove_dir_all(&found.path);
         }
     }

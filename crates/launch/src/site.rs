@@ -6,6 +6,7 @@ use crate::connection::{Client, Connection, Failure, Verb};
 use crate::coordinator::Event;
 use crate::fetch;
 use crate::files::{Directories, Filled, Filling, works_at_home};
+use crate::hold::Again;
 use crate::output;
 use crate::paths::Opening;
 use crate::sharing::Access;
@@ -18,6 +19,7 @@ use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
@@ -69,15 +71,33 @@ pub(crate) struct Site {
     pub(crate) last: mpsc::UnboundedReceiver<Vec<u8>>,
     /// The site has been silent for too long.
     pub(crate) lost: watch::Receiver<bool>,
+    /// Its agent is there already.
+    pub(crate) again: Option<Again>,
 }
+
+/// Pause between two attempts to reach an agent again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long an agent that is being reached again has to hear that the job is over.
+const PARTING: Duration = Duration::from_secs(4);
 
 impl Site {
     /// Runs until the connection is closed.
     pub(crate) async fn run(mut self, commands: mpsc::UnboundedReceiver<Vec<u8>>) {
         let mut leaving = self.leaving.clone();
+        let given_up = async {
+            let _ = leaving.wait_for(|l| *l).await;
+            if self.again.is_some() {
+                tokio::time::sleep(PARTING).await;
+            }
+        };
         let opened = tokio::select! {
-            opened = self.open() => opened,
-            _ = leaving.wait_for(|l| *l) => Err(Failure::new("the job ended before the site was there", "")),
+            opened = async {
+                match &self.again {
+                    Some(again) => self.open_again(again).await,
+                    None => self.open().await,
+                }
+            } => opened,
+            () = given_up => Err(Failure::new("the job ended before the site was there", "")),
         };
         let last = std::mem::replace(&mut self.last, mpsc::unbounded_channel().1);
         let failure = match opened {
@@ -122,6 +142,60 @@ impl Site {
         match ready {
             Ok(()) => Ok((link, client)),
             Err(failure) => Err(client.explain(failure).await),
+        }
+    }
+
+    /// Reaches the agent that is there, as often as that takes.
+    async fn open_again(&self, again: &Again) -> Result<(Link, Client), Failure> {
+        let began = tokio::time::Instant::now();
+        loop {
+            match self.try_again(again).await {
+                Err(failure) if failure.is_unreached() && began.elapsed() < again.patience => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_again(&self, again: &Again) -> Result<(Link, Client), Failure> {
+        let access = &self.shared.access;
+        let gate = access.sharing.gate(&self.subjob.contact).await;
+        let verb = Verb::Again {
+            job: self.shared.job.clone(),
+            subjob: self.number,
+        };
+        let mut connection = Connection::open(access, &self.subjob.contact, verb, &self.subjob.setup).await?;
+        let reached = connection.bootstrap(access, || {}, |_| {}).await;
+        drop(gate);
+        let Connection {
+            reader,
+            writer,
+            mut client,
+        } = connection;
+        if let Err(failure) = reached {
+            return Err(client.explain(failure).await);
+        }
+        let mut link = Link {
+            reader: Box::new(reader),
+            writer: Box::new(writer),
+            deframer: Deframer::default(),
+        };
+        let heard = match link.send(&ToAgent::Resume(again.resume())).await {
+            Ok(()) => link.receive().await,
+            Err(failure) => Err(failure),
+        };
+        match heard {
+            Ok(FromAgent::Hello(hello)) if hello.version == VERSION => {
+                client.establish();
+                self.tell(SiteEvent::Hello(Box::new(hello)));
+                Ok((link, client))
+            }
+            Ok(_) => Err(out_of_turn()),
+            Err(failure) => match client.finds_nobody().await {
+                Some(words) => Err(Failure::new(format!("its agent has ended: {}", words.trim()), "")),
+                None => Err(client.explain(failure).await),
+            },
         }
     }
 
@@ -414,7 +488,7 @@ impl Site {
         match failure {
             None => {
                 // Its agent is gone in good order; the client follows, unless it hangs.
-                let _ = tokio::time::timeout(std::time::Duration::from_secs(1), client.wait()).await;
+                let _ = tokio::time::timeout(Duration::from_secs(1), client.wait()).await;
                 Failure::closed()
             }
             Some(failure) => client.explain(failure).await,

@@ -45,9 +45,14 @@ impl Workspace {
         let Answer::Path(files) = line.ask(&terms.enter("")).await? else {
             return Err(out_of_turn());
         };
+        Self::at(files, terms).ok_or_else(out_of_turn)
+    }
+
+    /// The one whose files are there.
+    pub(crate) fn at(files: String, terms: Terms) -> Option<Self> {
         let above = files.strip_suffix("/files").and_then(|above| above.rsplit('/').next());
-        let name = above.ok_or_else(out_of_turn)?.to_owned();
-        Ok(Self { files, name, terms })
+        let name = above?.to_owned();
+        Some(Self { files, name, terms })
     }
 
     /// Enters it over another connection.
@@ -79,12 +84,12 @@ pub(crate) struct Attended {
 }
 
 impl Attended {
-    /// Keeps it there.
+    /// Keeps it there, or one that enters the directory first.
     pub(crate) fn begin(
         access: Arc<Access>,
         (contact, setup): (Contact, Vec<String>),
         workspace: Workspace,
-        service: Service,
+        service: Option<Service>,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
@@ -106,12 +111,11 @@ impl Attended {
 }
 
 async fn attend<F: Future<Output = Result<Service, Failure>>>(
-    service: Service,
+    mut kept: Option<Service>,
     mut stopped: oneshot::Receiver<()>,
     ping: Duration,
     again: impl Fn() -> F,
 ) -> Option<Service> {
-    let mut kept = Some(service);
     let mut pause = PAUSE;
     loop {
         match &mut kept {

@@ -39,6 +39,8 @@
 //! | `Launch` | 13 | \[host text, processes u32\] |
 //! | `LauncherEnded` | 14 | how u8, number u32, said text |
 //! | `Gone` | 15 | first u32, count u32, reason text |
+//! | `Hold` | 16 | secret 32, seconds u32 |
+//! | `Resume` | 17 | secret 32, launcher u32, standings u64, outputs u64 |
 //!
 //! | agent to coordinator | kind | fields |
 //! |---|---|---|
@@ -66,11 +68,19 @@
 //!
 //! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes,
 //! which it treats as a coordinator does.
+//!
+//! `Hold` lets the agent and its processes outlive the connection. `Resume` is the first message on the one that
+//! follows it; the agent answers with `Hello`, all that tells how the subjob stands, and the
+//! output whose receipt is not known.
 
 mod allocation;
+mod hold;
 mod launcher;
+mod start;
 pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
+pub use hold::{Hold, MAX_RESUME, Resume};
 pub use launcher::LauncherEnd;
+pub use start::{Input, Reach, Start};
 
 use crate::boot::{Counters, Gone, LinkTraffic, read_waiting, write_waiting};
 use crate::codec::{DecodeError, Reader, Writer};
@@ -107,75 +117,6 @@ pub struct AgentHello {
     pub addresses: Vec<String>,
     /// Processors that the agent may use.
     pub processors: u32,
-}
-
-/// What to start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// Name of the job.
-    pub job: String,
-    /// Index of the subjob.
-    pub subjob: u32,
-    /// Index within the subjob of the first process that this agent starts.
-    pub first: u32,
-    /// Number of processes.
-    pub count: u32,
-    /// Number of processes of the subjob, on all its nodes.
-    pub of: u32,
-    /// Program: an absolute path, a path relative to `directory`, or a name to look up in PATH.
-    pub program: String,
-    /// Arguments after the program's name.
-    pub arguments: Vec<String>,
-    /// Variables to set.
-    pub environment: Vec<(String, String)>,
-    /// Working directory; empty means the agent's own.
-    pub directory: String,
-    /// When `directory` does not exist use the user's home directory instead of refusing.
-    pub directory_optional: bool,
-    /// Directory of the MPI library for LD_LIBRARY_PATH; empty for none.
-    pub library: String,
-    /// Who gets the standard input that will come.
-    pub input: Input,
-    /// File that is the standard input of the processes; empty for none.
-    pub stdin: String,
-    /// File that gets their standard output; empty: it goes to the coordinator.
-    pub stdout: String,
-    /// The same for standard error; both may be one file.
-    pub stderr: String,
-    /// The agent ends the job at its machine when it has heard nothing for so long, seconds.
-    pub silence: u32,
-    /// How far messages of the job go.
-    pub reach: Reach,
-    /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
-    pub allocation: Option<Allocation>,
-    /// The command of the vendor MPI that starts parallel programs (`mpiexec`); the processes become a job of
-    /// that MPI. Empty: none. An agent that starts only some of them is told when all nodes are ready
-    /// ([`ToAgent::Launch`]).
-    pub vendor: String,
-    /// Directory with the files of the subjob, which stays as long as the agent lives. Empty: none.
-    pub files: String,
-}
-
-/// Which processes of a subjob get the standard input that the coordinator sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// None.
-    Nobody,
-    /// The one with this index.
-    One(u32),
-    /// Each gets all of it.
-    All,
-}
-
-/// How far messages of a job go; processes learn it as `ISTHMUS_REACH`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// One node, or those that the vendor MPI joins: nothing listens.
-    Node = 0,
-    /// Several nodes: processes listen and need certificates.
-    Wide = 2,
-    /// Through the gateway on its own node only: it listens for that alone.
-    Gateway = 3,
 }
 
 /// One process that is inside MPI_Init.
@@ -327,6 +268,10 @@ pub enum ToAgent {
     Launch(Vec<(String, u32)>),
     /// What another node told.
     LauncherEnded(LauncherEnd),
+    /// Outlive this connection.
+    Hold(Hold),
+    /// This connection follows another one.
+    Resume(Resume),
 }
 
 /// From an agent to the coordinator.
@@ -454,6 +399,8 @@ impl ToAgent {
             }
             Self::LauncherEnded(end) => end.write(&mut w),
             Self::Gone(gone) => gone.write(&mut w),
+            Self::Hold(hold) => hold.write(&mut w),
+            Self::Resume(resume) => resume.write(&mut w),
             Self::Dismiss | Self::End => {}
         }
         w.into_framed()
@@ -476,6 +423,8 @@ impl ToAgent {
             Self::Launch(_) => 13,
             Self::LauncherEnded(_) => 14,
             Self::Gone(_) => 15,
+            Self::Hold(_) => 16,
+            Self::Resume(_) => 17,
         }
     }
 
@@ -505,6 +454,8 @@ impl ToAgent {
             13 => Self::Launch(r.list("hosts", |r| Ok((r.text("host")?, r.u32("processes")?)))?),
             14 => Self::LauncherEnded(LauncherEnd::read(&mut r)?),
             15 => Self::Gone(Gone::read(&mut r)?),
+            16 => Self::Hold(Hold::read(&mut r)?),
+            17 => Self::Resume(Resume::read(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -514,63 +465,6 @@ impl ToAgent {
         };
         r.end()?;
         Ok(message)
-    }
-}
-
-impl Start {
-    fn write(&self, w: &mut Writer) {
-        w.text(&self.job).u32(self.subjob).u32(self.first).u32(self.count);
-        w.u32(self.of);
-        w.text(&self.program);
-        w.list(&self.arguments, |w, a| {
-            w.text(a);
-        });
-        w.list(&self.environment, |w, (name, value)| {
-            w.text(name).text(value);
-        });
-        w.text(&self.directory)
-            .u8(self.directory_optional.into())
-            .text(&self.library);
-        w.u8(self.reach as u8);
-        match self.input {
-            Input::Nobody => w.u8(0).u32(0),
-            Input::One(index) => w.u8(1).u32(index),
-            Input::All => w.u8(2).u32(0),
-        };
-        w.text(&self.stdin)
-            .text(&self.stdout)
-            .text(&self.stderr)
-            .u32(self.silence);
-        w.u8(self.allocation.is_some().into());
-        if let Some(allocation) = &self.allocation {
-            allocation.write(w);
-        }
-        w.text(&self.vendor).text(&self.files);
-    }
-
-    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            job: r.text("job")?,
-            subjob: r.u32("subjob")?,
-            first: r.u32("first")?,
-            count: r.u32("count")?,
-            of: r.u32("of")?,
-            program: r.text("program")?,
-            arguments: r.list("arguments", |r| r.text("argument"))?,
-            environment: r.list("environment", |r| Ok((r.text("name")?, r.text("value")?)))?,
-            directory: r.text("directory")?,
-            directory_optional: flag(r, "directory optional")?,
-            library: r.text("library")?,
-            reach: read_reach(r)?,
-            input: read_input(r)?,
-            stdin: r.text("stdin")?,
-            stdout: r.text("stdout")?,
-            stderr: r.text("stderr")?,
-            silence: r.u32("silence")?,
-            allocation: flag(r, "allocated")?.then(|| Allocation::read(r)).transpose()?,
-            vendor: r.text("command of the machine's own MPI")?,
-            files: r.text("directory of files")?,
-        })
     }
 }
 
@@ -859,31 +753,6 @@ fn read_stream(r: &mut Reader<'_>) -> Result<Stream, DecodeError> {
 
 fn write_exit(w: &mut Writer, (index, exit): &(u32, Exit)) {
     exit.write(w.u32(*index));
-}
-
-fn read_input(r: &mut Reader<'_>) -> Result<Input, DecodeError> {
-    let (kind, index) = (r.u8("input")?, r.u32("index")?);
-    match (kind, index) {
-        (0, 0) => Ok(Input::Nobody),
-        (1, index) => Ok(Input::One(index)),
-        (2, 0) => Ok(Input::All),
-        (other, _) => Err(DecodeError::Invalid {
-            field: "input",
-            value: u64::from(other),
-        }),
-    }
-}
-
-fn read_reach(r: &mut Reader<'_>) -> Result<Reach, DecodeError> {
-    match r.u8("reach")? {
-        0 => Ok(Reach::Node),
-        2 => Ok(Reach::Wide),
-        3 => Ok(Reach::Gateway),
-        other => Err(DecodeError::Invalid {
-            field: "reach",
-            value: u64::from(other),
-        }),
-    }
 }
 
 fn read_exit(r: &mut Reader<'_>) -> Result<(u32, Exit), DecodeError> {

@@ -8,7 +8,7 @@ use isthmus_job::JobError;
 
 /// What concerns the launcher and not the job.
 #[derive(Args, Debug, Default)]
-pub(super) struct Launch {
+pub(crate) struct Launch {
     /// Begin each line of output with its rank
     #[arg(short, long)]
     pub(super) label: bool,
@@ -65,6 +65,18 @@ pub(super) struct Launch {
 }
 
 impl Launch {
+    /// The same options for a launcher that follows this one, without those that would begin a file anew.
+    pub(super) fn again(&self) -> Vec<String> {
+        let here = [("--ssh", self.ssh.as_deref()), ("--links", self.links.as_deref())];
+        let here = here
+            .into_iter()
+            .filter_map(|(option, value)| Some(format!("{option}={}", value?)));
+        self.everywhere(&["--events", "--trace"])
+            .into_iter()
+            .chain(here)
+            .collect()
+    }
+
     /// The same options for the command that begins the job at another site. Files that they name are files there.
     ///
     /// # Errors
@@ -81,6 +93,11 @@ impl Launch {
             ));
             return Err(error.hint(format!("leave {option} away; or run the command at '{site}'")));
         }
+        Ok(self.everywhere(&[]))
+    }
+
+    /// The options that mean the same wherever the launcher is.
+    fn everywhere(&self, but: &[&str]) -> Vec<String> {
         let progress = self.progress.to_possible_value();
         let progress = progress.as_ref().map(clap::builder::PossibleValue::get_name);
         let valued = [
@@ -95,11 +112,12 @@ impl Launch {
         let flags = [("--label", self.label), ("--no-stage", self.no_stage)];
         let valued = valued
             .into_iter()
+            .filter(|(option, _)| !but.contains(option))
             .filter_map(|(option, value)| Some(format!("{option}={}", value?)));
         let flags = flags
             .into_iter()
             .filter(|(_, given)| *given)
             .map(|(option, _)| option.to_owned());
-        Ok(flags.chain(valued).collect())
+        flags.chain(valued).collect()
     }
 }

@@ -20,7 +20,7 @@ impl Coordinator {
             Action::Commit(sites) => self.committing.push(sites),
             Action::Dismiss(sites) => {
                 for site in sites {
-                    self.connections.send(site, &ToAgent::Dismiss);
+                    self.connections.send_lasting(site, &ToAgent::Dismiss);
                 }
             }
             Action::Drop { site, problem } => self.drop_site(site, &problem),
@@ -34,11 +34,14 @@ impl Coordinator {
                 reason,
             } => {
                 let gone = ToAgent::Gone(Gone { first, count, reason });
-                sites.iter().for_each(|&site| self.connections.send(site, &gone));
+                sites
+                    .iter()
+                    .for_each(|&site| self.connections.send_lasting(site, &gone));
             }
             Action::Abort { code, reason } => {
                 self.committing.clear();
-                self.connections.send_all(&ToAgent::Abort { code, reason });
+                let abort = ToAgent::Abort { code, reason };
+                (0..self.subjobs.len()).for_each(|site| self.connections.send_lasting(site, &abort));
             }
             Action::Signal(signal) => self.connections.send_all(&ToAgent::Signal(signal)),
             Action::Leave => {
@@ -61,7 +64,8 @@ impl Coordinator {
                     let messages = self.crossings.place(sites, &world.places);
                     self.tell_gateways(&messages);
                 }
-                for (&site, commit) in sites.iter().zip(world.commits) {
+                // Those that another coordinator has begun have theirs.
+                for (&site, commit) in sites.iter().zip(world.commits).filter(|_| !self.is_taken_up()) {
                     self.connections.send(site, &ToAgent::Commit(Box::new(commit)));
                 }
                 if self.known_links.is_none() {
@@ -73,6 +77,7 @@ impl Coordinator {
                 let names: Vec<&str> = sites.iter().map(|&s| self.subjobs[s].site.as_str()).collect();
                 let processes = sites.iter().map(|&s| self.subjobs[s].count).sum();
                 self.tell(&JobEvent::start(&names, processes));
+                self.hold(sites);
             }
             Err(problem) => {
                 let problem = format!("{problem}; please report this");

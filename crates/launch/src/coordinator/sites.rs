@@ -15,6 +15,9 @@ impl Coordinator {
         if let Some(silent) = self.connections.hear(connection) {
             self.tell_heard(connection, silent);
         }
+        if let SiteEvent::Message(message) = &event {
+            self.connections.note(connection, message);
+        }
         let Some(site) = self.connections.subjob(connection) else {
             return self.handle_former(connection, event);
         };
@@ -25,17 +28,17 @@ impl Coordinator {
                 self.machine.handle_staging(site, now);
             }
             SiteEvent::Hello(host) => {
+                if self.connections.is_again(connection) {
+                    self.notice_of(site, "its agent is reached again");
+                }
                 self.connections.set_host(connection, host.host);
                 self.known[site].detail.clear();
                 self.machine.handle_staging(site, now);
             }
             SiteEvent::Serving => self.connections.set_serving(connection),
-            SiteEvent::Message(message) => self.handle_message(connection, site, message, now),
+            SiteEvent::Message(message) => self.hear(connection, site, message, now),
             SiteEvent::Notice(text) => self.notice_of(site, &text),
-            SiteEvent::Closed(failure) => {
-                self.connections.close(connection);
-                self.lose(site, &failure.problem, &failure.hint, failure.is_unreached());
-            }
+            SiteEvent::Closed(failure) => self.handle_closed(connection, site, failure),
         }
         self.show_progress();
     }
@@ -49,7 +52,7 @@ impl Coordinator {
         }
     }
 
-    fn handle_message(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
+    pub(super) fn handle_message(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
         match message {
             FromAgent::Queued {
                 scheduler,
@@ -66,6 +69,7 @@ impl Coordinator {
                 self.known[site].machine.parts = parts;
                 self.machine.handle_started(site, now);
                 self.start_input(site);
+                self.end_input(site);
             }
             FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
             FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// A site that has been silent for so long is told of.
 const TOLD_AFTER: Duration = Duration::from_secs(9);
+/// Ticks between two signs of life for other commands.
+const BEAT: u64 = 4;
 /// A site that is being made ready and from which nothing was heard for so long is lost, unless sites may be away for
 /// longer.
 const STAGING_SILENCE: Duration = Duration::from_secs(60);
@@ -23,6 +25,7 @@ impl Coordinator {
             self.tell_hang();
             self.end_stranded();
         }
+        self.beat();
         let away = self.silence;
         let limits = Limits {
             told: ticks(TOLD_AFTER, TICK),
@@ -59,6 +62,17 @@ impl Coordinator {
         let (links, times) = (self.tally.links(), self.site_times());
         self.printer.print(Print::Passed { links, times });
         self.show_progress();
+    }
+
+    /// Tells other commands that this process lives.
+    fn beat(&self) {
+        if let Some(session) = self
+            .session
+            .as_ref()
+            .filter(|_| self.hold.is_some() && self.ticks % BEAT == 0)
+        {
+            session.beat();
+        }
     }
 
     /// Where the time of the processes has gone, as they have told while they run.

@@ -99,7 +99,18 @@ fn messages_to_an_agent_survive_the_wire() {
             exit: Exit::Signal(9),
             said: "no".into(),
         }),
+        ToAgent::Hold(Hold {
+            secret: [5; 32],
+            seconds: 300,
+        }),
+        ToAgent::Resume(Resume {
+            secret: [5; 32],
+            launcher: 77,
+            standings: 3,
+            outputs: 1 << 33,
+        }),
     ] {
+        assert!(!matches!(m, ToAgent::Resume(_)) || m.encode().len() <= MAX_RESUME);
         assert_eq!(ToAgent::decode(&m.encode()[4..]), Ok(m));
     }
 }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connections that break while the processes run are made again, also by another coordinator.
+
+use super::Coordinator;
+use crate::connection::Failure;
+use crate::hold::{Again, Held, Secret};
+use isthmus_job::Contact;
+use isthmus_stage::words;
+use isthmus_wire::grid::{FromAgent, Hold, ToAgent};
+use std::time::Duration;
+
+/// A message that waits for those of other sites.
+#[derive(Debug)]
+pub(super) struct Early {
+    connection: usize,
+    site: usize,
+    message: FromAgent,
+}
+
+impl Coordinator {
+    /// The processes of all subjobs have begun: from here on their agents outlive a connection, and this process.
+    pub(super) fn hold(&mut self, sites: &[usize]) {
+        // A job that begins in several worlds, or has lost a part, could not be told from its remains.
+        if self.hold.is_some() || sites.len() != self.subjobs.len() || !self.is_worth_holding() {
+            return;
+        }
+        let Ok(secret) = crate::credentials::random::<32>() else {
+            return;
+        };
+        if self.keep_for_successor(secret, crate::now(), 1).is_none() {
+            return;
+        }
+        self.hold = Some(secret);
+        let seconds = u32::try_from(self.silence.as_secs()).unwrap_or(u32::MAX);
+        self.connections.send_all(&ToAgent::Hold(Hold { secret, seconds }));
+    }
+
+    /// Who starts processes on this machine alone, and in the foreground, sees them end with the launcher.
+    fn is_worth_holding(&self) -> bool {
+        let elsewhere = self.subjobs.iter().any(|subjob| subjob.contact != Contact::Home);
+        elsewhere || self.session.as_ref().is_some_and(|session| session.is_kept())
+    }
+
+    /// What another coordinator needs; nothing: there is no place for it, or no words.
+    fn keep_for_successor(&self, secret: [u8; 32], began: u64, launchers: u32) -> Option<()> {
+        let session = self.session.as_ref()?;
+        let job = self.job.with_subjobs(self.subjobs.clone()).ok()?;
+        let (options, environment) = session.for_successor();
+        let held = Held {
+            secret: Secret(secret),
+            launchers,
+            began,
+            away: self.silence.as_secs(),
+            directory: words::text(&self.shared.options.directory),
+            words: options,
+            environment,
+            job: Held::describe(&job)?,
+            files: self.shared.directories.places(),
+        };
+        session.hold(&held).ok()
+    }
+
+    /// Reaches the agents of a job whose coordinator has died. They tell how it stands.
+    pub(super) fn take_up(&mut self, held: &Held) {
+        let secret = held.secret.0;
+        self.hold = Some(secret);
+        self.crossings.go_on_after(held.launchers);
+        for (site, files) in &held.files {
+            if let Some(subjob) = self.subjobs.get(*site) {
+                self.shared.find_directory(*site, subjob, files);
+            }
+        }
+        self.keep_for_successor(secret, held.began, held.launchers.saturating_add(1));
+        for site in 0..self.subjobs.len() {
+            self.start_again(site, secret, None);
+        }
+        self.notice("the launcher of this job was lost; another one has taken the job up".to_owned());
+        self.tell_states();
+        self.show_progress();
+    }
+
+    /// Whether the processes were begun by another coordinator.
+    pub(super) fn is_taken_up(&self) -> bool {
+        self.shared.options.held.is_some()
+    }
+
+    /// The standard input of the processes has ended with the coordinator that had it.
+    pub(super) fn end_input(&self, site: usize) {
+        if self.is_taken_up() {
+            self.connections.send(site, &ToAgent::Input(Vec::new()));
+        }
+    }
+
+    /// A site says. What it tells of the processes after the beginning waits until all have told of that.
+    pub(super) fn hear(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
+        if self.comes_early(&message) {
+            return self.early.push(Early {
+                connection,
+                site,
+                message,
+            });
+        }
+        self.handle_message(connection, site, message, now);
+    }
+
+    fn comes_early(&self, message: &FromAgent) -> bool {
+        let later = matches!(
+            message,
+            FromAgent::Exited(_) | FromAgent::Finished { .. } | FromAgent::Aborted { .. }
+        );
+        later && self.is_taken_up() && !self.machine.is_committed()
+    }
+
+    /// All sites have told of the beginning: what came early is heard now.
+    pub(super) fn hear_early(&mut self) {
+        if !self.early.is_empty() && self.machine.is_committed() {
+            for early in std::mem::take(&mut self.early) {
+                self.handle_message(early.connection, early.site, early.message, self.began.elapsed());
+            }
+        }
+    }
+
+    fn start_again(&mut self, site: usize, secret: [u8; 32], why: Option<Failure>) {
+        let again = Again {
+            secret,
+            received: Default::default(),
+            patience: self.silence,
+        };
+        let subjob = self.subjobs[site].clone();
+        self.connections.start_again(site, subjob, again, why);
+    }
+
+    /// A connection has ended. What ran there may still do so.
+    pub(super) fn handle_closed(&mut self, connection: usize, site: usize, failure: Failure) {
+        let was_lost = self.connections.is_lost(site);
+        self.connections.close(connection);
+        if self.connections.was_in_vain(connection) {
+            let first = self.connections.why_before(connection).cloned().unwrap_or(failure);
+            return self.lose(site, &first.problem, &first.hint, true);
+        }
+        let may_live = failure.is_unreached() && !was_lost && !self.leaving;
+        let Some(secret) = self.hold.filter(|_| may_live) else {
+            return self.lose(site, &failure.problem, &failure.hint, failure.is_unreached());
+        };
+        // Input that was on its way is lost with the connection, and a program must not read on as if nothing were
+        // missing. The agent is reached again all the same, to hear of the end.
+        let whole = self.sources.iter().all(|source| !source.owes(site));
+        if whole {
+            self.notice_of(site, &format!("{}; trying to reach it again", failure.problem));
+        }
+        self.start_again(site, secret, Some(failure.clone()));
+        if !whole {
+            self.lose(site, &failure.problem, &failure.hint, true);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an agent is told to start.
+
+use super::{Allocation, flag};
+use crate::codec::{DecodeError, Reader, Writer};
+
+/// What to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Name of the job.
+    pub job: String,
+    /// Index of the subjob.
+    pub subjob: u32,
+    /// Index within the subjob of the first process that this agent starts.
+    pub first: u32,
+    /// Number of processes.
+    pub count: u32,
+    /// Number of processes of the subjob, on all its nodes.
+    pub of: u32,
+    /// Program: an absolute path, a path relative to `directory`, or a name to look up in PATH.
+    pub program: String,
+    /// Arguments after the program's name.
+    pub arguments: Vec<String>,
+    /// Variables to set.
+    pub environment: Vec<(String, String)>,
+    /// Working directory; empty means the agent's own.
+    pub directory: String,
+    /// When `directory` does not exist use the user's home directory instead of refusing.
+    pub directory_optional: bool,
+    /// Directory of the MPI library for LD_LIBRARY_PATH; empty for none.
+    pub library: String,
+    /// Who gets the standard input that will come.
+    pub input: Input,
+    /// File that is the standard input of the processes; empty for none.
+    pub stdin: String,
+    /// File that gets their standard output; empty: it goes to the coordinator.
+    pub stdout: String,
+    /// The same for standard error; both may be one file.
+    pub stderr: String,
+    /// The agent ends the job at its machine when it has heard nothing for so long, seconds.
+    pub silence: u32,
+    /// How far messages of the job go.
+    pub reach: Reach,
+    /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
+    pub allocation: Option<Allocation>,
+    /// The command of the vendor MPI that starts parallel programs (`mpiexec`); the processes become a job of
+    /// that MPI. Empty: none. An agent that starts only some of them is told when all nodes are ready
+    /// ([`ToAgent::Launch`]).
+    pub vendor: String,
+    /// Directory with the files of the subjob, which stays as long as the agent lives. Empty: none.
+    pub files: String,
+}
+
+/// Which processes of a subjob get the standard input that the coordinator sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// None.
+    Nobody,
+    /// The one with this index.
+    One(u32),
+    /// Each gets all of it.
+    All,
+}
+
+/// How far messages of a job go; processes learn it as `ISTHMUS_REACH`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// One node, or those that the vendor MPI joins: nothing listens.
+    Node = 0,
+    /// Several nodes: processes listen and need certificates.
+    Wide = 2,
+    /// Through the gateway on its own node only: it listens for that alone.
+    Gateway = 3,
+}
+
+impl Start {
+    pub(super) fn write(&self, w: &mut Writer) {
+        w.text(&self.job).u32(self.subjob).u32(self.first).u32(self.count);
+        w.u32(self.of);
+        w.text(&self.program);
+        w.list(&self.arguments, |w, a| {
+            w.text(a);
+        });
+        w.list(&self.environment, |w, (name, value)| {
+            w.text(name).text(value);
+        });
+        w.text(&self.directory)
+            .u8(self.directory_optional.into())
+            .text(&self.library);
+        w.u8(self.reach as u8);
+        match self.input {
+            Input::Nobody => w.u8(0).u32(0),
+            Input::One(index) => w.u8(1).u32(index),
+            Input::All => w.u8(2).u32(0),
+        };
+        w.text(&self.stdin)
+            .text(&self.stdout)
+            .text(&self.stderr)
+            .u32(self.silence);
+        w.u8(self.allocation.is_some().into());
+        if let Some(allocation) = &self.allocation {
+            allocation.write(w);
+        }
+        w.text(&self.vendor).text(&self.files);
+    }
+
+    pub(super) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            job: r.text("job")?,
+            subjob: r.u32("subjob")?,
+            first: r.u32("first")?,
+            count: r.u32("count")?,
+            of: r.u32("of")?,
+            program: r.text("program")?,
+            arguments: r.list("arguments", |r| r.text("argument"))?,
+            environment: r.list("environment", |r| Ok((r.text("name")?, r.text("value")?)))?,
+            directory: r.text("directory")?,
+            directory_optional: flag(r, "directory optional")?,
+            library: r.text("library")?,
+            reach: read_reach(r)?,
+            input: read_input(r)?,
+            stdin: r.text("stdin")?,
+            stdout: r.text("stdout")?,
+            stderr: r.text("stderr")?,
+            silence: r.u32("silence")?,
+            allocation: flag(r, "allocated")?.then(|| Allocation::read(r)).transpose()?,
+            vendor: r.text("command of the machine's own MPI")?,
+            files: r.text("directory of files")?,
+        })
+    }
+}
+
+fn read_input(r: &mut Reader<'_>) -> Result<Input, DecodeError> {
+    let (kind, index) = (r.u8("input")?, r.u32("index")?);
+    match (kind, index) {
+        (0, 0) => Ok(Input::Nobody),
+        (1, index) => Ok(Input::One(index)),
+        (2, 0) => Ok(Input::All),
+        (other, _) => Err(DecodeError::Invalid {
+            field: "input",
+            value: u64::from(other),
+        }),
+    }
+}
+
+fn read_reach(r: &mut Reader<'_>) -> Result<Reach, DecodeError> {
+    match r.u8("reach")? {
+        0 => Ok(Reach::Node),
+        2 => Ok(Reach::Wide),
+        3 => Ok(Reach::Gateway),
+        other => Err(DecodeError::Invalid {
+            field: "reach",
+            value: u64::from(other),
+        }),
+    }
+}
