@@ -64,7 +64,7 @@ pub(crate) fn describe(sites: &[SiteSize], links: &[Line]) -> String {
 
 /// Of a job over several sites: as many processes at each, and its links as it has measured them.
 pub(crate) fn of_job(job: &str) -> Result<String, JobError> {
-    let found = record::read(Some(job)).map_err(JobError::new)?;
+    let found = record::read(Some(job)).map_err(|why| JobError::new(why.to_string()))?;
     let line = |event: &str| found.lines.iter().rev().find(|line| line["event"] == event);
     let empty = || {
         JobError::new(format!(

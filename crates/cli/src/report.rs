@@ -2,8 +2,9 @@
 //! `isthmus report`: the picture of a job, from its record.
 
 use crate::diagnostic::plain;
+use crate::run::STATUS_USAGE;
 use clap::Args;
-use isthmus_launch::record::{self, Found};
+use isthmus_launch::record::{self, Found, Unread};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,11 @@ impl Report {
 
 /// `isthmus report`.
 pub(crate) fn report(arguments: &Report) -> ExitCode {
-    match write(arguments) {
+    let found = match record::read(arguments.job.as_deref()) {
+        Ok(found) => found,
+        Err(why) => return unread(&why),
+    };
+    match write(&found, arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             crate::complain(&format!("isthmus: error: {why}"));
@@ -47,8 +52,21 @@ pub(crate) fn report(arguments: &Report) -> ExitCode {
     }
 }
 
-fn write(arguments: &Report) -> Result<(), String> {
-    let found = record::read(arguments.job.as_deref())?;
+/// Says why there is no record; a job that there is not is a mistake of the command line, as for all commands.
+pub(crate) fn unread(why: &Unread) -> ExitCode {
+    match why {
+        Unread::Unmeant(text) => {
+            crate::complain(&format!("isthmus: error: {text}\n  hint: isthmus ps lists them"));
+            ExitCode::from(STATUS_USAGE)
+        }
+        Unread::Broken(text) => {
+            crate::complain(&format!("isthmus: error: {text}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(found: &Found, arguments: &Report) -> Result<(), String> {
     if arguments.json {
         crate::json::print(
             "report",
@@ -57,11 +75,11 @@ fn write(arguments: &Report) -> Result<(), String> {
         return Ok(());
     }
     let Some(file) = &arguments.html else {
-        let text = text(&found);
+        let text = text(found);
         text.trim_end().lines().for_each(|line| crate::print(&plain(line)));
         return Ok(());
     };
-    let page = page(&found, false);
+    let page = page(found, false);
     if file == Path::new("-") {
         crate::print(&page);
         return Ok(());

@@ -9,7 +9,7 @@ use crate::rates::{amount, scaled};
 use crate::sessions::with;
 use clap::Args;
 use isthmus_launch::session::Entry;
-use isthmus_launch::times;
+use isthmus_launch::{record, times};
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::control::{Passed, Reply, Request, Trunk};
 use serde_json::{Value, json};
@@ -68,7 +68,11 @@ pub(crate) fn top(arguments: &Top) -> ExitCode {
     let Some(port) = arguments.serve else {
         return with(arguments.job.as_deref(), |entry| watch(entry, arguments));
     };
-    match serve::serve(arguments.job.as_deref(), port) {
+    let name = match record::read(arguments.job.as_deref()) {
+        Ok(found) => found.name,
+        Err(why) => return crate::report::unread(&why),
+    };
+    match serve::serve(name, port) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             crate::complain(&format!("isthmus: error: {why}"));

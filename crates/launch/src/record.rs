@@ -236,6 +236,22 @@ pub struct Found {
     pub lines: Vec<Value>,
 }
 
+/// Why there is no record to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// No record is meant: a mistake of the command line.
+    Unmeant(String),
+    /// It cannot be read.
+    Broken(String),
+}
+
+impl std::fmt::Display for Unread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Unmeant(text) | Self::Broken(text)) = self;
+        f.write_str(text)
+    }
+}
+
 /// A record that is there.
 struct Kept {
     touched: SystemTime,
@@ -289,26 +305,30 @@ fn meant(word: &str, all: &[Kept]) -> Result<usize, Unclear> {
 ///
 /// # Errors
 /// There is none, or several are meant, or it cannot be read.
-pub fn read(job: Option<&str>) -> Result<Found, String> {
-    let base = directory().ok_or("neither HOME nor XDG_CACHE_HOME is set, so there are no records of jobs")?;
+pub fn read(job: Option<&str>) -> Result<Found, Unread> {
+    let nowhere =
+        || Unread::Broken("neither HOME nor XDG_CACHE_HOME is set, so there are no records of jobs".to_owned());
+    let base = directory().ok_or_else(nowhere)?;
     let mut all = kept(&base);
     let at = match job {
-        Some(word) => meant(word, &all).map_err(|why| match why {
-            Unclear::Unknown => format!(
-                "there is no record of job '{}'; records are kept of jobs of several subjobs, for {} days",
-                plain(word),
-                KEPT.as_secs() / 86_400
-            ),
-            other => other.of(word),
+        Some(word) => meant(word, &all).map_err(|why| {
+            Unread::Unmeant(match why {
+                Unclear::Unknown => format!(
+                    "there is no record of job '{}'; records are kept of jobs of several subjobs, for {} days",
+                    plain(word),
+                    KEPT.as_secs() / 86_400
+                ),
+                other => other.of(word),
+            })
         })?,
-        None => all
-            .len()
-            .checked_sub(1)
-            .ok_or("there is no record of a job yet; records are kept of jobs of several subjobs")?,
+        None => all.len().checked_sub(1).ok_or_else(|| {
+            let text = "there is no record of a job yet; records are kept of jobs of several subjobs";
+            Unread::Unmeant(text.to_owned())
+        })?,
     };
     let Kept { identifier, path, .. } = all.swap_remove(at);
     let mut text = String::new();
-    let wrong = |error: io::Error| format!("the record '{}' cannot be read: {error}", path.display());
+    let wrong = |error: io::Error| Unread::Broken(format!("the record '{}' cannot be read: {error}", path.display()));
     let file = File::open(&path).map_err(wrong)?;
     // A little longer than the largest: the last line tells that it is full.
     file.take(MAX_BYTES + 4096).read_to_string(&mut text).map_err(wrong)?;

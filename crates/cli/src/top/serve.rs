@@ -6,7 +6,7 @@
 //! of its own is refused by the name. What may be asked is bounded: a few connections at a time, short requests, some
 //! seconds for each.
 
-use isthmus_launch::record::{self, Found};
+use isthmus_launch::record::{self, Found, Unread};
 use serde_json::json;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -24,8 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TOKEN: usize = 16;
 
 /// Serves the page of this job until the command ends.
-pub(super) fn serve(job: Option<&str>, port: u16) -> Result<(), String> {
-    let name = record::read(job)?.name;
+pub(super) fn serve(name: String, port: u16) -> Result<(), String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         format!("cannot listen on port {port} of this machine: {error}; choose another one, or none")
     })?;
@@ -115,7 +114,7 @@ impl Server {
     }
 
     /// To the head of a request.
-    fn answer_to(&self, head: &str, read: impl FnOnce(Option<&str>) -> Result<Found, String>) -> Answer {
+    fn answer_to(&self, head: &str, read: impl FnOnce(Option<&str>) -> Result<Found, Unread>) -> Answer {
         let mut lines = head.split("\r\n");
         let mut words = lines.next().unwrap_or_default().split(' ');
         let (Some("GET"), Some(target), Some("HTTP/1.1" | "HTTP/1.0")) = (words.next(), words.next(), words.next())
@@ -144,7 +143,7 @@ impl Server {
         }
         let found = match read(Some(&self.name)) {
             Ok(found) => found,
-            Err(why) => return Answer::text("410 Gone", &why),
+            Err(why) => return Answer::text("410 Gone", &why.to_string()),
         };
         match parts.next() {
             Some("") => Answer {

@@ -186,6 +186,17 @@ fn all_commands_say_alike_that_there_is_no_such_job() {
         let said = "isthmus: error: there is no job 'nosuch'\n  hint: isthmus ps lists them\n";
         assert_eq!(done.errors, said, "{command}");
     }
+    // A record may be there when the job is not listed any more.
+    for command in ["report nosuch", "report --json nosuch", "top --serve 0 nosuch"] {
+        let done = bench.run(command);
+        assert_eq!((done.code(), done.output.len()), (Some(2), 0), "{command}: {done:?}");
+        let (first, hint) = done.errors.split_once('\n').unwrap();
+        assert!(
+            first.starts_with("isthmus: error: there is no record of job 'nosuch'"),
+            "{first}"
+        );
+        assert_eq!(hint, "  hint: isthmus ps lists them\n", "{command}");
+    }
 }
 
 #[test]
