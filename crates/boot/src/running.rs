@@ -233,7 +233,7 @@ impl Running {
             prober.report(move |passed| {
                 if let Some(world) = told.upgrade() {
                     voice.mention(&boot::Message::Traffic(traffic::summary(passed, &world)));
-                    voice.mention(&boot::Message::Time(world.engine().time()));
+                    voice.mention(&boot::Message::Time(world.engine().reports().time()));
                 }
             });
         }
@@ -293,12 +293,12 @@ impl Running {
         let voice = agent.lock().unwrap_or_else(PoisonError::into_inner).voice();
         self.world().engine().name_waits(call);
         let (told, speaker) = (Arc::downgrade(self.universe.own()), voice.clone());
-        self.world().engine().tell_time(Box::new(move || {
+        self.world().engine().reports().tell_time(Box::new(move || {
             if let Some(world) = told.upgrade() {
-                speaker.mention(&boot::Message::Time(world.engine().time()));
+                speaker.mention(&boot::Message::Time(world.engine().reports().time()));
             }
         }));
-        self.world().engine().tell_waits(Box::new(move |waits| {
+        self.world().engine().reports().tell_waits(Box::new(move |waits| {
             let waiting = waits.map(|(idle, items, more)| Waiting {
                 call: call().to_owned(),
                 idle: idle.as_millis().try_into().unwrap_or(u64::MAX),
@@ -349,7 +349,7 @@ impl Running {
         let engine = self.world().engine();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(keeper) = keeper {
-            engine.stop_keeping();
+            engine.keeper().stop();
             // It ends without an error or with the process.
             let _ = keeper.join();
         }

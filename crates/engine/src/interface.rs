@@ -197,29 +197,14 @@ impl Engine {
         Underneath(&mut self.vendor)
     }
 
-    /// How many operations of the group this process has begun where its members meet.
-    pub fn turns_taken(&self, channel: &Channel) -> u64 {
-        self.groups.turns_taken(channel)
-    }
-
-    /// An operation of the group takes its turn that needs no step together.
-    pub fn take_turn(&mut self, channel: &Channel, what: What) {
-        self.groups.take_turn(&mut self.core, channel, what, None);
-    }
-
-    /// The same for one that is waited for as this request.
-    pub fn take_turn_with(&mut self, channel: &Channel, what: What, request: Request) {
-        self.groups.take_turn(&mut self.core, channel, what, Some(request));
-    }
-
-    /// The same for a persistent operation that is made: all members make theirs in the same order.
-    pub fn take_turn_to_make(&mut self, channel: &Channel, what: What) {
-        self.groups.take_turn_to_make(&mut self.core, channel, what);
-    }
-
-    /// A persistent operation of the group was started as this request.
-    pub fn watch_turns(&mut self, channel: &Channel, request: Request) {
-        self.groups.watch_turns(&self.core, channel, request);
+    /// The order of operations where the members of the group meet.
+    #[inline]
+    pub fn turns<'a>(&'a mut self, channel: &'a Channel) -> Turns<'a> {
+        Turns {
+            core: &mut self.core,
+            groups: &mut self.groups,
+            channel,
+        }
     }
 
     /// Memory of groups.
@@ -248,6 +233,40 @@ impl Underneath<'_> {
     /// A communicator that is not the other MPI's is about to be: its messages need progress of ours for good.
     pub fn mix(self) {
         self.0.mix();
+    }
+}
+
+/// Turns of the operations of a group where its members meet ([`Engine::turns`]).
+pub struct Turns<'a> {
+    core: &'a mut Core,
+    groups: &'a mut Groups,
+    channel: &'a Channel,
+}
+
+impl Turns<'_> {
+    /// How many operations of the group this process has begun where its members meet.
+    pub fn taken(self) -> u64 {
+        self.groups.turns_taken(self.channel)
+    }
+
+    /// An operation of the group takes its turn that needs no step together.
+    pub fn take(self, what: What) {
+        self.groups.take_turn(self.core, self.channel, what, None);
+    }
+
+    /// The same for one that is waited for as this request.
+    pub fn take_with(self, what: What, request: Request) {
+        self.groups.take_turn(self.core, self.channel, what, Some(request));
+    }
+
+    /// The same for a persistent operation that is made: all members make theirs in the same order.
+    pub fn take_to_make(self, what: What) {
+        self.groups.take_turn_to_make(self.core, self.channel, what);
+    }
+
+    /// A persistent operation of the group was started as this request.
+    pub fn watch(self, request: Request) {
+        self.groups.watch_turns(self.core, self.channel, request);
     }
 }
 

@@ -35,7 +35,7 @@ pub use base::tuning::{Knob, Tuning};
 pub use engine::{Engine, Newcomers, Setup};
 pub use groups::data::{Arithmetic, Pieces, Unequal};
 pub use groups::short::Short;
-pub use interface::{Frames, Partitions, Underneath};
+pub use interface::{Frames, Partitions, Turns, Underneath};
 pub use isthmus_protocol::matching::Context;
 pub use isthmus_transport::native::{Collective, Element, Operator};
 pub use p2p::direct::{Direct, Received};
@@ -44,8 +44,10 @@ pub use tools::trace::Trace;
 pub use tools::{Gauges, Tools};
 pub use vendor::native::NativeComm;
 pub use vendor::native_collective::NativeOperation;
+pub use waiting::keeper::Keeper;
+pub use waiting::pace::Pace;
 pub use waiting::shared::{Guard, Policy, Shared};
-pub use waiting::waits::{Teller, Watcher};
+pub use waiting::waits::{Reports, Teller, Watcher};
 
 pub use isthmus_transport::{
     Class as TrafficClass, Job, Path as TrafficPath, Peer, Process, Processes, Rates, Tuning as TrafficTuning,

@@ -42,7 +42,7 @@ fn kept(both: &[Arc<Shared>; 2], program: impl FnOnce()) {
             scope.spawn(|| shared.keep().expect("descriptors"));
         }
         program();
-        both.iter().for_each(|shared| shared.stop_keeping());
+        both.iter().for_each(|shared| shared.keeper().stop());
     });
 }
 
@@ -90,7 +90,7 @@ fn a_rendezvous_needs_no_program() {
                 assert!(content(&target, LENGTH) == pattern(round, LENGTH));
             }
         });
-        assert!(both.iter().all(|shared| shared.kept() > 0));
+        assert!(both.iter().all(|shared| shared.keeper().kept() > 0));
     }
 }
 
@@ -100,7 +100,7 @@ fn a_keeper_has_nothing_to_do_while_nothing_is_pending() {
     kept(&both, || {
         // Long enough to become idle.
         std::thread::sleep(Duration::from_millis(500));
-        assert!(both.iter().all(|shared| shared.kept() == 0));
+        assert!(both.iter().all(|shared| shared.keeper().kept() == 0));
         // And it wakes.
         let (source, target) = (memory(&pattern(7, LENGTH)), OwnMemory::new(0, LENGTH as isize));
         let requests = start(&both, &source, &target, true);

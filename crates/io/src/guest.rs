@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::Comm;
+use isthmus_core::comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::world::World;
@@ -43,7 +43,7 @@ impl File {
         if hosts.is_empty() || hosts.iter().any(|peer| world.rank_of(*peer).is_none()) {
             fail!(abi::MPI_ERR_INTERN, "processes that are not of this job open {path:?}")
         }
-        let comm = Comm::of_guest(world, &hosts, open.context);
+        let comm = comm::of_guest(world, &hosts, open.context);
         let opened = Opened {
             mode,
             disk: Some(disk),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::{Comm, create};
+use isthmus_core::comm::{self, Comm, create};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::group::Group;
@@ -365,7 +365,9 @@ impl File {
 
     pub(crate) fn made(world: &'static World, parts: Parts, opened: Opened, hints: Hints) -> Arc<Self> {
         let own = parts.comm;
-        let comm = opened.guest.map_or_else(|| own.clone(), |guest| own.with_guest(guest));
+        let comm = opened
+            .guest
+            .map_or_else(|| own.clone(), |guest| comm::with_guest(&own, guest));
         Arc::new(Self {
             world,
             comm,

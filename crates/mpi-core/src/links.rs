@@ -38,22 +38,8 @@ impl World {
     #[must_use]
     pub fn with_links(mut self, told: Known, measuring: Option<Measuring>) -> Self {
         self.links = WorldLinks::new(self.places(), told, measuring);
-        self.pace_by(self.links());
+        pace_by(&self, self.links());
         self
-    }
-
-    /// Transports pace by these links.
-    fn pace_by(&self, known: &Arc<Known>) {
-        let (topology, known) = (self.shared_topology(), known.clone());
-        let (me, first) = (topology.clusters_of(self.rank())[0], self.peer(0));
-        self.engine().lock().know_rates(
-            &(Arc::new(move |peer: Peer| {
-                let rank = peer.index_from(first) as u32;
-                let area = topology.clusters_of((rank < topology.size()).then_some(rank)?)[0];
-                let is_known = area != me && known.origins(me, area).rate != Origin::Assumed;
-                is_known.then(|| known.links().pair(me, area).gap.as_rate())
-            }) as Rates),
-        );
     }
 
     /// The links in force on MPI_COMM_WORLD when MPI_Init ended, and on everything that comes from it until somebody
@@ -64,12 +50,7 @@ impl World {
 
     /// What this process has measured and is sure of.
     pub fn measured(&self) -> Vec<Measured> {
-        self.measured_if(true)
-    }
-
-    fn measured_if(&self, settled: bool) -> Vec<Measured> {
-        let measuring = self.links.measuring.as_ref();
-        measuring.map(|measure| measure(settled)).unwrap_or_default()
+        measured_if(self, true)
     }
 
     /// What is worth remembering when the job ends: what this process has measured, and from one process the latencies
@@ -104,7 +85,7 @@ impl World {
                 .copied()
                 .filter(|(a, b)| *a == mine || *b == mine)
                 .collect();
-            let row = Measured::encode_all(&at_pairs(&own, &self.measured_if(false)));
+            let row = Measured::encode_all(&at_pairs(&own, &measured_if(self, false)));
             let rows = internal::gather_equal(self, &comm, &row)?;
             told = Measured::encode_all(&at_pairs(&pairs, &decoded(&rows)?));
         }
@@ -115,17 +96,37 @@ impl World {
         let known = self.links.told.learn(&decoded(&told)?, Origin::Measured);
         // Nobody else sets it.
         let _ = self.links.agreed.set(Arc::new(known));
-        self.pace_by(self.links());
+        pace_by(self, self.links());
         Ok(())
     }
+}
 
-    /// What this process would say of the links to the members of a communicator on which these are in force; nothing
-    /// if that is no news.
-    fn news(&self, known: &Known) -> Vec<Measured> {
-        let measured = self.measured();
-        let news = measured.iter().any(|m| known.differs(m));
-        if news { measured } else { Vec::new() }
-    }
+/// Transports pace by these links.
+fn pace_by(world: &World, known: &Arc<Known>) {
+    let (topology, known) = (world.shared_topology(), known.clone());
+    let (me, first) = (topology.clusters_of(world.rank())[0], world.peer(0));
+    world.engine().lock().know_rates(
+        &(Arc::new(move |peer: Peer| {
+            let rank = peer.index_from(first) as u32;
+            let area = topology.clusters_of((rank < topology.size()).then_some(rank)?)[0];
+            let is_known = area != me && known.origins(me, area).rate != Origin::Assumed;
+            is_known.then(|| known.links().pair(me, area).gap.as_rate())
+        }) as Rates),
+    );
+}
+
+/// What this process has measured; `settled`: and is sure of.
+fn measured_if(world: &World, settled: bool) -> Vec<Measured> {
+    let measuring = world.links.measuring.as_ref();
+    measuring.map(|measure| measure(settled)).unwrap_or_default()
+}
+
+/// What this process would say of the links to the members of a communicator on which these are in force; nothing
+/// if that is no news.
+fn news(world: &World, known: &Known) -> Vec<Measured> {
+    let measured = world.measured();
+    let is_news = measured.iter().any(|m| known.differs(m));
+    if is_news { measured } else { Vec::new() }
 }
 
 /// All pairs of so many local areas.
@@ -164,7 +165,7 @@ pub fn of(world: &World, comm: &Comm) -> Arc<Known> {
 /// force here.
 pub(crate) fn marked(world: &World, comm: &Comm, numbers: context::Numbers) -> context::Numbers {
     let known = of(world, comm.everybody());
-    if numbers[0] != 0 && !world.news(&known).is_empty() {
+    if numbers[0] != 0 && !news(world, &known).is_empty() {
         context::with_news(numbers)
     } else {
         numbers
@@ -175,7 +176,7 @@ pub(crate) fn marked(world: &World, comm: &Comm, numbers: context::Numbers) -> c
 pub(crate) fn hear(world: &World, comm: &Comm) -> Result<()> {
     let everybody = comm.everybody();
     let news = match everybody.rank() {
-        0 => Measured::encode_all(&world.news(&of(world, everybody))),
+        0 => Measured::encode_all(&news(world, &of(world, everybody))),
         _ => Vec::new(),
     };
     let told = internal::broadcast_all(world, everybody, 0, &news)?;
@@ -196,7 +197,7 @@ fn learn(world: &World, comm: &Comm, measured: &[Measured]) {
     let known = before.learn(measured, Origin::Measured);
     if known != *before {
         let known = Arc::new(known);
-        world.pace_by(&known);
+        pace_by(world, &known);
         let parts = comm
             .joint()
             .map(|j| &*j.comm)

@@ -81,7 +81,7 @@ fn complain() {
 /// MPI_Init: the engine is there.
 pub(crate) fn tune(engine: &Shared) {
     for (_, knob) in KNOBS {
-        engine.tuning().set(knob, values().tuning.get(knob));
+        engine.pace().tuning().set(knob, values().tuning.get(knob));
     }
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn write(number: Number, value: u64) {
         Number::Knob(knob) => {
             values().tuning.set(knob, value);
             if let Ok(world) = crate::process::world() {
-                world.engine().tuning().set(knob, value);
+                world.engine().pace().tuning().set(knob, value);
             }
         }
     }

@@ -317,14 +317,6 @@ impl Meet {
         }
     }
 
-    /// Puts a part of the result in its place.
-    fn put((buffer, at): (&BoundBuffer, u64), data: &[u8], past: bool) {
-        match past {
-            true => buffer.write_past_caches(at, data),
-            false => buffer.write(at, data),
-        }
-    }
-
     /// Whether one member alone gives.
     fn one_gives(&self) -> bool {
         matches!(self.what, What::Bcast | What::Scatter)
@@ -548,7 +540,7 @@ impl Meet {
                     for member in 0..place.members {
                         let (start, bytes) = self.share(member, length);
                         if let Some(cell) = self.expected(meeting, round, member, bytes) {
-                            Self::put((&buffer, at + start), cell.slice(0, bytes as usize), past);
+                            put(&buffer, at + start, cell.slice(0, bytes as usize), past);
                         }
                     }
                 }
@@ -556,7 +548,7 @@ impl Meet {
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, length) {
                             let at = at + u64::from(member) * self.block;
-                            Self::put((&buffer, at), cell.slice(0, length as usize), past);
+                            put(&buffer, at, cell.slice(0, length as usize), past);
                         }
                     }
                 }
@@ -566,14 +558,14 @@ impl Meet {
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, all) {
                             let at = at + u64::from(member) * self.block;
-                            Self::put((&buffer, at), cell.slice(mine, length as usize), past);
+                            put(&buffer, at, cell.slice(mine, length as usize), past);
                         }
                     }
                 }
                 _ => {
                     let cell = if self.what == What::Scatter { place.me } else { 0 };
                     if let Some(cell) = self.expected(meeting, round, cell, length) {
-                        Self::put((&buffer, at), cell.slice(0, length as usize), past);
+                        put(&buffer, at, cell.slice(0, length as usize), past);
                     }
                 }
             }
@@ -581,5 +573,13 @@ impl Meet {
         self.taken += 1;
         meeting.leave(&place, round);
         Ok(())
+    }
+}
+
+/// Puts a part of the result in its place.
+fn put(buffer: &BoundBuffer, at: u64, data: &[u8], past: bool) {
+    match past {
+        true => buffer.write_past_caches(at, data),
+        false => buffer.write(at, data),
     }
 }

@@ -24,8 +24,9 @@ use std::time::Duration;
 use isthmus_transport::wait as sleep_on;
 
 use crate::Shared;
+use crate::waiting::NAP;
 use crate::waiting::bell::Bell;
-use crate::waiting::shared::Inner;
+use crate::waiting::inner::Inner;
 
 /// Shortest time between two looks at a program that might compute: short against anything worth computing meanwhile,
 /// and a look costs some microseconds.
@@ -38,17 +39,14 @@ const LONGEST_LOOK: Duration = Duration::from_millis(8);
 /// and waking it costs them a system call.
 const VAIN_LOOKS: u32 = 16;
 
-/// Longest sleep: bounds the harm if a doorbell is ever lost.
-const NAP: Duration = Duration::from_secs(1);
-
 /// There is none.
 const ABSENT: u8 = 0;
 const IDLE: u8 = 1;
 const AWAKE: u8 = 2;
 
-/// What threads know of the keeper.
+/// What threads know of the keeper: a thread that makes progress while the program computes.
 #[derive(Default)]
-pub(crate) struct Keeper {
+pub struct Keeper {
     state: AtomicU8,
     stop: AtomicBool,
     /// Transports were added since it last asked for their descriptors.
@@ -80,15 +78,15 @@ impl Shared {
         }
     }
 
-    /// The work of the keeper; ends after [`Shared::stop_keeping`]. To be called by one thread of the library, in a
+    /// The work of the keeper; ends after [`Keeper::stop`]. To be called by one thread of the library, in a
     /// process with [`Policy::guests`](crate::Policy::guests). An error is a lack of descriptors.
     pub fn keep(&self) -> io::Result<()> {
-        let mut descriptors = self.keepers_descriptors()?;
+        let mut descriptors = descriptors_of(self)?;
         self.keeper.state.store(AWAKE, Ordering::Release);
         let (mut entries, mut pause, mut vain) = (0, LOOK, 0);
         while !self.keeper.stop.load(Ordering::Acquire) {
             if self.keeper.stale.swap(false, Ordering::AcqRel) {
-                descriptors = self.keepers_descriptors()?;
+                descriptors = descriptors_of(self)?;
             }
             let found = look(self, &mut entries);
             vain = if found == Found::Nothing { vain + 1 } else { 0 };
@@ -113,39 +111,41 @@ impl Shared {
         self.keeper.state.store(ABSENT, Ordering::Release);
         Ok(())
     }
+}
 
-    fn keepers_descriptors(&self) -> io::Result<Vec<OwnedFd>> {
-        loop {
-            match self.inner.visit() {
-                Some(inner) => return inner.descriptors_with(&self.keeper.bell),
-                None => std::thread::sleep(LOOK),
-            }
-        }
-    }
-
-    /// There are transports that the keeper does not know.
-    pub(crate) fn refresh_keeper(&self) {
-        self.keeper.stale.store(true, Ordering::Release);
-        self.keeper.bell.ring();
+impl Keeper {
+    /// There are transports that it does not know.
+    pub(super) fn refresh(&self) {
+        self.stale.store(true, Ordering::Release);
+        self.bell.ring();
     }
 
     /// Ends [`Shared::keep`], soon.
-    pub fn stop_keeping(&self) {
-        self.keeper.stop.store(true, Ordering::Release);
-        self.keeper.bell.ring();
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.bell.ring();
     }
 
     /// How often progress was made for a program that computed.
     pub fn kept(&self) -> u64 {
-        self.keeper.kept.load(Ordering::Relaxed)
+        self.kept.load(Ordering::Relaxed)
     }
 
     /// Somebody else looks after the transports.
     #[cold]
-    pub(crate) fn relieve(&self, inner: &mut Inner) {
+    pub(super) fn relieve(&self, inner: &mut Inner) {
         inner.kept = false;
         inner.engine.disarm();
-        self.keeper.bell.ring();
+        self.bell.ring();
+    }
+}
+
+fn descriptors_of(shared: &Shared) -> io::Result<Vec<OwnedFd>> {
+    loop {
+        match shared.inner.visit() {
+            Some(inner) => return inner.descriptors_with(&shared.keeper.bell),
+            None => std::thread::sleep(LOOK),
+        }
     }
 }
 
@@ -189,7 +189,7 @@ fn look(shared: &Shared, entries: &mut u64) -> Found {
     if entered {
         return Found::Busy;
     }
-    shared.advance(&mut inner);
+    inner.advance(&shared.bell);
     shared.keeper.kept.fetch_add(1, Ordering::Relaxed);
     if !inner.engine.is_pending() {
         return Found::Nothing;

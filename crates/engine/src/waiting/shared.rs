@@ -13,11 +13,9 @@ mod messages;
 mod operations;
 
 use std::cell::Cell;
-use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -26,26 +24,23 @@ use isthmus_protocol::patience::{Patience, Step};
 use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
 use isthmus_transport::{Transport, is_readable, wait as sleep_on};
-use isthmus_wire::time::Time;
-use isthmus_wire::waiting::Item;
 
 use crate::base::core::Core;
 use crate::groups::data::Bound;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Told;
 use crate::p2p::receive::begin_directly;
-use crate::tools::waited::{PROMPT, PROMPT_DIRECTLY, Waited};
+use crate::tools::waited::{PROMPT, PROMPT_DIRECTLY};
+use crate::waiting::NAP;
 use crate::waiting::bell::Bell;
+use crate::waiting::inner::Inner;
 use crate::waiting::keeper::{Keeper, LOOK};
-use crate::waiting::patience::Experience;
-use crate::waiting::waits::{Teller, Watcher};
+use crate::waiting::pace::Pace;
+use crate::waiting::waits::Reports;
 use crate::{
     Binding, Channel, Completion, Direct, Engine, EngineError, Mode, Operation, Pieces, ReceiveBuffer, Request,
-    SendBuffer, Short, Tuning, Unequal,
+    SendBuffer, Short, Unequal,
 };
-
-/// Longest sleep: bounds the harm if a doorbell is ever lost; costs nothing.
-pub(crate) const NAP: Duration = Duration::from_secs(1);
 
 /// How often a blocking receive looks for a message of a vendor MPI before other progress is made: some tens of
 /// microseconds.
@@ -64,52 +59,18 @@ pub struct Policy {
     pub guests: bool,
 }
 
-pub(crate) struct Inner {
-    pub(super) engine: Engine,
-    /// How often a thread of the program has taken the engine; counted where there are guests.
-    pub(super) entries: u64,
-    /// The transports are armed for the keeper.
-    pub(super) kept: bool,
-    /// Threads that sleep.
-    pub(super) sleepers: u32,
-    /// For how long sleeps have ended without anything having come, one after the other.
-    pub(super) idle: Duration,
-    /// What the watcher was told last.
-    pub(super) told: Option<Vec<Item>>,
-    /// Calls that found nothing and returned, one after the other, and what had happened when they began.
-    looking: (Patience, u64),
-    /// Who hears what comes from outside of MPI.
-    listener: Option<Listener>,
-    /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
-    descriptors: Option<Arc<[OwnedFd]>>,
-}
-
-/// Hears what comes from outside of MPI.
-struct Listener {
-    descriptor: OwnedFd,
-    hear: Box<dyn FnMut(&mut Engine) -> bool + Send>,
-}
-
 /// The engine of a process.
 pub struct Shared {
     pub(super) inner: Lock<Inner>,
     policy: Policy,
-    tuning: Arc<Tuning>,
-    experience: Experience,
-    /// Nanoseconds that threads have slept, and how often.
-    slept: AtomicU64,
-    sleeps: AtomicU64,
+    pace: Pace,
     /// Calls that have found nothing.
     vain: AtomicU32,
     /// A transport's thread found the engine busy: progress is due.
     due: AtomicBool,
-    bell: Bell,
+    pub(super) bell: Bell,
     pub(super) keeper: Keeper,
-    pub(super) watcher: OnceLock<Watcher>,
-    /// Hears that time passes and nothing comes.
-    pub(super) teller: OnceLock<Teller>,
-    /// Where time goes; from [`Shared::name_waits`] on.
-    waited: OnceLock<Waited>,
+    reports: Reports,
 }
 
 /// The right to use the engine. Must not be held while waiting: use [`Shared::wait`].
@@ -180,57 +141,40 @@ impl Shared {
     }
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
-        let tuning = engine.tuning();
-        let experience = Experience::default();
-        let inner = Inner {
-            engine,
-            entries: 0,
-            kept: false,
-            sleepers: 0,
-            idle: Duration::ZERO,
-            told: None,
-            looking: (experience.patience(), 0),
-            listener: None,
-            descriptors: None,
-        };
+        let pace = Pace::new(engine.tuning());
+        let inner = Inner::new(engine, pace.patience());
         Self {
             inner: lock(inner),
             policy,
-            tuning,
-            experience,
-            slept: AtomicU64::new(0),
-            sleeps: AtomicU64::new(0),
+            pace,
             vain: AtomicU32::new(0),
             due: AtomicBool::new(false),
             bell: Bell::default(),
             keeper: Keeper::default(),
-            watcher: OnceLock::new(),
-            teller: OnceLock::new(),
-            waited: OnceLock::new(),
+            reports: Reports::default(),
         }
     }
 
-    /// What may be changed while the process runs.
-    pub fn tuning(&self) -> &Tuning {
-        &self.tuning
+    /// How this process waits.
+    #[inline]
+    pub fn pace(&self) -> &Pace {
+        &self.pace
     }
 
-    /// How long threads have slept for want of anything to do, all together, and how often.
-    pub fn slept(&self) -> (Duration, u64) {
-        let time = Duration::from_nanos(self.slept.load(Ordering::Relaxed));
-        (time, self.sleeps.load(Ordering::Relaxed))
+    /// Who hears what this process waits for, and where its time goes.
+    pub fn reports(&self) -> &Reports {
+        &self.reports
+    }
+
+    /// The thread that makes progress while the program computes.
+    pub fn keeper(&self) -> &Keeper {
+        &self.keeper
     }
 
     /// What waits are called from now on: the MPI function that the calling thread is in. Time is counted from then on.
     pub fn name_waits(&self, call: fn() -> &'static str) {
         let waited = self.lock().tools().name_waits(call);
-        // Once a process.
-        let _ = self.waited.set(waited);
-    }
-
-    /// Where the time of this process has gone; needs no lock.
-    pub fn time(&self) -> Time {
-        self.waited.get().map(Waited::time).unwrap_or_default()
+        self.reports.count(waited);
     }
 
     /// The engine, for a short moment.
@@ -249,7 +193,7 @@ impl Shared {
         if self.policy.guests {
             inner.entries += 1;
             if inner.kept {
-                self.relieve(&mut inner);
+                self.keeper.relieve(&mut inner);
             }
         }
         Guard {
@@ -278,31 +222,6 @@ impl Shared {
         }
     }
 
-    /// The look in vain from which on a wait counts as one: sooner where yields part the looks.
-    #[inline]
-    fn counts_from(&self, prompt: u64) -> u64 {
-        if self.experience.processor().is_shared() {
-            1
-        } else {
-            prompt
-        }
-    }
-
-    /// After a look in vain of a thread that keeps the engine; false: it must not do so any longer.
-    #[inline]
-    fn pause_with(&self, patience: &mut Patience, gives_way: bool) -> bool {
-        match self.experience.step(patience, &self.tuning) {
-            Step::Poll => true,
-            Step::Yield if gives_way => {
-                if self.experience.give_way() {
-                    patience.reconsider();
-                }
-                true
-            }
-            Step::Yield | Step::Sleep => false,
-        }
-    }
-
     #[inline(never)]
     fn completion(&self, guard: Guard<'_>, request: Request) -> Completion {
         self.wait_on(guard, |engine| engine.take(request))
@@ -324,7 +243,7 @@ impl Shared {
             // Other threads want the engine, too, and where there are guests a look at sockets costs more than a yield.
             return std::thread::yield_now();
         }
-        if self.look_again() == Step::Yield && self.experience.give_way() {
+        if self.look_again() == Step::Yield && self.pace.give_way() {
             self.inner.lock().looking.0.reconsider();
         }
     }
@@ -336,20 +255,20 @@ impl Shared {
         let events = inner.engine.core.state.events;
         let (patience, seen) = &mut inner.looking;
         if *seen != events {
-            (*patience, *seen) = (self.experience.patience(), events);
+            (*patience, *seen) = (self.pace.patience(), events);
         }
-        let step = self.experience.step(patience, &self.tuning);
+        let step = self.pace.step(patience);
         if step != Step::Sleep {
             return step;
         }
         // It cannot sleep: the call is to return.
-        *patience = self.experience.patience();
+        *patience = self.pace.patience();
         patience.decided().unwrap_or(Step::Poll)
     }
 
     #[inline]
     fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
-        let mut patience = self.experience.patience();
+        let mut patience = self.pace.patience();
         let (mut began, mut in_vain) = (None, 0);
         loop {
             if let Some(found) = check(&mut guard) {
@@ -359,11 +278,11 @@ impl Shared {
                 return found;
             }
             if self.poll(&mut guard) {
-                patience = self.experience.patience();
+                patience = self.pace.patience();
             } else {
                 in_vain += 1;
                 let tools = &guard.core.state.tools;
-                if began.is_none() && (in_vain >= self.counts_from(PROMPT) || tools.traces()) {
+                if began.is_none() && (in_vain >= self.pace.counts_from(PROMPT) || tools.traces()) {
                     began = Some(tools.wait_begins());
                 }
                 guard = self.pause(guard, &mut patience);
@@ -382,7 +301,7 @@ impl Shared {
 
     /// After a round in which nothing happened: spins, yields or sleeps.
     fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience) -> Guard<'a> {
-        match self.experience.step(patience, &self.tuning) {
+        match self.pace.step(patience) {
             // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's
             // latency.
             Step::Poll if !self.policy.threads => guard,
@@ -393,7 +312,7 @@ impl Shared {
             }
             Step::Yield => {
                 drop(guard);
-                if self.experience.give_way() {
+                if self.pace.give_way() {
                     patience.reconsider();
                 }
                 self.lock()
@@ -428,16 +347,13 @@ impl Shared {
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
         let time = since.elapsed();
-        self.experience.slept(time);
-        let nanoseconds = time.as_nanos().try_into().unwrap_or(u64::MAX);
-        self.slept.fetch_add(nanoseconds, Ordering::Relaxed);
-        self.sleeps.fetch_add(1, Ordering::Relaxed);
+        self.pace.has_slept(time);
         let mut guard = self.lock();
         guard.inner.engine.disarm();
         guard.inner.sleepers -= 1;
         guard.inner.listen();
         if time >= NAP || !guard.inner.idle.is_zero() {
-            self.report(&mut guard.inner, time);
+            self.reports.report(&mut guard.inner, time);
         }
         // The transports are not armed any more: the other sleepers must arm them again.
         if guard.inner.sleepers > 0 {
@@ -452,9 +368,7 @@ impl Shared {
     /// descriptor is readable. It says whether more may come; if not, it is not called again.
     pub fn listen(&self, descriptor: OwnedFd, hear: impl FnMut(&mut Engine) -> bool + Send + 'static) {
         let mut guard = self.lock();
-        let hear = Box::new(hear);
-        guard.inner.listener = Some(Listener { descriptor, hear });
-        guard.inner.descriptors = None;
+        guard.inner.add_listener(descriptor, Box::new(hear));
     }
 
     /// Another transport, for peers that are to be [taken in](Engine::take_in); its number among routes. Whoever sleeps
@@ -466,7 +380,7 @@ impl Shared {
         if guard.inner.sleepers > 0 {
             self.bell.ring();
         }
-        self.refresh_keeper();
+        self.keeper.refresh();
         Ok(number)
     }
 
@@ -504,54 +418,9 @@ impl Shared {
             };
             self.due.store(false, Ordering::SeqCst);
             if inner.kept {
-                self.relieve(&mut inner);
+                self.keeper.relieve(&mut inner);
             }
-            self.advance(&mut inner);
+            inner.advance(&self.bell);
         }
-    }
-
-    /// Progress by a thread of the library.
-    pub(crate) fn advance(&self, inner: &mut Inner) {
-        let events = inner.engine.core.state.events;
-        inner.engine.progress_without_callbacks();
-        if inner.sleepers > 0 && events != inner.engine.core.state.events {
-            self.bell.ring();
-        }
-    }
-}
-
-impl Inner {
-    fn descriptors(&mut self, bell: &Bell) -> io::Result<Arc<[OwnedFd]>> {
-        if let Some(descriptors) = &self.descriptors {
-            return Ok(descriptors.clone());
-        }
-        let mut all = self.descriptors_with(bell)?;
-        if let Some(listener) = &self.listener {
-            all.push(listener.descriptor.try_clone()?);
-        }
-        let all: Arc<[OwnedFd]> = all.into();
-        self.descriptors = Some(all.clone());
-        Ok(all)
-    }
-
-    /// Hears what has come from outside of MPI.
-    fn listen(&mut self) {
-        let Some(listener) = &mut self.listener else { return };
-        if is_readable(listener.descriptor.as_fd()) && !(listener.hear)(&mut self.engine) {
-            // Whoever sleeps next does so without it.
-            self.listener = None;
-            self.descriptors = None;
-        }
-    }
-
-    /// The transports' descriptors after that of a bell.
-    pub(crate) fn descriptors_with(&self, bell: &Bell) -> io::Result<Vec<OwnedFd>> {
-        let mut all = vec![bell.descriptor()?.try_clone_to_owned()?];
-        for transport in &self.engine.core.transports {
-            if let Some(descriptor) = transport.descriptor() {
-                all.push(descriptor.try_clone_to_owned()?);
-            }
-        }
-        Ok(all)
     }
 }

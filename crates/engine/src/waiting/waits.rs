@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What this process waits for, as people ask when a program hangs. Looked up only when nothing has come for a second.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Item;
 
 use crate::Engine;
 use crate::base::machine::Machine;
 use crate::base::requests::Owner;
 use crate::base::waits::waits;
-use crate::waiting::shared::{Inner, NAP, Shared};
+use crate::tools::waited::Waited;
+use crate::waiting::NAP;
+use crate::waiting::inner::Inner;
 
 /// What is pending, as much of it as is told, and how much more there is.
 fn pending(engine: &Engine) -> (Vec<Item>, u32) {
@@ -30,7 +34,26 @@ pub type Watcher = Box<dyn Fn(Option<(Duration, &[Item], u32)>) -> bool + Send +
 /// Hears once a second that a thread waits and nothing has come.
 pub type Teller = Box<dyn Fn() + Send + Sync>;
 
-impl Shared {
+/// Who hears what this process waits for, and where its time goes.
+#[derive(Default)]
+pub struct Reports {
+    watcher: OnceLock<Watcher>,
+    teller: OnceLock<Teller>,
+    /// Where time goes; from [`Shared::name_waits`](crate::Shared::name_waits) on.
+    waited: OnceLock<Waited>,
+}
+
+impl Reports {
+    pub(super) fn count(&self, waited: Waited) {
+        // Once a process.
+        let _ = self.waited.set(waited);
+    }
+
+    /// Where the time of this process has gone; needs no lock.
+    pub fn time(&self) -> Time {
+        self.waited.get().map(Waited::time).unwrap_or_default()
+    }
+
     /// Whoever is told that time passes while nothing comes; the first one counts.
     pub fn tell_time(&self, teller: Teller) {
         // A second one has nothing to hear.
@@ -46,7 +69,7 @@ impl Shared {
 
     /// After a sleep of this length.
     #[cold]
-    pub(crate) fn report(&self, inner: &mut Inner, slept: Duration) {
+    pub(super) fn report(&self, inner: &mut Inner, slept: Duration) {
         let Some(watcher) = self.watcher.get() else { return };
         if slept < NAP {
             if inner.told.is_some() && watcher(None) {

@@ -106,10 +106,10 @@ pub fn perform(
     if form != Form::Persistent && comm.has_shortcuts(world) {
         let plain = plain();
         if form == Form::Blocking {
-            if let Some(done) = plain.and_then(|plain| comm.run_plain(world, &plain)) {
+            if let Some(done) = plain.and_then(|plain| quick::run_plain(world, comm, &plain)) {
                 return done.map(|()| Performed::Done).map_err(|error| *error);
             }
-        } else if let Some(begun) = plain.and_then(|plain| comm.start_plain(world, &plain)) {
+        } else if let Some(begun) = plain.and_then(|plain| quick::start_plain(world, comm, &plain)) {
             return Ok(Performed::of(begun));
         }
     }

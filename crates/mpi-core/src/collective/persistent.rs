@@ -31,7 +31,7 @@ impl Persistent {
         planned.among = Some(Among::of(world, &comm, planned.call.operation)?);
         let sequence = acting(&comm).next_persistent();
         let (channel, what) = (acting(&comm).channel(), planned.call.operation);
-        world.engine().lock().take_turn_to_make(channel, what);
+        world.engine().lock().turns(channel).take_to_make(what);
         Ok(Self {
             planned,
             comm,
@@ -47,7 +47,7 @@ impl Persistent {
             .clone()
             .start_as(world, &self.comm, self.sequence, operation, None)?;
         let channel = acting(&self.comm).channel();
-        world.engine().lock().watch_turns(channel, request);
+        world.engine().lock().turns(channel).watch(request);
         Ok(request)
     }
 }

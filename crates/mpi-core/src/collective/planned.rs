@@ -113,10 +113,10 @@ impl Planned {
         let mut engine = world.engine().lock();
         engine.called(operation);
         let channel = comm.nodes.channel(steps).unwrap_or_else(|| comm.channel());
-        let before = engine.turns_taken(channel);
+        let before = engine.turns(channel).taken();
         let request = engine.start_plan(channel, operation, sequence, plan, binding, next);
-        if turn && engine.turns_taken(channel) == before {
-            engine.take_turn_with(channel, call_operation, request);
+        if turn && engine.turns(channel).taken() == before {
+            engine.turns(channel).take_with(call_operation, request);
         }
         Ok(request)
     }

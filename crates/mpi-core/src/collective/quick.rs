@@ -27,17 +27,7 @@ pub struct Plain {
 impl Comm {
     #[inline(always)]
     fn shortcuts(&self, world: &World) -> Shortcuts {
-        self.remembered.shortcuts(|| self.find_shortcuts(world))
-    }
-
-    #[cold]
-    fn find_shortcuts(&self, world: &World) -> Shortcuts {
-        let usual = self.joint().is_none() && self.common_form(world).is_none();
-        let may = usual && (!self.is_native() || self.blocks_natively());
-        Shortcuts::new(
-            may && self.channel().frame.is_some() && world.overrides().is_empty(),
-            may && self.is_native(),
-        )
+        self.remembered.shortcuts(|| find_shortcuts(world, self))
     }
 
     /// Whether plain operations go without a plan: only then it is worth while to look whether one is plain.
@@ -58,70 +48,85 @@ impl Comm {
         self.is_native()
     }
 
-    /// Does a plain operation and waits for its end.
-    // An error in a box of its own: then what is returned fits into registers. Results in memory cost a short operation
-    // a tenth of its time.
-    #[inline(always)]
-    pub(super) fn run_plain(&self, world: &World, plain: &Plain) -> Option<std::result::Result<(), Box<Error>>> {
-        let short = &plain.short;
-        if plain.is_empty() {
-            self.have_nothing_to_do(world, short.what);
-            return Some(Ok(()));
-        }
-        if short.reduces() && self.hints().is_fixed() {
-            return None;
-        }
-        let shortcuts = self.shortcuts(world);
-        if shortcuts.memory() && plain.is_whole() {
-            let operation = (world.operation(short.what), self.sequence());
-            if let Some(done) = world.engine().short(self.channel(), operation, short) {
-                self.next_sequence();
-                return Some(done.map_err(|error| Box::new((&error).into())));
-            }
-        }
-        if !shortcuts.vendor() {
-            return None;
-        }
-        let done = self.run_natively(world, short.what, &plain.collective()?);
-        Some(done.map_err(Box::new))
-    }
-
-    /// Begins a plain operation: its request, if it is not over. On a communicator of a vendor MPI it is an operation
-    /// of that.
-    #[inline]
-    pub(super) fn start_plain(&self, world: &World, plain: &Plain) -> Option<Option<Request>> {
-        let short = &plain.short;
-        if plain.is_empty() {
-            self.have_nothing_to_do(world, short.what);
-            return Some(None);
-        }
-        let may = self.shortcuts(world).memory() && !self.is_native() && plain.is_whole();
-        if !may || (short.reduces() && self.hints().is_fixed()) {
-            return None;
-        }
-        let (operation, sequence) = (world.operation(short.what), self.sequence());
-        let begun = world.engine().start_short(self.channel(), operation, sequence, short)?;
-        self.next_sequence();
-        Some(begun)
-    }
-
     /// No data move and nobody waits for anybody: the operation is counted, and takes its turn among those of the
     /// group.
     pub(super) fn have_nothing_to_do(&self, world: &World, what: Operation) {
         let mut engine = world.engine().lock();
         engine.called(world.operation(what));
-        engine.take_turn(self.channel(), what);
+        engine.turns(self.channel()).take(what);
     }
+}
 
-    /// A blocking operation of the vendor MPI on a communicator that is one of it ([`Comm::blocks_natively`]).
-    #[inline]
-    pub(super) fn run_natively(&self, world: &World, operation: Operation, collective: &Collective<'_>) -> Result<()> {
-        let (operation, sequence) = (world.operation(operation), self.next_sequence());
-        let done = world
-            .engine()
-            .collective(self.channel(), operation, sequence, collective);
-        done.map_err(|error| (&error).into())
+#[cold]
+fn find_shortcuts(world: &World, comm: &Comm) -> Shortcuts {
+    let usual = comm.joint().is_none() && comm.common_form(world).is_none();
+    let may = usual && (!comm.is_native() || comm.blocks_natively());
+    Shortcuts::new(
+        may && comm.channel().frame.is_some() && world.overrides().is_empty(),
+        may && comm.is_native(),
+    )
+}
+
+/// Does a plain operation and waits for its end.
+// An error in a box of its own: then what is returned fits into registers. Results in memory cost a short operation
+// a tenth of its time.
+#[inline(always)]
+pub(super) fn run_plain(world: &World, comm: &Comm, plain: &Plain) -> Option<std::result::Result<(), Box<Error>>> {
+    let short = &plain.short;
+    if plain.is_empty() {
+        comm.have_nothing_to_do(world, short.what);
+        return Some(Ok(()));
     }
+    if short.reduces() && comm.hints().is_fixed() {
+        return None;
+    }
+    let shortcuts = comm.shortcuts(world);
+    if shortcuts.memory() && plain.is_whole() {
+        let operation = (world.operation(short.what), comm.sequence());
+        if let Some(done) = world.engine().short(comm.channel(), operation, short) {
+            comm.next_sequence();
+            return Some(done.map_err(|error| Box::new((&error).into())));
+        }
+    }
+    if !shortcuts.vendor() {
+        return None;
+    }
+    let done = run_natively(world, comm, short.what, &plain.collective()?);
+    Some(done.map_err(Box::new))
+}
+
+/// Begins a plain operation: its request, if it is not over. On a communicator of a vendor MPI it is an operation
+/// of that.
+#[inline]
+pub(super) fn start_plain(world: &World, comm: &Comm, plain: &Plain) -> Option<Option<Request>> {
+    let short = &plain.short;
+    if plain.is_empty() {
+        comm.have_nothing_to_do(world, short.what);
+        return Some(None);
+    }
+    let may = comm.shortcuts(world).memory() && !comm.is_native() && plain.is_whole();
+    if !may || (short.reduces() && comm.hints().is_fixed()) {
+        return None;
+    }
+    let (operation, sequence) = (world.operation(short.what), comm.sequence());
+    let begun = world.engine().start_short(comm.channel(), operation, sequence, short)?;
+    comm.next_sequence();
+    Some(begun)
+}
+
+/// A blocking operation of the vendor MPI on a communicator that is one of it ([`Comm::blocks_natively`]).
+#[inline]
+pub(super) fn run_natively(
+    world: &World,
+    comm: &Comm,
+    operation: Operation,
+    collective: &Collective<'_>,
+) -> Result<()> {
+    let (operation, sequence) = (world.operation(operation), comm.next_sequence());
+    let done = world
+        .engine()
+        .collective(comm.channel(), operation, sequence, collective);
+    done.map_err(|error| (&error).into())
 }
 
 impl Plain {

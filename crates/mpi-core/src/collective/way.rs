@@ -10,6 +10,7 @@ use isthmus_schedule::step::Together;
 use isthmus_schedule::{self as schedule, Blocks, Operation, Steps};
 
 use super::planned::{Planned, Role, acting};
+use super::quick::run_natively;
 use super::unequal::InCells;
 use crate::comm::Comm;
 use crate::error::Result;
@@ -226,7 +227,7 @@ impl Planned {
 
     fn run_there(self, world: &World, comm: &Comm, native: NativeOperation) -> Result<()> {
         if comm.blocks_natively() {
-            return native.run(|collective| comm.run_natively(world, self.call.operation, collective));
+            return native.run(|collective| run_natively(world, comm, self.call.operation, collective));
         }
         let request = self.start_there(world, comm, native);
         world.wait(request).map(drop)

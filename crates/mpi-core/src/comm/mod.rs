@@ -2,7 +2,7 @@
 //! Communicators (MPI 5.0 section 7.4).
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use isthmus_datatype::Representation;
 use isthmus_engine::{Channel, Context, Members, NativeComm, Peer};
@@ -21,7 +21,9 @@ use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
 pub mod create;
+mod guest;
 mod hints;
+mod in_force;
 mod joint;
 mod predefined;
 mod split_type;
@@ -29,8 +31,10 @@ mod topology_attributes;
 mod traffic;
 mod user;
 
+pub use guest::{of_guest, with_guest};
 pub(crate) use hints::asks_for_placement;
 pub use hints::{Hints, kept};
+use in_force::InForce;
 use joint::Inter;
 pub use joint::Joint;
 pub use predefined::{of_self, of_world};
@@ -51,7 +55,7 @@ pub struct Comm {
     sequence: AtomicU32,
     /// Number of the next persistent collective operation.
     persistent: AtomicU32,
-    in_force: Mutex<InForce>,
+    in_force: InForce,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
     colours: OnceLock<TopologyAttributes>,
@@ -66,15 +70,6 @@ pub struct Comm {
     _lease: Option<Lease>,
     /// Gives the frame back in the end.
     _frame: Option<frames::Use>,
-}
-
-/// What schedules are chosen by.
-#[derive(Default)]
-struct InForce {
-    /// If they are not those of the world.
-    links: Option<Arc<Known>>,
-    /// Made of the links.
-    network: Option<Arc<Network>>,
 }
 
 /// Everything of a new communicator but its contexts.
@@ -176,21 +171,6 @@ impl std::fmt::Debug for Comm {
 }
 
 impl Comm {
-    /// The same processes on the same context, and one more with the last rank: a guest, who serves the others and
-    /// takes part in nothing collective. Valid for as long as this communicator is.
-    pub fn with_guest(&self, guest: Peer) -> Arc<Self> {
-        let mut all = self.group.members().to_vec();
-        all.push(guest);
-        Arc::new(Self::new(Group::new(all), self.rank(), self.channel.context, ""))
-    }
-
-    /// The same as the guest, this process, has it. `context`: its number.
-    pub fn of_guest(world: &World, hosts: &[Peer], context: u32) -> Arc<Self> {
-        let all = [hosts, &[world.me()]].concat();
-        let context = world.context(context);
-        Arc::new(Self::new(Group::new(all), hosts.len() as u32, context, ""))
-    }
-
     pub(crate) fn new(group: Group, rank: u32, context: Context, name: &str) -> Self {
         let members = Members::of(group.members());
         Self {
@@ -207,7 +187,7 @@ impl Comm {
             blocks_natively: false,
             sequence: AtomicU32::new(0),
             persistent: AtomicU32::new(0),
-            in_force: Mutex::default(),
+            in_force: InForce::default(),
             unlike: OnceLock::new(),
             colours: OnceLock::new(),
             user: UserState::new(name),
@@ -325,29 +305,22 @@ impl Comm {
     /// The network among the members, made at the first collective operation and after every change of the links in
     /// force.
     pub fn network(&self, world: &World) -> Arc<Network> {
-        let mut in_force = self.in_force();
-        let InForce { links, network } = &mut *in_force;
-        let made = network.get_or_insert_with(|| {
-            let links = links.as_ref().unwrap_or_else(|| world.links()).links();
+        self.in_force.network(|own| {
+            let links = own.unwrap_or_else(|| world.links()).links();
             let overrides = world.overrides().clone();
             Network::new(world.topology(), &world.ranks_of(&self.group), links.clone(), overrides)
-        });
-        made.clone()
+        })
     }
 
     /// The links in force, if they are not those of the world.
     pub(crate) fn own_links(&self) -> Option<Arc<Known>> {
-        self.in_force().links.clone()
+        self.in_force.links()
     }
 
     /// From now on these are in force.
     pub(crate) fn set_links(&self, links: Option<Arc<Known>>) {
-        *self.in_force() = InForce { links, network: None };
+        self.in_force.set(links);
         self.remembered.forget();
-    }
-
-    fn in_force(&self) -> MutexGuard<'_, InForce> {
-        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How data of collective operations and packed data are represented: as in this process where all members (of both
@@ -359,17 +332,14 @@ impl Comm {
     /// The common form, if members represent data differently. (For some of them it may be their own.)
     #[inline]
     pub fn common_form(&self, world: &World) -> Option<Representation> {
-        (world.unlike() && self.is_unlike(world)).then_some(Representation::COMMON)
-    }
-
-    fn is_unlike(&self, world: &World) -> bool {
-        let whole = self.joint().map_or(self, |joint| &joint.comm);
-        let of = |peer: Peer| world.place_of(peer).map(|place| place.representation);
-        *self.unlike.get_or_init(|| {
-            let mut members = whole.group.members().iter().map(|&peer| of(peer));
-            let first = members.next();
-            members.any(|other| Some(other) != first)
-        })
+        if !world.unlike() {
+            return None;
+        }
+        let unlike = self.unlike.get_or_init(|| {
+            let whole = self.joint().map_or(self, |joint| &joint.comm);
+            differ(world, &whole.group)
+        });
+        unlike.then_some(Representation::COMMON)
     }
 
     /// Collective operations that this process has started on it.
@@ -423,4 +393,12 @@ impl Comm {
         self.colours
             .get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), &world.ranks_of(&self.group))))
     }
+}
+
+/// Whether members represent data differently.
+fn differ(world: &World, group: &Group) -> bool {
+    let of = |peer: Peer| world.place_of(peer).map(|place| place.representation);
+    let mut members = group.members().iter().map(|&peer| of(peer));
+    let first = members.next();
+    members.any(|other| Some(other) != first)
 }

@@ -129,7 +129,9 @@ impl Awaited {
 
     /// Nanoseconds.
     fn time(self, level: Level) -> u64 {
-        let time = process::world().map(|w| w.engine().time()).unwrap_or_default();
+        let time = process::world()
+            .map(|w| w.engine().reports().time())
+            .unwrap_or_default();
         let counts = |w: &&Wait| w.collective == (self == Self::Collectives) && usize::from(w.level) == level.index();
         time.waits.iter().filter(counts).map(|w| w.nanoseconds).sum()
     }
@@ -390,7 +392,7 @@ fn sent(counters: &Counters, operation: &str, level: Level, quantity: Quantity) 
 
 /// Nanoseconds, times.
 fn slept() -> (u64, u64) {
-    let slept = process::world().map(|w| w.engine().slept()).unwrap_or_default();
+    let slept = process::world().map(|w| w.engine().pace().slept()).unwrap_or_default();
     (slept.0.as_nanos().try_into().unwrap_or(u64::MAX), slept.1)
 }
 

@@ -54,15 +54,15 @@ impl Shared {
         if !begin_directly(&mut guard.core, channel, from, tag, memory, room) {
             return Direct::Nothing;
         }
-        let mut patience = self.experience.patience();
-        let (mut in_vain, counts_from, mut began) = (0, self.counts_from(PROMPT_DIRECTLY), None);
+        let mut patience = self.pace.patience();
+        let (mut in_vain, counts_from, mut began) = (0, self.pace.counts_from(PROMPT_DIRECTLY), None);
         // What other threads find due is seen to when the engine is unlocked.
         while !guard.progress_directly() {
             in_vain += 1;
             if in_vain == counts_from {
                 began = Some(guard.core.state.tools.wait_begins());
             }
-            if !self.pause_with(&mut patience, !self.policy.guests) {
+            if !self.pace.pause_with(&mut patience, !self.policy.guests) {
                 break;
             }
         }
@@ -99,7 +99,7 @@ impl Shared {
         memory: WriteMemory,
         room: u64,
     ) -> Direct {
-        let shared = self.experience.processor().is_shared();
+        let shared = self.pace.is_shared();
         let rounds = if shared { 1 } else { NATIVE_ROUNDS };
         let mut guard = self.lock();
         let Engine { core, vendor, .. } = &mut *guard;

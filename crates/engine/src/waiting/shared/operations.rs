@@ -200,14 +200,14 @@ impl Shared {
     fn pause_together<'a>(&'a self, core: &Core, began: &'a Cell<Option<Instant>>) -> impl FnMut() -> bool + use<'a> {
         let Policy { threads, guests } = self.policy;
         let gives_way = !guests && core.is_idle();
-        let mut patience = self.experience.patience();
-        let (mut in_vain, counts_from) = (0, self.counts_from(PROMPT_DIRECTLY));
+        let mut patience = self.pace.patience();
+        let (mut in_vain, counts_from) = (0, self.pace.counts_from(PROMPT_DIRECTLY));
         move || {
             in_vain += 1;
             if in_vain == counts_from {
                 began.set(Some(Instant::now()));
             }
-            !threads && self.pause_with(&mut patience, gives_way)
+            !threads && self.pace.pause_with(&mut patience, gives_way)
         }
     }
 

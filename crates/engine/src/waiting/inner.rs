@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the lock of a process guards: its engine, and who waits for it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use isthmus_protocol::patience::Patience;
+use isthmus_transport::is_readable;
+use isthmus_wire::waiting::Item;
+
+use crate::Engine;
+use crate::waiting::bell::Bell;
+
+pub(crate) struct Inner {
+    pub(super) engine: Engine,
+    /// How often a thread of the program has taken the engine; counted where there are guests.
+    pub(super) entries: u64,
+    /// The transports are armed for the keeper.
+    pub(super) kept: bool,
+    /// Threads that sleep.
+    pub(super) sleepers: u32,
+    /// For how long sleeps have ended without anything having come, one after the other.
+    pub(super) idle: Duration,
+    /// What the watcher was told last.
+    pub(super) told: Option<Vec<Item>>,
+    /// Calls that found nothing and returned, one after the other, and what had happened when they began.
+    pub(super) looking: (Patience, u64),
+    /// Who hears what comes from outside of MPI.
+    listener: Option<Listener>,
+    /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
+    pub(super) descriptors: Option<Arc<[OwnedFd]>>,
+}
+
+/// Hears what comes from outside of MPI.
+struct Listener {
+    descriptor: OwnedFd,
+    hear: Box<dyn FnMut(&mut Engine) -> bool + Send>,
+}
+
+impl Inner {
+    pub(super) fn new(engine: Engine, looking: Patience) -> Self {
+        Self {
+            engine,
+            entries: 0,
+            kept: false,
+            sleepers: 0,
+            idle: Duration::ZERO,
+            told: None,
+            looking: (looking, 0),
+            listener: None,
+            descriptors: None,
+        }
+    }
+
+    /// From now on `hear` hears what comes to this descriptor.
+    pub(super) fn add_listener(&mut self, descriptor: OwnedFd, hear: Box<dyn FnMut(&mut Engine) -> bool + Send>) {
+        self.listener = Some(Listener { descriptor, hear });
+        self.descriptors = None;
+    }
+
+    /// Progress by a thread of the library; sleepers hear of what it has changed.
+    pub(super) fn advance(&mut self, bell: &Bell) {
+        let events = self.engine.core.state.events;
+        self.engine.progress_without_callbacks();
+        if self.sleepers > 0 && events != self.engine.core.state.events {
+            bell.ring();
+        }
+    }
+
+    pub(super) fn descriptors(&mut self, bell: &Bell) -> io::Result<Arc<[OwnedFd]>> {
+        if let Some(descriptors) = &self.descriptors {
+            return Ok(descriptors.clone());
+        }
+        let mut all = self.descriptors_with(bell)?;
+        if let Some(listener) = &self.listener {
+            all.push(listener.descriptor.try_clone()?);
+        }
+        let all: Arc<[OwnedFd]> = all.into();
+        self.descriptors = Some(all.clone());
+        Ok(all)
+    }
+
+    /// Hears what has come from outside of MPI.
+    pub(super) fn listen(&mut self) {
+        let Some(listener) = &mut self.listener else { return };
+        if is_readable(listener.descriptor.as_fd()) && !(listener.hear)(&mut self.engine) {
+            // Whoever sleeps next does so without it.
+            self.listener = None;
+            self.descriptors = None;
+        }
+    }
+
+    /// The transports' descriptors after that of a bell.
+    pub(super) fn descriptors_with(&self, bell: &Bell) -> io::Result<Vec<OwnedFd>> {
+        let mut all = vec![bell.descriptor()?.try_clone_to_owned()?];
+        for transport in &self.engine.core.transports {
+            if let Some(descriptor) = transport.descriptor() {
+                all.push(descriptor.try_clone_to_owned()?);
+            }
+        }
+        Ok(all)
+    }
+}
