@@ -6,6 +6,7 @@ mod c;
 mod circles;
 mod documents;
 mod layers;
+mod methods;
 mod prose;
 mod settings;
 mod shrinking;

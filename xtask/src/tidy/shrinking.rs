@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `circles` | files whose imports close a circle inside the room |
 //! | `columns` | comment lines wider than 120 columns, but for rows of tables |
+//! | `methods` | methods of objects above 40 each |
 //! | `tuples` | parameters of functions whose type is a tuple |
 //! | `paragraphs` | paragraphs of documents with more than 80 words |
 //!
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 
 use super::Finding;
 use super::source::Source;
-use super::{circles, prose};
+use super::{circles, methods, prose};
 use crate::tree::{self, Result};
 
 const LIST: &str = "ci/shrinking.txt";
@@ -72,9 +73,11 @@ fn compare(found: &BTreeMap<Key, usize>, listed: &BTreeMap<(String, String), usi
     }
     let total = |rule: &str| -> usize { found.iter().filter(|((r, _), _)| *r == rule).map(|(_, n)| n).sum() };
     let mut summary = format!(
-        "to shrink: {} files in circles, {} wide comments, {} tuples as parameters, {} long paragraphs",
+        "to shrink: {} files in circles, {} wide comments, {} methods above 40 of an object, {} tuples as parameters, {} long \
+         paragraphs",
         total("circles"),
         total("columns"),
+        total("methods"),
         total("tuples"),
         total("paragraphs")
     );
@@ -99,6 +102,9 @@ fn count(sources: &[Source]) -> BTreeMap<Key, usize> {
     }
     for (room, files) in circles::by_room(sources) {
         add("circles", &room, files);
+    }
+    for (room, number) in methods::by_room(sources) {
+        add("methods", &room, number);
     }
     found
 }
