@@ -6,12 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use isthmus_protocol::patience::Patience;
+use isthmus_protocol::patience::{Patience, Step};
 use isthmus_transport::is_readable;
 use isthmus_wire::waiting::Item;
 
 use crate::Engine;
 use crate::waiting::bell::Bell;
+use crate::waiting::pace::Pace;
 
 pub(crate) struct Inner {
     pub(super) engine: Engine,
@@ -58,6 +59,23 @@ impl Inner {
     pub(super) fn add_listener(&mut self, descriptor: OwnedFd, hear: Box<dyn FnMut(&mut Engine) -> bool + Send>) {
         self.listener = Some(Listener { descriptor, hear });
         self.descriptors = None;
+    }
+
+    /// What a call that has found nothing is to do before it returns.
+    #[inline]
+    pub(super) fn look_again(&mut self, pace: &Pace) -> Step {
+        let events = self.engine.core.state.events;
+        let (patience, seen) = &mut self.looking;
+        if *seen != events {
+            (*patience, *seen) = (pace.patience(), events);
+        }
+        let step = pace.step(patience);
+        if step != Step::Sleep {
+            return step;
+        }
+        // It cannot sleep: the call is to return.
+        *patience = pace.patience();
+        patience.decided().unwrap_or(Step::Poll)
     }
 
     /// Progress by a thread of the library; sleepers hear of what it has changed.

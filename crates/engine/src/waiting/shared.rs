@@ -243,27 +243,10 @@ impl Shared {
             // Other threads want the engine, too, and where there are guests a look at sockets costs more than a yield.
             return std::thread::yield_now();
         }
-        if self.look_again() == Step::Yield && self.pace.give_way() {
+        let step = self.inner.lock().look_again(&self.pace);
+        if step == Step::Yield && self.pace.give_way() {
             self.inner.lock().looking.0.reconsider();
         }
-    }
-
-    /// What a call that has found nothing is to do before it returns.
-    #[inline]
-    fn look_again(&self) -> Step {
-        let mut inner = self.inner.lock();
-        let events = inner.engine.core.state.events;
-        let (patience, seen) = &mut inner.looking;
-        if *seen != events {
-            (*patience, *seen) = (self.pace.patience(), events);
-        }
-        let step = self.pace.step(patience);
-        if step != Step::Sleep {
-            return step;
-        }
-        // It cannot sleep: the call is to return.
-        *patience = self.pace.patience();
-        patience.decided().unwrap_or(Step::Poll)
     }
 
     #[inline]

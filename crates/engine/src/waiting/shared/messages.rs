@@ -16,16 +16,7 @@ impl Shared {
     ) -> Result<(), EngineError> {
         let mut guard = self.lock();
         let sent = guard.send(channel, to, tag, mode, buffer)?;
-        self.sent(guard, sent)
-    }
-
-    /// Waits for what has not left at once.
-    #[inline]
-    fn sent(&self, guard: Guard<'_>, request: Option<Request>) -> Result<(), EngineError> {
-        match request {
-            None => Ok(()),
-            Some(request) => self.completion(guard, request).error.map_or(Ok(()), Err),
-        }
+        sent_over(self, guard, sent)
     }
 
     /// A blocking receive: [`Engine::irecv`] and the wait, under one lock.
@@ -86,7 +77,7 @@ impl Shared {
         let mut guard = self.lock();
         let Engine { core, vendor, .. } = &mut *guard;
         let sent = vendor.send_piece(core, channel, to, tag, data)?;
-        self.sent(guard, sent)
+        sent_over(self, guard, sent)
     }
 
     /// The blocking receive there, if it is over soon; otherwise it has a request.
@@ -104,5 +95,14 @@ impl Shared {
         let mut guard = self.lock();
         let Engine { core, vendor, .. } = &mut *guard;
         vendor.receive_soon(core, channel, from, tag, memory, (room, rounds))
+    }
+}
+
+/// Waits for what has not left at once.
+#[inline]
+fn sent_over(shared: &Shared, guard: Guard<'_>, request: Option<Request>) -> Result<(), EngineError> {
+    match request {
+        None => Ok(()),
+        Some(request) => shared.completion(guard, request).error.map_or(Ok(()), Err),
     }
 }
