@@ -27,6 +27,14 @@ says 0 '' 'ulimit -s 64; mpiexec -n 1 sh -c "ulimit -s" | grep -q "^64$"'
 says 2 'needs 24 open files, and the limit is 8' 'ulimit -n 8; isthmus run -n 2 true'
 # What is said here is a file too.
 says 2 'and the limit is 0$' 'set -o pipefail; (ulimit -f 0; mpiexec -n 2 true) 2>&1 | cat >&2'
+# How little address space is too little depends on the machine; nothing panics or hangs.
+unset RUST_BACKTRACE
+for size in 30000 60000 90000 120000 150000 200000; do
+    timeout -k 5 60 bash -c "ulimit -v $size; isthmus run -n 2 true" >out 2>err </dev/null
+    got=$?
+    [ $got -lt 124 ] && ! grep -q panicked err || { cat err; fail "ulimit -v $size: exit status $got"; }
+    [ $got = 0 ] || grep -q error: err || { cat err; fail "ulimit -v $size: nothing is said"; }
+done
 says 1 'processes need .* open files' 'ulimit -n 30; isthmus run -n 2 true'
 says 153 'signal 25 (SIGXFSZ)' 'isthmus run -n 1 bash -c "ulimit -f 1; exec cat /dev/zero >large"'
 grep -q 'hint: .*ulimit -f' err || { cat err; fail "no word of the limit"; }

@@ -509,7 +509,10 @@ fn check_descriptors(count: u32) -> Result<(), Refusal> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     match limit {
         Some(limit) if limit < need => Err(Refusal::new(
-            format!("{count} processes need {need} open files, the limit there is {limit}"),
+            match count {
+                1 => format!("a process needs {need} open files, the limit there is {limit}"),
+                count => format!("{count} processes need {need} open files, the limit there is {limit}"),
+            },
             "raise the limit (ulimit -n) or ask for fewer processes",
         )),
         _ => Ok(()),

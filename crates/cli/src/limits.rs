@@ -5,6 +5,7 @@
 use isthmus_job::JobError;
 use rustix::process::{Resource, getrlimit};
 use std::io;
+use std::panic;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
@@ -19,6 +20,35 @@ const FILES: u64 = 24;
 const FILE_SIZE: u64 = 1 << 20;
 /// Threads that a command starts at once: two that work, one for signals, one that reads.
 const THREADS: usize = 4;
+
+/// What breaks in spite of that is told in a sentence, and ends the command: a library's thread that cannot start where
+/// memory is limited (`ulimit -v`), or a mistake of ours.
+pub(crate) fn tell_panics() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if std::env::var_os("RUST_BACKTRACE").is_some() {
+            usual(info);
+        }
+        let payload = info.payload();
+        let words = payload.downcast_ref::<&str>().copied();
+        let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
+        crate::complain(&broken(words.unwrap_or_default(), &place.unwrap_or_default()));
+        end();
+    }));
+}
+
+fn broken(words: &str, place: &str) -> String {
+    format!(
+        "isthmus: error: isthmus cannot go on: {words} ({place})\n  hint: a limit may be too low (ulimit -a shows them); \
+         otherwise this is a mistake in isthmus, which is worth a report"
+    )
+}
+
+#[expect(clippy::exit, reason = "nothing can go on, and a core file would help no user")]
+fn end() {
+    std::process::exit(1)
+}
 
 /// Runs a command where its stack is large enough.
 pub(crate) fn with_stack(command: fn() -> ExitCode) -> ExitCode {
@@ -75,5 +105,9 @@ mod tests {
     fn threads_start_and_end() {
         super::threads(5).unwrap();
         super::check().unwrap();
+        assert!(
+            super::broken("no thread", "a.rs:7")
+                .starts_with("isthmus: error: isthmus cannot go on: no thread (a.rs:7)\n")
+        );
     }
 }

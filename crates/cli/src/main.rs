@@ -127,6 +127,7 @@ enum Verb {
 static OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
+    limits::tell_panics();
     let status = limits::with_stack(command);
     if OUTPUT_LOST.load(Ordering::Relaxed) {
         return ExitCode::FAILURE;
