@@ -30,6 +30,8 @@ int main(int argc, char **argv)
             MPI_Reduce(&rank, &word, 1, MPI_INT, MPI_SUM, size - 1, MPI_COMM_WORLD);
         else
             MPI_Bcast(&word, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
+    } else if (!strcmp(kind, "roots")) {
+        MPI_Bcast(&word, 1, MPI_INT, rank == size - 1 ? 0 : size - 1, MPI_COMM_WORLD);
     } else if (!strcmp(kind, "tag")) {
         if (rank == 1)
             MPI_Send(&word, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Six ways to hang, each named by isthmus where in a sentence: two receives, a member that does not come to a collective operation, different
-# collective operations, a wrong tag, a stopped process, a cut link; one with 256 ranks; and --hang says it by itself.
+# Seven ways to hang, each named by isthmus where in a sentence: two receives, a member that does not come to a collective operation, different
+# collective operations, different roots, a wrong tag, a stopped process, a cut link; one with 256 ranks; and --hang says it by itself.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/hangs.c" -o hangs || fail "mpicc hangs.c"
@@ -43,6 +43,7 @@ named stopped 'rank 2 has been stopped by a signal' -n 3
 # Members that share a node find this out by themselves; over sites nobody does.
 named different 'members of one group have called different collective operations: ranks 0-1 are in bcast, rank 2 is in reduce' \
     --site a=home:1 --site b=home:1 --site c=home:1
+named roots 'all members of a group are in bcast, .*they may have given different roots' --site a=home:1 --site b=home:1 --site c=home:1
 isthmus-testbed run --sites 2x1 --rtt 5ms -- sh hang.sh cut 'the link from .* to .* is cut off' --site a=home:1 --site b=b1:1 ||
     fail "isthmus where does not name a cut link"
 grep suspicion cut.where
@@ -51,5 +52,5 @@ GROUP='^ranks 2-255: in MPI_Finalize'
 export GROUP
 named receives 'deadlock: ranks 0-1 wait for each other' -n 256
 # By itself.
-timeout 60 isthmus run --hang 2s --time 10s -n 2 ./hangs receives >told 2>&1 </dev/null
+timeout 60 isthmus run --hang 2s --time 25s -n 2 ./hangs receives >told 2>&1 </dev/null
 grep -q 'suspicion: deadlock: ranks 0-1 wait for each other' told || { cat told; fail "--hang says nothing"; }
