@@ -199,6 +199,17 @@ pub fn delete_all(cache: &Cache, handle: usize) -> Result<()> {
     Ok(())
 }
 
+/// Deletes all values, the newest first, of an object that goes whatever a callback says. The first refusal is told.
+pub fn delete_all_at_end(cache: &Cache, handle: usize) -> Result<()> {
+    let mut told = Ok(());
+    while let Some((key, value)) = locked(cache, |a| a.values.last().cloned()) {
+        let deleted = (key.delete)(handle, key.number, value);
+        told = told.and(deleted);
+        locked(cache, |a| a.values.retain(|(k, _)| !Arc::ptr_eq(k, &key)));
+    }
+    told
+}
+
 /// The values that a duplicate of the object gets.
 pub fn duplicate(cache: &Cache, handle: usize) -> Result<Attributes> {
     let mut copies = Attributes::default();

@@ -175,7 +175,7 @@ fn delete(comm: h::Comm, key: c_int) -> Result<()> {
 
 /// MPI_Finalize deletes what is cached on the predefined communicators, MPI_COMM_SELF first.
 pub(crate) fn delete_all_at_end(comm: &Comm, handle: h::Comm) -> Result<()> {
-    attribute::delete_all(comm.user().attributes(), handle.0)
+    attribute::delete_all_at_end(comm.user().attributes(), handle.0)
 }
 
 #[unsafe(no_mangle)]

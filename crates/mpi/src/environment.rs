@@ -32,7 +32,13 @@ extern "C" fn isthmus_MPI_Init_thread(
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Finalize() -> c_int {
-    call("MPI_Finalize", process::finish)
+    // A callback that refuses is told of, and the process leaves the job all the same: others wait for it.
+    let refused = call("MPI_Finalize", process::delete_at_end);
+    if refused != abi::MPI_SUCCESS && process::world_model().is_err() {
+        return refused;
+    }
+    let ended = call("MPI_Finalize", process::finish);
+    if refused == abi::MPI_SUCCESS { ended } else { refused }
 }
 
 #[unsafe(no_mangle)]

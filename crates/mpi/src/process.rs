@@ -272,11 +272,18 @@ pub(crate) fn of_turns() -> Option<&'static Process> {
     running().is_ok().then_some(process)
 }
 
+/// What MPI_Finalize does first: the values that are cached on MPI_COMM_SELF and MPI_COMM_WORLD are deleted.
+pub(crate) fn delete_at_end() -> Result<()> {
+    // Who may not call it hears that from what follows.
+    let Ok(process) = world_model() else { return Ok(()) };
+    let own = crate::attribute::delete_all_at_end(&process.comm_self, isthmus_abi::handles::MPI_COMM_SELF);
+    let all = crate::attribute::delete_all_at_end(&process.comm_world, isthmus_abi::handles::MPI_COMM_WORLD);
+    own.and(all)
+}
+
 /// MPI_Finalize.
 pub(crate) fn finish() -> Result<()> {
     let process = world_model()?;
-    crate::attribute::delete_all_at_end(&process.comm_self, isthmus_abi::handles::MPI_COMM_SELF)?;
-    crate::attribute::delete_all_at_end(&process.comm_world, isthmus_abi::handles::MPI_COMM_WORLD)?;
     // Afterwards there is no engine to ask; callbacks must not run while the users of MPI are counted.
     crate::tool::dispatch();
     let mut users = users();
