@@ -85,6 +85,13 @@ expect "the library in C" "$build/bin/mpicc" -DMIXED_LIBRARY -fPIC -shared tests
 expect "a program in Fortran with it" "$mpifort" -J "$work" tests/fortran/mixed_main.f90 -L"$work" -Wl,-rpath,"$work" -lmixed -o "$work/mixed3"
 expect "a program in Fortran with a library in C" run -n 3 "$work/mixed3"
 
+# Shared libraries in Fortran that a program in C loads.
+for part in one two; do
+    expect "a shared library" "$mpifort" -cpp -DPART=part_$part -fPIC -shared tests/fortran/loaded.f -o "$work/$part.so"
+done
+expect "a program that loads them" "$build/bin/mpicc" tests/fortran/loaded.c -o "$work/loaded" -ldl
+expect "their COMMON blocks are known" run -n 2 "$work/loaded" "$work/one.so" part_one_ "$work/two.so" part_two_
+
 # A profiling library in C sees each call once, and none that the layer makes for itself.
 cat >"$work/expected" <<'END'
 MPI_Allreduce 1

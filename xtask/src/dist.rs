@@ -4,7 +4,7 @@
 //! ```text
 //! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicxx, … (other names of it: NAMES)
 //! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0; libmpi.so, libmpich.so, … (LIBRARY_NAMES); pkgconfig;
-//!               libmpifort_abi.so and its versions
+//!               libmpifort_abi.so and its versions, libmpifort_here.a
 //! DIR/include   mpi.h, isthmus_mpi1.h, mpi_f2c.h, mpif.h
 //! DIR/share     doc/isthmus, isthmus/fortran (sources of the modules), isthmus/*.supp (for valgrind and ThreadSanitizer), modulefiles, man/man1, man/man3, man/man5, man/man7, completions for bash, zsh and fish
 //! ```
@@ -356,7 +356,10 @@ fn texts(options: &Options) -> Result<()> {
 /// Says where it is by its own place, so that the tree can be moved.
 fn pkg_config(name: &str, version: &str) -> String {
     let (fortran, modules) = if name.ends_with("-fort") {
-        ("-lmpifort_abi ", " -I${prefix}/share/isthmus/fortran")
+        (
+            "-Wl,-u,isthmus_mpi_here -lmpifort_here -lmpifort_abi ",
+            " -I${prefix}/share/isthmus/fortran",
+        )
     } else {
         ("", "")
     };

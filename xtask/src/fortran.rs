@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::dist::{c_compiler, check_defined, copy, directory_option, execute, point, replaceable};
 use crate::interfaces;
@@ -30,33 +31,12 @@ const ONCE: [&str; 5] = [
 /// Compiles and links the library into `out/lib`, against the libraries in `old`; objects go into `objects`. Returns
 /// its file.
 pub(crate) fn library(out: &Path, objects: &Path, strip: bool, old: Option<&Path>) -> Result<PathBuf> {
-    let here = tree::root().join("bindings/fortran");
     let mut made = Vec::new();
     let twice = TWICE.iter().flat_map(|source| [(*source, false), (*source, true)]);
     for (source, profiled) in twice.chain(ONCE.iter().map(|source| (*source, false))) {
         let name = source.replace(['/', '.'], "-") + if profiled { "-p.o" } else { ".o" };
         let object = objects.join(format!("fortran-{name}"));
-        let mut compile = c_compiler();
-        compile.args([
-            "-std=gnu11",
-            "-O2",
-            "-g1",
-            "-fPIC",
-            "-fvisibility=hidden",
-            "-Wall",
-            "-Wextra",
-            "-Wno-deprecated-declarations",
-        ]);
-        if profiled {
-            compile.arg("-DISTHMUS_PROFILED");
-        }
-        compile
-            .arg("-I")
-            .arg(tree::root().join("include"))
-            .arg("-I")
-            .arg(here.join("src"));
-        compile.arg("-c").arg(here.join(source)).arg("-o").arg(&object);
-        execute(&mut compile, "compiling the Fortran interface")?;
+        compile(source, profiled, &object)?;
         made.push(object);
     }
     let script = objects.join("fortran.map");
@@ -88,7 +68,43 @@ pub(crate) fn library(out: &Path, objects: &Path, strip: bool, old: Option<&Path
     check_defined(&library, &names()?)?;
     point(&out.join("lib").join(SONAME), LIBRARY)?;
     point(&out.join("lib/libmpifort_abi.so"), SONAME)?;
+    archive(out, objects)?;
     Ok(library)
+}
+
+fn compile(source: &str, profiled: bool, object: &Path) -> Result<()> {
+    let here = tree::root().join("bindings/fortran");
+    let mut compile = c_compiler();
+    compile.args([
+        "-std=gnu11",
+        "-O2",
+        "-g1",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-Wall",
+        "-Wextra",
+        "-Wno-deprecated-declarations",
+    ]);
+    if profiled {
+        compile.arg("-DISTHMUS_PROFILED");
+    }
+    compile
+        .arg("-I")
+        .arg(tree::root().join("include"))
+        .arg("-I")
+        .arg(here.join("src"));
+    compile.arg("-c").arg(here.join(source)).arg("-o").arg(object);
+    execute(&mut compile, "compiling the Fortran interface")
+}
+
+/// What mpifort links into programs and shared libraries themselves.
+fn archive(out: &Path, objects: &Path) -> Result<()> {
+    let object = objects.join("fortran-here.o");
+    compile("src/here.c", false, &object)?;
+    let archive = out.join("lib/libmpifort_here.a");
+    let mut make = Command::new(std::env::var("AR").unwrap_or_else(|_| "ar".to_owned()));
+    make.arg("rcsD").arg(replaceable(&archive)?).arg(object);
+    execute(&mut make, "making the archive that mpifort links")
 }
 
 /// Every procedure of mpif.h under its eight names.

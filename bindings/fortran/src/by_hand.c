@@ -285,7 +285,7 @@ ENTRY(comm_spawn, COMM_SPAWN, const char *command, const char *argv, const int *
 {
     int code, here = is_root(*comm, *root);
     struct text command_c;
-    char **argv_c = here && argv != isthmus_mpi_argv_null_ ? strings(argv, argv_length, -1, 1) : NULL;
+    char **argv_c = here && ours(argv) != isthmus_mpi_argv_null_ ? strings(argv, argv_length, -1, 1) : NULL;
     MPI_Comm made = MPI_COMM_NULL;
     text_in(&command_c, command, here ? command_length : 0, 0);
     code = MPI(Comm_spawn)(command_c.text, argv_c ? argv_c : MPI_ARGV_NULL, *maxprocs, IN(Info, *info), *root, IN(Comm, *comm), &made,
@@ -301,7 +301,7 @@ ENTRY(comm_spawn_multiple, COMM_SPAWN_MULTIPLE, const int *count, const char *co
 {
     int code, here = is_root(*comm, *root), number = here && *count > 0 ? *count : 0;
     char **commands_c = here ? strings(commands, command_length, number, 1) : NULL;
-    char ***argv_c = here && argv != isthmus_mpi_argvs_null_ ? isthmus_fortran_memory((size_t)(number + 1) * sizeof *argv_c) : NULL;
+    char ***argv_c = here && ours(argv) != isthmus_mpi_argvs_null_ ? isthmus_fortran_memory((size_t)(number + 1) * sizeof *argv_c) : NULL;
     MPI_Comm made = MPI_COMM_NULL;
     HANDLES(MPI_Info, info_c, number);
     EACH(info_c)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is there once, whichever name a procedure is called by: sentinels, texts, lengths of arrays, what the compiler is like. */
 #include "fortran.h"
+#include "sentinels.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,54 @@ PLACE int isthmus_mpi_status_ignore_[8], isthmus_mpi_statuses_ignore_[8] PLACE;
 PLACE MPI_Status isthmus_mpi_f08_status_ignore, isthmus_mpi_f08_statuses_ignore[1] PLACE;
 PLACE int isthmus_mpi_errcodes_ignore_[1], isthmus_mpi_unweighted_[1] PLACE, isthmus_mpi_weights_empty_[1] PLACE;
 PLACE char isthmus_mpi_argv_null_[1], isthmus_mpi_argvs_null_[1] PLACE;
+
+/* Those of shared libraries that have others; a lock, because one may be unloaded while another calls. */
+int isthmus_fortran_others;
+static struct sentinels *others;
+static int lock;
+static const void *const own[SENTINELS] = OWN_SENTINELS;
+
+static void take(void)
+{
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+        ;
+}
+static void give(void) { __atomic_store_n(&lock, 0, __ATOMIC_RELEASE); }
+
+__attribute__((visibility("default"))) void isthmus_mpi_sentinels(struct sentinels *set, int come)
+{
+    struct sentinels **place = &others;
+    if (memcmp(set->all, own, sizeof own) == 0)
+        return;
+    take();
+    while (*place && *place != set)
+        place = &(*place)->next;
+    if (come && !*place) {
+        set->next = others;
+        others = set;
+    } else if (!come && *place) {
+        *place = set->next;
+    }
+    __atomic_store_n(&isthmus_fortran_others, others != NULL, __ATOMIC_RELEASE);
+    give();
+}
+
+static const void *found(const void *address)
+{
+    for (const struct sentinels *set = others; set; set = set->next)
+        for (int n = 0; n < SENTINELS; n++)
+            if (address == set->all[n])
+                return own[n];
+    return address;
+}
+
+const void *isthmus_fortran_ours(const void *address)
+{
+    take();
+    address = found(address);
+    give();
+    return address;
+}
 
 void *isthmus_fortran_memory(size_t bytes)
 {

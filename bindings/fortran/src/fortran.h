@@ -73,8 +73,17 @@ extern int isthmus_mpi_errcodes_ignore_[1], isthmus_mpi_unweighted_[1], isthmus_
 extern char isthmus_mpi_argv_null_[1], isthmus_mpi_argvs_null_[1];
 #pragma GCC visibility pop
 
+/* A shared library that is loaded by itself, such as an extension of Python, has COMMON blocks of its own, of which here.c tells. */
+extern HIDDEN int isthmus_fortran_others;
+HIDDEN const void *isthmus_fortran_ours(const void *address);
+static inline const void *ours(const void *address)
+{
+    return LIKELY(!isthmus_fortran_others) ? address : isthmus_fortran_ours(address);
+}
+
 static inline void *choice(const void *address)
 {
+    address = ours(address);
     if (address == &isthmus_mpi_bottom_)
         return MPI_BOTTOM;
     if (address == &isthmus_mpi_in_place_)
@@ -84,11 +93,11 @@ static inline void *choice(const void *address)
     return (void *)address;
 }
 
-static inline int is_in_place(const void *address) { return address == &isthmus_mpi_in_place_; }
+static inline int is_in_place(const void *address) { return ours(address) == &isthmus_mpi_in_place_; }
 
 static inline MPI_Status *status_of(MPI_Status *status)
 {
-    const void *address = status;
+    const void *address = ours(status);
     if (address == isthmus_mpi_status_ignore_ || address == isthmus_mpi_statuses_ignore_ || address == &isthmus_mpi_f08_status_ignore ||
         address == isthmus_mpi_f08_statuses_ignore)
         return MPI_STATUS_IGNORE;
@@ -99,12 +108,13 @@ static inline MPI_Status *statuses_of(MPI_Status *status) { return status_of(sta
 
 static inline int *weights_of(int *list)
 {
-    if (list == isthmus_mpi_unweighted_)
+    const void *address = ours(list);
+    if (address == isthmus_mpi_unweighted_)
         return MPI_UNWEIGHTED;
-    return list == isthmus_mpi_weights_empty_ ? MPI_WEIGHTS_EMPTY : list;
+    return address == isthmus_mpi_weights_empty_ ? MPI_WEIGHTS_EMPTY : list;
 }
 
-static inline int *error_codes(int *list) { return list == isthmus_mpi_errcodes_ignore_ ? MPI_ERRCODES_IGNORE : list; }
+static inline int *error_codes(int *list) { return ours(list) == isthmus_mpi_errcodes_ignore_ ? MPI_ERRCODES_IGNORE : list; }
 
 /* Memory that must be had: ends the job with a message if there is none. */
 HIDDEN void *isthmus_fortran_memory(size_t bytes);

@@ -103,7 +103,15 @@ impl Language {
     fn libraries(self) -> &'static [&'static str] {
         match self {
             Self::C | Self::Cxx => &["mpi_abi"],
-            Self::Fortran => &["mpifort_abi", "mpi_abi"],
+            Self::Fortran => &["mpifort_here", "mpifort_abi", "mpi_abi"],
+        }
+    }
+
+    /// What makes the linker take the object of `mpifort_here`, which nothing refers to.
+    fn wanted(self) -> &'static [&'static str] {
+        match self {
+            Self::C | Self::Cxx => &[],
+            Self::Fortran => &["-Wl,-u,isthmus_mpi_here"],
         }
     }
 
@@ -431,6 +439,7 @@ impl Tree {
                 .iter()
                 .flat_map(|modules| fortran::objects(&modules.directory)),
         );
+        options.extend(language.wanted().iter().map(OsString::from));
         options.extend(
             language
                 .libraries()
