@@ -5,7 +5,7 @@
 use isthmus_job::JobError;
 use isthmus_job::cache::{Dated, LinkCache};
 use isthmus_job::quantity::{show_rate, show_time};
-use isthmus_launch::record;
+use isthmus_launch::record::{self, Unread};
 use isthmus_topology::Rate;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -64,7 +64,10 @@ pub(crate) fn describe(sites: &[SiteSize], links: &[Line]) -> String {
 
 /// Of a job over several sites: as many processes at each, and its links as it has measured them.
 pub(crate) fn of_job(job: &str) -> Result<String, JobError> {
-    let found = record::read(Some(job)).map_err(|why| JobError::new(why.to_string()))?;
+    let found = record::read(Some(job)).map_err(|why| match why {
+        Unread::Unmeant(text) => JobError::new(text).hint("isthmus ps lists them"),
+        Unread::Broken(text) => JobError::new(text),
+    })?;
     let line = |event: &str| found.lines.iter().rev().find(|line| line["event"] == event);
     let empty = || {
         JobError::new(format!(

@@ -187,7 +187,14 @@ fn all_commands_say_alike_that_there_is_no_such_job() {
         assert_eq!(done.errors, said, "{command}");
     }
     // A record may be there when the job is not listed any more.
-    for command in ["report nosuch", "report --json nosuch", "top --serve 0 nosuch"] {
+    let commands = [
+        "report nosuch",
+        "report --json nosuch",
+        "top --serve 0 nosuch",
+        "explain bcast 8KiB --job nosuch",
+        "simulate bcast 8KiB --job nosuch",
+    ];
+    for command in commands {
         let done = bench.run(command);
         assert_eq!((done.code(), done.output.len()), (Some(2), 0), "{command}: {done:?}");
         let (first, hint) = done.errors.split_once('\n').unwrap();
@@ -196,6 +203,25 @@ fn all_commands_say_alike_that_there_is_no_such_job() {
             "{first}"
         );
         assert_eq!(hint, "  hint: isthmus ps lists them\n", "{command}");
+    }
+}
+
+#[test]
+fn operations_are_simulated_for_the_sites_of_a_job() {
+    let bench = Bench::new("for-job");
+    let done = bench.run(&format!(
+        "run --name pair --site home:2 --site lab:3 {} finish",
+        Bench::fake()
+    ));
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    for command in ["explain", "simulate"] {
+        let done = bench.run(&format!("{command} bcast 8KiB --job pair"));
+        let text = String::from_utf8(done.output).unwrap();
+        let first = text.lines().next().unwrap_or_default();
+        assert!(
+            first.starts_with("bcast of 8192 bytes, root 0, 5 processes on 2 sites"),
+            "{command}: {text}"
+        );
     }
 }
 

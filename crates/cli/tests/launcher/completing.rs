@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completion as a shell drives it: bash with the script that `isthmus completions bash` prints.
+//! Completion as shells drive it: bash and fish with the scripts that `isthmus completions` prints.
 
 use crate::bench::{Bench, finish};
 use std::path::Path;
@@ -17,11 +17,19 @@ for line; do
 done
 "#;
 
-fn offered(bench: &Bench, lines: &[&str]) -> Vec<String> {
+/// The same of fish.
+const FISH: &str = r#"
+isthmus completions fish | source
+for line in $argv
+    echo "$line:" (complete -C "$line" | string replace -r "\t.*" "")
+end
+"#;
+
+fn offered(bench: &Bench, shell: &[&str], lines: &[&str]) -> Vec<String> {
     let binaries = Path::new(env!("CARGO_BIN_EXE_isthmus")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
-    let mut command = Command::new("bash");
-    command.args(["--norc", "-c", DRIVER, "bash"]).args(lines);
+    let mut command = Command::new(shell[0]);
+    command.args(&shell[1..]).args(lines);
     command
         .current_dir(bench.root.join("work"))
         .env("PATH", path)
@@ -39,7 +47,7 @@ fn offered(bench: &Bench, lines: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn bash_offers_what_there_is() {
+fn shells_offer_what_there_is() {
     let bench = Bench::new("completing");
     for directory in ["home/.ssh", "config/isthmus"] {
         std::fs::create_dir_all(bench.root.join(directory)).unwrap();
@@ -73,9 +81,24 @@ fn bash_offers_what_there_is() {
         ("mpiexec -n 2 ./wa", "./wait"),
         ("mpiexec -report", "-report-bindings"),
     ];
-    let offered = offered(&bench, &cases.map(|(line, _)| line));
-    for ((line, wanted), found) in cases.iter().zip(&offered) {
-        assert_eq!(found, wanted, "{line}");
+    let lines = cases.map(|(line, _)| line);
+    let by_bash = offered(&bench, &["bash", "--norc", "-c", DRIVER, "bash"], &lines);
+    for ((line, wanted), found) in cases.iter().zip(&by_bash) {
+        assert_eq!(found, wanted, "bash: {line}");
+    }
+    match Command::new("fish").arg("--version").output() {
+        Err(_) => eprintln!("skipped: no fish here"),
+        Ok(_) => {
+            let by_fish = offered(&bench, &["fish", "--no-config", "-c", FISH], &lines);
+            for ((line, wanted), found) in cases.iter().zip(&by_fish) {
+                // It completes the whole word.
+                let whole = line
+                    .rsplit_once(' ')
+                    .and_then(|(_, word)| Some((word.split_once('=')?.0, wanted)));
+                let wanted = whole.map_or_else(|| (*wanted).to_owned(), |(option, value)| format!("{option}={value}"));
+                assert_eq!(*found, wanted, "fish: {line}");
+            }
+        }
     }
     std::fs::write(bench.root.join("work/go"), "").unwrap();
     assert_eq!(finish(bench.command("attach tides").spawn().unwrap()).code(), Some(0));
