@@ -32,6 +32,7 @@ impl Transport for Echo {
             eager: 4096,
             pull: false,
             bulk: false,
+            far: false,
         }
     }
     fn send(&mut self, _: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {

@@ -82,6 +82,48 @@ fn messages_are_not_fetched_one_by_one() {
     }
 }
 
+/// Where the peer is far long messages come ahead, too, in as little memory.
+#[test]
+fn long_messages_of_a_far_peer_are_not_fetched_one_by_one() {
+    let far = |far| Options { far, ..roomy() };
+    let cases = [
+        (far(true), 100_000, 40, 0..=1),
+        (far(true), 3 << 20, 6, 0..=3),
+        // Too long to come ahead, and near.
+        (far(true), (4 << 20) + 1, 3, 3..=9),
+        (far(false), 100_000, 40, 40..=120),
+    ];
+    for (options, length, count, expected) in cases {
+        let mut w = world(3, options);
+        let data = memory(&pattern(7, length));
+        let mode = |tag| [Mode::Standard, Mode::Synchronous][tag as usize % 2];
+        let sent: Vec<Request> = (0..count)
+            .map(|tag| send(&mut w, 0, tag, mode(tag), &data, length))
+            .collect();
+        (0..200).for_each(|_| w.poll());
+        assert!(
+            w.engines[0].test(sent[1]).is_none(),
+            "what nobody has received is synchronous"
+        );
+        let target = OwnMemory::new(0, length as isize);
+        let mut trips = 0;
+        for tag in 0..count {
+            trips += receive(&mut w, 0, tag, &target, length);
+            // Time for what was called in meanwhile.
+            (0..200).for_each(|_| w.poll());
+            assert!(content(&target, length) == pattern(7, length), "{length} bytes");
+        }
+        assert!(
+            expected.contains(&trips),
+            "{count} messages of {length} bytes: {trips} trips"
+        );
+        for request in sent {
+            assert_eq!(w.finish(0, request).error, None);
+        }
+        w.close();
+    }
+}
+
 /// Sends and keeps as many messages as leave no credit.
 fn flood(w: &mut World, data: &OwnMemory) -> Vec<Request> {
     (0..WINDOW / 16_000 + 1)

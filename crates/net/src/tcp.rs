@@ -506,6 +506,7 @@ impl Transport for TcpTransport {
             eager: EAGER,
             pull: false,
             bulk: true,
+            far: false,
         }
     }
 

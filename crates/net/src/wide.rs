@@ -200,6 +200,7 @@ impl Transport for WideTransport {
             eager: FRAME,
             pull: false,
             bulk: true,
+            far: true,
         }
     }
 

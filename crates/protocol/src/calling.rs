@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Short messages that their senders only announced, as they had no credit for the data: the receiver calls them in, in
+//! Messages that their senders only announced, as they had no credit for the data, or because the peer is far and they
+//! are not short: the receiver calls them in, in
 //! the order of their announcements, as soon as it has room for them. Who receives one message after another then finds
 //! them here, where an answer to each one that matches would cost a round trip each.
 //!
@@ -19,6 +20,10 @@ use crate::links::{Ends, Slab};
 
 /// Calls begin again when so much of the window is taken at most: many go together.
 const AGAIN: u64 = WINDOW / 4 * 3;
+
+/// Longest message to be called in where the peer is far: while one of two is received, the other one is on its way.
+/// Longer ones are asked for when they match, which costs them a small part of their time.
+pub const LONGEST: u64 = WINDOW / 2;
 
 /// Names an announced message until it was received, set aside or discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

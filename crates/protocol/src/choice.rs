@@ -11,6 +11,7 @@
 
 use isthmus_wire::frame::Kind;
 
+use crate::calling;
 use crate::credit::Account;
 
 /// What bears on the choice.
@@ -24,6 +25,8 @@ pub struct Facts {
     pub eager: u64,
     /// Longest payload of a frame, bytes.
     pub frame: u64,
+    /// An answer takes long.
+    pub far: bool,
 }
 
 /// The first frame of a message; `None`: it must wait for credit.
@@ -37,7 +40,12 @@ pub fn first_frame(facts: Facts, account: &Account) -> Option<Kind> {
             Kind::Eager
         });
     }
-    let request = if short { Kind::Announce } else { Kind::Rts };
+    let comes_ahead = facts.far && facts.bytes <= calling::LONGEST;
+    let request = if short || comes_ahead {
+        Kind::Announce
+    } else {
+        Kind::Rts
+    };
     account.allows_request().then_some(request)
 }
 
@@ -52,6 +60,7 @@ mod tests {
             synchronous: false,
             eager: 4096,
             frame: 65536,
+            far: false,
         };
         let account = Account::default();
         assert_eq!(first_frame(facts, &account), Some(Kind::Eager));
@@ -67,6 +76,14 @@ mod tests {
         );
         assert_eq!(first_frame(Facts { bytes: 4097, ..facts }, &account), Some(Kind::Rts));
         assert_eq!(first_frame(Facts { frame: 4000, ..facts }, &account), Some(Kind::Rts));
+        let far = |bytes| Facts {
+            bytes,
+            far: true,
+            ..facts
+        };
+        assert_eq!(first_frame(far(4096), &account), Some(Kind::Eager));
+        assert_eq!(first_frame(far(calling::LONGEST), &account), Some(Kind::Announce));
+        assert_eq!(first_frame(far(calling::LONGEST + 1), &account), Some(Kind::Rts));
     }
 
     #[test]
@@ -76,6 +93,7 @@ mod tests {
             synchronous: false,
             eager: 4096,
             frame: 65536,
+            far: false,
         };
         let mut account = Account::default();
         account.sent(crate::credit::WINDOW);

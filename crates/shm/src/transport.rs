@@ -380,6 +380,7 @@ impl Transport for ShmTransport {
             eager: if pull { EAGER.min(frame) } else { frame },
             pull,
             bulk: false,
+            far: false,
         }
     }
 

@@ -61,6 +61,9 @@ pub struct Limits {
     pub pull: bool,
     /// [`Transport::send_bulk`] works.
     pub bulk: bool,
+    /// An answer of the peer takes long against what the connection carries meanwhile: its receiver asks for what was
+    /// announced before that matches, as far as it has room.
+    pub far: bool,
 }
 
 /// Which traffic goes first where a link is the bottleneck.

@@ -24,6 +24,8 @@ pub struct Options {
     pub eager: usize,
     /// As [`Limits::pull`].
     pub pull: bool,
+    /// As [`Limits::far`].
+    pub far: bool,
     /// As [`Transport::streams`].
     pub streams: bool,
     /// As [`Limits::bulk`].
@@ -45,6 +47,7 @@ impl Default for Options {
             frame: 65536,
             eager: 16384,
             pull: false,
+            far: false,
             streams: false,
             bulk: false,
             rings: true,
@@ -361,6 +364,7 @@ impl Transport for Memory {
             eager: self.options.eager,
             pull: self.options.pull,
             bulk: self.options.bulk,
+            far: self.options.far,
         }
     }
 

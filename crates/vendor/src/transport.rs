@@ -298,6 +298,7 @@ impl Transport for VendorTransport {
             eager: FRAME,
             pull: false,
             bulk: true,
+            far: false,
         }
     }
 

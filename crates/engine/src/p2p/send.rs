@@ -471,6 +471,7 @@ fn facts(task: &SendTask, limits: &Limits, eager: u64) -> Facts {
         synchronous: task.synchronous,
         eager: eager.min(limits.eager as u64),
         frame: limits.frame as u64,
+        far: limits.far,
     }
 }
 

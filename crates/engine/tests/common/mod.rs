@@ -160,5 +160,12 @@ pub(crate) fn kinds() -> Vec<Options> {
             place: 1,
             ..plain
         },
+        Options {
+            seed: 4,
+            queue: 3,
+            bulk: true,
+            far: true,
+            ..plain
+        },
     ]
 }
