@@ -15,10 +15,11 @@
 //!   shared   look, yield, look, yield ...                     as often as `yields` says, and no longer than `spin`
 //!   then     sleep
 //! ```
-//! A yield to somebody who computes costs a turn of the scheduler, milliseconds; to wait without yields while such
-//! a one is there was tried: it is worse everywhere (four ranks in shared memory 150 us a message instead of 7),
-//! since who is waited for is often there, too. Such a yield ends the wait's patience, and the sleep that follows
-//! lets the scheduler put the others together.
+//! A yield to somebody who computes costs a turn of the scheduler, milliseconds, and whoever computes gets the share of
+//! the processor that is his anyway. So such a yield does not count as one to others that wait: who is alone with a
+//! process that computes looks again and again, as if it were alone. It still yields after a while, since who is waited
+//! for is often there, too: to wait without any yields was tried, and four ranks in shared memory took 150 us a message
+//! instead of 7. The sleep that follows a long turn of somebody else lets the scheduler put the others together.
 //!
 //! Times are arguments, nanoseconds; one machine serves all transports.
 
@@ -32,6 +33,9 @@ const ENOUGH: u64 = 25_000;
 const PART: u64 = 8;
 /// Of the yields on a shared processor one in so many is timed: four looks at clocks cost as much as a yield.
 const TIMED: u8 = 8;
+/// Others that had the processor for so long, nanoseconds, compute. Those that wait give it back sooner, also where many
+/// do.
+const TURN: u64 = 500_000;
 /// Fewest yields before a thread sleeps.
 const LEAST: u64 = 2;
 /// A sleep this short, nanoseconds, would have been saved by waiting a little longer: a round through many
@@ -42,10 +46,15 @@ const MOST_HALVINGS: u8 = 4;
 /// Most doublings of the time that is spun: to less than a millisecond, a small part of anything that crosses a
 /// wide area.
 const MOST_DOUBLINGS: u8 = 2;
-/// Above half of this a processor counts as shared: a single late yield may have been anything.
-const SURE: u8 = 4;
+/// Above this a processor counts as shared: a single late yield may have been anything.
+const ALONE: u8 = 2;
+/// Most that is remembered. Where ranks share processors, one that has its own for a moment is not alone: it would spin
+/// in vain when it next waits for one that is there.
+const SURE: u8 = 16;
 /// What a late yield adds; one that was not late takes 1 away.
 const LATE: u8 = 2;
+/// What a yield to somebody who computes takes away.
+const COMPUTED: u8 = 4;
 
 /// When something was by two clocks, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,7 +113,7 @@ impl Default for Processor {
     /// Shared: a few yields show whether it is.
     fn default() -> Self {
         Self {
-            crowd: SURE,
+            crowd: 2 * ALONE,
             long: 0,
             short: 0,
             untimed: TIMED,
@@ -116,7 +125,7 @@ impl Processor {
     /// Whether somebody else wants the processor, as far as is known.
     #[inline]
     pub fn is_shared(self) -> bool {
-        self.crowd > SURE / 2
+        self.crowd > ALONE
     }
 
     /// Whether the next yield is to be timed.
@@ -126,16 +135,17 @@ impl Processor {
         !self.is_shared() || self.untimed >= TIMED
     }
 
-    /// A yield began and ended at these times. If others had the processor for half as long as the yield itself
-    /// took and more, they wanted it.
+    /// A yield began and ended at these times. If others had the processor for half as long as the yield itself took and
+    /// more, they wanted it; if they had it for a whole turn, they would have got it without the yield.
     pub fn yielded(&mut self, before: Times, after: Times) {
         let own = after.own.saturating_sub(before.own);
         let others = after.wall.saturating_sub(before.wall).saturating_sub(own);
-        self.untimed = 0;
-        self.crowd = if 2 * others > own {
-            (self.crowd + LATE).min(SURE)
-        } else {
-            self.crowd.saturating_sub(1)
+        // A turn that was given away is not to be followed by others.
+        self.untimed = if others < TURN { 0 } else { TIMED };
+        self.crowd = match 2 * others > own {
+            true if others < TURN => (self.crowd + LATE).min(SURE),
+            true => self.crowd.saturating_sub(COMPUTED),
+            false => self.crowd.saturating_sub(1),
         };
     }
 

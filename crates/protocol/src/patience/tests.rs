@@ -112,7 +112,8 @@ fn whoever_shares_yields_after_each_look_and_sleeps_soon() {
     assert_eq!(time, 31 * CROWDED.look + 30 * (CROWDED.own + CROWDED.others));
 }
 
-/// A yield to somebody who computes takes a turn of the scheduler: one such turn is enough.
+/// A yield to somebody who computes takes a turn of the scheduler: one such turn is enough, and soon none is given away
+/// before it was waited for a while.
 #[test]
 fn a_long_turn_of_somebody_else_ends_the_yields() {
     let mut processor = Processor::default();
@@ -124,7 +125,29 @@ fn a_long_turn_of_somebody_else_ends_the_yields() {
         let (yields, _) = wait(computes, &mut processor, &LIMITS);
         assert!((1..=3).contains(&yields), "{yields}");
     }
-    assert!(processor.is_shared());
+    assert!(!processor.is_shared());
+    let mut patience = Patience::new(processor);
+    let looks = (0..).take_while(|_| patience.decided() == Some(Step::Poll)).count();
+    assert_eq!(looks, 31);
+}
+
+/// Beside somebody who computes it is still found out that others wait for this processor.
+#[test]
+fn whoever_gives_the_processor_back_counts_more_than_one_who_computes() {
+    let mut processor = Processor::default();
+    let mut yielded = |others: u64| {
+        let after = Times {
+            wall: 1000 + others,
+            own: 1000,
+        };
+        processor.yielded(Times::default(), after);
+        processor.is_shared()
+    };
+    for round in 0..100 {
+        let shared = [yielded(1500), yielded(1500), yielded(1500), yielded(3_000_000)];
+        assert_eq!(shared, [true; 4], "round {round}");
+    }
+    assert!((0..10).map(|_| yielded(3_000_000)).filter(|shared| *shared).count() <= 4);
 }
 
 #[test]
