@@ -33,8 +33,7 @@ const ENOUGH: u64 = 25_000;
 const PART: u64 = 8;
 /// Of the yields on a shared processor one in so many is timed: four looks at clocks cost as much as a yield.
 const TIMED: u8 = 8;
-/// Others that had the processor for so long, nanoseconds, compute. Those that wait give it back sooner, also where many
-/// do.
+/// Others that had the processor for so long, nanoseconds, compute. Those that wait give it back sooner.
 const TURN: u64 = 500_000;
 /// Fewest yields before a thread sleeps.
 const LEAST: u64 = 2;
@@ -135,8 +134,8 @@ impl Processor {
         !self.is_shared() || self.untimed >= TIMED
     }
 
-    /// A yield began and ended at these times. If others had the processor for half as long as the yield itself took and
-    /// more, they wanted it; if they had it for a whole turn, they would have got it without the yield.
+    /// A yield began and ended at these times. If others had the processor for half as long as the yield itself
+    /// took and more, they wanted it; if they had it for a whole turn, they would have got it without the yield.
     pub fn yielded(&mut self, before: Times, after: Times) {
         let own = after.own.saturating_sub(before.own);
         let others = after.wall.saturating_sub(before.wall).saturating_sub(own);
