@@ -5,12 +5,39 @@
 //! holes is neither read nor written, so nobody needs a lock. Reads with small holes take these along (data sieving:
 //! Thakur, Gropp, Lusk, Data sieving and collective I/O in ROMIO, 1999).
 
+use std::cell::Cell;
+
 use crate::disk::{Disk, Moved, read_all, write_all};
 use crate::memory::{Source, Target};
 use crate::view::View;
 
 /// Bytes of the stream that are packed or listed at once.
 const WINDOW: u64 = 4 << 20;
+
+/// Bytes that a thread keeps for its next access: memory of the system costs more than most accesses.
+const KEPT: usize = 4 << 20;
+
+thread_local! {
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Gives memory whose content is anything, and that grows as needed.
+fn with_room<T>(act: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut room = ROOM.take();
+    let done = act(&mut room);
+    if room.capacity() <= KEPT {
+        ROOM.set(room);
+    }
+    done
+}
+
+/// The first `length` bytes of it.
+fn room_of(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if room.len() < length {
+        room.resize(length, 0);
+    }
+    &mut room[..length]
+}
 
 /// How reads treat holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +80,20 @@ pub fn write(disk: &dyn Disk, view: &View, at: u64, source: &mut Source) -> Move
     if let (Some(place), Some(piece)) = (view.piece(at), source.piece(0, total)) {
         return write_all(disk, piece, place);
     }
-    let (mut runs, mut window, mut done) = (Vec::new(), Vec::new(), 0);
+    with_room(|room| write_runs(disk, view, at, source, room))
+}
+
+fn write_runs(disk: &dyn Disk, view: &View, at: u64, source: &mut Source, room: &mut Vec<u8>) -> Moved {
+    let total = source.length();
+    let (mut runs, mut done) = (Vec::new(), 0);
     while done < total {
         let take = WINDOW.min(total - done);
         runs_of(view, at, (done, take), &mut runs);
+        let mut window: &[u8] = &[];
         if source.piece(done, 0).is_none() {
-            window.resize(take as usize, 0);
-            source.read(done, &mut window);
+            let packed = room_of(room, take as usize);
+            source.read(done, packed);
+            window = packed;
         }
         for run in &runs {
             let piece = source
@@ -89,14 +123,19 @@ pub fn read(disk: &dyn Disk, view: &View, at: u64, target: &mut Target, sieve: S
             return read;
         }
     }
-    let (mut runs, mut buffer, mut done) = (Vec::new(), Vec::new(), 0);
+    with_room(|room| read_runs(disk, view, at, target, sieve, room))
+}
+
+fn read_runs(disk: &dyn Disk, view: &View, at: u64, target: &mut Target, sieve: Sieve, room: &mut Vec<u8>) -> Moved {
+    let total = target.length();
+    let (mut runs, mut done) = (Vec::new(), 0);
     while done < total {
         let take = WINDOW.min(total - done);
         runs_of(view, at, (done, take), &mut runs);
         let mut rest = &runs[..];
         while !rest.is_empty() {
             let (group, others) = rest.split_at(group_length(rest, sieve));
-            let moved = read_group(disk, group, target, &mut buffer);
+            let moved = read_group(disk, group, target, room);
             if moved.error.is_some() || moved.bytes < group.iter().map(|run| run.length).sum() {
                 return Moved {
                     bytes: group[0].stream + moved.bytes,
@@ -125,7 +164,7 @@ fn group_length(runs: &[Run], sieve: Sieve) -> usize {
     1 + runs[1..].iter().take_while(joins).count()
 }
 
-fn read_group(disk: &dyn Disk, group: &[Run], target: &mut Target, buffer: &mut Vec<u8>) -> Moved {
+fn read_group(disk: &dyn Disk, group: &[Run], target: &mut Target, room: &mut Vec<u8>) -> Moved {
     let (first, last) = (group[0], group[group.len() - 1]);
     if group.len() == 1 {
         if let Some(read) = target.with_piece(first.stream, first.length, |piece| read_all(disk, piece, first.place)) {
@@ -133,10 +172,8 @@ fn read_group(disk: &dyn Disk, group: &[Run], target: &mut Target, buffer: &mut 
         }
     }
     let span = (last.place + last.length - first.place) as usize;
-    if buffer.len() < span {
-        buffer.resize(span, 0);
-    }
-    let got = read_all(disk, &mut buffer[..span], first.place);
+    let buffer = room_of(room, span);
+    let got = read_all(disk, buffer, first.place);
     let mut bytes = 0;
     for run in group {
         let from = run.place - first.place;

@@ -103,7 +103,8 @@ pub(crate) fn write_here(file: &File, view: &View, at: u64, source: &mut Source)
 pub(crate) fn read_here(file: &File, view: &View, at: u64, target: &mut Target) -> Result<u64> {
     let disk = file.disk()?;
     let _atom = file.atom(false)?;
-    let moved = access::read(&*disk, view, at, target, file.hints().sieve);
+    let sieve = file.hints().sieve;
+    let moved = access::read(&*disk, view, at, target, sieve);
     drop(_atom);
     match moved.error {
         None => target.finish(moved.bytes),

@@ -104,8 +104,8 @@ impl File {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn hints(&self) -> Hints {
-        self.hints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn hints(&self) -> MutexGuard<'_, Hints> {
+        self.hints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn rank(&self) -> u32 {
@@ -197,7 +197,7 @@ impl File {
 
     /// Takes hints; collective.
     pub fn set_info(&self, given: &Info) {
-        self.hints.lock().unwrap_or_else(PoisonError::into_inner).extend(given);
+        self.hints().extend(given);
     }
 
     /// Those that use the disk in collective operations. Without a wish one for each node that reaches the file, on one
