@@ -48,7 +48,7 @@ static void many(void)
         files[i] = opened(name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
         put(files[i], rank, 1000 * i + rank);
     }
-    for (int i = 0; i < MANY; i += 30) {
+    for (int i = 0; i < MANY; i += 100) {
         settle(files[i]);
         CHECK(value_at(files[i], (rank + 1) % size) == 1000 * i + (rank + 1) % size);
     }
