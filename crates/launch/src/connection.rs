@@ -18,6 +18,12 @@ const MAX_COMPLAINTS: usize = 8 << 10;
 const LAST_WORDS: Duration = Duration::from_millis(1500);
 /// A site that has said nothing for so long is told of.
 const QUIET: Duration = Duration::from_secs(30);
+/// Before an ssh server that turned us away is asked again.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
 
 /// What of ours runs at the other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +68,8 @@ pub struct Failure {
     last: bool,
     /// The site was not reached, or its connection was lost.
     unreached: bool,
+    /// An ssh server closed the connection before it knew who came: it has too much to do.
+    busy: bool,
 }
 
 impl Failure {
@@ -72,6 +80,7 @@ impl Failure {
             closed: false,
             last: false,
             unreached: false,
+            busy: false,
         }
     }
 
@@ -103,6 +112,11 @@ impl Failure {
         self.closed
     }
 
+    /// The same, because an ssh server had too much to do to let anybody in.
+    fn busy(self) -> Self {
+        Self { busy: true, ..self }
+    }
+
     /// The connection was closed.
     pub(crate) fn closed() -> Self {
         Self {
@@ -111,6 +125,7 @@ impl Failure {
             closed: true,
             last: false,
             unreached: true,
+            busy: false,
         }
     }
 }
@@ -136,13 +151,36 @@ pub(crate) struct Client {
 }
 
 impl Connection {
-    /// Starts `isthmus VERB` at home, or the ssh client with the start-up script of a site.
-    pub(crate) async fn open(
+    /// Gets our binary to run at home or at a site. An ssh server that turns everybody away for a moment, as one does
+    /// that too many want to enter at once (`MaxStartups` of sshd_config), is asked again. `progress` hears of each
+    /// step, `quiet` when nothing comes from the site for long.
+    ///
+    /// # Errors
+    /// Why the site was not reached, in the client's own words.
+    pub(crate) async fn reach(
         access: &Access,
         contact: &Contact,
-        verb: Verb,
+        verb: &Verb,
         setup: &[String],
+        progress: impl Fn(),
+        quiet: impl Fn(String),
     ) -> Result<Self, Failure> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            let mut connection = Self::open(access, contact, verb, setup).await?;
+            let Err(failure) = connection.bootstrap(access, &progress, &quiet).await else {
+                return Ok(connection);
+            };
+            let failure = connection.client.explain(failure).await;
+            match pauses.next() {
+                Some(pause) if failure.busy => tokio::time::sleep(*pause).await,
+                _ => return Err(failure),
+            }
+        }
+    }
+
+    /// Starts `isthmus VERB` at home, or the ssh client with the start-up script of a site.
+    async fn open(access: &Access, contact: &Contact, verb: &Verb, setup: &[String]) -> Result<Self, Failure> {
         let mut command = match contact {
             Contact::Ssh(destination) => {
                 let (hash, size) = access.own_binary().await?;
@@ -156,7 +194,7 @@ impl Connection {
                 }
                 command
             }
-            Contact::Home => home(access, &verb),
+            Contact::Home => home(access, verb),
         };
         command
             .stdin(Stdio::piped())
@@ -186,13 +224,8 @@ impl Connection {
         })
     }
 
-    /// Gets our binary to run at a site. `quiet` hears when nothing comes from it for long.
-    pub(crate) async fn bootstrap(
-        &mut self,
-        access: &Access,
-        progress: impl Fn(),
-        quiet: impl Fn(String),
-    ) -> Result<(), Failure> {
+    /// Gets our binary to run at a site.
+    async fn bootstrap(&mut self, access: &Access, progress: impl Fn(), quiet: impl Fn(String)) -> Result<(), Failure> {
         if self.client.contact == Contact::Home {
             return Ok(());
         }
@@ -395,10 +428,13 @@ fn explain_ssh(destination: &str, command: &str, status: Option<ExitStatus>, wor
             format!("the ssh client '{command}' cannot be run: {words}"),
             "install an ssh client or name one with --ssh or ISTHMUS_SSH",
         ),
-        Some(255) | None => Failure::new(
-            format!("ssh to '{destination}' failed{}", detail(status, words)),
-            hint_for(words, destination),
-        ),
+        Some(255) | None => {
+            let failure = Failure::new(
+                format!("ssh to '{destination}' failed{}", detail(status, words)),
+                hint_for(words, destination),
+            );
+            if turned_away(words) { failure.busy() } else { failure }
+        }
         Some(0) => Failure::new(
             format!("its login shell ended without having run what it was given{}", detail(None, words)),
             format!("look for 'exit' in its login scripts, or a command forced by its ssh server; check: ssh {destination} echo works"),
@@ -409,6 +445,19 @@ fn explain_ssh(destination: &str, command: &str, status: Option<ExitStatus>, wor
         ),
     }
     .unreached()
+}
+
+/// Whether an ssh server closed the connection before it had asked who comes. The client says so by its words only.
+fn turned_away(words: &str) -> bool {
+    let last = words.lines().last().unwrap_or_default();
+    [
+        "kex_exchange_identification: ",
+        "Connection closed by ",
+        "Connection reset by ",
+    ]
+    .iter()
+    .any(|text| last.starts_with(text))
+        && !words.contains("Permission denied")
 }
 
 fn hint_for(words: &str, destination: &str) -> String {
@@ -425,6 +474,10 @@ fn hint_for(words: &str, destination: &str) -> String {
         format!(
             "the key of the host is not known here: run 'ssh {destination}' and compare the fingerprint that it shows with the one that the site publishes \
              before you answer yes"
+        )
+    } else if turned_away(words) {
+        format!(
+            "its ssh server was asked several times: too many may want to enter at once; check that this works: ssh {destination} true"
         )
     } else if has("Connection refused") {
         "no ssh server answers there: check host and port".to_owned()
@@ -458,6 +511,12 @@ mod tests {
             "ssh: Could not resolve hostname lab: Name or service not known",
         );
         assert!(unknown.hint.contains("~/.ssh/config"));
+        let crowded =
+            "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.1.2.3 port 22";
+        let crowded = explain_ssh("lab", "ssh", status, crowded);
+        assert!(crowded.busy && crowded.hint.contains("too many"));
+        let jump = "me@gate: Permission denied (publickey).\nConnection closed by UNKNOWN port 65535";
+        assert!(!explain_ssh("lab", "ssh", status, jump).busy && !unknown.busy && !refused.busy);
         let missing = explain_ssh("lab", "nossh", Some(ExitStatus::from_raw(127 << 8)), "not found");
         assert!(missing.problem.contains("'nossh' cannot be run") && missing.hint.contains("ISTHMUS_SSH"));
     }

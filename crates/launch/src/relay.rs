@@ -28,22 +28,15 @@ impl Remote<'_> {
     ) -> Result<u8, Failure> {
         block(within(limit, async {
             let gate = self.access.sharing.gate(self.contact).await;
-            let mut connection = Connection::open(self.access, self.contact, Verb::Relay, self.setup).await?;
-            let reached = connection.bootstrap(self.access, || {}, |_| {}).await;
+            let reached = Connection::reach(self.access, self.contact, &Verb::Relay, self.setup, || {}, |_| {}).await;
             drop(gate);
             let Connection {
                 reader,
                 writer,
                 mut client,
-            } = connection;
-            let ended = match reached {
-                Ok(()) => {
-                    client.establish();
-                    talk(reader, writer, begin, hear).await
-                }
-                Err(failure) => Err(failure),
-            };
-            match ended {
+            } = reached?;
+            client.establish();
+            match talk(reader, writer, begin, hear).await {
                 Ok(status) => {
                     settle(client).await;
                     Ok(status)

@@ -31,9 +31,8 @@ impl Service {
     /// Reaches a site.
     pub(crate) async fn open(access: &Access, contact: &Contact, setup: &[String]) -> Result<Self, Failure> {
         let gate = access.sharing.gate(contact).await;
-        let mut connection = Connection::open(access, contact, Verb::Service, setup).await?;
-        let reached = connection.bootstrap(access, || {}, |_| {}).await;
-        let Connection { reader, writer, client } = connection;
+        let Connection { reader, writer, client } =
+            Connection::reach(access, contact, &Verb::Service, setup, || {}, |_| {}).await?;
         let mut service = Self {
             reader,
             writer,
@@ -43,10 +42,7 @@ impl Service {
             architecture: String::new(),
             sent: 0,
         };
-        let greeted = match reached {
-            Ok(()) => service.greet().await,
-            Err(failure) => Err(failure),
-        };
+        let greeted = service.greet().await;
         drop(gate);
         match greeted {
             Ok(()) => Ok(service),

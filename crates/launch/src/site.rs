@@ -119,27 +119,22 @@ impl Site {
         let programs = self.fetch_programs().await?;
         let directory = self.fill().await?;
         let gate = access.sharing.gate(&self.subjob.contact).await;
-        let mut connection = Connection::open(access, &self.subjob.contact, Verb::Agent, &self.subjob.setup).await?;
+        let progress = || self.tell(SiteEvent::Progress);
         let quiet = |text| self.tell(SiteEvent::Notice(text));
-        let reached = connection
-            .bootstrap(access, || self.tell(SiteEvent::Progress), quiet)
-            .await;
+        let subjob = &self.subjob;
+        let reached = Connection::reach(access, &subjob.contact, &Verb::Agent, &subjob.setup, progress, quiet).await;
         drop(gate);
         let Connection {
             reader,
             writer,
             mut client,
-        } = connection;
+        } = reached?;
         let mut link = Link {
             reader: Box::new(reader),
             writer: Box::new(writer),
             deframer: Deframer::default(),
         };
-        let ready = match reached {
-            Ok(()) => self.set_up(&mut link, &mut client, &programs, directory).await,
-            Err(failure) => Err(failure),
-        };
-        match ready {
+        match self.set_up(&mut link, &mut client, &programs, directory).await {
             Ok(()) => Ok((link, client)),
             Err(failure) => Err(client.explain(failure).await),
         }
@@ -165,17 +160,13 @@ impl Site {
             job: self.shared.job.clone(),
             subjob: self.number,
         };
-        let mut connection = Connection::open(access, &self.subjob.contact, verb, &self.subjob.setup).await?;
-        let reached = connection.bootstrap(access, || {}, |_| {}).await;
+        let reached = Connection::reach(access, &self.subjob.contact, &verb, &self.subjob.setup, || {}, |_| {}).await;
         drop(gate);
         let Connection {
             reader,
             writer,
             mut client,
-        } = connection;
-        if let Err(failure) = reached {
-            return Err(client.explain(failure).await);
-        }
+        } = reached?;
         let mut link = Link {
             reader: Box::new(reader),
             writer: Box::new(writer),

@@ -246,6 +246,12 @@ case "$destination" in
   denied) echo "me@denied: Permission denied (publickey)." >&2; exit 255;;
   stranger) echo "Host key verification failed." >&2; exit 255;;
   silent) exec sleep 1000;;
+  crowded*)
+    # A server that turns everybody away, or the first two who come.
+    echo "came" >> "$BENCH_ROOT/$destination"
+    if [ "$destination" = crowded ] || [ "$(wc -l < "$BENCH_ROOT/$destination")" -le 2 ]; then
+      echo "Connection closed by 10.1.2.3 port 22" >&2; exit 255
+    fi;;
 esac
 home=$BENCH_ROOT/sites/$destination
 mkdir -p "$home/runtime" && chmod 700 "$home/runtime" && cd "$home" || exit 1

@@ -25,6 +25,7 @@ fn sites_that_cannot_be_reached() {
         ("refused", "Connection refused", "no ssh server answers"),
         ("denied", "Permission denied", "ssh-add"),
         ("stranger", "Host key verification failed", "compare the fingerprint"),
+        ("crowded", "Connection closed by", "too many may want to enter"),
     ] {
         refused(
             &bench,
@@ -42,6 +43,13 @@ fn sites_that_cannot_be_reached() {
         "run --site full true",
         &["site 'full'", "cannot write to", "hint:"],
     );
+}
+
+#[test]
+fn a_server_that_turns_us_away_for_a_moment_is_asked_again() {
+    let bench = Bench::new("crowded");
+    let done = bench.run("run --site crowded-login:1 true");
+    assert!(done.code() == Some(0) && !done.errors.contains("error:"), "{done:?}");
 }
 
 #[test]
