@@ -34,13 +34,18 @@ want_rust() {
     rust_is_new_enough || missing="$missing cargo-web rustc-web"
 }
 
-# cargo fmt and cargo clippy: from where the compiler came. If they cannot be had, their checks say that they are skipped.
+# cargo fmt, cargo clippy and the target of ci/bare.sh: from where the compiler came. If they cannot be had, their checks say that
+# they are skipped.
 want_rust_checks() {
     if ! rust_is_new_enough || dpkg -s rustc-web >/dev/null 2>&1; then
         wanted rustfmt rustfmt-web
         wanted clippy-driver rust-web-clippy
     elif have rustup && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
         rustup component add rustfmt clippy || true
+    fi
+    # A target without an operating system, for ci/bare.sh.
+    if rust_is_new_enough && have rustup && ! rustup target list --installed | grep -q '^wasm32-unknown-unknown$'; then
+        timeout 120 rustup target add wasm32-unknown-unknown || true
     fi
 }
 
