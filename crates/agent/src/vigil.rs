@@ -10,9 +10,14 @@ use tokio::time::Instant;
 const SILENCE: Duration = Duration::from_secs(60);
 /// How long a launcher that has said that it stops is waited for.
 const STOPPED: Duration = Duration::from_secs(24 * 3600);
-/// Silence is counted in steps that this process has lived through, not by the clock: when the whole machine stood
-/// still (suspended, overloaded), what arrived meanwhile is looked at before the job is given up.
+/// The agent looks at least so often. Silence is the time that this process has lived through, not the clock's: when
+/// the whole machine stood still (suspended, overloaded), what arrived meanwhile is looked at before the job is given
+/// up.
 pub(crate) const STEP: Duration = Duration::from_millis(500);
+/// More than that between two looks was not lived through.
+const LONGEST: Duration = Duration::from_secs(1);
+/// Looks that follow one another faster count together.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// A launcher on this machine that has said nothing for so long may have been stopped.
 const SUSPICIOUS: Duration = Duration::from_secs(1);
 
@@ -91,12 +96,14 @@ impl Vigil {
 
     /// Time passes.
     pub(crate) fn look(&mut self) -> Finding {
-        if self.counted.elapsed() < STEP {
+        let passed = self.counted.elapsed();
+        if passed < SHORTEST {
             return Finding::Fine;
         }
-        (self.silent, self.counted) = (self.silent + STEP, Instant::now());
+        let passed = passed.min(LONGEST);
+        (self.silent, self.counted) = (self.silent + passed, Instant::now());
         if let Some(left) = &mut self.waits {
-            let Some(less) = left.checked_sub(STEP) else {
+            let Some(less) = left.checked_sub(passed) else {
                 return Finding::Lost;
             };
             *left = less;
@@ -148,10 +155,25 @@ mod tests {
         };
         let mut vigil = Vigil::new(false);
         vigil.allow(Duration::from_secs(10));
-        assert_eq!(after(&mut vigil, 10), Some(Finding::Fine));
+        assert_eq!(after(&mut vigil, 9), Some(Finding::Fine));
         vigil.heard(&ToAgent::Ping(1));
-        assert_eq!(after(&mut vigil, 10), Some(Finding::Fine));
-        assert_eq!(after(&mut vigil, 1), Some(Finding::Lost));
+        assert_eq!(after(&mut vigil, 9), Some(Finding::Fine));
+        assert_eq!(after(&mut vigil, 2), Some(Finding::Lost));
+        // Events between the looks make it neither shorter nor longer.
+        vigil.heard(&ToAgent::Ping(1));
+        let mut often = |looks: u32, apart: Duration| {
+            let looks = (0..looks).map(|_| {
+                vigil.counted -= apart;
+                vigil.look()
+            });
+            looks.last()
+        };
+        assert_eq!(often(30, Duration::from_millis(300)), Some(Finding::Fine));
+        assert_eq!(often(4, Duration::from_millis(300)), Some(Finding::Lost));
+        vigil.heard(&ToAgent::Ping(1));
+        // A machine that stood still has not heard nothing.
+        vigil.counted -= Duration::from_secs(3600);
+        assert_eq!(vigil.look(), Finding::Fine);
         vigil.heard(&ToAgent::Signal(20));
         vigil.heard(&ToAgent::Ping(2));
         assert_eq!(after(&mut vigil, 3600), Some(Finding::Fine));
@@ -163,7 +185,7 @@ mod tests {
         for one in [&mut vigil, &mut home] {
             one.welcome(std::process::id());
             one.wait(Duration::from_secs(20));
-            assert_eq!(after(one, 20), Some(Finding::Fine));
+            assert_eq!(after(one, 19), Some(Finding::Fine));
             one.welcome(std::process::id());
             assert_eq!(after(one, 5), Some(Finding::Fine));
             one.wait(Duration::from_secs(20));
