@@ -66,7 +66,7 @@ row() {
         name="$victim $phase"
         nap=600
         away=
-        case $victim in cut_short | kill_connection) nap=15 ;; cut_long) nap=60 ;; cut_off) away=ISTHMUS_AWAY=11 ;; kill_coordinator) away=ISTHMUS_AWAY=5 ;; esac
+        case $victim in cut_short | kill_connection) nap=15 ;; cut_long) nap=45 ;; cut_off) away=ISTHMUS_AWAY=11 ;; kill_coordinator) away=ISTHMUS_AWAY=5 ;; esac
         # Nothing is there that an earlier job has said.
         : >out
         env $away isthmus run --site home:2 --site b1:2 "$prog" "$phase" $nap >out 2>err </dev/null &
