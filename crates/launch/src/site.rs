@@ -124,16 +124,7 @@ impl Site {
         let subjob = &self.subjob;
         let reached = Connection::reach(access, &subjob.contact, &Verb::Agent, &subjob.setup, progress, quiet).await;
         drop(gate);
-        let Connection {
-            reader,
-            writer,
-            mut client,
-        } = reached?;
-        let mut link = Link {
-            reader: Box::new(reader),
-            writer: Box::new(writer),
-            deframer: Deframer::default(),
-        };
+        let (mut link, mut client) = Link::of(reached?);
         match self.set_up(&mut link, &mut client, &programs, directory).await {
             Ok(()) => Ok((link, client)),
             Err(failure) => Err(client.explain(failure).await),
@@ -162,16 +153,7 @@ impl Site {
         };
         let reached = Connection::reach(access, &self.subjob.contact, &verb, &self.subjob.setup, || {}, |_| {}).await;
         drop(gate);
-        let Connection {
-            reader,
-            writer,
-            mut client,
-        } = reached?;
-        let mut link = Link {
-            reader: Box::new(reader),
-            writer: Box::new(writer),
-            deframer: Deframer::default(),
-        };
+        let (mut link, mut client) = Link::of(reached?);
         let heard = match link.send(&ToAgent::Resume(again.resume())).await {
             Ok(()) => link.receive().await,
             Err(failure) => Err(failure),
@@ -495,6 +477,16 @@ struct Link {
 }
 
 impl Link {
+    /// What is said over a connection, and the client that carries it.
+    fn of(connection: Connection) -> (Self, Client) {
+        let link = Self {
+            reader: Box::new(connection.reader),
+            writer: Box::new(connection.writer),
+            deframer: Deframer::default(),
+        };
+        (link, connection.client)
+    }
+
     async fn send(&mut self, message: &ToAgent) -> Result<(), Failure> {
         let sent = async {
             self.writer.write_all(&message.encode()).await?;
