@@ -35,6 +35,7 @@ while [ $# -gt 0 ]; do
     # What others test their files with, on one node and over two sites without a common directory.
     files)
         ISTHMUS_TEST_IO_CASES=100000 cargo test -q -p isthmus-io --test model || bad=1
+        sh conformance/external32/run.sh || bad=1
         for suite in romio pnetcdf hdf5; do
             for where in '' --sites; do sh "conformance/$suite/run.sh" --limit 1800 $where || bad=1; done
         done
