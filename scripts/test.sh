@@ -11,7 +11,7 @@ install_missing
 logs=$top/target/ci
 mkdir -p "$logs"
 
-all="format tidy headers units wrappers fortran finders c-tests profiling threads docs system loom oldest bare fuzz clippy unlike"
+all="format tidy headers units wrappers fortran finders c-tests profiling docs system threads loom oldest bare fuzz clippy unlike"
 [ $# -eq 0 ] || all=$*
 
 # Everything is compiled once: state that would make a second time quicker only costs.
@@ -25,9 +25,9 @@ if ! cargo xtask dist --out "$build" --release --workshop >"$logs/build.log" 2>&
     exit 1
 fi
 
-# Tests of whole jobs mostly wait: checks that compile and compute run beside them, with what the processors have left.
+# Tests of whole jobs mostly wait: checks that compile and compute, and the one that runs for a minute, go beside them, with what the processors have left.
 beside=
-for name in loom oldest bare fuzz clippy; do
+for name in threads loom oldest bare fuzz clippy; do
     case " $all " in *" system "*" $name "*) beside="$beside $name" ;; esac
 done
 waited=

@@ -6,13 +6,14 @@
 . "$(dirname "$0")/common.sh"
 need_testbed
 mib=${ISTHMUS_TEST_STAGE_MIB:-96}
-rate=${ISTHMUS_TEST_STAGE_RATE:-100mbit}
+rate=${ISTHMUS_TEST_STAGE_RATE:-200mbit}
 
 mkdir -p tree/deep
 echo one >tree/one
 echo two >tree/deep/two
 head -c "$((mib << 20))" /dev/urandom >large
 sum=$(sha256sum <large)
+head -c 4194304 large >part
 cat >program.sh <<'S'
 #!/bin/sh
 cd "$ISTHMUS_FILES" || exit 1
@@ -88,8 +89,8 @@ isthmus cache list b1 --json >leased.json
 sleep 9
 isthmus cache list b1 c1 d1 >>run.out
 left >>left.out
-isthmus cp large isthmus://c1/~/copied/
-isthmus cp isthmus://c1/~/copied/large isthmus://d1/~/again
+isthmus cp part isthmus://c1/~/copied/
+isthmus cp isthmus://c1/~/copied/part isthmus://d1/~/again
 isthmus cp isthmus://d1/~/again back
 isthmus cp tree isthmus://c1/~/tree
 isthmus cp --json isthmus://c1/~/tree tree.back >cp.json
@@ -119,7 +120,7 @@ done
 grep -q "error: site 'd1': the connection to its agent was lost" fourth.err || fail "the lost connection is not told: $(cat fourth.err)"
 grep -q '"name": "jobs/job-' leased.json || fail "outputs of a killed launcher do not wait: $(cat leased.json)"
 [ -s left.out ] && fail "left at a site: $(cat left.out)"
-cmp -s large back || fail "cp over three machines"
+cmp -s part back || fail "cp over three machines"
 cmp -s tree/deep/two tree.back/deep/two || fail "cp of a directory"
 grep -q '"files": 2' cp.json || fail "cp --json: $(cat cp.json)"
 grep -q '"files": \[\]' cleared.json || fail "the cache of c1 is not empty: $(cat cleared.json)"

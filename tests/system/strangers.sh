@@ -63,16 +63,23 @@ isthmus run --site home:2 --site b1:2 "$PWD/long" "$PWD/stop" >out 2>err </dev/n
 job=$!
 for _ in $(seq 600); do grep -q going out && break; kill -0 $job 2>/dev/null || break; sleep 0.1; done
 grep -q going out || { echo "the job did not start"; cat out err; exit 1; }
-status=0
-for place in a1 b1; do
-    ports=$(ssh "$place" ss -Hltn | awk '{ n = split($4, at, ":"); if (at[n] != 22 && at[1] !~ /^127/) print at[n] }' | sort -un)
-    # Nobody listens here: then there is nobody to disturb.
+# at PLACE: knocks at each port where somebody listens; none, and there is nobody to disturb.
+at() {
+    bad=0
+    ports=$(ssh "$1" ss -Hltn | awk '{ n = split($4, at, ":"); if (at[n] != 22 && at[1] !~ /^127/) print at[n] }' | sort -un)
     for port in $ports; do
-        for kind in nothing garbage http tls; do perl knock.pl "$place" "$port" "$kind" 5 || status=1; done
-        for kind in nothing garbage; do perl knock.pl "$place" "$port" "$kind" 1000 || status=1; done
+        pids=
+        for kind in nothing garbage http tls; do perl knock.pl "$1" "$port" "$kind" 5 & pids="$pids $!"; done
+        for pid in $pids; do wait "$pid" || bad=1; done
+        for kind in nothing garbage; do perl knock.pl "$1" "$port" "$kind" 1000 || bad=1; done
     done
-    echo "$place: ports $(echo $ports)"
-done
+    echo "$1: ports $(echo $ports)"
+    return $bad
+}
+status=0
+at a1 & first=$!
+at b1 || status=1
+wait "$first" || status=1
 echo stop >stop
 wait "$job" || { echo "the job failed"; cat out err; exit 1; }
 grep -q 'went on' out || { cat out err; exit 1; }
