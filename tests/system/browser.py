@@ -82,6 +82,22 @@ def look(browser, width, height, scheme):
             value("new Promise((done) => setTimeout(done, 100))")
     wide = value("document.documentElement.scrollWidth")
     assert wide <= width, f"the page is {wide} wide in a window of {width}"
+    # Drawings fit the width, and their words stand inside them and on no other words.
+    crowded = value("""(() => {
+        const found = [], box = (e) => e.getBoundingClientRect();
+        for (const svg of document.querySelectorAll("main svg")) {
+            const all = box(svg), words = [...svg.querySelectorAll("text")].filter((e) => e.textContent);
+            if (all.right > innerWidth + 1 || svg.parentElement.scrollWidth > svg.parentElement.clientWidth + 1) found.push("a drawing is too wide");
+            words.forEach((a, i) => {
+                const [p, whole] = [box(a), box(a).left >= all.left - 1 && box(a).right <= all.right + 1];
+                if (!whole) found.push(`${a.textContent}: outside`);
+                for (const b of words.slice(i + 1).map((e) => [box(e), e.textContent]))
+                    if (p.left < b[0].right - 1 && b[0].left < p.right - 1 && p.top < b[0].bottom - 4 && b[0].top < p.bottom - 4) found.push(`${a.textContent}: on ${b[1]}`);
+            });
+        }
+        return found;
+    })()""")
+    assert not crowded, (crowded, width)
     # Colours of the scheme are in force, and text can be read: contrast 4.5 or more (WCAG AA).
     contrast = value("""(() => {
         const light = (c) => { const [r, g, b] = c.match(/[0-9.]+/g).map(Number).map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });

@@ -41,6 +41,7 @@ curl -s "$address" >live.html && curl -s "${address}lines?from=0" >lines.json ||
 isthmus-testbed cut home c || exit 7
 until curl -s "${address}lines?from=0" | grep -q '"channels_away":[1-9]'; do kill -0 $job 2>/dev/null || exit 7; sleep 0.2; done
 until isthmus where --json | grep -q '"cut_links":\[{'; do kill -0 $job 2>/dev/null || exit 7; sleep 0.2; done
+[ -z "$BROWSER" ] || [ -z "$ISTHMUS_TEST_SHOTS" ] || python3 "$BROWSER" "$address" cut .cut >cut.seen || { cat cut.seen; exit 5; }
 isthmus-testbed restore home c || exit 7
 until curl -s "${address}lines?from=0" | tail -c 4000 | grep -q '"channels_away":0' && isthmus where --json | grep -q '"cut_links":\[\]'; do
     kill -0 $job 2>/dev/null || exit 7
@@ -81,4 +82,4 @@ if [ -z "$BROWSER" ]; then
 fi
 python3 "$BROWSER" "file://$PWD/final.html" final h1 svg table .u-wrap >final.seen || { cat final.seen; fail "the page of a job that has ended"; }
 cat live.seen final.seen
-[ -z "$ISTHMUS_TEST_SHOTS" ] || cp -r live final "$ISTHMUS_TEST_SHOTS"
+[ -z "$ISTHMUS_TEST_SHOTS" ] || cp -r live cut final "$ISTHMUS_TEST_SHOTS"

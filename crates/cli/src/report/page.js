@@ -90,19 +90,43 @@
     return path ? path.path : "";
   };
 
+  // Drawings are made for the width that there is, so that their words keep their size on a phone and on a desk.
+  const room = (most) => Math.max(280, Math.min(document.querySelector("main").clientWidth, most));
+  const drawing = (width, height, label) => make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label });
+  const shortened = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
+
+  // Where the words of a link stand: on its line, where they cover neither a site nor the words of another link; nowhere if there is no such place.
+  const ALONG = [0.5, 0.4, 0.6, 0.32, 0.68, 0.25, 0.75];
+  const LETTER = 7, LINE = 17, SITE = 34;
+  const label = (words, [a, b], taken, width) => {
+    const w = LETTER * Math.max(...words.map((l) => l.length)) + 10, h = LINE * words.length + 4;
+    for (const along of ALONG) {
+      const x = Math.max(w / 2, Math.min(width - w / 2, a[0] + (b[0] - a[0]) * along)), y = a[1] + (b[1] - a[1]) * along;
+      const box = { left: x - w / 2, right: x + w / 2, top: y - h / 2, bottom: y + h / 2 };
+      if (taken.some((t) => box.left < t.right && t.left < box.right && box.top < t.bottom && t.top < box.bottom)) continue;
+      taken.push(box);
+      const lines = words.map((line, i) => make("text", { x, y: box.top + LINE * (i + 0.85), "text-anchor": "middle" }, line));
+      return make("g", { class: "label" }, make("rect", { x: box.left, y: box.top, width: w, height: h, rx: 4 }), ...lines);
+    }
+    return null;
+  };
+
   const map = (job) => {
     const sites = job.record.subjobs;
-    const width = 720, radius = sites.length > 2 ? 150 : 210, height = sites.length > 2 ? 400 : 120;
+    const width = room(720), height = sites.length > 2 ? 400 : 130;
+    const across = Math.min(210, width / 2 - (sites.length > 2 ? 70 : SITE + 2)), up = height / 2 - 50;
     const place = (i) => {
       const angle = Math.PI + (2 * Math.PI * i) / Math.max(1, sites.length);
-      return [width / 2 + radius * Math.cos(angle) * 1.4 * (sites.length > 2 ? 1 : 0.8), height / 2 + radius * Math.sin(angle)];
+      return [width / 2 + across * Math.cos(angle), height / 2 + up * Math.sin(angle)];
     };
     const where = new Map(sites.map((s, i) => [s.name, place(i)]));
-    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Sites and the links between them; the table of links has the same figures" });
+    const svg = drawing(width, height, "Sites and the links between them; the table of links has the same figures");
     const most = Math.max(1, ...job.links.map((l) => l.final.sent_bytes));
+    const taken = [...where.values()].map(([x, y]) => ({ left: x - SITE, right: x + SITE, top: y - SITE, bottom: y + SITE }));
     const labels = [];
     for (const pair of pairs(job)) {
-      const [a, b] = pair.ends.map((end) => where.get(end));
+      const ends = pair.ends.map((end) => where.get(end));
+      const [a, b] = ends;
       if (!a || !b) continue;
       const sent = Math.max(...pair.links.map((l) => l.final.sent_bytes));
       const cut = pair.links.some((l) => l.final.cuts > 0 || l.away);
@@ -110,23 +134,25 @@
       line.append(make("title", {}, pair.links.map((l) => `${l.from} to ${l.to}: ${bytes(l.final.sent_bytes)}, at most ${rate(l.peak)}`).join("; ")));
       svg.append(line);
       const trip = tripOf(pair);
-      const words = [trip ? seconds(trip) : null, pair.links.map((l) => rate(l.peak)).join(" / "), cut ? "cut" : null].filter(Boolean);
-      const along = 0.5;
-      labels.push(make("text", { x: a[0] + (b[0] - a[0]) * along, y: a[1] + (b[1] - a[1]) * along - 8, "text-anchor": "middle", class: "halo" }, words.join(" · ")));
+      const words = [[trip ? seconds(trip) : null, cut ? "cut" : null].filter(Boolean).join(" · "), bothWays(pair.links.map((l) => rate(l.peak)))];
+      labels.push(label(words.filter(Boolean), ends, taken, width));
     }
-    if (pairs(job).length <= 10) svg.append(...labels);
+    svg.append(...labels.filter(Boolean));
     for (const site of sites) {
       const [x, y] = where.get(site.name);
-      svg.append(make("circle", { cx: x, cy: y, r: 34, class: "site" }),
-        make("text", { x, y: y - 1, "text-anchor": "middle" }, site.name.length > 9 ? `${site.name.slice(0, 8)}…` : site.name),
+      svg.append(make("circle", { cx: x, cy: y, r: SITE, class: "site" }),
+        make("text", { x, y: y - 1, "text-anchor": "middle" }, shortened(site.name, 9)),
         make("text", { x, y: y + 15, "text-anchor": "middle", class: "dim" }, `${site.processes} ranks`));
     }
     const text = "Width: bytes that passed. Labels: round trip, largest rate each way. Dashed: the link was cut.";
-    return part("Sites and links", wide(svg), make("p", { class: "dim" }, text));
+    const more = labels.every(Boolean) ? "" : " Where there is no room for a label, the table of links has the figures.";
+    return part("Sites and links", svg, make("p", { class: "dim" }, text + more));
   };
-
-  // Drawings keep a size at which they can be read; narrow screens scroll.
-  const wide = (svg) => make("div", { class: "scroll", tabindex: "0" }, svg);
+  // `6.4 Mbit/s` and `3.5 Mbit/s` are `6.4 / 3.5 Mbit/s`.
+  const bothWays = (rates) => {
+    const parts = rates.map((r) => r.split(" "));
+    return parts.every(([, unit]) => unit === parts[0][1]) ? `${parts.map(([n]) => n).join(" / ")} ${parts[0][1]}` : rates.join(" / ");
+  };
 
   const part = (title, ...children) => {
     const id = title.toLowerCase().replace(/[^a-z]+/g, "-");
@@ -138,13 +164,13 @@
     const changes = job.of("state");
     const until = Math.max(job.last - job.start, 0.001);
     const states = [...new Set(changes.map((c) => c.state))];
-    const row = 30, left = 130, width = 720, height = sites.length * row + 34;
+    const width = room(Infinity), left = width < 500 ? 84 : 130, row = 30, height = sites.length * row + 34;
     const x = (at) => left + (at / until) * (width - left - 10);
-    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "State of each site over time; the table below has the same figures" });
+    const svg = drawing(width, height, "State of each site over time; the table below has the same figures");
     const rows = [];
     sites.forEach((site, i) => {
       const own = changes.filter((c) => c.site === site);
-      svg.append(make("text", { x: left - 10, y: i * row + 20, "text-anchor": "end" }, site.length > 15 ? `${site.slice(0, 14)}…` : site));
+      svg.append(make("text", { x: left - 10, y: i * row + 20, "text-anchor": "end" }, shortened(site, width < 500 ? 10 : 15)));
       own.forEach((change, k) => {
         const from = change.time - job.start;
         const to = k + 1 < own.length ? own[k + 1].time - job.start : until;
@@ -161,23 +187,22 @@
     }
     const legend = states.map((state, i) => make("li", {}, make("i", { style: `background:${colour(i)}` }), state));
     const details = make("details", {}, make("summary", {}, "As a table"), table("States of the sites", ["site", "state", "#from", "#for", "detail"], rows));
-    return part("From start to end", wide(svg), make("ul", { class: "legend" }, ...legend), details);
+    return part("From start to end", svg, make("ul", { class: "legend" }, ...legend), details);
   };
 
   const throughput = (job, charts) => {
     if (job.samples.length < 2 || !job.links.length) return null;
     const box = make("div");
-    const width = () => Math.max(280, Math.min(document.body.clientWidth, 1120) - 32);
     charts.push(() => {
       const fg = getComputedStyle(document.body).color, line = getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
       const axis = { stroke: fg, grid: { stroke: line, width: 1 }, ticks: { stroke: line } };
       const series = job.links.map((l, i) => ({ label: `${l.from} to ${l.to}`, stroke: colour(i), width: 2, spanGaps: true,
         dash: i >= COLOURS ? [6, 4] : undefined, value: (_, v) => (v === null || v === undefined ? "" : rate(v)) }));
-      const options = { width: width(), height: 300, scales: { x: { time: false } }, legend: { live: true },
+      const options = { width: room(Infinity), height: 300, scales: { x: { time: false } }, legend: { live: true },
         axes: [{ ...axis, label: "seconds since the job began" }, { ...axis, size: 96, values: (_, all) => all.map((v) => rate(v)) }],
         series: [{ label: "time", value: (_, v) => (v === null || v === undefined ? "" : seconds(v)) }, ...series] };
       const chart = new uPlot(options, [job.samples.map((s) => s.at), ...job.links.map((l) => l.rates)], box);
-      return { resize: () => chart.setSize({ width: width(), height: 300 }), destroy: () => chart.destroy() };
+      return { destroy: () => chart.destroy() };
     });
     const rows = job.links.map((l) => [l.from, l.to, rate(l.peak), rate(l.final.sent_bytes / Math.max(1e-3, job.last - job.start - (job.begun || 0)))]);
     return part("Throughput of each link", box, make("details", {}, make("summary", {}, "As a table"),
@@ -228,10 +253,10 @@
       .filter(([, key], i) => i < 3 || times.some((t) => t[key] > 0));
     const share = (t, key) => t[key] / Math.max(1e-9, t.seconds);
     const percent = (value) => `${(100 * value).toFixed(1)} %`;
-    const row = 30, left = 130, width = 720, height = times.length * row + 8;
-    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "What the processes of each site did with their time; the table has the same figures" });
+    const width = room(Infinity), left = width < 500 ? 84 : 130, row = 30, height = times.length * row + 8;
+    const svg = drawing(width, height, "What the processes of each site did with their time; the table has the same figures");
     times.forEach((t, i) => {
-      svg.append(make("text", { x: left - 10, y: i * row + 20, "text-anchor": "end" }, t.site.length > 15 ? `${t.site.slice(0, 14)}…` : t.site));
+      svg.append(make("text", { x: left - 10, y: i * row + 20, "text-anchor": "end" }, shortened(t.site, width < 500 ? 10 : 15)));
       let at = left;
       kinds.forEach(([name, key], k) => {
         const long = share(t, key) * (width - left - 10);
@@ -246,7 +271,7 @@
       times.map((t) => [t.site, t.processes, seconds(t.seconds / Math.max(1, t.processes)), ...kinds.map(([, key]) => percent(share(t, key)))]));
     const calls = times.flatMap((t) => (t.calls || []).map((c) => ({ site: t.site, ...c }))).sort((a, b) => b.seconds - a.seconds);
     const rows = calls.slice(0, 40).map((c) => [c.site, c.call, c.kind, c.level, c.waits, seconds(c.seconds), seconds(c.seconds / Math.max(1, c.waits))]);
-    const parts = [wide(svg), make("ul", { class: "legend" }, ...legend), sites];
+    const parts = [svg, make("ul", { class: "legend" }, ...legend), sites];
     if (rows.length) parts.push(table("Waits by call, and by the level of the network from which came what was waited for", ["site", "call", "for a", "level", "#waits", "#together", "#mean"], rows));
     return part("Where the time went", ...parts);
   };
@@ -286,14 +311,14 @@
     return part("Events", table(shown.length > 500 ? `The first 500 of ${shown.length}` : "What happened, in order", ["#after", "event", "what"], rows));
   };
 
-  let drawn = [];
-  window.addEventListener("resize", () => drawn.forEach((chart) => chart.resize()));
+  let drawn = [], drawnFor = 0;
   const draw = (name, lines) => {
     const job = read(lines);
     const charts = [];
     const open = [...document.querySelectorAll("details")].map((d) => d.open);
     const parts = [header(job, name), map(job), timeline(job), throughput(job, charts), timeLost(job), matrix(job), links(job), operations(job), choices(job), events(job)];
     document.querySelector("main").replaceChildren(...parts.filter(Boolean));
+    drawnFor = room(Infinity);
     drawn.forEach((chart) => chart.destroy());
     drawn = charts.map((chart) => chart());
     document.querySelectorAll("details").forEach((d, i) => { d.open = Boolean(open[i]); });
@@ -327,5 +352,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   draw(data.job, data.lines);
   if (data.live) follow(data);
+  // A phone's bars come and go while it scrolls: only another width is news.
+  window.addEventListener("resize", () => { if (room(Infinity) !== drawnFor) draw(data.job, data.lines); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(data.job, data.lines));
 })();
