@@ -183,6 +183,103 @@ static void orders(void)
     OK(MPI_Request_free(&r[1]));
 }
 
+/* More requests than operations get memory of their own, in flight together, started in an order that differs; made and
+   freed again and again. */
+static void many(void)
+{
+    enum { MANY = 20 };
+    int given[MANY], got[MANY][MOST], counts[MOST], displs[MOST];
+    MPI_Request r[MANY];
+    for (int i = 0; i < size; i++) {
+        counts[i] = i % 2;
+        displs[i] = i;
+    }
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < MANY; i++) {
+            if (i % 3 == 0)
+                OK(MPI_Allreduce_init(&given[i], got[i], 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &r[i]));
+            else if (i % 3 == 1)
+                OK(MPI_Allgather_init(&given[i], 1, MPI_INT, got[i], 1, MPI_INT, comm, MPI_INFO_NULL, &r[i]));
+            else
+                OK(MPI_Allgatherv_init(&given[i], rank % 2, MPI_INT, got[i], counts, displs, MPI_INT, comm, MPI_INFO_NULL,
+                                       &r[i]));
+        }
+        for (int round = 0; round < 6; round++) {
+            for (int i = 0; i < MANY; i++) {
+                given[i] = item(round, rank, i, again);
+                for (int j = 0; j < MOST; j++)
+                    got[i][j] = -1;
+            }
+            for (int i = 0; i < MANY; i++)
+                OK(MPI_Start(&r[(7 * i + rank) % MANY]));
+            OK(MPI_Waitall(MANY, r, MPI_STATUSES_IGNORE));
+            for (int i = 0; i < MANY; i++)
+                for (int j = 0, sum = 0; j < size; j++) {
+                    sum += item(round, j, i, again);
+                    if (i % 3 == 0)
+                        CHECK(j + 1 < size || got[i][0] == sum);
+                    else
+                        CHECK(got[i][j] == (i % 3 == 1 || j % 2 ? item(round, j, i, again) : -1));
+                }
+        }
+        for (int i = 0; i < MANY; i++)
+            OK(MPI_Request_free(&r[i]));
+    }
+}
+
+/* In place, without any data, and freed without ever having been started. */
+static void unusual(void)
+{
+    int values[MOST], ones[MOST], displs[MOST], none[MOST], sum;
+    MPI_Datatype types[MOST];
+    MPI_Request r[7], unused;
+    for (int i = 0; i < size; i++) {
+        ones[i] = 1;
+        displs[i] = i;
+        none[i] = 0;
+        types[i] = MPI_INT;
+    }
+    OK(MPI_Allreduce_init(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &r[0]));
+    OK(MPI_Allgatherv_init(MPI_IN_PLACE, 0, MPI_INT, values, ones, displs, MPI_INT, comm, MPI_INFO_NULL, &r[1]));
+    OK(MPI_Reduce_scatter_init(MPI_IN_PLACE, values, ones, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &r[2]));
+    OK(MPI_Allgatherv_init(NULL, 0, MPI_INT, NULL, none, displs, MPI_INT, comm, MPI_INFO_NULL, &r[3]));
+    OK(MPI_Bcast_init(NULL, 0, MPI_INT, 0, comm, MPI_INFO_NULL, &r[4]));
+    OK(MPI_Gatherv_init(NULL, 0, MPI_INT, NULL, none, displs, MPI_INT, 0, comm, MPI_INFO_NULL, &r[5]));
+    OK(MPI_Alltoallw_init(NULL, none, displs, types, NULL, none, displs, types, comm, MPI_INFO_NULL, &r[6]));
+    OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &unused));
+    OK(MPI_Request_free(&unused));
+    for (int round = 0; round < ROUNDS; round++) {
+        sum = rank + round;
+        run(&r[0]);
+        CHECK(sum == size * (size - 1) / 2 + size * round);
+        values[rank] = item(round, rank, 0, 0);
+        run(&r[1]);
+        for (int i = 0; i < size; i++)
+            CHECK(values[i] == item(round, i, 0, 0));
+        for (int i = 0; i < size; i++)
+            values[i] = i * round + rank;
+        run(&r[2]);
+        CHECK(values[0] == size * rank * round + size * (size - 1) / 2);
+        for (int i = 3; i < 7; i++)
+            run(&r[i]);
+    }
+    for (int i = 0; i < 7; i++)
+        OK(MPI_Request_free(&r[i]));
+    /* Members free theirs at different times; nobody may take another one's memory for the next. */
+    for (int round = 0; round < 20; round++) {
+        OK(MPI_Bcast_init(values, 1, MPI_INT, 0, comm, MPI_INFO_NULL, &r[0]));
+        values[0] = rank ? -1 : round;
+        run(&r[0]);
+        CHECK(values[0] == round);
+        if (round % 2 == rank % 2)
+            OK(MPI_Request_free(&r[0]));
+        OK(MPI_Allreduce(MPI_IN_PLACE, &values[0], 1, MPI_INT, MPI_SUM, comm));
+        CHECK(values[0] == size * round);
+        if (r[0] != MPI_REQUEST_NULL)
+            OK(MPI_Request_free(&r[0]));
+    }
+}
+
 /* Blocks of different types, some empty, with gaps; then in place. */
 static void alltoallw(void)
 {
@@ -235,6 +332,8 @@ int main(int argc, char **argv)
     symmetric();
     handles();
     orders();
+    many();
+    unusual();
     alltoallw();
     OK(MPI_Comm_free(&comm));
     OK(MPI_Finalize());

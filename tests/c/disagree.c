@@ -8,7 +8,7 @@
 static int rank, size;
 static char data[1 << 20], more[1 << 20];
 
-enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, CASES = 18 };
+enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, CASES = 19 };
 
 static int unequal(int what, int odd, MPI_Comm comm)
 {
@@ -38,21 +38,31 @@ static int persistent(int what, int odd, MPI_Comm comm)
     if (what == 0) { /* An operation, and the same as a persistent one. */
         if (!odd)
             return MPI_Barrier(comm);
-        OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &request));
-        return started(request);
+        code = MPI_Barrier_init(comm, MPI_INFO_NULL, &request);
+        return code ? code : started(request);
     }
     if (what == 1) { /* Another operation than the persistent one. */
         if (!odd)
             return MPI_Allgather(more, 8, MPI_BYTE, data, 8, MPI_BYTE, comm);
-        OK(MPI_Bcast_init(data, 8, MPI_BYTE, 0, comm, MPI_INFO_NULL, &request));
-        return started(request);
+        code = MPI_Bcast_init(data, 8, MPI_BYTE, 0, comm, MPI_INFO_NULL, &request);
+        return code ? code : started(request);
+    }
+    if (what == 3) { /* The first rank alone makes a persistent one. */
+        if (rank > 0)
+            return MPI_Barrier(comm);
+        code = MPI_Barrier_init(comm, MPI_INFO_NULL, &request);
+        return code ? code : started(request);
     }
     /* Two persistent ones, of which one is started when the other one has been made. */
     OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &first));
     if (odd)
-        OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &request));
+        code = MPI_Barrier_init(comm, MPI_INFO_NULL, &request);
     else
-        OK(MPI_Bcast_init(data, 8, MPI_BYTE, size - 1, comm, MPI_INFO_NULL, &request));
+        code = MPI_Bcast_init(data, 8, MPI_BYTE, size - 1, comm, MPI_INFO_NULL, &request);
+    if (code) {
+        OK(MPI_Request_free(&first));
+        return code;
+    }
     OK(MPI_Start(&first));
     code = started(request);
     after = MPI_Wait(&first, MPI_STATUS_IGNORE);
@@ -104,6 +114,7 @@ static void mismatch(int what, MPI_Comm world)
     case FIRST_KEPT:
     case FIRST_KEPT + 1:
     case FIRST_KEPT + 2:
+    case FIRST_KEPT + 3:
         code = persistent(what - FIRST_KEPT, odd, comm);
         break;
     default: /* Short lengths that go different ways; what comes next is no part of it, and nobody waits for it for ever. */

@@ -3,15 +3,24 @@
 //!
 //! The first member takes a frame and tells the others when the communicator is made. A member that has freed the
 //! communicator gives its part of the frame back when it makes the next one; when all have, another communicator can
-//! have it. There are few frames: without one, collective operations use messages.
+//! have it. There are few frames: without one, collective operations use messages. Persistent operations are lent some
+//! of them, for as long as they are.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_engine::Engine;
 
-/// Frames of communicators that this process has freed.
+/// Most frames that persistent operations of a process have: others are for communicators.
+const LENT: u32 = 8;
+
+/// Frames that this process uses no longer.
 #[derive(Debug, Default)]
-pub(crate) struct Freed(Mutex<Vec<u32>>);
+pub(crate) struct Freed {
+    list: Mutex<Vec<u32>>,
+    /// How many persistent operations have.
+    lent: AtomicU32,
+}
 
 impl Freed {
     /// Gives back what no operation uses any more.
@@ -25,16 +34,22 @@ impl Freed {
         });
     }
 
+    /// Whether another persistent operation may have one.
+    pub(crate) fn may_lend(&self) -> bool {
+        self.lent.load(Ordering::Relaxed) < LENT
+    }
+
     fn list(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The use of a frame by a communicator.
+/// The use of a frame by a communicator or an operation.
 #[derive(Debug)]
 pub(crate) struct Use {
     frame: u32,
     freed: Arc<Freed>,
+    lent: bool,
 }
 
 impl Use {
@@ -43,12 +58,22 @@ impl Use {
         Self {
             frame,
             freed: Arc::clone(freed),
+            lent: false,
         }
+    }
+
+    /// Of one that was taken for a persistent operation.
+    pub(crate) fn lent(frame: u32, freed: &Arc<Freed>) -> Self {
+        freed.lent.fetch_add(1, Ordering::Relaxed);
+        let mut own = Self::of(frame, freed);
+        own.lent = true;
+        own
     }
 }
 
 impl Drop for Use {
     fn drop(&mut self) {
+        self.freed.lent.fetch_sub(u32::from(self.lent), Ordering::Relaxed);
         self.freed.list().push(self.frame);
     }
 }

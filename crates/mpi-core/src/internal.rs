@@ -42,6 +42,17 @@ pub(crate) fn broadcast(world: &World, comm: &Comm, root: u32, content: &[u8]) -
     Ok(memory.content())
 }
 
+/// As [`broadcast`], as a part of what took the last turn in the memory that the members share: whoever waits in vain
+/// is told which members do something else there.
+pub(crate) fn broadcast_in_turn(world: &World, comm: &Comm, root: u32, content: &[u8]) -> Result<Vec<u8>> {
+    let memory = OwnMemory::with(content);
+    let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, content.len())?);
+    let request = start(world, comm, bcast(root, content.len()), binding, None)?;
+    world.engine().lock().turns(comm.channel()).watch(request);
+    world.wait(request)?;
+    Ok(memory.content())
+}
+
 /// As [`broadcast`] for content whose length only `root` knows.
 pub(crate) fn broadcast_all(world: &World, comm: &Comm, root: u32, content: &[u8]) -> Result<Vec<u8>> {
     let length = broadcast(world, comm, root, &(content.len() as u64).to_le_bytes())?;

@@ -10,6 +10,7 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place};
 
 use crate::base::core::Core;
+use crate::base::requests::Owner;
 use crate::groups::cut::Cut;
 use crate::groups::meet::{LOOKS, Meet};
 use crate::groups::meeting::Groups;
@@ -191,11 +192,27 @@ impl Groups {
         }
     }
 
-    /// The next operation that waits in vain; the others are told.
+    /// The next operation in messages that waits in vain; the others are told. Steps in memory of their own end here.
     pub(crate) fn next_in_vain(&mut self, core: &mut Core) -> Option<InVain> {
-        let mut next = self.in_vain.pop()?;
-        next.error = self.give_up(core, &next.place, next.error);
-        Some(next)
+        while let Some(mut next) = self.in_vain.pop() {
+            next.error = self.give_up(core, &next.place, next.error);
+            if !self.fails(core, &next) {
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// Ends it if it is a step together.
+    fn fails(&mut self, core: &mut Core, vain: &InVain) -> bool {
+        let Some((Owner::Groups, index)) = core.owner(vain.request) else {
+            return false;
+        };
+        if let Some(place) = self.leave_step(vain.request) {
+            self.give_up(core, &place, vain.error.clone());
+        }
+        core.state.fail(index, vain.error.clone());
+        true
     }
 
     /// A step waits in vain if members do not agree; looked for when nothing has happened for a while.

@@ -244,6 +244,12 @@ impl Groups {
         index
     }
 
+    /// A step is not taken any further; where it was.
+    pub(super) fn leave_step(&mut self, request: Request) -> Option<Place> {
+        let at = self.going.iter().position(|going| going.request == request)?;
+        Some(*self.going.remove(at).meet.place())
+    }
+
     /// Those who watch hear of the end of an operation that goes on.
     pub(crate) fn tell_at_the_end(&mut self, request: Request, what: Told) {
         if let Some(going) = self.going.iter_mut().find(|going| going.request == request) {

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations that are started again and again.
+//!
+//! All members make their persistent operations in the same order but may start them in any, so they cannot take turns
+//! in the memory where the communicator meets. One that would go through such memory gets some of its own while there
+//! is enough; all others go by plans.
 
 use std::sync::Arc;
 
-use isthmus_engine::Request;
+use isthmus_engine::{Channel, Request};
+use isthmus_schedule::step::Together;
 
-use super::Prepared;
 use super::planned::{Among, Planned, acting};
+use super::{Performed, Prepared};
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::frames::Use;
+use crate::internal;
 use crate::world::World;
 
 /// An operation that is started again and again (MPI 5.0 section 6.13).
@@ -16,9 +23,25 @@ use crate::world::World;
 pub struct Persistent {
     planned: Planned,
     comm: Arc<Comm>,
-    /// All members make their persistent operations in the same order but may start them in any, so each has a number
-    /// of its own.
+    /// All members make their persistent operations in the same order, so each has a number of its own.
     sequence: u32,
+    own: Option<Own>,
+}
+
+/// Memory in which the members of one operation meet.
+#[derive(Debug)]
+struct Own {
+    channel: Channel,
+    way: Meets,
+    _frame: Use,
+}
+
+/// What they do there.
+#[derive(Debug)]
+enum Meets {
+    Together(Together),
+    /// Blocks that may differ in length.
+    Cells,
 }
 
 impl Persistent {
@@ -32,22 +55,106 @@ impl Persistent {
         let sequence = acting(&comm).next_persistent();
         let (channel, what) = (acting(&comm).channel(), planned.call.operation);
         world.engine().lock().turns(channel).take_to_make(what);
+        let own = Own::of(world, &comm, &mut planned)?;
         Ok(Self {
             planned,
             comm,
             sequence,
+            own,
         })
     }
 
     /// Starts this process's part once more; it must not be active.
-    pub fn start(&self, world: &World) -> Result<Request> {
-        let operation = world.operation(self.planned.call.operation);
-        let request = self
-            .planned
-            .clone()
-            .start_as(world, &self.comm, self.sequence, operation, None)?;
-        let channel = acting(&self.comm).channel();
-        world.engine().lock().turns(channel).watch(request);
-        Ok(request)
+    pub fn start(&self, world: &World) -> Result<Performed> {
+        if self.planned.is_empty() || self.planned.has_no_part() {
+            return Ok(Performed::Done);
+        }
+        let own = self.own.as_ref().and_then(|own| self.start_there(world, own));
+        let begun = match own {
+            Some(begun) => begun,
+            None => Some(self.start_plan(world)?),
+        };
+        if let Some(request) = begun {
+            let channel = acting(&self.comm).channel();
+            world.engine().lock().turns(channel).watch(request);
+        }
+        Ok(Performed::of(begun))
     }
+
+    fn start_plan(&self, world: &World) -> Result<Request> {
+        let operation = world.operation(self.planned.call.operation);
+        let planned = self.planned.clone();
+        planned.start_as(world, &self.comm, self.sequence, operation, None)
+    }
+
+    /// Its request, if it is not over. `None`: a tool watches plans, so it is one; it has the same step.
+    fn start_there(&self, world: &World, own: &Own) -> Option<Option<Request>> {
+        let planned = &self.planned;
+        match &own.way {
+            Meets::Together(step) => {
+                let operation = world.operation(planned.call.operation);
+                world
+                    .engine()
+                    .start_together(&own.channel, operation, step, &planned.binding)
+            }
+            Meets::Cells => {
+                let cells = planned.in_cells(world, &self.comm)?;
+                Some(planned.start_in_cells(world, &own.channel, self.sequence, cells))
+            }
+        }
+    }
+}
+
+impl Own {
+    /// For an operation that would meet in memory if all started it in the same order; collective. It depends on what
+    /// all members know.
+    fn of(world: &World, comm: &Comm, planned: &mut Planned) -> Result<Option<Self>> {
+        let may = comm.joint().is_none()
+            && !comm.is_native()
+            && comm.channel().frame.is_some()
+            && !planned.call.operation.is_neighborhood()
+            && !planned.is_empty()
+            && planned.binding.is_dense();
+        if !may {
+            return Ok(None);
+        }
+        planned.call.together = true;
+        let together = planned.step_together(world, comm).map(Meets::Together);
+        let way = together.or_else(|| planned.in_cells(world, comm).map(|_| Meets::Cells));
+        let frame = if way.is_some() {
+            agree_on_frame(world, comm)?
+        } else {
+            None
+        };
+        let (Some(way), Some((frame, own))) = (way, frame) else {
+            planned.call.together = false;
+            return Ok(None);
+        };
+        let channel = Channel {
+            frame: Some(frame),
+            ..comm.channel().clone()
+        };
+        planned.own = Some(channel.clone());
+        Ok(Some(Self {
+            channel,
+            way,
+            _frame: own,
+        }))
+    }
+}
+
+/// A frame that the first member takes for all, if there is one to spare; collective.
+fn agree_on_frame(world: &World, comm: &Comm) -> Result<Option<(u32, Use)>> {
+    let mut engine = world.engine().lock();
+    world.frames().give_back(&mut engine);
+    let takes = comm.rank() == 0 && world.frames().may_lend();
+    let mine = takes.then(|| engine.frames().take(comm.size())).flatten();
+    drop(engine);
+    let word = internal::broadcast_in_turn(world, comm, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
+    let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
+    if frame == u32::MAX {
+        return Ok(None);
+    }
+    world.engine().lock().frames().open(frame);
+    Ok(Some((frame, Use::lent(frame, world.frames()))))
 }

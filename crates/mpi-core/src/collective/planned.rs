@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
-use isthmus_engine::{Binding, Next, Operation, Request};
+use isthmus_engine::{Binding, Channel, Next, Operation, Request};
 use isthmus_schedule::step::Plan;
 use isthmus_schedule::{self as schedule, Call, CountsPhase, Neighbours, Network, Sides, Steps};
 
@@ -29,6 +29,8 @@ pub(crate) struct Planned {
     pub(super) turn: bool,
     /// What is remembered of it, if not with the communicator: what it was made with stays.
     pub(super) plans: Option<Arc<Plans>>,
+    /// The communicator's channel with memory of its own.
+    pub(super) own: Option<Channel>,
 }
 
 /// What this process does in an operation.
@@ -52,6 +54,7 @@ impl Planned {
             steps: Steps::None,
             turn: false,
             plans: None,
+            own: None,
         }
     }
 
@@ -80,6 +83,7 @@ impl Planned {
             steps,
             turn,
             plans,
+            own,
         } = self;
         let among = match among {
             Some(among) => among,
@@ -112,7 +116,8 @@ impl Planned {
         };
         let mut engine = world.engine().lock();
         engine.called(operation);
-        let channel = comm.nodes.channel(steps).unwrap_or_else(|| comm.channel());
+        let channel = own.as_ref().or_else(|| comm.nodes.channel(steps));
+        let channel = channel.unwrap_or_else(|| comm.channel());
         let before = engine.turns(channel).taken();
         let request = engine.start_plan(channel, operation, sequence, plan, binding, next);
         if turn && engine.turns(channel).taken() == before {

@@ -5,7 +5,7 @@
 //! Who gives a block and who takes it are often the only ones that know its length, so no decision of all depends on
 //! it.
 
-use isthmus_engine::{Pieces, Request, Unequal};
+use isthmus_engine::{Channel, Pieces, Request, Unequal};
 use isthmus_schedule::step::Plan;
 use isthmus_schedule::{self as schedule, Blocks, Operation};
 
@@ -67,19 +67,18 @@ impl Comm {
             self.have_nothing_to_do(world, step.what);
             return Ok(Performed::Done);
         }
-        let passing = self.pass(world, step);
+        self.next_sequence();
+        let passing = pass(world, self.channel(), step);
         match (form, passing) {
             (Form::Blocking, Some(request)) => world.wait(request).map(|_| Performed::Done),
             (_, passing) => Ok(Performed::of(passing)),
         }
     }
+}
 
-    /// Its request, if it is not over.
-    fn pass(&self, world: &World, step: Unequal) -> Option<Request> {
-        self.next_sequence();
-        let operation = world.operation(step.what);
-        world.engine().pass(self.channel(), operation, step)
-    }
+/// Its request, if it is not over.
+fn pass(world: &World, channel: &Channel, step: Unequal) -> Option<Request> {
+    world.engine().pass(channel, world.operation(step.what), step)
 }
 
 /// How such an operation goes here.
@@ -138,12 +137,14 @@ impl Planned {
     }
 
     pub(super) fn run_in_cells(self, world: &World, comm: &Comm, cells: InCells) -> Result<()> {
+        let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         if cells.passes {
-            let passing = comm.pass(world, cells.step);
+            let passing = pass(world, comm.channel(), cells.step);
             return passing.map_or(Ok(()), |request| world.wait(request).map(drop));
         }
-        let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
-        let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
+        let long = cells
+            .long
+            .map(|plan| self.start_long(world, comm.channel(), sequence, plan));
         let done = world
             .engine()
             .unequal_bound(comm.channel(), operation, sequence, cells.step, &self.binding);
@@ -154,15 +155,22 @@ impl Planned {
         }
     }
 
-    pub(super) fn start_in_cells(&self, world: &World, comm: &Comm, cells: InCells) -> Option<Request> {
+    /// As operation number `sequence` of the communicator, in the memory of this channel.
+    pub(super) fn start_in_cells(
+        &self,
+        world: &World,
+        channel: &Channel,
+        sequence: u32,
+        cells: InCells,
+    ) -> Option<Request> {
         if cells.passes {
-            return comm.pass(world, cells.step);
+            return pass(world, channel, cells.step);
         }
-        let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
-        let long = cells.long.map(|plan| self.start_long(world, comm, sequence, plan));
+        let operation = world.operation(self.call.operation);
+        let long = cells.long.map(|plan| self.start_long(world, channel, sequence, plan));
         let begun = world
             .engine()
-            .start_unequal_bound(comm.channel(), operation, sequence, cells.step, &self.binding);
+            .start_unequal_bound(channel, operation, sequence, cells.step, &self.binding);
         match (begun, long) {
             (Some(short), Some(long)) => {
                 let both = Box::new(Both::new([short, long]));
@@ -172,9 +180,9 @@ impl Planned {
         }
     }
 
-    fn start_long(&self, world: &World, comm: &Comm, sequence: u32, plan: Box<dyn Plan>) -> Request {
+    fn start_long(&self, world: &World, channel: &Channel, sequence: u32, plan: Box<dyn Plan>) -> Request {
         let operation = world.operation(self.call.operation);
         let mut engine = world.engine().lock();
-        engine.start_plan(comm.channel(), operation, sequence, plan, self.binding.clone(), None)
+        engine.start_plan(channel, operation, sequence, plan, self.binding.clone(), None)
     }
 }

@@ -94,7 +94,8 @@ impl Planned {
             }
         }
         if let Some(cells) = self.in_cells(world, acting(comm)) {
-            return Ok(self.start_in_cells(world, acting(comm), cells));
+            let acting = acting(comm);
+            return Ok(self.start_in_cells(world, acting.channel(), acting.next_sequence(), cells));
         }
         self.start_plan(world, comm).map(Some)
     }
@@ -108,7 +109,7 @@ impl Planned {
 
     /// Whether no data move and nobody waits for anybody: then no member has a part in it. All members find the same,
     /// because the sizes are those of all blocks, and alike at all members or known to all.
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         use Operation as O;
         let empty = |blocks: &Blocks| matches!(blocks, Blocks::Equal(0));
         let all_empty = |blocks: &Blocks| match blocks {
@@ -127,7 +128,7 @@ impl Planned {
     }
 
     /// Whether this process gives its neighbours nothing, and takes nothing of them.
-    fn has_no_part(&self) -> bool {
+    pub(super) fn has_no_part(&self) -> bool {
         let (blocks, receive_blocks) = (&self.call.blocks, &self.call.receive_blocks);
         self.call.operation.is_neighborhood() && blocks.largest() == 0 && receive_blocks.largest() == 0
     }
@@ -140,7 +141,7 @@ impl Planned {
 
     /// The one step of a blocking operation in shared memory. Where members have a vendor MPI too, longer blocks go
     /// there.
-    fn step_together(&self, world: &World, comm: &Comm) -> Option<Together> {
+    pub(super) fn step_together(&self, world: &World, comm: &Comm) -> Option<Together> {
         if !self.call.together || !matches!(self.role, Role::Member) || comm.common_form(world).is_some() {
             return None;
         }

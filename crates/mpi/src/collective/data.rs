@@ -280,14 +280,18 @@ fn exchanged(place: &Place, from: Elements<Source>, into: Elements<Target>) -> R
 }
 
 pub(super) fn alltoallv(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
-    place.perform_unequal(
-        || rows::alltoallv(place, &from, &into),
-        || exchanged_unequal(place, Operation::Alltoallv, from, into),
-    )
+    exchange_unequal(place, Operation::Alltoallv, from, into)
 }
 
 pub(super) fn alltoallw(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
-    place.perform_in_general(|| exchanged_unequal(place, Operation::Alltoallw, from, into))
+    exchange_unequal(place, Operation::Alltoallw, from, into)
+}
+
+fn exchange_unequal(place: &Place, what: Operation, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
+    place.perform_unequal(
+        || rows::alltoallv(place, what, &from, &into),
+        || exchanged_unequal(place, what, from, into),
+    )
 }
 
 /// Alltoallv and alltoallw.

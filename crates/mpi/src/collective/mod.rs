@@ -232,7 +232,12 @@ fn persistent(
             fail!(abi::MPI_ERR_INTERN, "an operation that was to be kept was started");
         };
         let operation = Persistent::new(world, prepared, comm::hold(comm)?)?;
-        let starter = Box::new(move || Ok(Operation::Other(operation.start(world)?)));
+        let starter = Box::new(move || {
+            Ok(match operation.start(world)? {
+                Performed::Started(started) => Operation::Other(started),
+                _ => Operation::Done(Status::empty()),
+            })
+        });
         request.set("request", request::insert_persistent(comm, starter))
     })
 }

@@ -5,6 +5,7 @@
 
 use std::ffi::c_int;
 
+use isthmus_abi::handles as h;
 use isthmus_core::collective::PlainUnequal;
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_engine::{Arithmetic, Pieces, Unequal as Step};
@@ -22,28 +23,56 @@ struct Row<'a, B> {
     buffer: B,
     counts: List<'a>,
     displacements: List<'a>,
-    /// Bytes of an element.
-    width: u64,
+    widths: Widths<'a>,
     /// Bytes of the longest block.
     longest: u64,
 }
 
+/// Bytes of the elements of blocks.
+#[derive(Clone, Copy)]
+enum Widths<'a> {
+    /// The same in all; displacements count elements.
+    One(u64),
+    /// Those of a datatype for each; displacements count bytes.
+    Each(&'a [h::Datatype]),
+}
+
+impl Widths<'_> {
+    #[inline]
+    fn of(&self, block: usize) -> Option<u64> {
+        match self {
+            Self::One(width) => Some(*width),
+            Self::Each(datatypes) => width_of(datatypes[block]),
+        }
+    }
+
+    /// Bytes in which a displacement counts.
+    #[inline]
+    fn step(&self) -> i64 {
+        match self {
+            Self::One(width) => *width as i64,
+            Self::Each(_) => 1,
+        }
+    }
+}
+
 impl<'a, B: Memory> Row<'a, B> {
     fn of(blocks: &'a Unequal<B>, n: usize) -> Option<Self> {
-        let Types::One(datatype) = blocks.datatypes else {
-            return None;
+        let widths = match &blocks.datatypes {
+            Types::One(datatype) => Widths::One(width_of(*datatype)?),
+            Types::Each(datatypes) => Widths::Each(datatypes.slice("datatypes", n).ok()?),
         };
         let (counts, displacements) = blocks.lists(n).ok().filter(|_| !blocks.is_in_place())?;
         let mut row = Self {
             buffer: blocks.buffer,
             counts,
             displacements,
-            width: width_of(datatype)?,
+            widths,
             longest: 0,
         };
         for block in 0..n {
-            let bytes = u64::try_from(counts.at(block)).ok()?.checked_mul(row.width)?;
-            let at = displacements.at(block).checked_mul(row.width as i64)?;
+            let bytes = u64::try_from(counts.at(block)).ok()?.checked_mul(widths.of(block)?)?;
+            let at = displacements.at(block).checked_mul(widths.step())?;
             if bytes > 0 && !check::is_memory(row.buffer.address().wrapping_add_signed(at as isize)) {
                 return None;
             }
@@ -54,14 +83,15 @@ impl<'a, B: Memory> Row<'a, B> {
 
     #[inline]
     fn bytes(&self, block: usize) -> u64 {
-        self.counts.at(block) as u64 * self.width
+        // There was a width when the arrays were read.
+        self.counts.at(block) as u64 * self.widths.of(block).unwrap_or(0)
     }
 
     #[inline]
     fn piece(&self, block: usize) -> Piece<B> {
         Piece {
             buffer: self.buffer,
-            offset: self.displacements.at(block) * self.width as i64,
+            offset: self.displacements.at(block) * self.widths.step(),
             bytes: self.bytes(block),
         }
     }
@@ -223,15 +253,17 @@ pub(super) fn allgatherv<'a>(
     Some(plain(what, 0, false, Side::One(own), Side::Many(row)))
 }
 
+/// Alltoallv and alltoallw.
 pub(super) fn alltoallv<'a>(
     place: &Place,
+    what: Operation,
     from: &'a Unequal<Source>,
     into: &'a Unequal<Target>,
 ) -> Option<PlainUnequal<Blocks<'a>>> {
     let (give, take) = (Row::of(from, place.size())?, Row::of(into, place.size())?);
     let me = place.rank();
-    let sides = (Side::Many(give), Side::Many(take));
-    is_apart(&give.piece(me), &take.piece(me)).then(|| plain(Operation::Alltoallv, 0, false, sides.0, sides.1))
+    let (own, sides) = ((give.piece(me), take.piece(me)), (Side::Many(give), Side::Many(take)));
+    is_apart(&own.0, &own.1).then(|| plain(what, 0, false, sides.0, sides.1))
 }
 
 /// `own`: elements before those of this process, and these.
