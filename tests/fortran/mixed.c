@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program in C with procedures in Fortran (mixed_part.f90): handles, attributes, operators and error handlers cross the languages. */
+#include <malloc.h>
 #include <mpi.h>
 #include <mpi_f2c.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@ void fortran_part_(MPI_Fint *comm, MPI_Fint *key, MPI_Fint *op, MPI_Fint *made, 
 void fortran_handler_(MPI_Fint *comm, MPI_Fint *made);
 void fortran_heard_(MPI_Fint *comm, MPI_Fint *code);
 void fortran_fails_(MPI_Fint *comm, MPI_Fint *code);
+void fortran_keys_(MPI_Fint *times);
 void fortran_attributes_(MPI_Fint *comm, MPI_Fint *from_c, MPI_Fint *made, MPI_Fint *good);
 
 static void check(int good, const char *what)
@@ -64,6 +66,7 @@ int main(int argc, char **argv)
     MPI_Status status;
     MPI_Fint status_f[MPI_F_STATUS_SIZE];
     int key;
+    size_t before;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -95,6 +98,14 @@ int main(int argc, char **argv)
     check(flag && *cell == -3, "C reads the attribute of Fortran");
     MPI_Comm_get_attr(dup, key, &pointer, &flag);
     check(flag && *pointer == 77, "C reads its own");
+
+    /* Fortran makes keys and frees them: nothing of them stays. */
+    made = 10;
+    fortran_keys_(&made);
+    before = mallinfo2().uordblks;
+    made = 1000;
+    fortran_keys_(&made);
+    check(mallinfo2().uordblks < before + 8 * 1000, "memory of keys");
 
     MPI_Sendrecv(&rank, 1, MPI_INT, rank, 9, &value, 1, MPI_INT, rank, 9, dup, &status);
     MPI_Status_c2f(&status, status_f);

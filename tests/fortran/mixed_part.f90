@@ -69,3 +69,14 @@ subroutine fortran_fails(comm, code)
   integer :: comm, code
   call MPI_Send(comm, 1, MPI_INTEGER, 0, -5, comm, code)
 end subroutine
+
+! Keys that are made and freed, so many times.
+subroutine fortran_keys(times)
+  use mpi
+  implicit none
+  integer :: times, key, n, code
+  do n = 1, times
+    call MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, key, 7_MPI_ADDRESS_KIND, code)
+    call MPI_Comm_free_keyval(key, code)
+  end do
+end subroutine

@@ -98,13 +98,28 @@ MPI_Aint isthmus_fortran_value(int keyval, void *attribute)
     }
 }
 
+/* Nobody is told when a key and the last attribute under it are gone, so equal ones share what stays: a program that makes the same key again and
+ * again takes no more memory. */
+#define KEY_LISTS 64
+static struct keyval *keyvals[KEY_LISTS];
+
 struct keyval *isthmus_fortran_keyval(procedure *copy, procedure *remove, MPI_Aint extra, int old)
 {
-    struct keyval *key = isthmus_fortran_memory(sizeof *key);
-    key->copy = copy;
-    key->remove = remove;
-    key->extra = extra;
-    key->old = old;
+    struct keyval **list = &keyvals[((uintptr_t)copy / 16 + (uintptr_t)remove / 16 + (uintptr_t)extra) % KEY_LISTS], *key;
+    take();
+    for (key = *list; key; key = key->next)
+        if (key->copy == copy && key->remove == remove && key->extra == extra && key->old == old)
+            break;
+    if (!key) {
+        key = isthmus_fortran_memory(sizeof *key);
+        key->copy = copy;
+        key->remove = remove;
+        key->extra = extra;
+        key->old = old;
+        key->next = *list;
+        *list = key;
+    }
+    give();
     return key;
 }
 
@@ -115,7 +130,7 @@ typedef void delete_int(int *, int *, int *, int *, int *);
 
 static int copy(int handle, int key, struct keyval *functions, void *in, void **out, int *flag)
 {
-    MPI_Aint value = isthmus_fortran_value(MPI_KEYVAL_INVALID, in), made = 0;
+    MPI_Aint value = isthmus_fortran_value(MPI_KEYVAL_INVALID, in), made = 0, state = functions->extra;
     int logical = 0, code = MPI_SUCCESS;
     if (functions->old) {
         int value_old = (int)value, made_old = 0, extra = (int)functions->extra;
@@ -124,7 +139,7 @@ static int copy(int handle, int key, struct keyval *functions, void *in, void **
         if (!is_cell(in) && made_old == value_old)
             made = value;
     } else {
-        ((copy_aint *)functions->copy)(&handle, &key, &functions->extra, &value, &made, &logical, &code);
+        ((copy_aint *)functions->copy)(&handle, &key, &state, &value, &made, &logical, &code);
     }
     *flag = LOGICAL(logical);
     if (code != MPI_SUCCESS || !*flag)
@@ -136,13 +151,13 @@ static int copy(int handle, int key, struct keyval *functions, void *in, void **
 
 static int remove_value(int handle, int key, struct keyval *functions, void *attribute)
 {
-    MPI_Aint value = isthmus_fortran_value(MPI_KEYVAL_INVALID, attribute);
+    MPI_Aint value = isthmus_fortran_value(MPI_KEYVAL_INVALID, attribute), state = functions->extra;
     int code = MPI_SUCCESS;
     if (functions->old) {
         int value_old = (int)value, extra = (int)functions->extra;
         ((delete_int *)functions->remove)(&handle, &key, &value_old, &extra, &code);
     } else {
-        ((delete_aint *)functions->remove)(&handle, &key, &value, &functions->extra, &code);
+        ((delete_aint *)functions->remove)(&handle, &key, &value, &state, &code);
     }
     if (code == MPI_SUCCESS)
         isthmus_fortran_free_cell(attribute);

@@ -8,11 +8,12 @@
 /* A procedure of the program: what it takes depends on what it is for. */
 typedef void procedure(void);
 
-/* The functions of one key; lives as long as the process, because attributes may outlive their key. */
+/* The functions of a key, and of all keys with the same; lives as long as the process, because attributes may outlive their key. */
 struct keyval {
     procedure *copy, *remove;
     MPI_Aint extra;
     int old; /* made by MPI_KEYVAL_CREATE: values and extra state are INTEGERs */
+    struct keyval *next;
 };
 HIDDEN struct keyval *isthmus_fortran_keyval(procedure *copy, procedure *remove, MPI_Aint extra, int old);
 HIDDEN int isthmus_fortran_copy_comm(MPI_Comm, int, void *, void *, void *, int *);
