@@ -34,7 +34,7 @@ refuses() { ! "$@"; }
 programs="basic.f90 modern.f90 sections.f90 absent.f90 old.f"
 for file in $programs; do
     mkdir "$work/in-$file"
-    "$mpifort" -O1 -g -Wall -J "$work/in-$file" "tests/fortran/$file" -o "$work/${file%.*}" >"$work/$file.log" 2>&1 &
+    "$mpifort" -O2 -g -Wall -J "$work/in-$file" "tests/fortran/$file" -o "$work/${file%.*}" >"$work/$file.log" 2>&1 &
 done
 wait
 # runs NAME DIRECTORY FILE: what was compiled of it, with as many processes as it asks for.
@@ -62,6 +62,13 @@ for flang in flang-new-16 flang-new-19 flang-22; do
     done
     expect "$flang: -fdefault-integer-8 is refused" refuses env ISTHMUS_FC="$flang" "$mpifort" -fdefault-integer-8 -c tests/fortran/old.f -o "$work/old.o"
     unset LIBRARY_PATH
+done
+# Everything that is not there yet, through each interface.
+for interface in mpif.h mpi mpi_f08; do
+    "$build/bin/isthmus" info --functions |
+        awk -F '\t' -v interface=$interface -f tests/fortran/absent.awk - spec/procedures.tsv spec/parameters.tsv >"$work/absent-$interface.f90"
+    expect "all that is absent, $interface" "$mpifort" -w -J "$work/in-old.f" "$work/absent-$interface.f90" -o "$work/absent-$interface"
+    expect "the named error of each, $interface" says "^ *[1-9][0-9]* procedures" run -n 1 "$work/absent-$interface"
 done
 for example in examples/*.f90; do
     expect "$example compiles" "$mpifort" -O1 -J "$work" "$example" -o "$work/example"
