@@ -163,6 +163,11 @@ expect "MPICH_FC" says "^gfortran -O2 " env MPICH_FC="gfortran -O2" "$mpifort" -
 for option in -fdefault-integer-8 -i8 -fdefault-real-8 -fsecond-underscore -ff2c; do
     expect "$option is refused" refuses "$mpifort" $option -c "$work/form.f" -o "$work/form.o"
 done
+# Where the wrapper is not asked, as CMake compiles, the declarations of mpif.h are wrong.
+for option in -fdefault-integer-8 -fdefault-real-8; do
+    expect "mpif.h with $option" refuses gfortran $option "-I$build/include" -c "$work/form.f" -o "$work/form.o"
+    expect "modules with $option" refuses "$build/bin/isthmus" fortran --compiler "gfortran $option" --to "$work/others"
+done
 echo "-O1 '-fdefault-integer-8'" >"$work/options"
 expect "an option in a file is refused" refuses "$mpifort" "@$work/options" -c "$work/form.f" -o "$work/form.o"
 expect "an option of the compiler's name is refused" refuses env ISTHMUS_FC="gfortran -fdefault-real-8" "$mpifort" -c "$work/form.f" -o "$work/form.o"

@@ -8,6 +8,10 @@
 ! What the interfaces share. The variables are those of the library: what counts is where they are.
 module isthmus_mpi_types
   implicit none
+  ! Made for default kinds of 4 and 8 bytes: an error here comes from an option such as -fdefault-integer-8 or -fdefault-real-8.
+  integer(8 - kind(0)), parameter, private :: isthmus_integer_has_4_bytes = 4
+  integer(8 - kind(0.0)), parameter, private :: isthmus_real_has_4_bytes = 4
+  integer(12 - kind(0d0)), parameter, private :: isthmus_double_has_8_bytes = 8
   integer, parameter :: MPI_ADDRESS_KIND = 8
   integer, parameter :: MPI_COUNT_KIND = 8
   integer, parameter :: MPI_INTEGER_KIND = 4

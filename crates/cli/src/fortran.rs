@@ -415,6 +415,9 @@ impl Fortran {
     }
 
     fn make(&self) -> Result<PathBuf, String> {
+        if let Some(why) = refused(&words(&self.compiler, &[])) {
+            return Err(why);
+        }
         let own = std::env::current_exe().map_err(|e| format!("cannot find its own place: {e}"))?;
         let prefix = own.parent().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
         let shipped = shipped(prefix);
