@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes a program in Fortran that calls everything that is not there yet: each call gives the error that C gives, which names the function, and
-# handles are null.
+# Writes a program in Fortran that calls everything that is not there yet: each call gives the error that C gives,
+# which names the function, and handles are null.
 #
 #   isthmus info --functions | awk -F '\t' -v interface=WHICH -f absent.awk - spec/procedures.tsv spec/parameters.tsv
 #

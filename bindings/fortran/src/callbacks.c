@@ -98,8 +98,8 @@ MPI_Aint isthmus_fortran_value(int keyval, void *attribute)
     }
 }
 
-/* Nobody is told when a key and the last attribute under it are gone, so equal ones share what stays: a program that makes the same key again and
- * again takes no more memory. */
+/* Nobody is told when a key and the last attribute under it are gone, so equal ones share what stays: a program that
+ * makes the same key again and again takes no more memory. */
 #define KEY_LISTS 64
 static struct keyval *keyvals[KEY_LISTS];
 
