@@ -166,13 +166,13 @@ fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<Pat
     });
     found.ok_or_else(|| {
         let beside = directory.join(words::path(program));
-        if beside.is_file() {
-            return not_executable(&beside);
+        match check_executable(&beside) {
+            Err(refusal) if beside.exists() => refusal,
+            _ => Refusal::new(
+                format!("program '{program}' is neither in PATH nor in {}", directory.display()),
+                "name it with its directory, for example ./app",
+            ),
         }
-        Refusal::new(
-            format!("program '{program}' is neither in PATH nor in {}", directory.display()),
-            "name it with its directory, for example ./app",
-        )
     })
 }
 

@@ -217,9 +217,13 @@ impl Section {
                 if general.request.is_some() {
                     break;
                 }
-                let error = JobError::new("no program is named");
-                return Err(error.hint("write mpiexec -n N PROGRAM").into());
+                return Err(no_program());
             };
+            // Behind `--` stands the program, whatever its name begins with, as in other launchers and `isthmus run`.
+            if word == "--" {
+                words.next().ok_or_else(no_program)?.clone_into(&mut section.program);
+                break;
+            }
             if !word.starts_with('-') || word == "-" {
                 word.clone_into(&mut section.program);
                 break;
@@ -311,6 +315,11 @@ impl Section {
         }
         Ok(())
     }
+}
+
+fn no_program() -> JobErrors {
+    let error = JobError::new("no program is named");
+    error.hint("write mpiexec -n N PROGRAM").into()
 }
 
 impl File {

@@ -48,7 +48,12 @@ pub(crate) fn find_program(program: &str, directory: &Path, architecture: &str) 
 pub(crate) fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
     let path = locate(program, directory)?;
     if !path.is_file() {
-        return Err(Failure::new(format!("'{program}' is not a program"), ""));
+        let kind = if path.is_dir() {
+            "a directory"
+        } else {
+            "a pipe, a socket or a device"
+        };
+        return Err(Failure::new(format!("'{program}' is {kind}, not a program"), ""));
     }
     if rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_err() {
         let hint = format!("chmod +x {}", path.display());
@@ -112,7 +117,9 @@ fn locate(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
         let file = directory.join(place).join(words::path(program));
         (file.is_file() && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok()).then_some(file)
     });
-    found.ok_or_else(|| {
+    // What is here under that name, and cannot be run, is told for what it is.
+    let beside = directory.join(words::path(program));
+    found.or_else(|| beside.exists().then_some(beside)).ok_or_else(|| {
         Failure::new(
             format!("program '{program}' is neither in PATH nor in {}", directory.display()),
             "name it with its directory, or use --no-stage for a program that only the site has",

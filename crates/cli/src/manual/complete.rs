@@ -200,7 +200,7 @@ fn of_mpiexec(before: &[String], current: &str) -> Vec<String> {
     for word in section {
         match awaiting.take() {
             Some(_) => {}
-            None if word.starts_with('-') => awaiting = mpiexec::option_with_value(word),
+            None if word.starts_with('-') && word != "--" => awaiting = mpiexec::option_with_value(word),
             // The program: its words are its own.
             None => return vec![FILES.to_owned()],
         }

@@ -64,7 +64,10 @@ fn programs_that_cannot_run() {
         let run = |program: &str| format!("run --site {site}:2 {program}");
         refused(&bench, &run("./none"), &["'./none' cannot be found", "hint:"]);
         refused(&bench, &run("none-such"), &["'none-such' is neither in PATH", "hint:"]);
-        refused(&bench, &run("./plain"), &["not executable", "chmod +x"]);
+        for plain in ["./plain", "plain"] {
+            refused(&bench, &run(plain), &["not executable", "chmod +x"]);
+        }
+        refused(&bench, &run("."), &["is a directory, not a program"]);
         refused(&bench, &run("./foreign"), &["is built for ppc64", "hint:"]);
     }
     let site = "run --site lab:2 --no-stage";

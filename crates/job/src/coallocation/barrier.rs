@@ -125,7 +125,8 @@ impl Coallocation {
             }
             let ended = self.ranks_in(Process::Ended, &group);
             let waiting = self.ranks_in(Process::Arrived, &group);
-            let problem = format!("{ended} ended without calling MPI_Init while {waiting} of the job wait in it");
+            let problem =
+                format!("{ended} ended without calling MPI_Init, in which {waiting} of the job would wait for ever");
             let hint = "run one program that calls MPI_Init on all processes, or none";
             let verdict = Verdict::launch(problem, hint);
             match group[..] {

@@ -111,7 +111,7 @@ fn a_barrier_that_can_never_open_is_an_error() {
         m.verdict()
             .problem
             .unwrap()
-            .starts_with("rank 1 ended without calling MPI_Init while rank 0")
+            .starts_with("rank 1 ended without calling MPI_Init, in which rank 0 ")
     );
 }
 

@@ -54,6 +54,14 @@ fn subjob(line: &str) -> Subjob {
 }
 
 #[test]
+fn behind_two_hyphens_stands_the_program() {
+    let subjob = subjob("-n 2 -- -odd -n 7");
+    assert_eq!((subjob.program.clone(), subjob.count), (Program::one("-odd"), 2));
+    assert_eq!(subjob.arguments, ["-n", "7"]);
+    assert!(words("-n 2 --").is_err());
+}
+
+#[test]
 fn plain() {
     let subjob = subjob("-n 4 -wdir /tmp -env A 1 --genv B 2 -x SET -x C=3 ./a -n 7 : x");
     assert_eq!((subjob.count, subjob.directory.as_deref()), (4, Some("/tmp")));
