@@ -4,7 +4,7 @@
 //! ```toml
 //! inputs = ["mesh.nc", "tables/", "https://data.example.org/sst.nc", "isthmus://lab/scratch/run7/restart => restart"]
 //! outputs = ["*.out", "frames/**"]
-//! results = "results"               # where outputs go, each site's into a directory of its name; default: isthmus-results/JOB
+//! results = "results"   # where outputs go, each site's into a directory of its name; default: isthmus-results/JOB
 //! ```
 
 use crate::error::JobError;

@@ -9,8 +9,10 @@
 //! What they share is in the block of the receiver, which copies one message at a time:
 //!
 //! ```text
-//!  claims   generation (32 bits) | next piece at the front (16) | end of what is left (16)      both change it, by compare and exchange
-//!  done     failed (1) | pieces that the sender has written of this generation (16)              the sender stores it
+//!  claims   generation (32 bits) | next piece at the front (16) | end of what is left (16)
+//!           both change it, by compare and exchange
+//!  done     failed (1) | pieces that the sender has written of this generation (16)
+//!           the sender stores it
 //! ```
 //! The receiver opens a generation when nobody has a piece of the one before, and ends it only when all pieces that the
 //! sender has taken are written. So a sender that comes late finds another generation, or nothing left, and who holds a

@@ -4,7 +4,8 @@
 //! ```text
 //!  offset                       content of a frame
 //!  0           4096 bytes       members that use it | who sleeps
-//!  4096                         of each member 384 bytes: how far it has left rounds, which of its middle and long cells are there
+//!  4096                         of each member 384 bytes: how far it has left rounds,
+//!                                                        which of its middle and long cells are there
 //!                               what each member took its last steps for, 512 bytes each
 //!                               cells of rounds of words, one each
 //!                               cells of short rounds: round 0 member 0, round 0 member 1, ...

@@ -2,11 +2,11 @@
 //! The cache of staged files at a site.
 //!
 //! ```text
-//!  <cache>/isthmus/files/<hash in hexadecimal digits>/<name>   complete, verified, read-only, executable by the user
-//!  <cache>/isthmus/files/<hash>/.lease                         locked by whoever uses it; its age is that of the last use
-//!  <cache>/isthmus/files/.partial-<hash>                       pieces of it; what is there is verified again before it counts
-//!  <cache>/isthmus/files/.incoming-<process>-<number>          being received as a stream; renamed when verified
-//!  <cache>/isthmus/limit                                       most bytes of all this, when it is not the usual one
+//!  <cache>/isthmus/files/<hash in hexadecimal>/<name>   complete, verified, read-only, executable by the user
+//!  <cache>/isthmus/files/<hash>/.lease                  locked by whoever uses it; its age is that of the last use
+//!  <cache>/isthmus/files/.partial-<hash>                pieces of it, which are verified again before they count
+//!  <cache>/isthmus/files/.incoming-<process>-<number>   being received as a stream; renamed when verified
+//!  <cache>/isthmus/limit                                most bytes of all this, when it is not the usual one
 //! ```
 //! The cache directory is readable by its user only. A file appears under its name at once and complete. Before a file
 //! is received what has not been used for longest is removed until there is room; what is in use stays.

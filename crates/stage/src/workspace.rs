@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!  <cache>/isthmus/jobs/job-<random>/lock     locked by everybody who uses it: the service, the agent
-//!                                   /lease    for how many seconds it stays when nobody does; touched when that begins anew
+//!                                   /lease    for how many seconds it stays when nobody does; touched when they begin
 //!                                   /files    what the subjob finds: ISTHMUS_FILES
-//!                                   /scratch  path of a directory elsewhere that lives as long as this one, if there is one
+//!                                   /scratch  path of a directory elsewhere that lives as long, if there is one
 //! ```
 //! It goes with the last of them, or when its lease is over: then whoever of us comes to the machine next removes it.
 //! Inputs are links to read-only files of the cache. Nothing of what the launcher says leaves the directory, and

@@ -6,7 +6,8 @@
 //! anything pending therefore waits outside until all members have come, and then knows that the operation will end.
 //!
 //! ```text
-//!  block of each process (by its place on the node): for each row (communicator) the number of operations that it has come to, u32
+//!  block of each process (by its place on the node)
+//!      for each row (communicator)     u32, the number of operations that it has come to
 //! ```
 //! A communicator's row is named by its first member, out of rows that this process owns. What a process writes lies
 //! together, apart from what others write: nearly always nobody looks, and then counting must not take a line away from

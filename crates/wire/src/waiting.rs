@@ -3,7 +3,8 @@
 //! coordinator.
 //!
 //! ```text
-//!  call text, idle u64 (ms), more u32, [kind u8, peer u32, tag u32, context u32, bytes u64, name text, sequence u32, members [u32], size u32]
+//!  call text, idle u64 (ms), more u32, [item]
+//!  item   kind u8, peer u32, tag u32, context u32, bytes u64, name text, sequence u32, members [u32], size u32
 //! ```
 
 use crate::codec::{DecodeError, Reader, Writer};

@@ -6,9 +6,11 @@
 //! of it.
 //!
 //! ```text
-//!  offers      who gives                             cell: bytes of a block (u64, native) | what the decider wants (u64: 1 copy from each
-//!                                                          other, 2 say when it is over) | the transport's offer, or nothing: data in pieces
-//!  outcomes    everybody, when it has its blocks     cell: one byte, 1 if it could not copy them
+//!  offers      who gives                           cell: bytes of a block (u64, native)
+//!                                                        what the decider wants (u64): 1 copy from each other,
+//!                                                                                      2 say when it is over
+//!                                                        the transport's offer, or nothing: data in pieces
+//!  outcomes    everybody, when it has its blocks   cell: one byte, 1 if it could not copy them
 //! ```
 //! When the outcomes are known the memory is its owner's again; of a broadcast only the root waits for them. Not every
 //! system lets processes copy from each other, nor from every kind of memory: where one could not, the step goes

@@ -2,8 +2,8 @@
 //! What is asked of a machine's scheduler, and which nodes a subjob got.
 //!
 //! ```text
-//!  Allocation   scheduler u8 (1 Slurm, 2 Grid Engine, 3 PBS, 4 LSF), queue text, account text, limit u32 (seconds, 0 none),
-//!               nodes u32 (0: the scheduler decides), exclusive u8, directives [text]
+//!  Allocation   scheduler u8 (1 Slurm, 2 Grid Engine, 3 PBS, 4 LSF), queue text, account text,
+//!               limit u32 (seconds, 0 none), nodes u32 (0: the scheduler decides), exclusive u8, directives [text]
 //!  Part         host text, addresses [text], processors u32, processes u32
 //! ```
 //! The node agent's first message to the agent that submitted it, after TLS has proven that agent's identity:
