@@ -6,14 +6,17 @@
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/moved.c" -o moved || fail "mpicc moved.c"
 echo depth >mesh.txt
+printf '[[link]]\nbetween = ["b1", "c1"]\nlatency = "2500 us"\n' >pins.toml
 # What all hosts see: signs to the program, and its signs to us.
 signs=$(mktemp -d /var/tmp/isthmus-signs.XXXXXX)
 trap 'rm -rf "$work" "$signs"' EXIT
 export signs
 cat >away.sh <<'S'
 step() { echo "$(date +%T) $*"; }
-job=$(isthmus run --detach --at b1 --name tides --site b1:1 --site c1:1 --input mesh.txt --output 'out.*' ./moved "$signs/go" "$signs/through") || exit 1
+job=$(isthmus run --detach --at b1 --name tides --site b1:1 --site c1:1 --links pins.toml --input mesh.txt --output 'out.*' ./moved "$signs/go" "$signs/through") || exit 1
 echo "$job" >job
+step what a file here says of links goes along
+ssh b1 'cat isthmus-jobs/*/job.toml' | grep -q 'latency = "2.5 ms"' || exit 17
 step seen from here
 isthmus ps 2>&1 | grep -q 'no job runs here' || exit 2
 until isthmus ps --json --site b1 --site home >ps.json && grep -q running ps.json; do :; done

@@ -39,6 +39,7 @@ pub mod naming;
 pub mod network;
 pub mod numbering;
 pub mod quantity;
+mod quoted;
 pub mod rsl;
 pub mod scratch;
 pub mod sites;

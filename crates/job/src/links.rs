@@ -22,6 +22,7 @@
 use crate::document::{Document, Spanned};
 use crate::error::JobError;
 use crate::quantity;
+use crate::quoted::text;
 use isthmus_topology::{Curve, CurveError, Known, Level, Link, Links, Origin, Origins};
 use std::ops::Range;
 use toml_edit::{Item, TableLike, Value};
@@ -68,6 +69,29 @@ impl Pin {
             rate: origin(self.gap.is_some(), before.rate),
         }
     }
+
+    fn write(&self) -> String {
+        let latency = self
+            .latency
+            .map(|time| format!("latency = \"{}\"\n", quantity::show_time(time)));
+        let curves = [("gap", &self.gap), ("send", &self.send), ("receive", &self.receive)];
+        let curves = curves
+            .into_iter()
+            .filter_map(|(key, curve)| Some(curve_line(key, curve.as_ref()?)));
+        latency.into_iter().chain(curves).collect()
+    }
+}
+
+fn curve_line(key: &str, curve: &Curve) -> String {
+    let rate = curve.as_rate();
+    if key == "gap" && *curve == Curve::rate(rate) {
+        return format!("rate = \"{}\"\n", quantity::show_rate(rate));
+    }
+    let points = curve.points().iter();
+    let points: Vec<String> = points
+        .map(|(bytes, time)| format!("[\"{bytes} B\", \"{}\"]", quantity::show_time(*time)))
+        .collect();
+    format!("{key} = [{}]\n", points.join(", "))
 }
 
 impl Pins {
@@ -81,6 +105,49 @@ impl Pins {
             copy: self.copy.or(below.copy),
             pairs: below.pairs.into_iter().chain(self.pairs).collect(),
         }
+    }
+
+    /// As tables of a file. Links to sites that `takes_part` does not know are left out.
+    pub(crate) fn write(&self, takes_part: impl Fn(&str) -> bool) -> String {
+        let mut out = String::new();
+        for (level, pin) in Level::ALL.map(|level| (level, self.of_level(level))) {
+            if pin != Pin::default() {
+                out.push_str(&format!("\n[level.{}]\n{}", level.key(), pin.write()));
+            }
+        }
+        let process: Vec<String> = [("copy", &self.copy), ("reduce", &self.reduce)]
+            .into_iter()
+            .filter_map(|(key, curve)| {
+                Some(format!(
+                    "{key} = \"{}\"\n",
+                    quantity::show_rate(curve.as_ref()?.as_rate())
+                ))
+            })
+            .collect();
+        if !process.is_empty() {
+            out.push_str(&format!("\n[process]\n{}", process.concat()));
+        }
+        // Of several words on one link the last counts, as when they are read.
+        for ([a, b], pin) in self
+            .pairs
+            .iter()
+            .filter(|(ends, _)| ends.iter().all(|end| takes_part(end)))
+        {
+            let between = format!("between = [{}, {}]\n", text(a), text(b));
+            out.push_str(&format!("\n[[link]]\n{between}{}", pin.write()));
+        }
+        out
+    }
+
+    /// Everything that is said of a level: a file says it in one table.
+    fn of_level(&self, level: Level) -> Pin {
+        let of = self.levels.iter().filter(|(of, _)| *of == level);
+        of.fold(Pin::default(), |all, (_, pin)| Pin {
+            latency: pin.latency.or(all.latency),
+            gap: pin.gap.clone().or(all.gap),
+            send: pin.send.clone().or(all.send),
+            receive: pin.receive.clone().or(all.receive),
+        })
     }
 
     /// Usual values with what is said of levels.
@@ -303,6 +370,26 @@ mod tests {
         );
         assert_eq!(known.links().pair(0, 2).latency, 9_000_000);
         assert_eq!(known.links().copy.at(1000), 1000);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = "[level.wide]\nlatency = \"9.5 ms\"\nsend = \"10 us\"\n[process]\ncopy = \"1 GB/s\"\n\
+                    [[link]]\nbetween = [\"far\", \"home\"]\nrate = \"900 B/s\"\n\
+                    [[link]]\nbetween = [\"lab\", \"home\"]\ngap = [[\"1 B\", \"5 us\"], [\"64 KiB\", \"5.3 ms\"]]\n\
+                    [[link]]\nbetween = [\"lab\", \"nowhere\"]\nlatency = \"1 ms\"\n";
+        let pins = parse(text, "links.toml").unwrap();
+        assert_eq!(parse(&pins.write(|_| true), "written").unwrap(), pins);
+        let of_three = pins.write(|name| number(name).is_some());
+        assert!(
+            !of_three.contains("nowhere") && of_three.contains("\"7.2 kbit/s\""),
+            "{of_three}"
+        );
+        // Two words on a level become one table.
+        let above = parse("[level.wide]\nlatency = \"8 ms\"\n", "above").unwrap();
+        let both = above.over(pins);
+        let again = parse(&both.write(|_| true), "written").unwrap();
+        assert_eq!(again.levels(), both.levels());
     }
 
     #[test]

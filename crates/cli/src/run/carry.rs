@@ -42,7 +42,9 @@ fn begin(job: &Job, site: &str, how: &Launch) -> Result<u8, JobErrors> {
         let error = JobError::new(format!("--at {site}: that is this machine"));
         return Err(error.hint("--detach alone runs the job in the background here").into());
     }
-    let Moved { job, carried } = moved(job, site, &entry.contact)?;
+    // What a file here says of links goes along in the description.
+    let job = crate::links::pinned(job.clone(), how.links.as_deref())?;
+    let Moved { job, carried } = moved(&job, site, &entry.contact)?;
     let access = reach::access(None)?;
     let there = There {
         site,
@@ -171,7 +173,8 @@ impl There<'_> {
         words.push("job.toml".to_owned());
         let mut environment = crate::variables::settings(false, &run::INTERNAL);
         let library = isthmus_settings::LIBRARY_DIRECTORY.name;
-        environment.retain(|(name, _)| name != library);
+        let here = [library, isthmus_settings::LINKS_FILE.name, isthmus_settings::LOGIN.name];
+        environment.retain(|(name, _)| !here.contains(&name.as_str()));
         environment.push((library.to_owned(), "lib".to_owned()));
         let begin = Begin {
             directory: directory.clone(),

@@ -85,7 +85,6 @@ impl Launch {
         let here = [
             ("--stdin", self.stdin.as_deref().filter(|to| *to != "none")),
             ("--ssh", self.ssh.as_deref()),
-            ("--links", self.links.as_deref()),
         ];
         if let Some((option, _)) = here.iter().find(|(_, value)| value.is_some()) {
             let error = JobError::new(format!(

@@ -19,7 +19,7 @@ pub(super) fn of(form: Form, job: &Job) -> Vec<String> {
             lost.push("that the subjobs differ in what they run, or how".to_owned());
         }
     }
-    if *job.links() != Pins::default() {
+    if *job.links() != Pins::default() && form != Form::Toml {
         lost.push("what is said of links".to_owned());
     }
     if job.name().is_some() && form != Form::Toml {

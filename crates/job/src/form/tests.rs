@@ -171,7 +171,13 @@ fn what_a_form_cannot_say_is_named() {
     assert_eq!(Form::Rsl.write(&job).lost, ["the name of the job"]);
     let written = Form::Toml.write(&job);
     assert!(written.lost.is_empty(), "{:?}", written.lost);
-    assert_eq!(read(Form::Toml, &written.text, None).map(|d| d.job), Ok(job));
+    assert_eq!(read(Form::Toml, &written.text, None).map(|d| d.job), Ok(job.clone()));
+    let pins = "[level.wide]\nlatency = \"9 ms\"\n[[link]]\nbetween = [\"x\", \"home\"]\nrate = \"10 Mbit/s\"\n";
+    let job = job.with_links(crate::links::parse(pins, "pins").unwrap());
+    let written = Form::Toml.write(&job);
+    assert!(written.lost.is_empty(), "{:?}", written.lost);
+    assert_eq!(read(Form::Toml, &written.text, None).map(|d| d.job), Ok(job.clone()));
+    assert!(Form::Rsl.write(&job).lost.contains(&"what is said of links".to_owned()));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use crate::attributes::{Request, Shape};
 use crate::model::{Job, Program, Subjob};
+use crate::quoted::text;
 use crate::rsl::syntax::Operator;
 use crate::terms;
 use isthmus_wire::grid::Allocation;
@@ -31,6 +32,8 @@ pub(super) fn write(job: &Job) -> String {
         out.extend(subjob.scheduler().map(|word| format!("scheduler = {}\n", text(word))));
         out.push_str(&subjob.allocation.as_ref().map(allocation).unwrap_or_default());
     }
+    let takes_part = |name: &str| subjobs.iter().any(|s| s.lan == name || s.site == name);
+    out.push_str(&job.links().write(takes_part));
     out
 }
 
@@ -146,20 +149,4 @@ fn limit(seconds: u32) -> String {
 fn texts(texts: &[String]) -> String {
     let all: Vec<String> = texts.iter().map(|t| text(t)).collect();
     format!("[{}]", all.join(", "))
-}
-
-/// In quotes, on one line.
-fn text(text: &str) -> String {
-    format!("\"{}\"", text.chars().map(escape).collect::<String>())
-}
-
-fn escape(c: char) -> String {
-    match c {
-        '"' => "\\\"".to_owned(),
-        '\\' => "\\\\".to_owned(),
-        '\n' => "\\n".to_owned(),
-        '\t' => "\\t".to_owned(),
-        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
-        c => c.to_string(),
-    }
 }
