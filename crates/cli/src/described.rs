@@ -107,16 +107,20 @@ pub(crate) fn of_sites(named: &[String]) -> Result<String, JobError> {
     Ok(describe(&sites, &cached(&sites)?))
 }
 
+/// Most nodes of a site, and most processes of a node, of a described grid.
+const MOST: u64 = 1 << 20;
+
 fn size(text: &str) -> Result<SiteSize, JobError> {
     let wrong = || {
         let error = JobError::new(format!("--site {text}: this is not NAME:PROCESSES"));
         error.hint("write for example --site home:4 --site lab:16, or --site lab:2x8 for 2 nodes with 8 processes each")
     };
-    let number = |text: &str| {
-        text.parse::<u64>()
-            .ok()
-            .filter(|n| (1..=1 << 20).contains(n))
-            .ok_or_else(wrong)
+    let number = |number: &str| match number.parse::<u64>() {
+        Ok(n @ 1..=MOST) => Ok(n),
+        Ok(0) | Err(_) => Err(wrong()),
+        Ok(_) => Err(JobError::new(format!(
+            "--site {text}: a site has at most {MOST} nodes, and a node as many processes"
+        ))),
     };
     let (name, size) = text
         .rsplit_once(':')
@@ -204,8 +208,17 @@ mod tests {
 
     #[test]
     fn what_is_no_site_is_refused() {
-        for text in ["a", "a:", ":4", "a:0", "a:x", "a:2x", "a:-1"] {
+        for text in ["a", "a:", ":4", "a:0", "a:x", "a:2x", "a:-1", "a:2000000"] {
             assert!(size(text).unwrap_err().to_string().contains(text), "{text}");
         }
+        assert!(size("a:2000000").unwrap_err().to_string().contains("at most 1048576"));
+        // A name that a terminal would obey.
+        let odd = describe(&[size("a\u{1b}[2J:2").unwrap()], &[]);
+        assert!(
+            grid::parse(&odd, "--site")
+                .unwrap_err()
+                .to_string()
+                .contains("control characters")
+        );
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Top {
     #[arg(long, conflicts_with_all = ["once", "json"])]
     prometheus: bool,
     /// Serve the page of a job over several sites to browsers on this machine, kept up to date; PORT: one that is free
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", conflicts_with_all = ["once", "json", "prometheus"])]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", value_parser = port, conflicts_with_all = ["once", "json", "prometheus"])]
     serve: Option<u16>,
     /// Seconds between two looks
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = seconds)]
@@ -49,6 +49,13 @@ pub(crate) struct Top {
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|s| (0.5..=3600.0).contains(s));
     seconds.ok_or_else(|| "give seconds from 0.5 to 3600".to_owned())
+}
+
+/// A word behind `--serve` is taken for its port, also where it was meant for the job.
+fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| {
+        "this is no port from 0 to 65535; a job stands before the option: isthmus top JOB --serve".to_owned()
+    })
 }
 
 impl Top {
@@ -146,7 +153,7 @@ fn ask(entry: &Entry) -> Result<Passed, String> {
     match isthmus_launch::request(entry, &Request::Traffic)? {
         Reply::Traffic(passed) => Ok(passed),
         Reply::Refused(why) => Err(why),
-        _ => Err(format!("the coordinator of job {} is of another version", entry.name)),
+        _ => Err(format!("the launcher of job {} is of another version", entry.name)),
     }
 }
 
@@ -389,6 +396,14 @@ mod tests {
                 .lines()
                 .filter_map(|l| l.split("  compressed").next()?.split("  NOTES").next());
             assert!(columns < 66 || numbers.all(|l| l.chars().count() <= columns), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_job_is_not_a_port() {
+        assert_eq!((port("8080"), port("0")), (Ok(8080), Ok(0)));
+        for word in ["07998b27", "65536", "-1", ""] {
+            assert!(port(word).unwrap_err().contains("top JOB --serve"), "{word}");
         }
     }
 

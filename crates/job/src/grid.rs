@@ -33,6 +33,7 @@
 use crate::document::{Document, Spanned};
 use crate::error::JobError;
 use crate::links::place;
+use crate::model::check_name;
 use isthmus_topology::{Known, Links, Topology};
 use std::collections::{HashMap, HashSet};
 use toml_edit::{Item, TableLike};
@@ -135,6 +136,7 @@ impl Document<'_> {
             let error = JobError::new("this site lacks 'name'").hint("add name = \"home\"");
             self.at(error, span.clone())
         })?;
+        self.point(check_name("site", &name), *table, "name")?;
         let count = self.number(*table, "count")?;
         let machines = self.machines(*table)?;
         let each: u64 = machines

@@ -49,6 +49,7 @@ pub(crate) fn operations() -> impl Iterator<Item = &'static str> {
 
 /// Which operation, on which grid.
 #[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("grid").required(true).args(["topology", "job", "site"])))]
 struct What {
     /// allgather(v), allreduce, alltoall(v), barrier, bcast, exscan, gather(v), neighbor_allgather, neighbor_alltoall,
     /// reduce, reduce_scatter, reduce_scatter_block, scan or scatter(v)
@@ -59,14 +60,14 @@ struct What {
     #[arg(value_name = "SIZE")]
     size: Option<String>,
     /// File that describes sites, machines, nodes, processes and links; examples/grid.toml shows how
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["job", "site"])]
+    #[arg(short, long, value_name = "FILE")]
     topology: Option<String>,
     /// The sites and processes of a job over several sites, with the links that it has measured
-    #[arg(long, value_name = "JOB", conflicts_with = "topology")]
+    #[arg(long, value_name = "JOB")]
     job: Option<String>,
     /// NAME:PROCESSES or NAME:NODESxPROCESSES: so many processes at a site, with the links that earlier jobs have
     /// measured (repeat for more sites)
-    #[arg(long, value_name = "SITE", conflicts_with_all = ["topology", "job"])]
+    #[arg(long, value_name = "SITE")]
     site: Vec<String>,
     /// Root of bcast, reduce, gather(v), scatter(v)
     #[arg(short, long, value_name = "RANK", default_value_t = 0)]
