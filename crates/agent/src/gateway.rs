@@ -33,7 +33,7 @@ impl Gateway {
     /// Starts one; `first` must be its first message.
     pub(crate) fn start(binary: &Path, first: &[u8], events: &mpsc::Sender<Event>) -> Result<Self, String> {
         let Ok(ToGateway::Open(open)) = ToGateway::decode(first) else {
-            return Err("the coordinator sent nonsense".into());
+            return Err("the launcher sent nonsense".into());
         };
         let mut gateway = Self {
             binary: binary.to_owned(),

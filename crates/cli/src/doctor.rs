@@ -233,7 +233,7 @@ fn in_words(path: &PathReport) -> String {
         "forward" => format!("directly; {a} dials {b}, which cannot dial back"),
         "reverse" => format!("directly; {b} dials {a}, which cannot dial back"),
         "gateway" => "through gateways".into(),
-        "ssh" => "through the coordinator's ssh connections".into(),
+        "ssh" => "through the launcher's ssh connections".into(),
         _ => "no way at all".into(),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Ps {
     /// A line for each subjob
     #[arg(short, long)]
     long: bool,
-    /// List the jobs whose coordinators are at this site, which ssh reaches; `home` is this machine; repeatable
+    /// List the jobs whose launchers are at this site, which ssh reaches; `home` is this machine; repeatable
     #[arg(short, long = "site", value_name = "SITE")]
     sites: Vec<String>,
     /// List those of this machine and of all sites of the sites file

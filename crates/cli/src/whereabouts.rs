@@ -82,7 +82,7 @@ fn ask(entry: &Entry) -> Result<Whereabouts, String> {
     match isthmus_launch::request(entry, &Request::Where)? {
         Reply::Where(all) => Ok(all),
         Reply::Refused(why) => Err(why),
-        _ => Err(format!("the coordinator of job {} is of another version", entry.name)),
+        _ => Err(format!("the launcher of job {} is of another version", entry.name)),
     }
 }
 

@@ -74,7 +74,7 @@ fn check(subjob: &Subjob, site: &str) -> Result<(), JobError> {
     let name = &subjob.site;
     if subjob.contact == Contact::Home {
         let problem =
-            format!("site '{name}' is this machine, which takes no part in a job whose coordinator lives at '{site}'");
+            format!("site '{name}' is this machine, which takes no part in a job whose launcher lives at '{site}'");
         return Err(JobError::new(problem).hint(format!(
             "leave it out; or name this machine as ssh at '{site}' reaches it: --site me@THIS-MACHINE:{}",
             subjob.count
@@ -83,7 +83,7 @@ fn check(subjob: &Subjob, site: &str) -> Result<(), JobError> {
     let staging = |name: &str| subjob.requests.iter().any(|r| r.attribute.name == name);
     if let Some(request) = STAGING.into_iter().find(|name| staging(name)) {
         let problem =
-            format!("site '{name}': {request} is about files on this machine, and the coordinator lives at '{site}'");
+            format!("site '{name}': {request} is about files on this machine, and the launcher lives at '{site}'");
         return Err(JobError::new(problem).hint("name them as inputs and outputs: --input, --output"));
     }
     let here = |request: &str| {
@@ -93,8 +93,7 @@ fn check(subjob: &Subjob, site: &str) -> Result<(), JobError> {
             .any(|text| text.starts_with("file:"))
     };
     if let Some(request) = STREAMS.into_iter().find(|request| here(request)) {
-        let problem =
-            format!("site '{name}': {request} is a file on this machine, and the coordinator lives at '{site}'");
+        let problem = format!("site '{name}': {request} is a file on this machine, and the launcher lives at '{site}'");
         return Err(JobError::new(problem).hint("name a file of the site, without file://; or use --outfile-pattern"));
     }
     Ok(())

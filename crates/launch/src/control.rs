@@ -68,7 +68,7 @@ async fn answer(mut stream: UnixStream, events: &mpsc::UnboundedSender<Event>) -
 
 /// Sends a request to the coordinator of a job.
 pub fn request(entry: &Entry, request: &Request) -> Result<Reply, String> {
-    let cannot = |error: io::Error| format!("the coordinator of job {} does not answer: {error}", entry.name);
+    let cannot = |error: io::Error| format!("the launcher of job {} does not answer: {error}", entry.name);
     let talk = || -> io::Result<Vec<u8>> {
         let directory = File::open(&entry.path)?;
         let mut stream = std::os::unix::net::UnixStream::connect(session::short(&directory, "socket"))?;

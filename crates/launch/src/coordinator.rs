@@ -91,11 +91,11 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
     let mut session = options.session.take();
     let (printer, credentials, name) = match prepare(&job, &options, session.as_mut(), &sender, console) {
         Ok(parts) => parts,
-        Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
+        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
     };
     let crossings = match Crossings::new(&name, &job, &options) {
         Ok(crossings) => crossings,
-        Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
+        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
     };
     let mut coordinator = Coordinator::new((job, crossings), options, session, name, printer, credentials, sender);
     match coordinator.shared.options.held.clone() {

@@ -162,7 +162,7 @@ pub fn run(job: Job, options: Options, console: impl Console) -> Outcome {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return Outcome::failure(format!("cannot start the coordinator: {error}")),
+        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
     };
     let outcome = runtime.block_on(coordinator::run(job, options, Box::new(console)));
     // A read of standard input may hang for ever in a thread of its own; nobody waits for it.

@@ -247,7 +247,7 @@ impl Crossings {
             let path = match carrier {
                 Carrier::None => "",
                 Carrier::Direct => "a connection of the gateways",
-                Carrier::Relay => "inside the coordinator's ssh connections",
+                Carrier::Relay => "inside the launcher's ssh connections",
             };
             Trunk {
                 from: name(*from),
