@@ -29,8 +29,9 @@
     const kind = (i) => (heads[i].startsWith("#") ? { class: "n" } : {});
     const head = make("tr", {}, ...heads.map((h, i) => make("th", { scope: "col", ...kind(i) }, h.replace("#", ""))));
     const body = rows.map((row) => make("tr", {}, ...row.map((cell, i) => make("td", kind(i), cell))));
-    const all = make("table", {}, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body));
-    return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, all);
+    const all = make("table", { "aria-label": caption }, make("thead", {}, head), make("tbody", {}, ...body));
+    // The words above do not go sideways with the table.
+    return make("div", {}, make("p", { class: "dim caption" }, caption), make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, all));
   };
 
   // What the record says, in the forms that the parts of the page want.
