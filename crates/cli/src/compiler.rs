@@ -147,8 +147,8 @@ const WITH_VALUE: [&str; 19] = [
     "-module",
 ];
 
-/// What is said to `-help`.
-const HELP: &str = "\
+/// What is said to `-help`, and by the manual page.
+pub(crate) const HELP: &str = "\
 Compile and link programs that use MPI: the compiler's own options, and
 
   -show, -showme           print the command and run nothing

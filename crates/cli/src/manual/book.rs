@@ -58,7 +58,11 @@ fn commands(mut command: Command) -> String {
         "{HEAD}# Commands\n\nEach command explains itself with `--help` and has a manual page, as in `man isthmus-run`.\n"
     );
     all(&mut page, &command, "isthmus");
-    for (name, help) in [("mpiexec", mpiexec::HELP), ("mpicc", tables::WRAPPER_HELP)] {
+    for (name, help) in [
+        ("mpiexec", mpiexec::HELP),
+        ("mpicc", crate::compiler::HELP),
+        ("mpifort", crate::compiler::HELP),
+    ] {
         section(&mut page, name, help);
     }
     page

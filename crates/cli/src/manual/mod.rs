@@ -68,8 +68,11 @@ fn write(directory: &Path, mut command: Command) -> io::Result<()> {
     for name in ["mpiexec", "mpirun"] {
         std::fs::write(first.join(format!("{name}.1")), launcher(name))?;
     }
-    for name in ["mpicc", "mpicxx"] {
+    for (name, others) in tables::WRAPPERS {
         std::fs::write(first.join(format!("{name}.1")), wrapper(name))?;
+        for other in others {
+            std::fs::write(first.join(format!("{other}.1")), format!(".so man1/{name}.1\n"))?;
+        }
     }
     for (name, what, example) in [
         ("isthmus-job", "job files of Isthmus", document::EXAMPLE),
@@ -136,9 +139,9 @@ fn launcher(name: &str) -> String {
     by_hand(name, "run programs as one MPI job", mpiexec::HELP)
 }
 
-/// `mpicc` and `mpicxx`.
+/// `mpicc`, `mpicxx` and `mpifort`.
 fn wrapper(name: &str) -> String {
-    by_hand(name, tables::WRAPPER_WHAT, tables::WRAPPER_HELP)
+    by_hand(name, tables::WRAPPER_WHAT, crate::compiler::HELP)
 }
 
 fn by_hand(name: &str, what: &str, help: &str) -> String {
@@ -212,7 +215,8 @@ mod tests {
             !top.path().join("man1/isthmus-agent.1").exists(),
             "hidden verbs have no page"
         );
-        for page in ["isthmus-run", "mpiexec", "mpicc", "isthmus-top"] {
+        assert_eq!(read("man1/mpif90.1"), ".so man1/mpifort.1\n");
+        for page in ["isthmus-run", "mpiexec", "mpicc", "mpifort", "isthmus-top"] {
             let text = read(&format!("man1/{page}.1"));
             for section in ["EXAMPLES", "EXIT STATUS", "FILES", "SEE ALSO"] {
                 assert!(text.contains(section), "{page} lacks {section}");

@@ -6,24 +6,14 @@ const EXIT: &str = include_str!("../../../../spec/exit.tsv");
 const PLACES: &str = include_str!("../../../../spec/places.tsv");
 const JSON: &str = include_str!("../../../../spec/json.tsv");
 
-/// What `mpicc` and `mpicxx` are.
+/// The compiler wrappers, each with its other names.
+pub(super) const WRAPPERS: [(&str, &[&str]); 3] = [
+    ("mpicc", &[]),
+    ("mpicxx", &["mpic++", "mpiCC"]),
+    ("mpifort", &["mpif90", "mpif77"]),
+];
+/// What they are.
 pub(super) const WRAPPER_WHAT: &str = "compile and link MPI programs";
-/// How they are used.
-pub(super) const WRAPPER_HELP: &str = "\
-usage: mpicc|mpicxx [OPTION]... FILE...
-
-Runs the C or C++ compiler with what MPI programs need added; all other words are the compiler's own.
-
-  -show, -showme          print the command and do not run it
-  -showme:compile         print what is added to compile
-  -showme:link            print what is added to link
-  -showme:incdirs         print the directory of mpi.h
-  -showme:libdirs         print the directory of the library
-  -showme:libs            print the name of the library
-  -compile-info           print the whole command that compiles
-  -link-info              print the whole command that links
-  -cc=COMMAND, -cxx=COMMAND
-                          use this compiler; else ISTHMUS_CC or ISTHMUS_CXX, else cc or c++";
 
 fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
     let lines = table.lines().skip(1);
@@ -68,12 +58,13 @@ pub(super) fn ends_as_its_job(name: &str) -> bool {
 
 /// Other pages, with their sections.
 pub(super) fn see_also(name: &str) -> impl Iterator<Item = (&'static str, u8)> {
-    const PAGES: [(&str, u8); 8] = [
+    const PAGES: [(&str, u8); 9] = [
         ("isthmus", 1),
         ("isthmus-run", 1),
         ("isthmus-doctor", 1),
         ("mpiexec", 1),
         ("mpicc", 1),
+        ("mpifort", 1),
         ("isthmus-job", 5),
         ("isthmus-sites", 5),
         ("isthmus-settings", 7),
