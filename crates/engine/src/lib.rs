@@ -46,7 +46,7 @@ pub use vendor::native::NativeComm;
 pub use vendor::native_collective::NativeOperation;
 pub use waiting::keeper::Keeper;
 pub use waiting::pace::Pace;
-pub use waiting::shared::{Guard, Policy, Shared};
+pub use waiting::shared::{GroupCall, Guard, Policy, Shared, Until};
 pub use waiting::waits::{Reports, Teller, Watcher};
 
 pub use isthmus_transport::{

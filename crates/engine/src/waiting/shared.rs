@@ -12,6 +12,8 @@
 mod messages;
 mod operations;
 
+pub use operations::{GroupCall, Until};
+
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -69,8 +69,11 @@ impl Persistent {
         if self.planned.is_empty() || self.planned.has_no_part() {
             return Ok(Performed::Done);
         }
-        let own = self.own.as_ref().and_then(|own| self.start_there(world, own));
-        let begun = match own {
+        let there = match &self.own {
+            Some(own) => self.start_there(world, own)?,
+            None => None,
+        };
+        let begun = match there {
             Some(begun) => begun,
             None => Some(self.start_plan(world)?),
         };
@@ -88,19 +91,18 @@ impl Persistent {
     }
 
     /// Its request, if it is not over. `None`: a tool watches plans, so it is one; it has the same step.
-    fn start_there(&self, world: &World, own: &Own) -> Option<Option<Request>> {
-        let planned = &self.planned;
+    fn start_there(&self, world: &World, own: &Own) -> Result<Option<Option<Request>>> {
+        let (planned, channel) = (&self.planned, &own.channel);
         match &own.way {
             Meets::Together(step) => {
                 let operation = world.operation(planned.call.operation);
-                world
-                    .engine()
-                    .start_together(&own.channel, operation, step, &planned.binding)
+                let call = world.engine().group(channel, operation, self.sequence);
+                Ok(call.start_together(step, &planned.binding))
             }
-            Meets::Cells => {
-                let cells = planned.in_cells(world, &self.comm)?;
-                Some(planned.start_in_cells(world, &own.channel, self.sequence, cells))
-            }
+            Meets::Cells => match planned.in_cells(world, &self.comm) {
+                Some(cells) => planned.start_in_cells(world, channel, self.sequence, cells).map(Some),
+                None => Ok(None),
+            },
         }
     }
 }

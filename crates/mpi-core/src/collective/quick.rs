@@ -82,8 +82,9 @@ pub(super) fn run_plain(world: &World, comm: &Comm, plain: &Plain) -> Option<std
     }
     let shortcuts = comm.shortcuts(world);
     if shortcuts.memory() && plain.is_whole() {
-        let operation = (world.operation(short.what), comm.sequence());
-        if let Some(done) = world.engine().short(comm.channel(), operation, short) {
+        let operation = world.operation(short.what);
+        let call = world.engine().group(comm.channel(), operation, comm.sequence());
+        if let Some(done) = call.short(short) {
             comm.next_sequence();
             return Some(done.map_err(|error| Box::new((&error).into())));
         }
@@ -109,7 +110,10 @@ pub(super) fn start_plain(world: &World, comm: &Comm, plain: &Plain) -> Option<O
         return None;
     }
     let (operation, sequence) = (world.operation(short.what), comm.sequence());
-    let begun = world.engine().start_short(comm.channel(), operation, sequence, short)?;
+    let begun = world
+        .engine()
+        .group(comm.channel(), operation, sequence)
+        .start_short(short)?;
     comm.next_sequence();
     Some(begun)
 }
@@ -123,10 +127,8 @@ pub(super) fn run_natively(
     collective: &Collective<'_>,
 ) -> Result<()> {
     let (operation, sequence) = (world.operation(operation), comm.next_sequence());
-    let done = world
-        .engine()
-        .collective(comm.channel(), operation, sequence, collective);
-    done.map_err(|error| (&error).into())
+    let call = world.engine().group(comm.channel(), operation, sequence);
+    call.collective(collective).map_err(|error| (&error).into())
 }
 
 impl Plain {

@@ -5,7 +5,7 @@
 //! Who gives a block and who takes it are often the only ones that know its length, so no decision of all depends on
 //! it.
 
-use isthmus_engine::{Channel, Pieces, Request, Unequal};
+use isthmus_engine::{Channel, Pieces, Request, Unequal, Until};
 use isthmus_schedule::step::Plan;
 use isthmus_schedule::{self as schedule, Blocks, Operation};
 
@@ -40,22 +40,15 @@ impl Comm {
         if step.what.reduces() && self.hints().is_fixed() {
             return None;
         }
-        let (operation, sequence, engine) = (world.operation(step.what), self.sequence(), world.engine());
-        let done = match form {
-            Form::Blocking => engine
-                .unequal(self.channel(), operation, sequence, step, pieces)?
-                .map(|()| Performed::Done)
-                .map_err(|error| Error::from(&error)),
-            _ => Ok(Performed::of(engine.start_unequal(
-                self.channel(),
-                operation,
-                sequence,
-                step,
-                pieces,
-            )?)),
+        let until = match form {
+            Form::Blocking => Until::Over,
+            _ => Until::Begun,
         };
+        let (operation, engine) = (world.operation(step.what), world.engine());
+        let call = engine.group(self.channel(), operation, self.sequence());
+        let done = call.unequal(step, pieces, until)?;
         self.next_sequence();
-        Some(done)
+        Some(done.map(Performed::of).map_err(|error| Error::from(&error)))
     }
 }
 
@@ -67,8 +60,7 @@ impl Comm {
             self.have_nothing_to_do(world, step.what);
             return Ok(Performed::Done);
         }
-        self.next_sequence();
-        let passing = pass(world, self.channel(), step);
+        let passing = pass(world, self.channel(), self.next_sequence(), step);
         match (form, passing) {
             (Form::Blocking, Some(request)) => world.wait(request).map(|_| Performed::Done),
             (_, passing) => Ok(Performed::of(passing)),
@@ -77,8 +69,9 @@ impl Comm {
 }
 
 /// Its request, if it is not over.
-fn pass(world: &World, channel: &Channel, step: Unequal) -> Option<Request> {
-    world.engine().pass(channel, world.operation(step.what), step)
+fn pass(world: &World, channel: &Channel, sequence: u32, step: Unequal) -> Option<Request> {
+    let operation = world.operation(step.what);
+    world.engine().group(channel, operation, sequence).pass(step)
 }
 
 /// How such an operation goes here.
@@ -139,15 +132,14 @@ impl Planned {
     pub(super) fn run_in_cells(self, world: &World, comm: &Comm, cells: InCells) -> Result<()> {
         let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         if cells.passes {
-            let passing = pass(world, comm.channel(), cells.step);
+            let passing = pass(world, comm.channel(), sequence, cells.step);
             return passing.map_or(Ok(()), |request| world.wait(request).map(drop));
         }
         let long = cells
             .long
             .map(|plan| self.start_long(world, comm.channel(), sequence, plan));
-        let done = world
-            .engine()
-            .unequal_bound(comm.channel(), operation, sequence, cells.step, &self.binding);
+        let call = world.engine().group(comm.channel(), operation, sequence);
+        let done = call.unequal_bound(cells.step, &self.binding, Until::Over);
         done.map_err(|error| Error::from(&error))?;
         match long {
             Some(request) => world.wait(request).map(drop),
@@ -155,29 +147,29 @@ impl Planned {
         }
     }
 
-    /// As operation number `sequence` of the communicator, in the memory of this channel.
+    /// As operation number `sequence` of the communicator, in the memory of this channel: its request, if it is not
+    /// over.
     pub(super) fn start_in_cells(
         &self,
         world: &World,
         channel: &Channel,
         sequence: u32,
         cells: InCells,
-    ) -> Option<Request> {
+    ) -> Result<Option<Request>> {
         if cells.passes {
-            return pass(world, channel, cells.step);
+            return Ok(pass(world, channel, sequence, cells.step));
         }
         let operation = world.operation(self.call.operation);
         let long = cells.long.map(|plan| self.start_long(world, channel, sequence, plan));
-        let begun = world
-            .engine()
-            .start_unequal_bound(channel, operation, sequence, cells.step, &self.binding);
-        match (begun, long) {
+        let call = world.engine().group(channel, operation, sequence);
+        let begun = call.unequal_bound(cells.step, &self.binding, Until::Begun);
+        Ok(match (begun.map_err(|error| Error::from(&error))?, long) {
             (Some(short), Some(long)) => {
                 let both = Box::new(Both::new([short, long]));
                 Some(world.engine().lock().start_activity(both))
             }
             (short, long) => short.or(long),
-        }
+        })
     }
 
     fn start_long(&self, world: &World, channel: &Channel, sequence: u32, plan: Box<dyn Plan>) -> Request {

@@ -95,7 +95,7 @@ impl Planned {
         }
         if let Some(cells) = self.in_cells(world, acting(comm)) {
             let acting = acting(comm);
-            return Ok(self.start_in_cells(world, acting.channel(), acting.next_sequence(), cells));
+            return self.start_in_cells(world, acting.channel(), acting.next_sequence(), cells);
         }
         self.start_plan(world, comm).map(Some)
     }
@@ -203,10 +203,8 @@ impl Planned {
     fn run_in_memory(self, world: &World, comm: &Comm, step: &Together) -> Result<()> {
         let acting = acting(comm);
         let (operation, sequence) = (world.operation(self.call.operation), acting.sequence());
-        let done = world
-            .engine()
-            .together(acting.channel(), operation, sequence, step, &self.binding);
-        match done {
+        let call = world.engine().group(acting.channel(), operation, sequence);
+        match call.together(step, &self.binding) {
             Some(done) => {
                 acting.next_sequence();
                 done.map_err(|error| (&error).into())
@@ -219,9 +217,8 @@ impl Planned {
     /// `None`: a tool watches plans, so it is one; it has the same step.
     fn start_in_memory(&self, world: &World, acting: &Comm, step: &Together) -> Option<Option<Request>> {
         let operation = world.operation(self.call.operation);
-        let begun = world
-            .engine()
-            .start_together(acting.channel(), operation, step, &self.binding)?;
+        let call = world.engine().group(acting.channel(), operation, acting.sequence());
+        let begun = call.start_together(step, &self.binding)?;
         acting.next_sequence();
         Some(begun)
     }

@@ -2,196 +2,37 @@
 //! Operations of groups, and the wait for their end.
 
 use super::*;
+use crate::groups::data::Data;
+use crate::groups::rows::Slots;
+
+/// One call of a collective operation of a group.
+pub struct GroupCall<'a> {
+    shared: &'a Shared,
+    channel: &'a Channel,
+    operation: Operation,
+    /// Its number among those of the communicator.
+    sequence: u32,
+}
+
+/// How far a call goes with an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// It has begun.
+    Begun,
+    /// It is over.
+    Over,
+}
 
 impl Shared {
-    /// A blocking operation that all members of the channel's group do together in memory that they share, and the
-    /// wait, under one lock. `None`: somebody wants to hear of plans, so it must be one; not on a communicator of a
-    /// vendor MPI, where all members must go the same way.
+    /// A call of an operation of the channel's group.
     #[inline]
-    pub fn together(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
-        step: &Together,
-        binding: &Binding,
-    ) -> Option<Result<(), EngineError>> {
-        let guard = self.lock();
-        if channel.native == 0 && guard.core.state.tools.observes_plans() {
-            return None;
+    pub fn group<'a>(&'a self, channel: &'a Channel, operation: Operation, sequence: u32) -> GroupCall<'a> {
+        GroupCall {
+            shared: self,
+            channel,
+            operation,
+            sequence,
         }
-        Some(
-            self.in_memory(guard, channel, operation, sequence, |groups, core, pause| {
-                groups.together(core, channel, step, binding, true, pause)
-            }),
-        )
-    }
-
-    /// The same begun: its request, or nothing if it is over.
-    pub fn start_together(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        step: &Together,
-        binding: &Binding,
-    ) -> Option<Option<Request>> {
-        let mut guard = self.lock();
-        let Engine { core, groups, .. } = &mut *guard;
-        if core.state.tools.observes_plans() {
-            return None;
-        }
-        core.state.tools.called(operation);
-        core.state.tools.begins(operation);
-        let begun = groups.together(core, channel, step, binding, false, || false);
-        Some(core.begun(begun))
-    }
-
-    /// A blocking operation of blocks that may differ in length, in shared memory, and the wait. `None`: some of the
-    /// pieces are too long for that; nothing was done.
-    #[inline]
-    pub fn unequal<P: Pieces>(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
-        step: Unequal,
-        pieces: &P,
-    ) -> Option<Result<(), EngineError>> {
-        let mut guard = self.lock();
-        let Engine { core, groups, .. } = &mut *guard;
-        let slots = groups.slots(core, channel, step.what);
-        if pieces.longest() > slots?.longest() {
-            return None;
-        }
-        Some(
-            self.in_memory(guard, channel, operation, sequence, |groups, core, pause| {
-                groups.unequal(core, channel, step, slots, pieces, pause)
-            }),
-        )
-    }
-
-    /// The same with buffers that are bound, as far as blocks are short enough: others go beside.
-    pub fn unequal_bound(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
-        step: Unequal,
-        binding: &Binding,
-    ) -> Result<(), EngineError> {
-        let mut guard = self.lock();
-        let Engine { core, groups, .. } = &mut *guard;
-        let slots = groups.slots(core, channel, step.what);
-        self.in_memory(guard, channel, operation, sequence, |groups, core, pause| {
-            groups.unequal(core, channel, step, slots, Bound::of(binding), pause)
-        })
-    }
-
-    /// [`Shared::unequal`] begun: its request, or nothing if it is over.
-    pub fn start_unequal<P: Pieces>(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
-        step: Unequal,
-        pieces: &P,
-    ) -> Option<Option<Request>> {
-        let mut guard = self.lock();
-        let Engine { core, groups, .. } = &mut *guard;
-        let slots = groups.slots(core, channel, step.what);
-        if pieces.longest() > slots?.longest() {
-            return None;
-        }
-        let begin = |groups: &mut Groups, core: &mut Core| groups.unequal(core, channel, step, slots, pieces, || false);
-        Some(begun_in_memory(&mut guard, channel, operation, sequence, begin))
-    }
-
-    /// [`Shared::unequal_bound`] begun: its request, or nothing if it is over.
-    pub fn start_unequal_bound(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
-        step: Unequal,
-        binding: &Binding,
-    ) -> Option<Request> {
-        let mut guard = self.lock();
-        let begin = |groups: &mut Groups, core: &mut Core| {
-            let slots = groups.slots(core, channel, step.what);
-            groups.unequal(core, channel, step, slots, Bound::of(binding), || false)
-        };
-        begun_in_memory(&mut guard, channel, operation, sequence, begin)
-    }
-
-    /// An operation of blocks that may differ in length in which this process neither gives nor takes anything: its
-    /// request, if it is not over.
-    #[inline]
-    pub fn pass(&self, channel: &Channel, operation: Operation, step: Unequal) -> Option<Request> {
-        let mut guard = self.lock();
-        let Engine { core, groups, .. } = &mut *guard;
-        core.state.tools.called(operation);
-        let begun = groups.pass(core, channel, step);
-        core.begun(begun)
-    }
-
-    /// Does an operation in memory that the group shares, and waits for its end; those who watch are told.
-    #[inline]
-    fn in_memory(
-        &self,
-        mut guard: Guard<'_>,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
-        begin: impl FnOnce(&mut Groups, &mut Core, &mut dyn FnMut() -> bool) -> Result<Option<Request>, EngineError>,
-    ) -> Result<(), EngineError> {
-        let Engine { core, groups, .. } = &mut *guard;
-        let began = Cell::new(None);
-        let mut pause = self.pause_together(core, &began);
-        core.state.tools.called(operation);
-        core.state.tools.begins(operation);
-        core.state
-            .tools
-            .plan_begins(channel.context.number(), operation, sequence);
-        let done = begin(groups, core, &mut pause);
-        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
-        self.plan_over(guard, channel, operation, sequence, done)
-    }
-
-    /// [`Shared::short`] begun: its request, or nothing if it is over. `None`: not one for this way; nothing was done.
-    /// Not on communicators of a vendor MPI.
-    #[inline]
-    pub fn start_short(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
-        short: &Short,
-    ) -> Option<Option<Request>> {
-        let mut guard = self.lock();
-        let Engine { core, groups, .. } = &mut *guard;
-        if channel.native != 0 || core.state.tools.observes_plans() {
-            return None;
-        }
-        let begun = groups.short(core, channel, (operation, sequence), short, || false)?;
-        Some(core.begun(begun))
-    }
-
-    /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way;
-    /// nothing was done. On a communicator of a vendor MPI that depends only on what all members know.
-    #[inline]
-    pub fn short(
-        &self,
-        channel: &Channel,
-        (operation, sequence): (Operation, u32),
-        short: &Short,
-    ) -> Option<Result<(), EngineError>> {
-        let mut guard = self.lock();
-        let Engine { core, groups, .. } = &mut *guard;
-        let began = Cell::new(None);
-        let pause = self.pause_together(core, &began);
-        let done = groups.short(core, channel, (operation, sequence), short, pause)?;
-        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
-        Some(self.plan_over(guard, channel, operation, sequence, done))
     }
 
     /// What to do between two looks for the others, and whether to look again. It keeps the engine meanwhile, which
@@ -210,89 +51,221 @@ impl Shared {
             !threads && self.pace.pause_with(&mut patience, gives_way)
         }
     }
+}
+
+impl GroupCall<'_> {
+    /// A blocking operation that all members of the group do together in memory that they share, and the wait, under
+    /// one lock. `None`: somebody wants to hear of plans, so it must be one; not on a communicator of a vendor MPI,
+    /// where all members must go the same way.
+    #[inline]
+    pub fn together(&self, step: &Together, binding: &Binding) -> Option<Result<(), EngineError>> {
+        let guard = self.shared.lock();
+        if self.channel.native == 0 && guard.core.state.tools.observes_plans() {
+            return None;
+        }
+        Some(self.in_memory(guard, |groups, core, pause| {
+            groups.together(core, self.channel, step, binding, true, pause)
+        }))
+    }
+
+    /// The same begun: its request, or nothing if it is over.
+    pub fn start_together(&self, step: &Together, binding: &Binding) -> Option<Option<Request>> {
+        let mut guard = self.shared.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        if core.state.tools.observes_plans() {
+            return None;
+        }
+        core.state.tools.called(self.operation);
+        core.state.tools.begins(self.operation);
+        let begun = groups.together(core, self.channel, step, binding, false, || false);
+        Some(core.begun(begun))
+    }
+
+    /// An operation of blocks that may differ in length, in shared memory: its request, or nothing if it is over.
+    /// `None`: some of the pieces are too long for that; nothing was done.
+    #[inline]
+    pub fn unequal<P: Pieces>(
+        &self,
+        step: Unequal,
+        pieces: &P,
+        until: Until,
+    ) -> Option<Result<Option<Request>, EngineError>> {
+        let mut guard = self.shared.lock();
+        let slots = self.slots(&mut guard, step);
+        if pieces.longest() > slots?.longest() {
+            return None;
+        }
+        Some(self.in_cells(guard, step, slots, pieces, until))
+    }
+
+    /// The same with buffers that are bound, as far as blocks are short enough: others go beside.
+    pub fn unequal_bound(
+        &self,
+        step: Unequal,
+        binding: &Binding,
+        until: Until,
+    ) -> Result<Option<Request>, EngineError> {
+        let mut guard = self.shared.lock();
+        let slots = self.slots(&mut guard, step);
+        self.in_cells(guard, step, slots, Bound::of(binding), until)
+    }
+
+    #[inline]
+    fn slots(&self, engine: &mut Engine, step: Unequal) -> Option<Slots> {
+        let Engine { core, groups, .. } = engine;
+        groups.slots(core, self.channel, step.what)
+    }
+
+    #[inline]
+    fn in_cells<D: Data>(
+        &self,
+        mut guard: Guard<'_>,
+        step: Unequal,
+        slots: Option<Slots>,
+        data: D,
+        until: Until,
+    ) -> Result<Option<Request>, EngineError> {
+        let channel = self.channel;
+        if until == Until::Over {
+            let done = self.in_memory(guard, |groups, core, pause| {
+                groups.unequal(core, channel, step, slots, data, pause)
+            });
+            return done.map(|()| None);
+        }
+        Ok(self.begun_in_memory(&mut guard, |groups, core| {
+            groups.unequal(core, channel, step, slots, data, || false)
+        }))
+    }
+
+    /// An operation of blocks that may differ in length in which this process neither gives nor takes anything: its
+    /// request, if it is not over.
+    #[inline]
+    pub fn pass(&self, step: Unequal) -> Option<Request> {
+        let mut guard = self.shared.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        core.state.tools.called(self.operation);
+        let begun = groups.pass(core, self.channel, step);
+        core.begun(begun)
+    }
+
+    /// Does an operation in memory that the group shares, and waits for its end; those who watch are told.
+    #[inline]
+    fn in_memory(
+        &self,
+        mut guard: Guard<'_>,
+        begin: impl FnOnce(&mut Groups, &mut Core, &mut dyn FnMut() -> bool) -> Result<Option<Request>, EngineError>,
+    ) -> Result<(), EngineError> {
+        let Engine { core, groups, .. } = &mut *guard;
+        let began = Cell::new(None);
+        let mut pause = self.shared.pause_together(core, &began);
+        core.state.tools.begins(self.operation);
+        self.tell_begin(core);
+        let done = begin(groups, core, &mut pause);
+        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
+        self.over(guard, done)
+    }
+
+    /// Begins an operation in memory that the group shares; those who watch are told.
+    fn begun_in_memory(
+        &self,
+        engine: &mut Engine,
+        begin: impl FnOnce(&mut Groups, &mut Core) -> Result<Option<Request>, EngineError>,
+    ) -> Option<Request> {
+        let Engine { core, groups, .. } = engine;
+        core.state.tools.begins(self.operation);
+        self.tell_begin(core);
+        let begun = begin(groups, core);
+        match &begun {
+            Ok(Some(request)) => groups.tell_at_the_end(
+                *request,
+                Told {
+                    context: self.channel.context.number(),
+                    operation: self.operation,
+                    sequence: self.sequence,
+                },
+            ),
+            _ => self.tell_end(core),
+        }
+        core.begun(begun)
+    }
+
+    /// [`GroupCall::short`] begun: its request, or nothing if it is over. `None`: not one for this way; nothing was
+    /// done. Not on communicators of a vendor MPI.
+    #[inline]
+    pub fn start_short(&self, short: &Short) -> Option<Option<Request>> {
+        let mut guard = self.shared.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        if self.channel.native != 0 || core.state.tools.observes_plans() {
+            return None;
+        }
+        let begun = groups.short(core, self.channel, (self.operation, self.sequence), short, || false)?;
+        Some(core.begun(begun))
+    }
+
+    /// A blocking operation of short contiguous blocks in shared memory, and the wait. `None`: not one for this way;
+    /// nothing was done. On a communicator of a vendor MPI that depends only on what all members know.
+    #[inline]
+    pub fn short(&self, short: &Short) -> Option<Result<(), EngineError>> {
+        let mut guard = self.shared.lock();
+        let Engine { core, groups, .. } = &mut *guard;
+        let began = Cell::new(None);
+        let pause = self.shared.pause_together(core, &began);
+        let done = groups.short(core, self.channel, (self.operation, self.sequence), short, pause)?;
+        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
+        Some(self.over(guard, done))
+    }
 
     /// Waits for what was begun, if it is not over; those who watch are told.
     #[inline]
-    fn plan_over<'a>(
+    fn over<'a>(
         &'a self,
         mut guard: Guard<'a>,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
         begun: Result<Option<Request>, EngineError>,
     ) -> Result<(), EngineError> {
         let done = match begun {
             Ok(Some(request)) => {
-                let done = self.completion(guard, request).error.map_or(Ok(()), Err);
-                guard = self.lock();
+                let done = self.shared.completion(guard, request).error.map_or(Ok(()), Err);
+                guard = self.shared.lock();
                 done
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        guard.tools().plan_ends(channel.context.number(), operation, sequence);
+        self.tell_end(&mut guard.core);
         done
+    }
+
+    /// It was called, and begins.
+    #[inline]
+    fn tell_begin(&self, core: &mut Core) {
+        let tools = &mut core.state.tools;
+        tools.called(self.operation);
+        tools.plan_begins(self.channel.context.number(), self.operation, self.sequence);
+    }
+
+    #[inline]
+    fn tell_end(&self, core: &mut Core) {
+        let context = self.channel.context.number();
+        core.state.tools.plan_ends(context, self.operation, self.sequence);
     }
 
     /// A blocking collective operation of a vendor MPI on a communicator of it ([`Channel::native`]). Others may wait
     /// for something that this process has begun before: then it waits outside until all members have come.
     #[inline]
-    pub fn collective(
-        &self,
-        channel: &Channel,
-        operation: Operation,
-        sequence: u32,
-        collective: &Collective<'_>,
-    ) -> Result<(), EngineError> {
-        let mut guard = self.lock();
-        let comm = channel.native;
+    pub fn collective(&self, collective: &Collective<'_>) -> Result<(), EngineError> {
+        let mut guard = self.shared.lock();
+        let comm = self.channel.native;
         let Engine { core, vendor, .. } = &mut *guard;
-        core.state.tools.called(operation);
-        core.state
-            .tools
-            .plan_begins(channel.context.number(), operation, sequence);
+        self.tell_begin(core);
         if let Some(done) = vendor.come(core, comm, collective) {
-            core.state
-                .tools
-                .plan_ends(channel.context.number(), operation, sequence);
+            self.tell_end(core);
             return done;
         }
-        self.wait_on(guard, |engine| {
+        self.shared.wait_on(guard, |engine| {
             let Engine { core, vendor, .. } = engine;
             let done = vendor.may_enter(core, comm).then(|| vendor.enter(comm, collective))?;
-            core.state
-                .tools
-                .plan_ends(channel.context.number(), operation, sequence);
+            self.tell_end(core);
             Some(done)
         })
     }
-}
-
-/// Begins an operation in memory that the group shares; those who watch are told.
-fn begun_in_memory(
-    engine: &mut Engine,
-    channel: &Channel,
-    operation: Operation,
-    sequence: u32,
-    begin: impl FnOnce(&mut Groups, &mut Core) -> Result<Option<Request>, EngineError>,
-) -> Option<Request> {
-    let Engine { core, groups, .. } = engine;
-    let context = channel.context.number();
-    let tools = &mut core.state.tools;
-    tools.called(operation);
-    tools.begins(operation);
-    tools.plan_begins(context, operation, sequence);
-    let begun = begin(groups, core);
-    match &begun {
-        Ok(Some(request)) => groups.tell_at_the_end(
-            *request,
-            Told {
-                context,
-                operation,
-                sequence,
-            },
-        ),
-        _ => core.state.tools.plan_ends(context, operation, sequence),
-    }
-    core.begun(begun)
 }
