@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 mod files;
+mod grid;
 mod hello;
 mod memory;
 mod mutate;

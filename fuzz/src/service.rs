@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the services of sites, other commands and the files of users say.
 
-use crate::targets::unframed;
+use crate::grid::unframed;
 use isthmus_job::catalogue;
 use isthmus_wire::control::{Edit, Reply, Request, Standing};
 use isthmus_wire::grid::Scheduler;

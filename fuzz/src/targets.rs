@@ -2,28 +2,19 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
-use crate::{files, hello, memory, service, words};
+use crate::{files, grid, hello, memory, service, words};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
 use isthmus_job::form::{Form, Input};
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Measured, Origin, Rate};
-use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, Message};
-use isthmus_wire::chosen::Chosen;
-use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
-use isthmus_wire::gateway::{FromGateway, Paths, Settled, ToGateway};
-use isthmus_wire::grid::{
-    AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Hold, Reach, Resume, Scheduler, Start, Stream,
-    ToAgent, VERSION,
-};
-use isthmus_wire::guard::{self, Answer, Orders};
+use isthmus_wire::gateway::{FromGateway, Settled, ToGateway};
+use isthmus_wire::guard;
 use isthmus_wire::links::Table;
-use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::segment::{self, SEGMENT_BYTES, Segment};
-use isthmus_wire::time::Time;
-use isthmus_wire::waiting::{self, Item, Process, Waiting};
+use isthmus_wire::waiting;
 
 /// One parser with good inputs to begin from.
 pub(crate) struct Target {
@@ -46,33 +37,33 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "boot",
-        run: boot,
-        corpus: boot_bodies,
+        run: grid::boot,
+        corpus: grid::boot_bodies,
     },
     Target {
         name: "stream",
-        run: stream,
-        corpus: boot_streams,
+        run: grid::stream,
+        corpus: grid::boot_streams,
     },
     Target {
         name: "to-agent",
-        run: to_agent,
-        corpus: to_agent_bodies,
+        run: grid::to_agent,
+        corpus: grid::to_agent_bodies,
     },
     Target {
         name: "from-agent",
-        run: from_agent,
-        corpus: from_agent_bodies,
+        run: grid::from_agent,
+        corpus: grid::from_agent_bodies,
     },
     Target {
         name: "guard",
         run: guard::fuzz,
-        corpus: guard_answers,
+        corpus: grid::guard_answers,
     },
     Target {
         name: "waiting",
         run: waiting::fuzz,
-        corpus: waiting_processes,
+        corpus: grid::waiting_processes,
     },
     Target {
         name: "rules",
@@ -337,117 +328,6 @@ fn frames() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A message between a process and its agent.
-fn boot(body: &[u8]) {
-    if let Ok(message) = Message::decode(body) {
-        assert_eq!(
-            unframed(&message.encode()).map(|body| Message::decode(&body)),
-            Some(Ok(message))
-        );
-    }
-}
-
-fn boot_messages() -> Vec<Message> {
-    let hello = Hello {
-        version: 1,
-        token: [7; 16],
-        index: 3,
-        pid: 4711,
-        port: 50_000,
-        representation: Representation([1; 8]),
-        vendor: None,
-        signing_request: vec![0x30; 40],
-    };
-    let counters = Counters {
-        rows: vec![(
-            "MPI_Bcast".to_owned(),
-            1,
-            LevelCounters {
-                messages: 2,
-                bytes: 2048,
-            },
-        )],
-        calls: vec![("MPI_Bcast".to_owned(), 1)],
-        links: vec![Measured {
-            between: (0, 1),
-            latency: Some(20_000_000),
-            rate: None,
-        }],
-        traffic: vec![],
-        time: Time {
-            processes: 1,
-            elapsed: 9,
-            going_on: 1,
-            waits: vec![isthmus_wire::time::Wait::default()],
-        },
-        choices: vec![Chosen {
-            ways: vec![isthmus_wire::chosen::Way::default()],
-            ..Chosen::default()
-        }],
-        files: vec![isthmus_wire::usage::Usage {
-            name: "\"x\"".to_owned(),
-            opens: 4,
-            ..Default::default()
-        }],
-    };
-    let reason = "rank 3 called MPI_Abort".to_owned();
-    vec![
-        Message::Hello(hello),
-        Message::Finished(counters),
-        Message::Gone(Gone {
-            first: 3,
-            count: 1,
-            reason: reason.clone(),
-        }),
-        Message::Abort { code: 1, reason },
-        Message::Dismissed,
-    ]
-}
-
-fn boot_bodies() -> Vec<Vec<u8>> {
-    boot_messages()
-        .iter()
-        .filter_map(|message| unframed(&message.encode()))
-        .collect()
-}
-
-/// A stream of messages, arriving in pieces.
-fn stream(bytes: &[u8]) {
-    let (mut deframer, mut whole) = (Deframer::default(), Deframer::default());
-    whole.feed(bytes);
-    for piece in bytes.chunks(1 + bytes.len() / 7) {
-        deframer.feed(piece);
-        loop {
-            let next = deframer.next_body();
-            if matches!(next, Ok(None)) {
-                break;
-            }
-            assert_eq!(
-                next,
-                whole.next_body(),
-                "pieces and the whole must give the same messages"
-            );
-            if next.is_err() {
-                return;
-            }
-        }
-    }
-}
-
-fn boot_streams() -> Vec<Vec<u8>> {
-    vec![boot_messages().iter().flat_map(Message::encode).collect()]
-}
-
-/// A message from the coordinator to an agent.
-fn to_agent(body: &[u8]) {
-    if let Ok(message) = ToAgent::decode(body) {
-        assert_eq!(
-            unframed(&message.encode()).map(|body| ToAgent::decode(&body)),
-            Some(Ok(message))
-        );
-    }
-}
-
 /// What schedulers print; standard error stands behind a zero byte.
 fn scheduler_answers() -> Vec<Vec<u8>> {
     [
@@ -463,195 +343,6 @@ fn scheduler_answers() -> Vec<Vec<u8>> {
     ]
     .map(<[u8]>::to_vec)
     .to_vec()
-}
-
-fn waiting_processes() -> Vec<Vec<u8>> {
-    let item = Item {
-        peer: 3,
-        name: "MPI_Bcast".to_owned(),
-        members: vec![0, 3, 4],
-        ..Item::default()
-    };
-    let process = Process {
-        rank: 4,
-        site: "home".to_owned(),
-        pid: 77,
-        waiting: Some(Waiting {
-            call: "MPI_Recv".to_owned(),
-            items: vec![item],
-            ..Waiting::default()
-        }),
-        ..Process::default()
-    };
-    let mut writer = Writer::new(1);
-    process.write(&mut writer);
-    vec![writer.into_body()]
-}
-
-fn guard_answers() -> Vec<Vec<u8>> {
-    let orders = Orders {
-        token: [7; 16],
-        index: 1,
-        input: true,
-        rendezvous: b"/tmp/r".to_vec(),
-        program: b"/bin/app".to_vec(),
-        name: "app".to_owned(),
-        arguments: vec!["-n".to_owned()],
-        environment: vec![("A".to_owned(), b"b".to_vec())],
-        hidden: vec!["B".to_owned()],
-        directory: b"/".to_vec(),
-    };
-    let answers = [Answer::Orders(Box::new(orders)), Answer::Refused("no".to_owned())];
-    let mut all: Vec<Vec<u8>> = answers.iter().map(|answer| answer.encode()[4..].to_vec()).collect();
-    all.push(guard::encode_ended(Exit::Signal(9)).to_vec());
-    all
-}
-
-fn successions() -> Vec<ToAgent> {
-    vec![
-        ToAgent::Hold(Hold {
-            secret: [7; 32],
-            seconds: 300,
-        }),
-        ToAgent::Resume(Resume {
-            secret: [7; 32],
-            launcher: 1,
-            standings: 2,
-            outputs: 3,
-        }),
-    ]
-}
-
-fn to_agent_bodies() -> Vec<Vec<u8>> {
-    let start = Start {
-        job: "job".to_owned(),
-        subjob: 1,
-        first: 3,
-        count: 16,
-        of: 20,
-        program: "./app".to_owned(),
-        arguments: vec!["-n".to_owned(), String::new()],
-        environment: vec![("A".to_owned(), "b=c".to_owned())],
-        directory: "/tmp".to_owned(),
-        directory_optional: true,
-        library: "/lib".to_owned(),
-        input: isthmus_wire::grid::Input::One(7),
-        stdin: "/in".into(),
-        stdout: String::new(),
-        stderr: "/err".into(),
-        silence: 9,
-        reach: Reach::Wide,
-        allocation: Some(Allocation {
-            directives: vec!["--exclusive".to_owned()],
-            ..Allocation::new(Scheduler::Slurm)
-        }),
-        vendor: "mpiexec".to_owned(),
-        files: "/jobs/files".to_owned(),
-    };
-    let places = PlaceTable {
-        subjobs: vec![Subjob {
-            name: "home".into(),
-            lan: "home".into(),
-            first_rank: 0,
-            count: 1,
-            appnum: 0,
-        }],
-        nodes: vec![Node {
-            host: "h".into(),
-            addresses: vec!["10.0.0.1".into()],
-            subjob: 0,
-            processes: 1,
-            processors: 0,
-        }],
-        places: vec![Place {
-            subjob: 0,
-            node: 0,
-            port: 9,
-            slot: 0,
-            representation: Representation([1; 8]),
-            vendor: None,
-        }],
-    };
-    let commit = Commit {
-        subjob: 1,
-        secret: [7; 32],
-        authority: vec![0x30; 9],
-        certificates: vec![vec![0x30; 9], vec![]],
-        places,
-        links: Known::default().to_wire(),
-        paths: Paths::default(),
-    };
-    let messages = [
-        ToAgent::Offer {
-            hash: [3; 32],
-            size: 1 << 40,
-            name: "app".to_owned(),
-        },
-        ToAgent::Start(Box::new(start)),
-        ToAgent::Commit(Box::new(commit)),
-        ToAgent::Abort {
-            code: -1,
-            reason: "a rank was killed".to_owned(),
-        },
-        ToAgent::Ping(9),
-        ToAgent::Launch(vec![("n1".to_owned(), 2)]),
-    ];
-    messages
-        .iter()
-        .chain(&successions())
-        .filter_map(|message| unframed(&message.encode()))
-        .collect()
-}
-
-/// A message from an agent to the coordinator.
-fn from_agent(body: &[u8]) {
-    if let Ok(message) = FromAgent::decode(body) {
-        assert_eq!(
-            unframed(&message.encode()).map(|body| FromAgent::decode(&body)),
-            Some(Ok(message))
-        );
-    }
-}
-
-fn from_agent_bodies() -> Vec<Vec<u8>> {
-    let hello = AgentHello {
-        version: VERSION,
-        host: "host".to_owned(),
-        architecture: "x86_64".to_owned(),
-        addresses: vec!["::1".to_owned()],
-        processors: 2,
-    };
-    let representation = Representation([6; 8]);
-    let arrival = Arrival {
-        index: 3,
-        pid: 4,
-        port: 5,
-        representation,
-        vendor: None,
-        signing_request: vec![0x30; 9],
-    };
-    let messages = [
-        FromAgent::Hello(hello),
-        FromAgent::File {
-            hash: [1; 32],
-            state: FileState::Here("/path".to_owned()),
-        },
-        FromAgent::Refused {
-            reason: "no".to_owned(),
-            hint: "yes".to_owned(),
-        },
-        FromAgent::Arrived(vec![arrival.clone(), arrival]),
-        FromAgent::Output {
-            index: 1,
-            stream: Stream::Error,
-            bytes: b"text\n".to_vec(),
-        },
-        FromAgent::Exited(vec![(0, Exit::Status(3)), (1, Exit::Signal(9))]),
-    ];
-    messages
-        .iter()
-        .filter_map(|message| unframed(&message.encode()))
-        .collect()
 }
 
 fn gateway(bytes: &[u8]) {
@@ -859,11 +550,4 @@ fn form(bytes: &[u8]) {
         Ok(described) => returns(&described.job, &isthmus_job::rsl::bindings(|_| None)),
         Err(errors) => drop(errors.to_string()),
     }
-}
-
-/// The body of the first message of a stream.
-pub(crate) fn unframed(stream: &[u8]) -> Option<Vec<u8>> {
-    let mut deframer = Deframer::default();
-    deframer.feed(stream);
-    deframer.next_body().ok().flatten()
 }
