@@ -84,13 +84,18 @@ pub struct Moved {
 /// How often a file that asks to be tried again is tried again without having moved anything.
 const VAIN_TRIES: u32 = 1 << 16;
 
+/// How many of them are made at once. To give up the processor costs milliseconds where others want it.
+const QUICK_TRIES: u32 = 16;
+
 /// Whether an error asks for another try. `tries`: in a row.
 fn tries_again(error: &io::Error, tries: &mut u32) -> bool {
     match error.kind() {
         io::ErrorKind::Interrupted => true,
         io::ErrorKind::WouldBlock => {
             *tries += 1;
-            std::thread::yield_now();
+            if *tries > QUICK_TRIES {
+                std::thread::yield_now();
+            }
             *tries < VAIN_TRIES
         }
         _ => false,

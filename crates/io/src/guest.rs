@@ -50,6 +50,7 @@ impl File {
             reach: (0..comm.size()).map(|rank| rank + 1 == comm.size()).collect(),
             opener: Some(world.me()),
             guest: None,
+            layout: Default::default(),
         };
         let parts = Parts {
             group: comm.group().clone(),

@@ -7,6 +7,7 @@
 use isthmus_core::info::Info;
 
 use crate::access::Sieve;
+use crate::stripe::Layout;
 
 /// Hints that change something here, with the values that they have when nobody gives others.
 const EFFECTIVE: [(&str, &str); 7] = [
@@ -109,6 +110,18 @@ impl Hints {
         hints
     }
 
+    /// What the file system has done with the file goes before what the program wished for.
+    pub(crate) fn laid_out(mut self, layout: Layout) -> Self {
+        if layout.unit > 0 {
+            self.stripe = u64::from(layout.unit);
+            self.tell("striping_unit", &layout.unit.to_string());
+        }
+        if layout.count > 0 {
+            self.tell("striping_factor", &layout.count.to_string());
+        }
+        self
+    }
+
     fn tell(&mut self, key: &str, value: &str) {
         // Keys and values are short enough: they come out of an info or this table.
         let _ = self.told.set(key, value);
@@ -176,5 +189,9 @@ mod tests {
         assert_eq!(told.get("cb_buffer_size"), Ok(Some("16777216")));
         assert_eq!(told.get("striping_factor"), Ok(Some("7")));
         assert_eq!(told.get("nobody_knows"), Ok(None));
+        let (unit, count) = (4 << 20, 8);
+        let hints = hints.laid_out(Layout { unit, count });
+        assert_eq!(hints.stripe, 4 << 20);
+        assert_eq!(hints.told(2).get("striping_factor"), Ok(Some("8")));
     }
 }

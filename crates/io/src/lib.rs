@@ -28,6 +28,7 @@ mod pool;
 mod reading;
 mod same;
 mod service;
+mod stripe;
 mod task;
 mod view;
 

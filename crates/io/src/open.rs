@@ -35,6 +35,7 @@ use crate::homes;
 use crate::mode::Mode;
 use crate::name::{self, Name, Scope, Shown, Site};
 use crate::same::{First, Identity};
+use crate::stripe::Layout;
 use crate::task::{self, Port};
 use crate::view::View;
 
@@ -114,6 +115,7 @@ pub(crate) struct Opened {
     pub(crate) opener: Option<Peer>,
     /// Who has the file open for all.
     pub(crate) guest: Option<Peer>,
+    pub(crate) layout: Layout,
 }
 
 /// What is known of a file before it is open.
@@ -215,12 +217,15 @@ impl Wanted {
         let nonce = first.as_ref().map_or(0, First::nonce);
         let mut own = nonce.to_le_bytes().to_vec();
         own.extend(Identity::of(first.as_ref().map(First::file)).encode());
+        let layout = first.as_ref().map(|first| Layout::of(first.file()));
+        own.extend(layout.unwrap_or_default().encode());
         let all = members.gather(port, 3, &own).await?;
         let own = all[opener as usize].get(8..).unwrap_or_default();
         if crate::group::word(own) == 0 {
             members.agree(port, 4, outcome).await?;
         }
         let nonce = crate::group::word(&all[opener as usize]);
+        let layout = Layout::decode(crate::group::word(own.get(Identity::BYTES..).unwrap_or_default()));
         let mut disk = match is_opener {
             true => None,
             false => open_here(&self.path, mode, self.open.permissions, false).ok(),
@@ -236,6 +241,7 @@ impl Wanted {
             reach: all.iter().map(|word| *word == 1).collect(),
             opener: self.comm.group().members().get(opener as usize).copied(),
             guest: None,
+            layout,
         })
     }
 
@@ -258,6 +264,7 @@ impl Wanted {
             reach: (0..=members.size).map(|rank| rank == members.size).collect(),
             opener: Some(self.world.peer(guest)),
             guest: Some(self.world.peer(guest)),
+            layout: Layout::default(),
         })
     }
 }
@@ -355,7 +362,8 @@ impl File {
             site: site.map_or_else(String::new, |site| site.name.to_owned()),
         };
         let mode = opened.mode;
-        let file = Self::made(world, parts, opened, Hints::of(info));
+        let hints = Hints::of(info).laid_out(opened.layout);
+        let file = Self::made(world, parts, opened, hints);
         let service = file.start_service();
         if mode.has(abi::MPI_MODE_APPEND) {
             file.begin_at_end()?;

@@ -23,6 +23,9 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// Length of what `encode` makes.
+    pub(crate) const BYTES: usize = 40;
+
     pub(crate) fn of(file: Option<&SystemFile>) -> Self {
         let Some(known) = file.and_then(|file| file.metadata().ok()) else {
             return Self::default();
