@@ -29,7 +29,7 @@ pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
             None => Ok(None),
             Some(_) => Err(Refusal::new(
                 "processes are mapped but bound to nothing".to_owned(),
-                "leave --map-by away, or bind them: --bind-to core",
+                "leave out --map-by, or bind them: --bind-to core",
             )),
         };
     };

@@ -96,11 +96,11 @@ impl Source {
         let form = form.unwrap_or_else(|| Form::detect(&file, &text));
         if beside.contact.is_some() && form != Form::Rsl {
             let error = JobError::new(format!("'{file}' says where the processes run, and so does --site"));
-            return Err(error.hint("leave --site away").into());
+            return Err(error.hint("leave out --site").into());
         }
         if form.names_program() && (beside.program.is_some() || beside.others) {
             return Err(JobError::new(format!("'{file}' describes the whole job"))
-                .hint("leave other options and arguments away, or write them into the file")
+                .hint("leave out other options and arguments, or write them into the file")
                 .into());
         }
         let mut bindings = rsl::bindings(|name| std::env::var(name).ok());

@@ -231,7 +231,7 @@ impl Attribute {
             self.fault(
                 value,
                 format!("'{}' takes texts, this is a list", self.name),
-                "leave the parentheses away".to_owned(),
+                "leave out the parentheses".to_owned(),
             )
         })
     }

@@ -280,7 +280,7 @@ impl Document<'_> {
         }
         if let Some(text) = self.text(table, "rate")? {
             if let Some(item) = table.get("gap") {
-                let error = JobError::new("'rate' and 'gap' say the same thing").hint("leave one of them away");
+                let error = JobError::new("'rate' and 'gap' say the same thing").hint("leave out one of them");
                 return Err(self.at(error, item.span().unwrap_or(0..0)));
             }
             pin.gap = Some(Curve::rate(self.point(quantity::rate(&text), table, "rate")?));

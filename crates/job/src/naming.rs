@@ -2,6 +2,7 @@
 //! Names that people give to their jobs: `--name`, `name` in a job file.
 
 use crate::error::JobError;
+use crate::quoted::shown;
 
 /// Longest name of a job, characters. All of them are ASCII.
 const MAX_LENGTH: usize = 64;
@@ -22,7 +23,7 @@ impl JobName {
     /// What is wrong with it, and what names look like.
     pub fn parse(text: &str) -> Result<Self, JobError> {
         let wrong = |why: &str| {
-            let shown: String = text.chars().take(MAX_LENGTH).flat_map(char::escape_default).collect();
+            let shown = shown(&text.chars().take(MAX_LENGTH).collect::<String>());
             JobError::new(format!("'{shown}' cannot be the name of a job: {why}")).hint(format!(
                 "a name has 1 to {MAX_LENGTH} letters, digits and {SIGNS}, and begins with a letter: --name climate-7"
             ))
@@ -35,7 +36,7 @@ impl JobName {
             return Err(wrong(&format!("it is longer than {MAX_LENGTH} characters")));
         }
         if let Some(other) = text.chars().find(|c| !allowed(*c)) {
-            return Err(wrong(&format!("it contains '{}'", other.escape_default())));
+            return Err(wrong(&format!("it contains '{}'", shown(&other.to_string()))));
         }
         if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
             return Err(wrong("it does not begin with a letter"));
@@ -83,7 +84,7 @@ mod tests {
             ("deadbeef", "identifier"),
             ("lab/run", "contains '/'"),
             ("a b", "contains ' '"),
-            ("caf\u{e9}", "contains '\\u{e9}'"),
+            ("caf\u{e9}", "contains '\u{e9}'"),
             ("a\u{1b}[31m", "contains '\\u{1b}'"),
         ] {
             let error = JobName::parse(bad).unwrap_err();

@@ -84,7 +84,7 @@ pub fn check_binding(to: Option<&str>, by: Option<&str>) -> Result<(), JobError>
         (Some(None), Some(_)) => Err(JobError::new(
             "processes are mapped (map-by) but bound to nothing (bind-to none)",
         )
-        .hint("leave one of the two away: without binding the system moves processes as it likes")),
+        .hint("leave out one of the two: without binding the system moves processes as it likes")),
         _ => Ok(()),
     }
 }

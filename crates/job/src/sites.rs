@@ -367,7 +367,7 @@ pub fn fill(sites: &mut [SiteSpec], total: Option<u32>, each: u32) -> Result<(),
 
 fn disagree(total: u32, given: u64) -> JobError {
     JobError::new(format!("-n asks for {total} processes but the sites for {given}"))
-        .hint("leave -n away or let the numbers agree")
+        .hint("leave out -n or let the numbers agree")
 }
 
 const FORMS: &str =

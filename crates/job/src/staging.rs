@@ -8,6 +8,7 @@
 use crate::attributes::{Request, Setting};
 use crate::error::{JobError, JobErrors};
 use crate::model::{Job, Subjob};
+use crate::quoted::shown;
 use crate::scratch::MARK;
 use crate::transfer::{Given, Input, Place, Taken, check_relative};
 
@@ -111,7 +112,7 @@ fn at_site(directory: Option<&str>, path: &str) -> Option<String> {
 }
 
 fn relative(path: &str) -> Result<(), JobError> {
-    check_relative(path).map_err(|why| JobError::new(format!("the path '{}': {why}", path.escape_default())))
+    check_relative(path).map_err(|why| JobError::new(format!("the path '{}': {why}", shown(path))))
 }
 
 #[cfg(test)]

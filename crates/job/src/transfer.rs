@@ -8,6 +8,7 @@
 //! ```
 
 use crate::error::JobError;
+use crate::quoted::shown;
 
 /// Most inputs and most patterns of a subjob.
 pub const MAX_TRANSFERS: usize = 4096;
@@ -98,7 +99,7 @@ impl Place {
     /// Reads a path or URL.
     pub fn parse(text: &str) -> Result<Self, JobError> {
         if text.is_empty() || text.len() > MAX_TEXT || text.chars().any(char::is_control) {
-            return Err(JobError::new(format!("'{}' is no file", text.escape_default())).hint(FORMS));
+            return Err(JobError::new(format!("'{}' is no file", shown(text))).hint(FORMS));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Ok(Self::Home(text.to_owned()));
@@ -233,7 +234,7 @@ impl Pattern {
     /// Reads a pattern of relative paths.
     pub fn parse(text: &str) -> Result<Self, JobError> {
         check_relative(text).map_err(|why| {
-            JobError::new(format!("'{}' is no pattern of files: {why}", text.escape_default()))
+            JobError::new(format!("'{}' is no pattern of files: {why}", shown(text)))
                 .hint("write for example *.out or frames/**")
         })?;
         Ok(Self(text.to_owned()))

@@ -31,7 +31,7 @@ impl Adaptor for GridEngine {
         if asked.nodes > 1 {
             return Err(Refusal::new(
                 "Grid Engine takes the number of nodes from the rule of the parallel environment",
-                "leave 'nodes' away, or name an environment with directives = [\"-pe\", \"NAME\", \"SLOTS\"]",
+                "leave out 'nodes', or name an environment with directives = [\"-pe\", \"NAME\", \"SLOTS\"]",
             ));
         }
         let mut command =

@@ -90,7 +90,7 @@ impl Launch {
             let error = JobError::new(format!(
                 "{option} is about this machine, and the launcher is to live at '{site}'"
             ));
-            return Err(error.hint(format!("leave {option} away; or run the command at '{site}'")));
+            return Err(error.hint(format!("leave out {option}; or run the command at '{site}'")));
         }
         Ok(self.everywhere(&[]))
     }

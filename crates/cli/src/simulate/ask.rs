@@ -162,7 +162,7 @@ fn check_root(what: &What, operation: Operation, processes: u32) -> Result<(), J
         return Err(error.hint(format!("choose a rank from 0 to {}", processes - 1)));
     }
     if what.root > 0 && !is_rooted(operation) {
-        return Err(JobError::new("--root: this operation has none").hint("leave --root away"));
+        return Err(JobError::new("--root: this operation has none").hint("leave out --root"));
     }
     Ok(())
 }
@@ -279,10 +279,10 @@ fn groups(low: Rank, operation: Operation, processes: u32) -> Result<Form, JobEr
         return Err(error.hint(format!("choose a number from 1 to {}", processes - 1)));
     }
     match operation {
-        O::Scan | O::Exscan => Err(JobError::new("MPI has no scan between two groups").hint("leave --groups away")),
+        O::Scan | O::Exscan => Err(JobError::new("MPI has no scan between two groups").hint("leave out --groups")),
         O::Gatherv | O::Scatterv | O::Allgatherv | O::Alltoallv | O::ReduceScatter => {
             let error = JobError::new("unequal blocks between two groups are not simulated");
-            Err(error.hint("leave --groups away, or take the operation with equal blocks"))
+            Err(error.hint("leave out --groups, or take the operation with equal blocks"))
         }
         O::ReduceScatterBlock if low * 2 != processes => {
             let error =

@@ -59,7 +59,7 @@ pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, Job
             input.file,
             job.processes()
         );
-        return Err(JobError::new(problem).hint("leave -n away").into());
+        return Err(JobError::new(problem).hint("leave out -n").into());
     }
     notes.truncate(MAX_ERRORS);
     Ok(Described {

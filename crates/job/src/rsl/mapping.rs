@@ -440,7 +440,7 @@ impl Mapper<'_, '_> {
             (true, Some(_)) => self.report.error(
                 group.span.clone(),
                 "the request names its contact, and so does the command line",
-                "leave one of them away",
+                "leave out one of them",
             ),
             _ => {}
         }

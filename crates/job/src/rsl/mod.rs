@@ -54,7 +54,7 @@ pub fn evaluate(text: &str, file: &str, bindings: &[(String, String)]) -> Result
     report.errors.or(spec)
 }
 
-/// The job that a request describes. A request that is no multi-request may leave the contact away: `contact` then, or
+/// The job that a request describes. A request that is no multi-request may leave out the contact: `contact` then, or
 /// home.
 pub fn job(
     text: &str,

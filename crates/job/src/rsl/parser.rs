@@ -247,7 +247,7 @@ impl Parser<'_, '_> {
             let sign = operator.sign();
             self.error(
                 format!("a value is expected after '{sign}'"),
-                "leave the attribute away, or write \"\" for an empty text",
+                "leave out the attribute, or write \"\" for an empty text",
             );
             return Err(Told);
         }
