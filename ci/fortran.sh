@@ -168,6 +168,9 @@ for option in -fdefault-integer-8 -fdefault-real-8; do
     expect "mpif.h with $option" refuses gfortran $option "-I$build/include" -c "$work/form.f" -o "$work/form.o"
     expect "modules with $option" refuses "$build/bin/isthmus" fortran --compiler "gfortran $option" --to "$work/others"
 done
+expect "REALs of 8 bytes with mpif.h" gfortran -fdefault-real-8 -fdefault-double-8 -fallow-argument-mismatch -w "-I$build/include" \
+    tests/fortran/longer.f "-L$build/lib" "-Wl,-rpath,$build/lib" -lmpifort_abi -lmpi_abi -o "$work/longer"
+expect "MPI_REAL is as long" "$work/longer"
 echo "-O1 '-fdefault-integer-8'" >"$work/options"
 expect "an option in a file is refused" refuses "$mpifort" "@$work/options" -c "$work/form.f" -o "$work/form.o"
 expect "an option of the compiler's name is refused" refuses env ISTHMUS_FC="gfortran -fdefault-real-8" "$mpifort" -c "$work/form.f" -o "$work/form.o"

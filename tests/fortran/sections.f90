@@ -11,7 +11,7 @@ program sections
   type(MPI_Datatype) :: gaps
   integer :: rank, size, i, code, round, left, right
   integer, allocatable :: all_of_them(:, :), mine(:, :), sum(:)
-  ! What operations use between their calls; compilers with descriptors keep it in memory (MPI_ASYNC_PROTECTS_NONBLOCKING).
+  ! Operations use these between their calls, so compilers must not keep them in registers.
   integer, asynchronous :: wide(24), got(24)
   integer, allocatable :: none(:)
   integer, pointer :: nobody(:, :) => null()
