@@ -95,6 +95,8 @@ static double timed(MPI_File file, struct way way, long long mine, char *data, i
     MPI_Barrier(MPI_COMM_WORLD);
     begin = MPI_Wtime();
     move(file, way, mine, data, writes);
+    /* Otherwise a process that got its processor late would hide that the others have waited for it. */
+    MPI_Barrier(MPI_COMM_WORLD);
     took = MPI_Wtime() - begin;
     MPI_Allreduce(&took, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return longest;
