@@ -5,8 +5,7 @@
 #   sh conformance/pnetcdf/run.sh [--sites] [--limit SECONDS] [DIRECTORY...]
 #
 # `make check` (alone) and `make ptest` (4 ranks) in its directories testcases, C, F90, fandc, nc_test, nf_test, nf90_test, cdf_format, header and
-# nonblocking, or in those that are named. --sites: ptest over two testbed sites without a common directory, but for the programs of one-site.txt.
-# Exit status 0: all passed.
+# nonblocking, or in those that are named. --sites: ptest over two testbed sites without a common directory. Exit status 0: all passed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=pnetcdf
@@ -39,14 +38,8 @@ if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
     cp "$bin/../include/mpi.h" "$work/mpi.h"
 fi
 listed_inside
-if [ -n "$sites" ]; then place=sites goals=ptest launch="sh $work/launch"; else place=node goals="check ptest" launch="$bin/mpiexec"; fi
+if [ -n "$sites" ]; then place=sites goals=ptest launch="sh $here/../spread"; else place=node goals="check ptest" launch="$bin/mpiexec"; fi
 export ISTHMUS_TEST_BIN="$bin"
-cat >"$work/launch" <<LAUNCH
-for word; do
-    case \$word in ./*) grep -qx "\${word#./}" "$here/one-site.txt" && exec "$bin/mpiexec" "\$@" ;; esac
-done
-exec "$here/../spread" "\$@"
-LAUNCH
 out=/tmp/isthmus-pnetcdf.$$
 mkdir -p "$out"
 failed=0
