@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all commands that reach sites share: the sites file, how sites are reached, where things are kept.
 
+use isthmus_job::address::is_ipv6;
 use isthmus_job::catalogue::{self, Catalogue, Entry};
 use isthmus_job::{Contact, JobError, JobErrors, Subjob};
 use isthmus_launch::Access;
 use std::io::Write;
+use std::net::ToSocketAddrs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -179,6 +181,11 @@ pub(crate) fn is_this_machine(host: &str) -> bool {
         let own = || std::net::UdpSocket::bind((address, 0)).is_ok();
         return address.is_loopback() || (!address.is_unspecified() && own());
     }
+    if is_ipv6(host) {
+        // With an interface: its number is looked up here, nobody is asked.
+        let own = |all: std::vec::IntoIter<std::net::SocketAddr>| std::net::UdpSocket::bind(&*all.collect::<Vec<_>>());
+        return (host, 0).to_socket_addrs().is_ok_and(|all| own(all).is_ok());
+    }
     let uname = rustix::system::uname();
     let own = uname.nodename().to_string_lossy().to_ascii_lowercase();
     let host = host.to_ascii_lowercase();
@@ -198,6 +205,8 @@ mod own_names {
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
         assert!(is_this_machine(&own), "{own}");
         // Addresses and names for documentation (RFC 5737, RFC 3849, RFC 2606).
+        // No machine has an interface of this name: one has at most 15 characters.
+        assert!(!is_this_machine("fe80::1%sixteen-letters-"));
         for host in ["192.0.2.1", "2001:db8::1", "0.0.0.0", "::", "host.example.org"] {
             assert!(!is_this_machine(host), "{host}");
         }

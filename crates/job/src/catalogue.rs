@@ -8,7 +8,7 @@ use crate::attributes;
 use crate::document::Document;
 use crate::error::{JobError, JobErrors};
 use crate::links::Pins;
-use crate::model::{Contact, Job, Subjob, check_count, check_name};
+use crate::model::{Contact, Job, Subjob, check_count, check_name, to_count};
 use crate::rsl;
 use isthmus_wire::grid::{Allocation, Scheduler};
 use std::collections::BTreeMap;
@@ -186,9 +186,8 @@ impl Document<'_> {
         let number = item
             .as_integer()
             .ok_or_else(|| self.wrong_type(item, "processes", "a number"))?;
-        let count = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
-        self.point(check_count(site, count), table, "processes")?;
-        Ok(Some(count))
+        let count = to_count(number.max(0)).and_then(|count| check_count(site, count).map(|()| count));
+        self.point(count, table, "processes").map(Some)
     }
 
     fn ports(&self, table: &dyn TableLike) -> Result<Option<(u16, u16)>, JobError> {

@@ -7,7 +7,7 @@ use crate::allocation::{self, FORK};
 use crate::attributes::{self, Content, Datum, Fate, Request, Shape};
 use crate::catalogue::Catalogue;
 use crate::error::{JobError, JobErrors};
-use crate::model::{Contact, Job, Program, Subjob, check_count};
+use crate::model::{Contact, Job, Program, Subjob, check_count, to_count};
 use crate::naming::JobName;
 use crate::network;
 use crate::rsl;
@@ -562,9 +562,8 @@ impl<'a> Document<'a> {
             let error = JobError::new(format!("site '{site}' is asked for {number} {what}")).hint("ask for at least 1");
             return self.point(Err(error), table, key);
         }
-        let count = u32::try_from(number).unwrap_or(u32::MAX);
-        self.point(check_count(site, count), table, key)?;
-        Ok(Some(count))
+        let count = to_count(number).and_then(|count| check_count(site, count).map(|()| count));
+        self.point(count, table, key).map(Some)
     }
 
     pub(crate) fn texts_by_name(&self, item: &Item, key: &str) -> Result<Vec<(String, String)>, JobError> {

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
-use crate::model::{Contact, check_count};
+use crate::model::{Contact, check_count, too_many};
 use crate::rsl::syntax::Span;
 use crate::sites;
 
@@ -137,9 +137,10 @@ fn parse_host(text: &str) -> Result<Host, JobError> {
 }
 
 fn parse_slots(contact: &Contact, text: &str) -> Result<u32, JobError> {
-    let slots = text
-        .parse()
-        .map_err(|_| JobError::new(format!("'{text}' is not a number of processes")))?;
+    if !sites::is_number(text) {
+        return Err(JobError::new(format!("'{text}' is not a number of processes")));
+    }
+    let slots = text.parse().map_err(|_| too_many(text))?;
     check_count(&contact.to_string(), slots)?;
     Ok(slots)
 }
@@ -177,6 +178,10 @@ mod tests {
                 .contains("names no host")
         );
         assert!(parse("alpha speed=3", "h").is_err());
+        for text in ["alpha:99999999999", "alpha slots=99999999999"] {
+            let error = parse(text, "h").unwrap_err().to_string();
+            assert!(error.contains("99999999999 processes are above"), "{error}");
+        }
         assert!(parse("alpha:0", "h").is_err());
         assert!(parse("-oProxyCommand=evil", "h").is_err());
     }

@@ -13,6 +13,7 @@
 //! * [`grid`]: the file that describes sites and links for `isthmus simulate` and `isthmus explain`.
 //! * [`links`]: what job files, topology files and files of pins say about links.
 //! * [`cache`]: what earlier jobs measured of links.
+//! * [`address`]: IPv6 addresses as people write hosts.
 //! * [`quantity`]: sizes, times and rates.
 //! * [`allocation`]: what a subjob may ask of a scheduler.
 //! * [`terms`]: on which terms a subjob takes part in a job.
@@ -20,6 +21,7 @@
 //! * [`numbering`]: ranks and the place table.
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod allocation;
 pub mod attributes;
 pub mod cache;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a job is.
 
+use crate::address::{is_ipv6, without_brackets};
 use crate::attributes::{Request, Setting};
 use crate::error::JobError;
 use crate::links::Pins;
@@ -10,6 +11,7 @@ use crate::terms::Terms;
 use crate::transfer::{MAX_TRANSFERS, Transfers};
 use isthmus_wire::grid::Allocation;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 /// Most processes of one job.
 pub const MAX_PROCESSES: u32 = 65_536;
@@ -107,8 +109,9 @@ impl Contact {
         if text == "home" {
             return Ok(Self::Home);
         }
-        check_destination(text)?;
-        Ok(Self::Ssh(without_brackets(text)))
+        let destination = without_brackets(text)?;
+        check_destination(&destination)?;
+        Ok(Self::Ssh(destination))
     }
 }
 
@@ -117,15 +120,15 @@ impl Contact {
     pub(crate) fn bracketed(&self) -> String {
         let text = self.to_string();
         let (user, host) = text.rsplit_once('@').map_or(("", &*text), |(user, host)| (user, host));
-        match host.parse::<core::net::Ipv6Addr>() {
-            Ok(_) if user.is_empty() => format!("[{host}]"),
-            Ok(_) => format!("{user}@[{host}]"),
-            Err(_) => text,
+        match is_ipv6(host) {
+            true if user.is_empty() => format!("[{host}]"),
+            true => format!("{user}@[{host}]"),
+            false => text,
         }
     }
 }
 
-impl std::fmt::Display for Contact {
+impl Display for Contact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Home => f.write_str("home"),
@@ -199,8 +202,7 @@ impl Job {
     pub fn at_home(mut self, is_own: fn(&str) -> bool) -> Self {
         for subjob in &mut self.subjobs {
             let Contact::Ssh(host) = &subjob.contact else { continue };
-            if host.contains('@') || host.contains("://") || !is_own(host.trim_start_matches('[').trim_end_matches(']'))
-            {
+            if host.contains('@') || host.contains("://") || !is_own(host) {
                 continue;
             }
             if subjob.lan == *host || subjob.lan == subjob.contact.to_string() {
@@ -396,7 +398,12 @@ pub fn check_count(site: &str, count: u32) -> Result<(), JobError> {
     Ok(())
 }
 
-fn too_many(count: u32) -> JobError {
+/// A number of processes that may be larger than any job's, which is refused in the user's own digits.
+pub(crate) fn to_count(number: i64) -> Result<u32, JobError> {
+    u32::try_from(number).map_err(|_| too_many(number))
+}
+
+pub(crate) fn too_many(count: impl Display) -> JobError {
     JobError::new(format!(
         "{count} processes are above the limit of {MAX_PROCESSES} per job"
     ))
@@ -419,7 +426,7 @@ fn check_names(subjobs: &[Subjob]) -> Result<(), JobError> {
 fn check_total(subjobs: &[Subjob]) -> Result<(), JobError> {
     let total: u64 = subjobs.iter().map(|s| u64::from(s.count)).sum();
     if total > u64::from(MAX_PROCESSES) {
-        return Err(too_many(u32::try_from(total).unwrap_or(u32::MAX)));
+        return Err(too_many(total));
     }
     Ok(())
 }
@@ -442,17 +449,6 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), JobError> {
 }
 
 /// A destination that the ssh client would take for an option is refused.
-/// The ssh client wants `fd00::2` where people write `[fd00::2]`; in a URL the brackets stay.
-fn without_brackets(text: &str) -> String {
-    let (user, host) = text.rsplit_once('@').map_or(("", text), |(user, host)| (user, host));
-    let address = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
-    match address.filter(|a| a.parse::<core::net::Ipv6Addr>().is_ok()) {
-        Some(address) if user.is_empty() => address.to_owned(),
-        Some(address) => format!("{user}@{address}"),
-        None => text.to_owned(),
-    }
-}
-
 fn check_destination(text: &str) -> Result<(), JobError> {
     check_name("site", text)?;
     // The system takes `4` for the address 0.0.0.4.
@@ -462,11 +458,7 @@ fn check_destination(text: &str) -> Result<(), JobError> {
     }
     let (_, host) = text.rsplit_once('@').unwrap_or(("", text));
     if let (None, Some((_, behind))) = (text.find("://"), host.rsplit_once(':')) {
-        let is_address = host
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .parse::<core::net::Ipv6Addr>();
-        if is_address.is_err() && behind.bytes().all(|b| b.is_ascii_digit()) {
+        if !is_ipv6(host) && behind.bytes().all(|b| b.is_ascii_digit()) {
             return Err(JobError::new(format!("'{text}' has a number too many")).hint(
                 "the number of processes stands behind the host's name: NAME:N; with a port it is ssh://NAME:PORT:N",
             ));

@@ -3,10 +3,11 @@
 //! scheduler: and how it may be reached ([`crate::network`]):
 //! `lab:16,scheduler=slurm,queue=debug,nodes=2,limit=1h,account=p1,exclusive,directive=--constraint=fast`.
 
+use crate::address::is_ipv6;
 use crate::allocation;
 use crate::attributes::{self, Content, Datum, Request, Shape};
 use crate::error::JobError;
-use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count};
+use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count, too_many};
 use crate::network;
 use crate::rsl::syntax::Operator;
 use crate::terms;
@@ -275,12 +276,15 @@ fn split_count(text: &str) -> Result<(&str, Option<u32>), JobError> {
     match count {
         None => Ok((contact, None)),
         // A number too large for its type is too large for a job, and is refused as that.
-        Some(digits) if is_number(digits) => Ok((contact, Some(digits.parse().unwrap_or(u32::MAX)))),
+        Some(digits) if is_number(digits) => {
+            let count = digits.parse().map_err(|_| too_many(digits))?;
+            Ok((contact, Some(count)))
+        }
         Some(other) => Err(JobError::new(format!("'{other}' in '{text}' is not a number of processes")).hint(FORMS)),
     }
 }
 
-fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
@@ -305,7 +309,7 @@ pub(crate) fn split_host(text: &str) -> (&str, Option<&str>) {
             None => (text, None),
         };
     }
-    if text[user..].parse::<core::net::Ipv6Addr>().is_ok() {
+    if is_ipv6(&text[user..]) {
         return (text, None);
     }
     match text.rsplit_once(':') {
@@ -499,6 +503,8 @@ mod tests {
         ] {
             assert!(SiteSpec::parse(text).is_err(), "'{text}' was accepted");
         }
+        let error = SiteSpec::parse("lab:99999999999").unwrap_err().to_string();
+        assert!(error.contains("99999999999 processes are above"), "{error}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::allocation;
 use crate::contact;
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
 use crate::hostfile::{self, lines};
-use crate::model::{Job, MAX_SUBJOBS, Subjob, check_count};
+use crate::model::{Job, MAX_SUBJOBS, Subjob, check_count, to_count};
 use crate::sites::name_apart;
 use isthmus_wire::grid::Allocation;
 
@@ -69,7 +69,7 @@ fn count(site: &str, text: &str) -> Result<u32, JobError> {
     let number: i64 = text
         .parse()
         .map_err(|_| JobError::new(format!("'{}' is no number of processes", crate::rsl::shown(text))))?;
-    let count = u32::try_from(number.max(1)).unwrap_or(u32::MAX);
+    let count = to_count(number.max(1))?;
     check_count(site, count)?;
     Ok(count)
 }
