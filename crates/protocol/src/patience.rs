@@ -21,6 +21,11 @@
 //! for is often there, too: to wait without any yields was tried, and four ranks in shared memory took 150 us a message
 //! instead of 7. The sleep that follows a long turn of somebody else lets the scheduler put the others together.
 //!
+//! Where there can be a processor for each process of the job, nobody that is waited for is on this one. Whoever
+//! computes there takes turns, a yield gives him another one, and a thread that sleeps loses its place: two ranks of
+//! which one slept got 20 % of a processor each where 65 % were theirs. So a thread that has lost a turn neither yields
+//! nor sleeps until it has waited for some turns like that one.
+//!
 //! Times are arguments, nanoseconds; one machine serves all transports.
 
 /// Looks without pause from one look at the clock to the next.
@@ -35,6 +40,11 @@ const PART: u64 = 8;
 const TIMED: u8 = 8;
 /// Others that had the processor for so long, nanoseconds, compute. Those that wait give it back sooner.
 const TURN: u64 = 500_000;
+/// In what turns of others are remembered, nanoseconds, and the longest one in it: of more than 16 ms there are none.
+const UNIT: u64 = 250_000;
+const LONGEST: u8 = 64;
+/// How many turns of others a thread waits for before it sleeps.
+const TURNS: u64 = 4;
 /// Fewest yields before a thread sleeps.
 const LEAST: u64 = 2;
 /// A sleep this short, nanoseconds, would have been saved by waiting a little longer: a round through many
@@ -106,21 +116,32 @@ pub struct Processor {
     short: u8,
     /// Yields since the last one that was timed.
     untimed: u8,
+    /// The turns of somebody who computes, in units of [`UNIT`]; 0: there is nobody.
+    turn: u8,
+    /// There can be a processor for each process of the job on this machine.
+    roomy: bool,
 }
 
 impl Default for Processor {
-    /// Shared: a few yields show whether it is.
     fn default() -> Self {
+        Self::new(false)
+    }
+}
+
+impl Processor {
+    /// Shared: a few yields show whether it is. `roomy`: there can be a processor for each process of the job on this
+    /// machine.
+    pub fn new(roomy: bool) -> Self {
         Self {
             crowd: 2 * ALONE,
             long: 0,
             short: 0,
             untimed: TIMED,
+            turn: 0,
+            roomy,
         }
     }
-}
 
-impl Processor {
     /// Whether somebody else wants the processor, as far as is known.
     #[inline]
     pub fn is_shared(self) -> bool {
@@ -141,11 +162,32 @@ impl Processor {
         let others = after.wall.saturating_sub(before.wall).saturating_sub(own);
         // A turn that was given away is not to be followed by others.
         self.untimed = if others < TURN { 0 } else { TIMED };
+        self.lost(others);
         self.crowd = match 2 * others > own {
             true if others < TURN => (self.crowd + LATE).min(SURE),
             true => self.crowd.saturating_sub(COMPUTED),
             false => self.crowd.saturating_sub(1),
         };
+    }
+
+    /// A thread that wanted its processor was without it for so many nanoseconds.
+    fn lost(&mut self, time: u64) {
+        if time >= TURN {
+            self.turn = self.turn.max((time / UNIT).min(u64::from(LONGEST)) as u8);
+        }
+    }
+
+    /// Whether somebody who computes takes turns on a processor that no other process of the job needs, as far as is
+    /// known.
+    #[inline]
+    fn has_rival(self) -> bool {
+        self.roomy && self.turn > 0
+    }
+
+    /// Whether a yield gives the processor to others that wait.
+    #[inline]
+    fn yields_to_others(self) -> bool {
+        self.is_shared() && !self.has_rival()
     }
 
     /// A thread has slept for so many nanoseconds.
@@ -159,19 +201,30 @@ impl Processor {
 
     /// As a number, which fits where threads share it.
     #[inline]
-    pub fn to_bits(self) -> u32 {
-        u32::from_le_bytes([self.crowd, self.long, self.short, self.untimed])
+    pub fn to_bits(self) -> u64 {
+        u64::from_le_bytes([
+            self.crowd,
+            self.long,
+            self.short,
+            self.untimed,
+            self.turn,
+            self.roomy.into(),
+            0,
+            0,
+        ])
     }
 
     /// What [`Processor::to_bits`] gave.
     #[inline]
-    pub fn from_bits(bits: u32) -> Self {
-        let [crowd, long, short, untimed] = bits.to_le_bytes();
+    pub fn from_bits(bits: u64) -> Self {
+        let [crowd, long, short, untimed, turn, roomy, ..] = bits.to_le_bytes();
         Self {
             crowd,
             long,
             short,
             untimed,
+            turn,
+            roomy: roomy != 0,
         }
     }
 
@@ -180,7 +233,11 @@ impl Processor {
     }
 
     fn spin(self, limits: &Limits) -> u64 {
-        limits.spin.saturating_mul(1 << self.short)
+        let alone = limits.spin.saturating_mul(1 << self.short);
+        match self.has_rival() && limits.spin > 0 {
+            true => alone.max((TURNS * UNIT * u64::from(self.turn)) >> self.long),
+            false => alone,
+        }
     }
 }
 
@@ -194,6 +251,8 @@ pub struct Patience {
     looks: u64,
     yields: u64,
     since: Option<u64>,
+    /// When the last decision was taken.
+    last: u64,
     /// How long it will have waited when it yields next, while alone.
     next_yield: u64,
 }
@@ -202,7 +261,7 @@ impl Patience {
     /// Begins to wait on this processor.
     #[inline]
     pub fn new(processor: Processor) -> Self {
-        let (left, meanwhile) = match processor.is_shared() {
+        let (left, meanwhile) = match processor.yields_to_others() {
             true => (LEAST as u32 - 1, Step::Yield),
             false => (LOOKS - 1, Step::Poll),
         };
@@ -212,6 +271,7 @@ impl Patience {
             looks: u64::from(left),
             yields: u64::from(left),
             since: None,
+            last: u64::MAX,
             next_yield: ENOUGH,
         }
     }
@@ -234,20 +294,25 @@ impl Patience {
     }
 
     /// What to do now, at this time of the wall's clock.
-    pub fn decide(&mut self, processor: Processor, limits: &Limits, wall: u64) -> Step {
+    pub fn decide(&mut self, processor: &mut Processor, limits: &Limits, wall: u64) -> Step {
         let waited = wall.saturating_sub(*self.since.get_or_insert(wall));
+        if self.meanwhile == Step::Poll {
+            processor.lost(wall.saturating_sub(self.last));
+        }
+        self.last = wall;
         self.looks += 1;
         if waited > processor.spin(limits) {
+            processor.turn -= processor.turn.div_ceil(8);
             return Step::Sleep;
         }
-        if processor.is_shared() {
-            return self.share(processor, limits);
+        if processor.yields_to_others() {
+            return self.share(*processor, limits);
         }
         let first = self.next_yield == ENOUGH && self.looks > limits.polls;
         self.meanwhile = Step::Poll;
         self.left = LOOKS - 1;
         self.looks += u64::from(self.left);
-        if !first && waited <= self.next_yield {
+        if processor.has_rival() || !first && waited <= self.next_yield {
             return Step::Poll;
         }
         self.next_yield = waited + waited / PART;

@@ -509,6 +509,10 @@ impl Transport for ShmTransport {
         self.spread.is_sensible() && self.segment.geometry().frame_bytes() >= STREAMING
     }
 
+    fn has_room(&self) -> bool {
+        self.spread.is_sensible()
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.doorbells.descriptor())
     }

@@ -234,6 +234,12 @@ pub trait Transport: Send {
         false
     }
 
+    /// Whether there can be a processor for each process of the job on this machine. Then whoever waits beside somebody
+    /// who computes keeps its own: nobody that it waits for is behind it.
+    fn has_room(&self) -> bool {
+        false
+    }
+
     /// Whether [`Transport::arm`] can ever succeed. A transport that cannot ring must be polled by whoever waits.
     fn rings(&self) -> bool {
         true

@@ -20,10 +20,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(tuning: Arc<Tuning>) -> Self {
+    /// `roomy`: there can be a processor for each process of the job on this machine.
+    pub(super) fn new(tuning: Arc<Tuning>, roomy: bool) -> Self {
         Self {
             tuning,
-            experience: Experience::default(),
+            experience: Experience::new(roomy),
             slept: AtomicU64::new(0),
             sleeps: AtomicU64::new(0),
         }

@@ -2,7 +2,7 @@
 //! The clocks and the memory of what the waits of a process have been like; the thinking is in
 //! [`isthmus_protocol::patience`].
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use isthmus_protocol::patience::{Limits, Patience, Processor, Step, Times};
@@ -13,15 +13,15 @@ use crate::{Knob, Tuning};
 /// What threads have found out about the processor of their process. What one notes while another one does may be
 /// lost: it is about as true.
 #[derive(Debug)]
-pub(crate) struct Experience(AtomicU32);
-
-impl Default for Experience {
-    fn default() -> Self {
-        Self(AtomicU32::new(Processor::default().to_bits()))
-    }
-}
+pub(crate) struct Experience(AtomicU64);
 
 impl Experience {
+    /// `roomy`: there can be a processor for each process of the job on this machine.
+    pub(crate) fn new(roomy: bool) -> Self {
+        let processor = Processor::new(roomy);
+        Self(AtomicU64::new(processor.to_bits()))
+    }
+
     #[inline]
     pub(crate) fn processor(&self) -> Processor {
         Processor::from_bits(self.0.load(Ordering::Relaxed))
@@ -49,7 +49,7 @@ impl Experience {
             yields: tuning.get(Knob::Yields),
         };
         let now = nanoseconds(clock_gettime(ClockId::Monotonic));
-        patience.decide(self.processor(), &limits, now)
+        self.note(|processor| patience.decide(processor, &limits, now))
     }
 
     /// Lets others run; true if that was timed, so that decisions are due.

@@ -143,7 +143,8 @@ impl Shared {
     }
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
-        let pace = Pace::new(engine.tuning());
+        let roomy = engine.core.transports.iter().any(|transport| transport.has_room());
+        let pace = Pace::new(engine.tuning(), roomy);
         let inner = Inner::new(engine, pace.patience());
         Self {
             inner: lock(inner),

@@ -39,7 +39,7 @@ fn wait(machine: Machine, processor: &mut Processor, limits: &Limits) -> (u64, u
     loop {
         wall += machine.look;
         let step = patience.decided();
-        match step.unwrap_or_else(|| patience.decide(*processor, limits, wall)) {
+        match step.unwrap_or_else(|| patience.decide(processor, limits, wall)) {
             Step::Poll => continue,
             Step::Sleep => return (yields, wall - began),
             Step::Yield => yields += 1,
@@ -201,6 +201,65 @@ fn a_smaller_number_than_the_fewest_is_kept_but_for_one_yield() {
 #[test]
 fn what_is_known_survives_as_a_number() {
     let mut processor = Processor::default();
+    processor.slept(LONG);
+    assert_eq!(Processor::from_bits(processor.to_bits()), processor);
+}
+
+/// A turn of somebody who computes, in units of the tests' clock.
+const COMPUTES: Machine = Machine {
+    others: 4_000_000,
+    ..CROWDED
+};
+
+/// With a processor for each process of the job nobody that is waited for needs this one.
+#[test]
+fn whoever_has_room_waits_for_turns_of_others_without_yields() {
+    let mut processor = Processor::new(true);
+    wait(COMPUTES, &mut processor, &LIMITS);
+    let (yields, time) = wait(COMPUTES, &mut processor, &LIMITS);
+    assert_eq!(yields, 0);
+    assert!((4 * 3_500_000..=4 * 4_000_000 + 2000).contains(&time), "{time}");
+    // One who sleeps long all the same waits less before.
+    processor.slept(100_000_000);
+    let (_, less) = wait(COMPUTES, &mut processor, &LIMITS);
+    assert!(less < time * 6 / 10, "{less}");
+}
+
+#[test]
+fn whoever_computed_beside_and_is_gone_is_forgotten() {
+    let mut processor = Processor::new(true);
+    wait(COMPUTES, &mut processor, &LIMITS);
+    let last = (0..20).map(|_| wait(QUIET, &mut processor, &LIMITS).1).last();
+    assert!(last < Some(LIMITS.spin + 2000), "{last:?}");
+}
+
+/// A thread that only looks is told by the wall's clock that it was without its processor.
+#[test]
+fn a_turn_that_is_lost_while_looking_is_noticed() {
+    let mut processor = Processor::new(true);
+    wait(QUIET, &mut processor, &LIMITS);
+    let mut patience = Patience::new(processor);
+    let look = |patience: &mut Patience, processor: &mut Processor, wall| {
+        while patience.decided().is_some() {}
+        patience.decide(processor, &LIMITS, wall)
+    };
+    assert_eq!(look(&mut patience, &mut processor, 1_000_000), Step::Poll);
+    assert!(!processor.has_rival());
+    assert_eq!(look(&mut patience, &mut processor, 4_000_000), Step::Poll);
+    assert!(processor.has_rival());
+}
+
+#[test]
+fn without_room_a_lost_turn_changes_nothing() {
+    let mut processor = Processor::default();
+    wait(COMPUTES, &mut processor, &LIMITS);
+    assert!(!processor.has_rival());
+}
+
+#[test]
+fn a_processor_survives_as_a_number() {
+    let mut processor = Processor::new(true);
+    wait(COMPUTES, &mut processor, &LIMITS);
     processor.slept(LONG);
     assert_eq!(Processor::from_bits(processor.to_bits()), processor);
 }
