@@ -55,6 +55,28 @@ refuses "isthmus run --from slurm -n 4 ./ours" env SLURM_JOB_ID=7 SLURM_STEP_ID=
 env SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_PROCID=0 ./ours >out 2>&1 || { cat out; fail "a batch script is alone"; }
 "$build/bin/mpiexec" -n 2 sh -c 'echo $OMPI_COMM_WORLD_RANK $OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK $MPI_LOCALNRANKS $PMI_RANK' | sort >out
 printf '0 2 0 2 0\n1 2 1 2 1\n' | diff - out || fail "ranks before MPI_Init"
+# A copy of a process has its rank and its memory: where it took part in an operation, the process itself waited for ever.
+cat >copied.c <<'END'
+#include <mpi.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    if (fork() == 0) {
+        if (argc > 1)
+            MPI_Barrier(MPI_COMM_WORLD);
+        return 0;
+    }
+    wait(NULL);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
+END
+"$build/bin/mpicc" copied.c -o copied || exit 1
+"$build/bin/mpiexec" -n 2 ./copied >out 2>&1 || { cat out; fail "a copy that does not call MPI"; }
+refuses "called in a copy that fork made" timeout 60 "$build/bin/mpiexec" -n 2 ./copied calls
 # Programs without MPI are nobody's business.
 "$build/bin/mpiexec" -n 2 true 2>out && [ ! -s out ] || { cat out; fail "a note about true"; }
 # What users of other launchers type by habit.

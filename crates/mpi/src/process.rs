@@ -27,6 +27,8 @@ const BEFORE: u8 = 0;
 const STARTING: u8 = 1;
 const RUNNING: u8 = 2;
 const AFTER: u8 = 3;
+/// A copy that fork made of a process of the job.
+const FORKED: u8 = 4;
 
 /// Of the process: [`RUNNING`] while it has users.
 static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
@@ -85,6 +87,10 @@ fn not_running(phase: u8) -> Error {
     let text = match phase {
         RUNNING => "MPI runs without a process",
         AFTER => "called after MPI_Finalize",
+        FORKED => {
+            "called in a copy that fork made of a process of the job; only the process that called MPI_Init may call \
+             MPI, and a copy may start another program"
+        }
         _ => "called before MPI_Init",
     };
     let class = if phase == RUNNING {
@@ -240,6 +246,7 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     };
     let running = Running::start(promise, single, vec![hearer]).map_err(|e| boot_error(&e))?;
     forget_token();
+    mark_copies()?;
     running.watch(crate::call::last);
     running.world().set_overrides(crate::settings::overrides()?);
     crate::settings::tune(running.world().engine());
@@ -257,6 +264,31 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     });
     calls.begin(process.running.world());
     Ok(process)
+}
+
+/// A copy of this process has its memory, sockets and rank, but is not the process that the others know: where it takes
+/// part in an operation, this one waits for ever.
+fn mark_copies() -> Result<()> {
+    extern "C" fn copied() {
+        PHASE.store(FORKED, Ordering::Release);
+    }
+    unsafe extern "C" {
+        /// What pthread_atfork calls, which is in no shared library.
+        fn __register_atfork(
+            prepare: Option<extern "C" fn()>,
+            parent: Option<extern "C" fn()>,
+            child: Option<extern "C" fn()>,
+            owner: *const std::ffi::c_void,
+        ) -> c_int;
+    }
+    // SAFETY: keeps the address of a function, which lives as long as the program (no owner: it is never taken back).
+    if unsafe { __register_atfork(None, None, Some(copied), std::ptr::null()) } != 0 {
+        fail!(
+            abi::MPI_ERR_NO_MEM,
+            "the C library has no memory for a function to call in copies of this process"
+        );
+    }
+    Ok(())
 }
 
 /// Is MPI running in a process whose threads have promised to call it in turns?
@@ -324,6 +356,10 @@ fn part(users: &mut Users, process: &Process) -> Result<()> {
 /// The end of a program that has used sessions.
 fn at_exit() -> Result<()> {
     extern "C" fn end() {
+        // The others wait for the process, not for a copy of it.
+        if PHASE.load(Ordering::Acquire) == FORKED {
+            return;
+        }
         // A thread that ends the job may do so while another one is at work with this.
         let Ok(mut users) = USERS.try_lock() else { return };
         // Whoever exits with an open session is missed by the launcher, as after MPI_Init without MPI_Finalize.
