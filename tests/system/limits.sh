@@ -3,7 +3,7 @@
 # Limits of the system and files that are none: a command works, or says in one sentence what it lacks. Words of the user that a terminal would
 # obey, or that are not UTF-8, do no harm. Without the testbed.
 . "$(dirname "$0")/common.sh"
-for tool in isthmus mpiexec bash; do
+for tool in isthmus mpiexec mpicc bash; do
     command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
 done
 HOME=$work
@@ -25,6 +25,9 @@ says() {
 says 0 '' 'ulimit -s 64; isthmus run -n 2 true'
 says 0 '' 'ulimit -s 64; mpiexec -n 1 sh -c "ulimit -s" | grep -q "^64$"'
 says 2 'needs 24 open files, and the limit is 8' 'ulimit -n 8; isthmus run -n 2 true'
+printf '#include <mpi.h>\nint main(void) { MPI_Init(0, 0); return MPI_Finalize(); }\n' >init.c
+mpicc init.c -o init || fail "mpicc init.c"
+says 16 'the stack of this process is limited to 65536 bytes' 'ulimit -s 64; isthmus run -n 1 ./init'
 # What is said here is a file too.
 says 2 'and the limit is 0$' 'set -o pipefail; (ulimit -f 0; mpiexec -n 2 true) 2>&1 | cat >&2'
 # How little address space is too little depends on the machine; nothing panics or hangs.

@@ -47,3 +47,19 @@ impl std::fmt::Display for BootError {
 }
 
 impl std::error::Error for BootError {}
+
+/// Smallest stack with which a process can be one of MPI, bytes: starting needs more than 64 KiB of it, and then the
+/// program wants some too.
+const LEAST_STACK: u64 = 128 << 10;
+
+/// Whether calls of the library have room on the stack: without it a process ends in a signal that says nothing.
+pub(crate) fn check_stack() -> Result<(), BootError> {
+    use rustix::process::{Resource, getrlimit};
+    match getrlimit(Resource::Stack).current.filter(|limit| *limit < LEAST_STACK) {
+        None => Ok(()),
+        Some(limit) => Err(BootError::System(format!(
+            "the stack of this process is limited to {limit} bytes, and MPI needs {LEAST_STACK} (ulimit -s 8192 raises \
+             the limit)"
+        ))),
+    }
+}

@@ -77,7 +77,7 @@ impl Running {
     /// Becomes an MPI process. Without a promise several threads may call MPI at the same time. `single`: no other
     /// thread of the program does. `between_sites`: who hears protocols of jobs of several machines.
     pub fn start(promise: Option<OneAtATime>, single: bool, between_sites: Vec<Hearer>) -> Result<Self, BootError> {
-        match Origin::from_environment()? {
+        match crate::check_stack().and_then(|()| Origin::from_environment())? {
             Origin::Nobody => Self::alone(promise),
             Origin::Agent(invitation) => Self::invited(&invitation, promise, single, between_sites),
         }
