@@ -41,9 +41,12 @@ pub(crate) struct Copy {
 pub(crate) fn copy(arguments: &Copy) -> ExitCode {
     match perform(arguments) {
         Ok(tally) => {
+            if let Some(note) = tally.uncopied.note() {
+                crate::diagnostic::note(&JobError::new(note));
+            }
             if arguments.json {
                 let fields = json!({
-                    "files": tally.files, "size_bytes": tally.bytes, "sent_bytes": tally.sent, "reconnections": tally.cuts,
+                    "files": tally.files, "size_bytes": tally.bytes, "sent_bytes": tally.sent, "reconnections": tally.cuts, "uncopied": tally.uncopied.count(),
                 });
                 json::print("cp", fields);
             }
@@ -165,6 +168,7 @@ impl Ends<'_> {
         Ok(Tally {
             sent: fetched.sent + sent.sent,
             cuts: fetched.cuts + sent.cuts,
+            uncopied: fetched.uncopied,
             ..sent
         })
     }

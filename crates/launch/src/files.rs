@@ -12,6 +12,7 @@ use crate::service::out_of_turn;
 use crate::site::Shared;
 use crate::staging::{self, Staged};
 use crate::transfer::Line;
+use crate::uncopied::Uncopied;
 use crate::workspace::{Attended, Terms, Workspace};
 use isthmus_job::scratch::MARK;
 use isthmus_job::transfer::{Given, Input, Pattern, Transfers};
@@ -85,9 +86,9 @@ impl Filling<'_> {
     /// Brings all inputs and makes the directory.
     pub(crate) async fn fill(&self, tell: &(dyn Fn(String) + Sync)) -> Result<Filled, Failure> {
         let subjob = self.subjob;
-        let mut items = Vec::new();
+        let (mut items, mut uncopied) = (Vec::new(), Uncopied::default());
         for input in &subjob.files.inputs {
-            self.collect(input, &mut items, tell).await?;
+            self.collect(input, &mut items, &mut uncopied, tell).await?;
         }
         for given in &subjob.files.given {
             items.push(self.collect_given(given, tell).await?);
@@ -116,6 +117,9 @@ impl Filling<'_> {
             let (sent, connections) = (line.sent(), line.cuts + 1);
             format!("{total} bytes of inputs staged; sent {sent} bytes over {connections} connections")
         });
+        // Where they work in the user's own directory, they see all of it.
+        let uncopied = uncopied.note().filter(|_| !works_at_home(subjob));
+        let notes: Vec<String> = cuts.into_iter().chain(uncopied).collect();
         let options = &self.shared.options;
         let workspace = line.make_workspace(self.shared.terms()).await?;
         let scratch = match &subjob.files.scratch {
@@ -152,7 +156,7 @@ impl Filling<'_> {
         Ok(Filled {
             files: workspace.files,
             scratch,
-            notice: cuts,
+            notice: (notes.len() > 0).then(|| notes.join("\n")),
         })
     }
 
@@ -179,6 +183,7 @@ impl Filling<'_> {
         &self,
         input: &Input,
         items: &mut Vec<Item>,
+        uncopied: &mut Uncopied,
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<(), Failure> {
         let (access, options) = (&self.shared.access, &self.shared.options);
@@ -213,7 +218,7 @@ impl Filling<'_> {
             };
             match entry.kind {
                 EntryKind::Directory => items.push(Item::Directory(name)),
-                EntryKind::Other => {}
+                EntryKind::Other => uncopied.add(&name),
                 EntryKind::File => items.push(Item::File {
                     file: staging::prepare(here).await?,
                     path: name,

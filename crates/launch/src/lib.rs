@@ -47,6 +47,7 @@ mod statistics;
 pub mod times;
 mod trace;
 mod transfer;
+mod uncopied;
 mod used;
 mod whereabouts;
 mod workspace;
@@ -68,6 +69,7 @@ pub use remote::{MeasuredLink, Measurement, Remote, Seen, Tally, measure_links};
 pub use session::Session;
 pub use sharing::Access;
 pub use statistics::Statistics;
+pub use uncopied::Uncopied;
 
 pub use doctor::{Examination, SiteReport, is_our_version};
 pub use paths::{PathReport, Policy};

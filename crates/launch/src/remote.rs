@@ -7,6 +7,7 @@ use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
 use crate::staging;
 use crate::transfer::Line;
+use crate::uncopied::Uncopied;
 use isthmus_job::Contact;
 use isthmus_stage::words;
 use isthmus_wire::rate::Rate;
@@ -34,7 +35,7 @@ pub struct Remote<'a> {
 }
 
 /// What a copy did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Files copied or found to be there.
     pub files: u64,
@@ -44,6 +45,8 @@ pub struct Tally {
     pub sent: u64,
     /// How often a connection was lost and made again.
     pub cuts: u32,
+    /// What was left out.
+    pub uncopied: Uncopied,
 }
 
 /// What a look at a site gave.
@@ -140,7 +143,7 @@ impl Remote<'_> {
                 let there = join(&target, &entry.path);
                 match entry.kind {
                     EntryKind::Directory => make_directory(&mut line, &there).await?,
-                    EntryKind::Other => {}
+                    EntryKind::Other => tally.uncopied.add(&entry.path),
                     EntryKind::File => {
                         let here = if entry.path.is_empty() {
                             source.to_owned()
@@ -228,7 +231,7 @@ impl Remote<'_> {
                 };
                 match entry.kind {
                     EntryKind::Directory => create(&here)?,
-                    EntryKind::Other => {}
+                    EntryKind::Other => tally.uncopied.add(&entry.path),
                     EntryKind::File => {
                         if let Some(parent) = here.parent().filter(|p| !p.as_os_str().is_empty()) {
                             create(parent)?;

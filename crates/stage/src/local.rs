@@ -138,7 +138,7 @@ fn same(path: &Path, manifest: &Manifest) -> bool {
 }
 
 /// What is below a directory, in order, directories before what is in them; a file is listed alone, with an empty path.
-/// Links are followed when `follow` says so, though never in a circle.
+/// Links are followed when `follow` says so, though never in a circle; one to nothing is of the kind `Other`.
 pub fn walk(path: &Path, follow: bool) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let top = entry(path, String::new(), follow)?;
@@ -185,8 +185,14 @@ fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut 
             format!("{prefix}/{name}")
         };
         let entry = match entry(&found.path(), below.clone(), follow) {
-            // A link to nothing, or something that has just gone.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match entry(&found.path(), below.clone(), false) {
+                    // A link to nothing.
+                    Ok(link) => link,
+                    // It has just gone.
+                    Err(_) => continue,
+                }
+            }
             entry => entry?,
         };
         if entries.len() == MAX_ENTRIES {
@@ -223,7 +229,11 @@ mod tests {
         };
         assert_eq!(
             walked(true),
-            [("a".into(), EntryKind::File, 0), ("d/e/f".into(), EntryKind::File, 4)]
+            [
+                ("a".into(), EntryKind::File, 0),
+                ("d/e/f".into(), EntryKind::File, 4),
+                ("z".into(), EntryKind::Other, 7)
+            ]
         );
         assert_eq!(walked(false)[2].1, EntryKind::Other);
         assert_eq!(walk(&path("d/e/f"), false).unwrap()[0].path, "");

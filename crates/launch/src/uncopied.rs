@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is in a directory and has no content to copy.
+
+use std::fmt;
+
+/// Names that are told.
+const SHOWN: usize = 3;
+
+/// Pipes, sockets, devices and links to nothing that a copy left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uncopied {
+    count: u64,
+    first: Vec<String>,
+}
+
+impl Uncopied {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) fn add(&mut self, name: &str) {
+        self.count += 1;
+        if self.first.len() < SHOWN {
+            self.first.push(name.to_owned());
+        }
+    }
+
+    /// What the user should know.
+    pub fn note(&self) -> Option<String> {
+        (self.count > 0).then(|| self.to_string())
+    }
+}
+
+impl fmt::Display for Uncopied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.first.iter().map(|name| format!("'{name}'")).collect();
+        let more = match self.count - self.first.len() as u64 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let (was, what) = match self.count {
+            1 => ("was", "a pipe, a socket, a device or a link to nothing"),
+            _ => ("were", "pipes, sockets, devices or links to nothing"),
+        };
+        write!(f, "{}{more} {was} not copied: {what}", names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Uncopied;
+
+    #[test]
+    fn what_is_left_out_is_counted_and_named() {
+        let mut left = Uncopied::default();
+        assert_eq!(left.note(), None);
+        left.add("d/pipe");
+        let one = "'d/pipe' was not copied: a pipe, a socket, a device or a link to nothing";
+        assert_eq!(left.note().as_deref(), Some(one));
+        for name in ["b", "c", "e", "f"] {
+            left.add(name);
+        }
+        let all = "'d/pipe', 'b', 'c' and 2 more were not copied: pipes, sockets, devices or links to nothing";
+        assert_eq!(left.note().as_deref(), Some(all));
+        assert_eq!(left.count(), 5);
+    }
+}
