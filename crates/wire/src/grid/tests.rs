@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-use crate::place::{Node, Place, Subjob};
+use crate::boot::{Counters, Gone};
+use crate::links::Table;
+use crate::place::{Node, Place, PlaceTable, Representation, Subjob};
 
 fn places() -> PlaceTable {
     PlaceTable {
