@@ -11,11 +11,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=espresso
 . "$here/../common.sh"
 . "$here/../listed.sh"
-layer=
 if [ "${1:-}" = --layer ]; then
-    layer=1
+    # Inside a testbed this script runs again.
+    export ESPRESSO_LAYER=1
     shift
 fi
+layer=${ESPRESSO_LAYER:-}
 listed_options "$@"
 need gcc gcc
 need gfortran gfortran
