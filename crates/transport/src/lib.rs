@@ -234,8 +234,8 @@ pub trait Transport: Send {
         false
     }
 
-    /// Whether there can be a processor for each process of the job on this machine. Then whoever waits beside somebody
-    /// who computes keeps its own: nobody that it waits for is behind it.
+    /// Whether its peers are on this machine and there can be a processor for each of them. Then whoever waits beside
+    /// somebody who computes keeps its own: nobody that it waits for is behind it.
     fn has_room(&self) -> bool {
         false
     }

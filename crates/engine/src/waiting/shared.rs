@@ -143,7 +143,9 @@ impl Shared {
     }
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
-        let roomy = engine.core.transports.iter().any(|transport| transport.has_room());
+        // Processes elsewhere may be on the same processors, as in containers.
+        let transports = &engine.core.transports;
+        let roomy = !transports.is_empty() && transports.iter().all(|transport| transport.has_room());
         let pace = Pace::new(engine.tuning(), roomy);
         let inner = Inner::new(engine, pace.patience());
         Self {
