@@ -156,7 +156,7 @@ impl Filling<'_> {
         Ok(Filled {
             files: workspace.files,
             scratch,
-            notice: (notes.len() > 0).then(|| notes.join("\n")),
+            notice: (!notes.is_empty()).then(|| notes.join("\n")),
         })
     }
 
