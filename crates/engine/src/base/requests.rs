@@ -309,7 +309,10 @@ impl Requests {
     #[inline]
     pub(crate) fn insert(&mut self, task: Task) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.slots[index as usize].task = task;
+            let before = std::mem::replace(&mut self.slots[index as usize].task, task);
+            debug_assert!(matches!(before, Task::Nothing));
+            // There is nothing in it that would have to be dropped.
+            std::mem::forget(before);
             return index;
         }
         let completion = Completion::default();
@@ -457,8 +460,11 @@ impl Requests {
     /// Frees the slot and gives its completion.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) -> Completion {
-        let completion = std::mem::take(&mut self.slots[index as usize].completion);
-        self.slots[index as usize].task = Task::Nothing;
+        let slot = &mut self.slots[index as usize];
+        let completion = std::mem::take(&mut slot.completion);
+        if !matches!(slot.task, Task::Nothing) {
+            slot.task = Task::Nothing;
+        }
         self.discard(index);
         if !self.kept.is_empty() {
             self.let_go(index);

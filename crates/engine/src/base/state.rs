@@ -186,7 +186,6 @@ impl State {
             if task.recalled {
                 self.unanswered.asked(token, task.peer);
             }
-            slot.task = Task::Nothing;
             self.requests.sends -= 1;
         }
         let slot = self.requests.slot_mut(index);

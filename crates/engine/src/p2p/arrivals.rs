@@ -2,6 +2,7 @@
 //! What arriving frames do: those of point-to-point messages here, others at the machines that take them.
 
 use isthmus_protocol::calling::Calls;
+use isthmus_protocol::matching::Envelope;
 use isthmus_transport::{Peer, Placement, Sink};
 use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
 
@@ -15,8 +16,9 @@ use crate::p2p::long::{arrived, data, streaming};
 use crate::p2p::placing::{lend, place_eager};
 use crate::tools::waited::Awaited;
 
-fn eager(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
-    let envelope = state.envelope(peer, header);
+/// `world`: the peer's.
+fn eager(state: &mut State, peer: Peer, world: u32, header: &Header, payload: &[u8]) {
+    let envelope = Envelope::of(header, world);
     let Ok(receive) = state.arrive(peer, &envelope) else {
         return state.lied(peer, &envelope);
     };
@@ -134,10 +136,11 @@ impl Sink for State {
         if known.broken {
             return;
         }
+        let world = known.world;
         self.tools.came.level = known.level;
         self.tools.arrived(peer, header);
         match header.kind {
-            Kind::Eager | Kind::EagerSync => eager(self, peer, header, payload),
+            Kind::Eager | Kind::EagerSync => eager(self, peer, world, header, payload),
             Kind::Rts => offered(self, peer, header, payload),
             Kind::Announce => announced(self, peer, header),
             Kind::Cts => cleared(self, peer, header),

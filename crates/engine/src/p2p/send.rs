@@ -7,6 +7,7 @@ use isthmus_wire::frame::{Header, Kind, SYNCHRONOUS};
 
 use crate::base::buffer::SendForm;
 use crate::base::core::Core;
+use crate::base::peers::PeerState;
 use crate::base::requests::{AnnouncedStage, NONE, SendStage, SendTask, Task};
 use crate::base::state::{CHUNK, Outgoing, Work};
 use crate::p2p::itself::{offer_to_self, send_to_self};
@@ -42,8 +43,11 @@ enum First {
 #[inline(always)]
 pub(crate) fn send(core: &mut Core, mut outbound: Outbound) -> Result<Option<Request>, EngineError> {
     let peer = outbound.peer;
-    count(core, Operation::POINT_TO_POINT, peer, outbound.buffer.length());
-    if try_send(core, &mut outbound) {
+    let known = &core.state.peers[peer];
+    let (level, own) = (known.level, known.own);
+    let length = outbound.buffer.length();
+    core.state.tools.count(Operation::POINT_TO_POINT, level, length);
+    if send_where(core, &mut outbound, own) {
         return Ok(None);
     }
     if core.state.peers[peer].lost {
@@ -77,11 +81,11 @@ fn send_with_token(core: &mut Core, channel: &Channel, to: u32, tag: i32, data: 
     let length = data.len() as u64;
     let header = Header::new(Kind::Eager, channel.context.number(), channel.rank, tag, length, token);
     let peer = channel.members.peer(to);
-    let sent = may_be_eager(core, peer, length) && push(core, peer, &header, data);
-    if sent {
-        count(core, Operation::POINT_TO_POINT, peer, length);
-    }
-    sent
+    let Some(level) = push(core, peer, &header, data) else {
+        return false;
+    };
+    core.state.tools.count(Operation::POINT_TO_POINT, level, length);
+    true
 }
 
 /// Starts a send. Failures are found in the completion.
@@ -115,47 +119,57 @@ pub(crate) fn start_or_send(core: &mut Core, mut outbound: Outbound) -> u32 {
     index
 }
 
-/// May a message leave unasked and at once, as far as the engine knows?
+/// May a message leave unasked and at once, as far as the engine knows? `most`: bytes of an eager message.
 #[inline]
-fn may_be_eager(core: &Core, peer: Peer, length: u64) -> bool {
-    let peer = &core.state.peers[peer];
-    length < peer.unasked
-        && length <= core.state.tuning.get(Knob::Eager)
-        && !peer.queued
-        && !peer.lost
-        && peer.account.allows_eager(length)
+fn may_be_eager(peer: &PeerState, length: u64, most: u64) -> bool {
+    length < peer.unasked && length <= most && !peer.queued && !peer.lost && peer.account.allows_eager(length)
 }
 
-/// Gives a whole message to the peer's transport.
+/// Gives a whole message to the peer's transport, if it may leave at once. How far away the peer is, when it has left.
 #[inline]
-fn push(core: &mut Core, to: Peer, header: &Header, data: &[u8]) -> bool {
+fn push(core: &mut Core, to: Peer, header: &Header, data: &[u8]) -> Option<u8> {
+    let most = core.state.tuning.get(Knob::Eager);
     let peer = &mut core.state.peers[to];
+    if !may_be_eager(peer, header.length, most) {
+        return None;
+    }
     match core.transports[peer.route as usize].send(to, header, data) {
         Ok(()) => {
             peer.account.sent(header.length);
+            let level = peer.level;
             core.state.tools.sent(to, header);
-            true
+            Some(level)
         }
         Err(error) => {
             not_taken(core, to, error);
-            false
+            None
         }
     }
 }
 
 /// Sends a message that can leave at once and completely.
 pub(crate) fn try_send(core: &mut Core, outbound: &mut Outbound) -> bool {
+    let own = core.state.is_own(outbound.peer);
+    send_where(core, outbound, own)
+}
+
+/// The same; `own`: to this process itself.
+fn send_where(core: &mut Core, outbound: &mut Outbound, own: bool) -> bool {
     let (peer, length) = (outbound.peer, outbound.header.length);
-    if core.state.is_own(peer) {
+    if own {
         return send_to_self(core, outbound);
     }
-    if outbound.mode == Mode::Synchronous || !may_be_eager(core, peer, length) {
+    if outbound.mode == Mode::Synchronous {
         return false;
     }
     if let SendForm::Contiguous(memory) = &outbound.buffer.form {
-        return push(core, peer, &outbound.header, memory.slice(0, length as usize));
+        return push(core, peer, &outbound.header, memory.slice(0, length as usize)).is_some();
     }
-    let transport = &mut core.transports[core.state.peers[peer].route as usize];
+    let known = &core.state.peers[peer];
+    if !may_be_eager(known, length, core.state.tuning.get(Knob::Eager)) {
+        return false;
+    }
+    let transport = &mut core.transports[known.route as usize];
     let (header, scratch) = (&outbound.header, &mut core.state.chunk);
     match send_piece(&mut **transport, peer, header, &mut outbound.buffer, 0, scratch) {
         Ok(()) => {
