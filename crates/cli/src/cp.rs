@@ -273,7 +273,7 @@ fn look_after(verb: CacheVerb, at_sites: &Where) -> Result<ExitCode, JobErrors> 
         access: &access,
         catalogue: &catalogue,
     };
-    let names = reach::sites_or_all(&catalogue, &at_sites.sites);
+    let names = reach::named_sites(&catalogue, &at_sites.sites)?;
     let mut rows = vec![["site", "file", "size", "last used", "in use"].map(str::to_owned)];
     let (mut all, mut bad, mut sums) = (Vec::new(), false, Vec::new());
     for name in names {

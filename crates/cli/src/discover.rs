@@ -106,7 +106,7 @@ fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
     let selection = arguments.select.as_deref().map(Selection::parse).transpose()?;
     let catalogue = reach::catalogue()?;
     let access = reach::access(arguments.ssh.as_deref())?;
-    let names = reach::sites_or_all(&catalogue, &arguments.sites);
+    let names = reach::named_sites(&catalogue, &arguments.sites)?;
     let mut known = know(&catalogue, &access, &names, arguments.fresh);
     if !arguments.no_links {
         known.measure(&catalogue, &access, &names, arguments.fresh);
@@ -512,7 +512,7 @@ pub(crate) fn choose(
 ) -> Result<Vec<(String, u32)>, JobErrors> {
     let selection = Selection::parse(condition)?;
     let access = reach::access(ssh)?;
-    let names = reach::sites_or_all(catalogue, given);
+    let names = reach::named_sites(catalogue, given)?;
     let mut known = know(catalogue, &access, &names, false);
     if condition.contains("rtt") || condition.contains("rate") {
         known.measure(catalogue, &access, &names, false);

@@ -45,8 +45,8 @@ struct Problem {
 pub(crate) fn ps(arguments: &Ps) -> ExitCode {
     let sites = match (arguments.all, arguments.sites.as_slice()) {
         (false, []) => vec!["home".to_owned()],
-        (_, named) => match reach::catalogue() {
-            Ok(catalogue) => reach::sites_or_all(&catalogue, named),
+        (_, named) => match reach::catalogue().and_then(|catalogue| reach::named_sites(&catalogue, named)) {
+            Ok(names) => names,
             Err(errors) => return crate::diagnostic::refuse(&errors),
         },
     };

@@ -131,6 +131,27 @@ pub(crate) fn sites_or_all(catalogue: &Catalogue, named: &[String]) -> Vec<Strin
     std::iter::once("home".to_owned()).chain(all).collect()
 }
 
+/// The same by name alone: a word that cannot be the name of a site is told before any site is asked.
+pub(crate) fn named_sites(catalogue: &Catalogue, named: &[String]) -> Result<Vec<String>, JobErrors> {
+    let names = sites_or_all(catalogue, named);
+    let mut wrong = JobErrors::default();
+    for error in names.iter().filter_map(|name| check_name(catalogue, name).err()) {
+        wrong.push(error);
+    }
+    wrong.or(Some(names))
+}
+
+fn check_name(catalogue: &Catalogue, name: &str) -> Result<(), JobError> {
+    catalogue.contact(name)?;
+    if name.contains(',') {
+        let error = JobError::new(format!("'{name}' is no name of a site"));
+        return Err(
+            error.hint("write sites one by one, by their names alone: what stands behind a comma is for isthmus run")
+        );
+    }
+    Ok(())
+}
+
 /// The command of the ssh client.
 pub(crate) fn ssh_command(ssh: Option<&str>) -> String {
     let named = ssh.filter(|s| !s.trim().is_empty()).map(str::to_owned);

@@ -457,6 +457,11 @@ fn check_destination(text: &str) -> Result<(), JobError> {
             .hint("the number of processes stands behind the host's name: NAME:N"));
     }
     let (_, host) = text.rsplit_once('@').unwrap_or(("", text));
+    if host.is_empty() || host.starts_with(':') && !is_ipv6(host) {
+        return Err(
+            JobError::new(format!("'{text}' names no host")).hint("write HOST or USER@HOST, as for ssh, or home")
+        );
+    }
     if let (None, Some((_, behind))) = (text.find("://"), host.rsplit_once(':')) {
         if !is_ipv6(host) && behind.bytes().all(|b| b.is_ascii_digit()) {
             return Err(JobError::new(format!("'{text}' has a number too many")).hint(
@@ -513,6 +518,16 @@ pub(crate) mod tests {
         assert!(refusal(vec![subjob("a", 1), subjob("a", 1)]).contains("named twice"));
         assert!(refusal(vec![subjob("a b", 1)]).contains("white space"));
         assert!(Contact::parse("-oProxyCommand=x").is_err());
+        for nobody in [":2", "me@", "me@:22"] {
+            assert!(
+                Contact::parse(nobody)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("names no host"),
+                "{nobody}"
+            );
+        }
+        assert_eq!(Contact::parse("::1"), Ok(Contact::Ssh("::1".into())));
         assert_eq!(Contact::parse("me@lab"), Ok(Contact::Ssh("me@lab".into())));
     }
 

@@ -318,12 +318,14 @@ fn remove(site: &str, as_json: bool) -> Result<(), JobErrors> {
 }
 
 fn test(arguments: &Test) -> ExitCode {
-    let prepared = reach::catalogue().and_then(|catalogue| Ok((catalogue, reach::access(arguments.ssh.as_deref())?)));
-    let (catalogue, access) = match prepared {
+    let prepared = reach::catalogue().and_then(|catalogue| {
+        let names = reach::named_sites(&catalogue, &arguments.sites)?;
+        Ok((catalogue, names, reach::access(arguments.ssh.as_deref())?))
+    });
+    let (catalogue, names, access) = match prepared {
         Ok(prepared) => prepared,
         Err(errors) => return refuse(&errors),
     };
-    let names = reach::sites_or_all(&catalogue, &arguments.sites);
     let looks = found::look_all(&catalogue, &access, &names, LOOK);
     let mut bad = false;
     let mut rows = Vec::new();

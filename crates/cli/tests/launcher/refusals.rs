@@ -46,6 +46,18 @@ fn sites_that_cannot_be_reached() {
 }
 
 #[test]
+fn words_that_are_no_sites() {
+    let bench = Bench::new("words");
+    for command in ["discover", "cache list", "cache clear", "sites test", "ps --site"] {
+        for (word, part) in [(":2", "names no host"), ("lab,queue=x", "is no name of a site")] {
+            let line = format!("{command} {word}");
+            refused(&bench, &line, &[part, "hint:"]);
+            assert_eq!(bench.run(&line).code(), Some(2), "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_turns_us_away_for_a_moment_is_asked_again() {
     let bench = Bench::new("crowded");
     let done = bench.run("run --site crowded-login:1 true");
