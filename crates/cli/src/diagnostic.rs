@@ -44,6 +44,27 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
+/// Longest line of a message, characters: a word that somebody wrote may be as long as the system allows.
+const LONGEST: usize = 2000;
+/// Characters of its end that are shown then.
+const END: usize = 200;
+
+/// Text in which the middle of a line that is too long is left out.
+pub(crate) fn cut(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(cut_line).collect();
+    lines.join("\n")
+}
+
+fn cut_line(line: &str) -> String {
+    let length = line.chars().count();
+    if length <= LONGEST {
+        return line.to_owned();
+    }
+    let begin: String = line.chars().take(LONGEST - END).collect();
+    let end: String = line.chars().skip(length - END).collect();
+    format!("{begin} … ({} characters left out) … {end}", length - LONGEST)
+}
+
 /// What follows an escape sign to make letters coloured or bold.
 fn is_colour(rest: &str) -> bool {
     let numbers = rest.strip_prefix('[').and_then(|rest| rest.split_once('m'));
@@ -79,7 +100,7 @@ fn paint() -> Paint {
 
 #[cfg(test)]
 mod tests {
-    use super::{harmless, plain};
+    use super::{LONGEST, cut, harmless, plain};
 
     #[test]
     fn nothing_reaches_a_terminal_raw() {
@@ -89,5 +110,16 @@ mod tests {
             "\x1b[1;31merror:\x1b[0m '\\u{1b}[2J\\u{7}\\u{9b}2J'\n"
         );
         assert_eq!(plain("no such file (os error 2): x (os error 13)"), "no such file: x");
+    }
+
+    #[test]
+    fn a_long_word_leaves_the_sentence_around_it() {
+        let told = cut(&format!("there is no job '{}' here\n  hint: é", "é".repeat(100_000)));
+        assert!(
+            told.starts_with("there is no job 'é") && told.ends_with("é' here\n  hint: é"),
+            "{told}"
+        );
+        assert!(told.chars().count() < LONGEST + 100 && told.contains("characters left out"));
+        assert_eq!(cut("short"), "short");
     }
 }

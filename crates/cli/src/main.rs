@@ -196,7 +196,15 @@ fn isthmus() -> ExitCode {
         Ok(words) => words,
         Err(error) => return diagnostic::refuse(&error),
     };
-    let verb = Command::parse_from(words).verb;
+    let verb = match Command::try_parse_from(words) {
+        Ok(command) => command.verb,
+        Err(error) if error.use_stderr() => {
+            complain(error.render().to_string().trim_end());
+            return ExitCode::from(run::STATUS_USAGE);
+        }
+        // What was asked for: help, or the version.
+        Err(error) => error.exit(),
+    };
     if let Some(status) = elsewhere::command(&verb) {
         return status;
     }
@@ -280,9 +288,6 @@ pub(crate) fn put(bytes: &[u8]) -> bool {
 /// A line for the user.
 pub(crate) fn complain(text: &str) {
     use std::io::Write;
-    let _ = writeln!(
-        std::io::stderr(),
-        "{}",
-        diagnostic::harmless(&word::show(&word::without_numbers(text)))
-    );
+    let text = diagnostic::harmless(&word::show(&word::without_numbers(text)));
+    let _ = writeln!(std::io::stderr(), "{}", diagnostic::cut(&text));
 }

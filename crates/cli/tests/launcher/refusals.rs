@@ -46,6 +46,20 @@ fn sites_that_cannot_be_reached() {
 }
 
 #[test]
+fn long_words() {
+    let bench = Bench::new("long");
+    let word = "x".repeat(100_000);
+    for line in [format!("report {word}"), format!("run --{word}"), format!("{word} x")] {
+        let done = bench.run(&line);
+        assert!(
+            done.code() == Some(2) && done.errors.len() < 10_000,
+            "{}",
+            done.errors.len()
+        );
+    }
+}
+
+#[test]
 fn words_that_are_no_sites() {
     let bench = Bench::new("words");
     for command in ["discover", "cache list", "cache clear", "sites test", "ps --site"] {
