@@ -64,11 +64,17 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     if (fork() == 0) {
+        int over = 0;
         if (argc > 1)
             MPI_Barrier(MPI_COMM_WORLD);
-        return 0;
+        /* A program that finalizes what is not finalized does nothing here. */
+        MPI_Finalized(&over);
+        return !over;
     }
-    wait(NULL);
+    int status = 1;
+    wait(&status);
+    if (argc == 1 && status)
+        MPI_Abort(MPI_COMM_WORLD, 9);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     return 0;

@@ -204,6 +204,8 @@ fn link_library(options: &Options, built: &Path, old: Option<&Path>) -> Result<(
         "-Wl,-z,defs",
         "-Wl,-z,now",
         "-Wl,-z,relro",
+        // Threads, and functions that the C library calls at an exit or a fork, stay when it is closed.
+        "-Wl,-z,nodelete",
         "-Wl,--gc-sections",
         "-Wl,--build-id",
     ]);

@@ -271,6 +271,8 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
 fn mark_copies() -> Result<()> {
     extern "C" fn copied() {
         PHASE.store(FORKED, Ordering::Release);
+        // Who finalizes at the end of a program whatever is not finalized leaves a copy alone.
+        let _ = WORLD_MODEL.compare_exchange(RUNNING, AFTER, Ordering::AcqRel, Ordering::Relaxed);
     }
     unsafe extern "C" {
         /// What pthread_atfork calls, which is in no shared library.
