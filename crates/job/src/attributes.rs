@@ -246,7 +246,7 @@ impl Attribute {
 
     fn check_one(&self, value: &Datum) -> Result<(), Fault> {
         let text = self.one_text(value)?;
-        let shown = crate::rsl::shown(text);
+        let shown = crate::quoted::shown(text);
         let wrong = |what: String| {
             let problem = format!("'{}' is {what}, not '{shown}'", self.name);
             Err(self.fault(value, problem, String::new()))

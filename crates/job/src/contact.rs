@@ -19,7 +19,7 @@ pub(crate) struct Gram {
 pub(crate) fn parse(text: &str) -> Result<Gram, JobError> {
     let wrong = |why: &str| {
         Err(
-            JobError::new(format!("contact '{}' {why}", crate::rsl::shown(text))).hint(
+            JobError::new(format!("contact '{}' {why}", crate::quoted::shown(text))).hint(
                 "write HOST or USER@HOST as for ssh, or home; HOST:PORT/jobmanager-SCHEDULER:SUBJECT is understood too",
             ),
         )

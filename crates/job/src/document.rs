@@ -387,7 +387,7 @@ impl<'a> Document<'a> {
 
     fn request(&self, text: &str) -> Result<Request, JobError> {
         let wrong = |why: &str| {
-            JobError::new(format!("request '{}' {why}", rsl::shown(text)))
+            JobError::new(format!("request '{}' {why}", crate::quoted::shown(text)))
                 .hint("write for example \"min_memory >= 512\"; `isthmus job attributes` lists them")
         };
         let spec = rsl::evaluate(text, self.file, &[]).map_err(|errors| {

@@ -76,11 +76,11 @@ fn machine(line: &str, first: bool, program: &Subjob) -> Result<(Subjob, Option<
     if protocol != "tcp" {
         return Err(wrong(format!(
             "'{}' is no protocol that is known",
-            crate::rsl::shown(protocol)
+            crate::quoted::shown(protocol)
         )));
     }
-    let count =
-        parse_count(number).map_err(|_| wrong(format!("'{}' is no number of processes", crate::rsl::shown(number))))?;
+    let count = parse_count(number)
+        .map_err(|_| wrong(format!("'{}' is no number of processes", crate::quoted::shown(number))))?;
     check_count(name, count)?;
     let mut note = None;
     let contact = if start.is_empty() && first {
@@ -88,7 +88,7 @@ fn machine(line: &str, first: bool, program: &Subjob) -> Result<(Subjob, Option<
     } else if start.is_empty() || start.starts_with('#') {
         note = start
             .starts_with('#')
-            .then(|| format!("'{}' is started with ssh, not by hand", crate::rsl::shown(name)));
+            .then(|| format!("'{}' is started with ssh, not by hand", crate::quoted::shown(name)));
         contact_of(name)?
     } else {
         let command = start.strip_prefix('(').and_then(|c| c.strip_suffix(')'));

@@ -59,7 +59,7 @@ pub(super) fn nodes(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
 
 fn named(name: &str, value: &str, error: JobError) -> JobError {
     JobError {
-        problem: format!("{name} is '{}': {}", crate::rsl::shown(value), error.problem),
+        problem: format!("{name} is '{}': {}", crate::quoted::shown(value), error.problem),
         hint: Some("these variables are set by Slurm inside of a job".to_owned()),
         ..error
     }
@@ -182,7 +182,7 @@ fn numbers(text: &str) -> Result<Vec<String>, JobError> {
         let number = |text: &str| {
             let digits = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
             let number = digits.then(|| text.parse::<usize>().ok()).flatten();
-            number.ok_or_else(|| JobError::new(format!("'{}' is no range of numbers", crate::rsl::shown(range))))
+            number.ok_or_else(|| JobError::new(format!("'{}' is no range of numbers", crate::quoted::shown(range))))
         };
         let (from, to) = (number(first)?, number(last)?);
         if to < from || to - from + all.len() >= MAX_SUBJOBS {

@@ -4,9 +4,10 @@
 //! Left to right. Every compound request is a scope: what `rslSubstitution` binds in it holds for what follows in it
 //! and is gone at its end.
 
+use super::Report;
 use super::syntax::{Compound, Kind, Relation, Span, Spec, Value};
-use super::{Report, shown};
 use crate::attributes::{Content, Datum, canonical};
+use crate::quoted::shown;
 use isthmus_settings::nearest;
 
 /// Most values, and bytes of texts, that a request may grow to.

@@ -160,12 +160,3 @@ impl<'a> Report<'a> {
             + 1
     }
 }
-
-/// A text for a message: not longer than a line has room for.
-pub(crate) fn shown(text: &str) -> String {
-    const MOST: usize = 60;
-    if text.chars().count() <= MOST {
-        return text.to_owned();
-    }
-    text.chars().take(MOST).chain("...".chars()).collect()
-}

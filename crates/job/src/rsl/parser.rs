@@ -5,6 +5,7 @@
 use super::Report;
 use super::lexer::{Lexeme, Lexemes, Token};
 use super::syntax::{Compound, Join, Kind, Relation, Span, Spec, Value};
+use crate::quoted::shown;
 
 /// Deepest nesting of groups, lists and variables.
 const MAX_DEPTH: usize = 64;
@@ -232,10 +233,10 @@ impl Parser<'_, '_> {
         self.at += 1;
         let Some(Token::Relation(operator)) = self.peek().cloned() else {
             let value = match self.peek() {
-                Some(Token::Word(word)) => super::shown(word),
+                Some(Token::Word(word)) => shown(word),
                 _ => "VALUE".to_owned(),
             };
-            let attribute = super::shown(&attribute);
+            let attribute = shown(&attribute);
             self.error(
                 format!("an operator is expected after '{attribute}'"),
                 format!("write ({attribute} = {value}); the others are != < <= > >="),
@@ -286,7 +287,7 @@ impl Parser<'_, '_> {
     fn missing_close(&mut self, attribute: &str, span: &Span) {
         let line = self.report.line(span.start);
         let sign = self.lexemes[self.at + 2].span.clone();
-        let attribute = super::shown(attribute);
+        let attribute = shown(attribute);
         self.report.error(
             sign,
             format!("a relation cannot stand among the values of '{attribute}'"),
@@ -443,7 +444,7 @@ impl Parser<'_, '_> {
                 Some(Token::Word(word)) => word.split_at(word.find('/').unwrap_or(word.len())),
                 _ => ("NAME", ""),
             };
-            let hint = format!("write $({}){}", super::shown(name), super::shown(rest));
+            let hint = format!("write $({}){}", shown(name), shown(rest));
             self.error("'(' is expected after '$'", hint);
             return Err(Told);
         }
