@@ -11,6 +11,36 @@ die() { say "$*"; exit 1; }
 # Prints the usage: the comment at the head of the script that calls.
 usage() { sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2; }
 
+# --- options ------------------------------------------------------------------------------------------------
+words=
+# options 'NAME= LIST+ FLAG *' WORD...: `--NAME VALUE` sets the variable NAME, `--LIST VALUE` adds to it, `--FLAG` makes it 1. Words that are no
+# options are put into `words` if there is a `*`. Everything else is answered with the usage.
+options() {
+    known=" $1 "
+    shift
+    while [ $# -gt 0 ]; do
+        name=${1#--}
+        case $1 in --*[!a-z0-9]*) usage ;; esac
+        case $1$known in
+        --*" $name= "*)
+            [ $# -gt 1 ] || usage
+            eval "$name=\$2"
+            shift
+            ;;
+        --*" $name+ "*)
+            [ $# -gt 1 ] || usage
+            eval "$name=\"\$$name \$2\""
+            shift
+            ;;
+        --*" $name "*) eval "$name=1" ;;
+        -*) usage ;;
+        *" * "*) words="$words $1" ;;
+        *) usage ;;
+        esac
+        shift
+    done
+}
+
 # --- what is needed -----------------------------------------------------------------------------------------
 missing=
 # need COMMAND PACKAGE

@@ -5,18 +5,13 @@
 # list.txt      NAME RANKS [ARGUMENT...]; FILE in an argument stands for a name below /tmp, which each host has for itself
 # expected.tsv  NAME, where (node, sites or both), reason: this one may fail
 
-# listed_usage WORD...: takes the options that all drivers share; sets `sites`, `only` and `limit`.
+# listed_options OPTIONS WORD...: takes the options that all drivers share (sets `sites`, `only` and `limit`), and some of the caller's own.
 sites= only= limit=120
 listed_options() {
-    while [ $# -gt 0 ]; do
-        case $1 in
-        --sites) sites=1 ;;
-        --limit) limit=$2; shift ;;
-        -*) usage ;;
-        *) only="$only $1" ;;
-        esac
-        shift
-    done
+    own=$1
+    shift
+    options "sites limit= $own *" "$@"
+    only=$words
 }
 
 # Runs itself again inside a testbed, once.

@@ -12,16 +12,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=codes
 . "$here/../common.sh"
 
-rtt=2ms rate=1gbit wide=1 codes=
-while [ $# -gt 0 ]; do
-    case $1 in
-    --rtt) rtt=$2; shift ;;
-    --rate) rate=$2; shift ;;
-    --local) wide= ;;
-    hypre | scotch | sundials | p4est) codes="$codes $1" ;;
-    *) usage ;;
-    esac
-    shift
+rtt=2ms rate=1gbit local='' wide=1
+options 'rtt= rate= local *' "$@"
+[ -z "$local" ] || wide=
+codes=$words
+for code in $codes; do
+    case $code in hypre | scotch | sundials | p4est) ;; *) usage ;; esac
 done
 need gcc gcc
 need g++ g++

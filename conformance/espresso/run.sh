@@ -11,13 +11,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=espresso
 . "$here/../common.sh"
 . "$here/../listed.sh"
-if [ "${1:-}" = --layer ]; then
-    # Inside a testbed this script runs again.
-    export ESPRESSO_LAYER=1
-    shift
-fi
+# Inside a testbed this script runs again.
 layer=${ESPRESSO_LAYER:-}
-listed_options "$@"
+listed_options layer "$@"
+export ESPRESSO_LAYER="$layer"
 need gcc gcc
 need gfortran gfortran
 need make make

@@ -12,17 +12,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=fftw
 . "$here/../common.sh"
 
-checks=10 rtt=2ms rate=1gbit wide=1
-while [ $# -gt 0 ]; do
-    case $1 in
-    --checks) checks=$2; shift ;;
-    --rtt) rtt=$2; shift ;;
-    --rate) rate=$2; shift ;;
-    --local) wide= ;;
-    *) usage ;;
-    esac
-    shift
-done
+checks=10 rtt=2ms rate=1gbit local='' wide=1
+options 'checks= rtt= rate= local' "$@"
+[ -z "$local" ] || wide=
 need gcc gcc
 need gfortran gfortran
 need make make

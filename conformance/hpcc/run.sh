@@ -12,19 +12,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=hpcc
 . "$here/../common.sh"
 
-mpi=isthmus ranks=4 rtt=40ms rate=200mbit wide=1 cuts=
-while [ $# -gt 0 ]; do
-    case $1 in
-    --mpi) mpi=$2; shift ;;
-    --ranks) ranks=$2; shift ;;
-    --rtt) rtt=$2; shift ;;
-    --rate) rate=$2; shift ;;
-    --cuts) cuts=$2; shift ;;
-    --local) wide= ;;
-    *) usage ;;
-    esac
-    shift
-done
+mpi=isthmus ranks=4 rtt=40ms rate=200mbit local='' wide=1 cuts=
+options 'mpi= ranks= rtt= rate= cuts= local' "$@"
+[ -z "$local" ] || wide=
 case $mpi in
 isthmus) cc=$bin/mpicc ;;
 mpich) cc=mpicc.mpich ;;

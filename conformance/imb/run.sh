@@ -13,23 +13,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=imb
 . "$here/../common.sh"
 
-mpis='' ranks=2 rounds=5 bytes='0 8 64 1024 4096' iterations=2000
+mpi='' ranks=2 rounds=5 bytes='0 8 64 1024 4096' iterations=2000
 mpi1='Bcast Allreduce Reduce Gather Scatter Allgather Alltoall Gatherv Scatterv Allgatherv Alltoallv Reduce_scatter'
 nbc='Ibcast_pure Iallreduce_pure Ireduce_pure Igather_pure Iscatter_pure Iallgather_pure Ialltoall_pure Ibarrier_pure
     Igatherv_pure Iscatterv_pure Iallgatherv_pure Ialltoallv_pure Ireduce_scatter_pure'
-while [ $# -gt 0 ]; do
-    case $1 in
-    --mpi) mpis="$mpis $2"; shift ;;
-    --ranks) ranks=$2; shift ;;
-    --rounds) rounds=$2; shift ;;
-    --bytes) bytes=$2; shift ;;
-    --iterations) iterations=$2; shift ;;
-    --mpi1) mpi1=$2; shift ;;
-    --nbc) nbc=$2; shift ;;
-    *) usage ;;
-    esac
-    shift
-done
+options 'mpi+ ranks= rounds= bytes= iterations= mpi1= nbc=' "$@"
+mpis=$mpi
 [ -n "$mpis" ] || mpis='isthmus mpich openmpi'
 need gcc gcc
 need git git

@@ -12,18 +12,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=lammps
 . "$here/../common.sh"
 
-ranks=4 steps=20 rtt=2ms rate=1gbit wide=1
-while [ $# -gt 0 ]; do
-    case $1 in
-    --ranks) ranks=$2; shift ;;
-    --steps) steps=$2; shift ;;
-    --rtt) rtt=$2; shift ;;
-    --rate) rate=$2; shift ;;
-    --local) wide= ;;
-    *) usage ;;
-    esac
-    shift
-done
+ranks=4 steps=20 rtt=2ms rate=1gbit local='' wide=1
+options 'ranks= steps= rtt= rate= local' "$@"
+[ -z "$local" ] || wide=
 need g++ g++
 need make make
 need cmake cmake

@@ -13,16 +13,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=mpi4py
 . "$here/../common.sh"
 
-version=4.1.2 counts="1 2 3 5" launch="$bin/mpiexec" only=
-while [ $# -gt 0 ]; do
-    case $1 in
-    --ranks) counts=$2; shift ;;
-    --sites) launch=$here/../spread ;;
-    -*) usage ;;
-    *) only="$only $1" ;;
-    esac
-    shift
-done
+version=4.1.2 ranks="1 2 3 5" sites=
+options 'ranks= sites *' "$@"
+counts=$ranks only=$words launch=$bin/mpiexec
+[ -z "$sites" ] || launch=$here/../spread
 need gcc gcc
 need python3 python3
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"

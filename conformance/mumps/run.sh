@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=mumps
 . "$here/../common.sh"
 . "$here/../listed.sh"
-listed_options "$@"
+listed_options '' "$@"
 need gcc gcc
 need gfortran gfortran
 need make make

@@ -13,15 +13,7 @@ program=netpipe
 . "$here/../common.sh"
 
 mpi=isthmus most=8388608 tcp=
-while [ $# -gt 0 ]; do
-    case $1 in
-    --mpi) mpi=$2; shift ;;
-    --most) most=$2; shift ;;
-    --tcp) tcp=1 ;;
-    *) usage ;;
-    esac
-    shift
-done
+options 'mpi= most= tcp' "$@"
 case $mpi in
 isthmus) cc=$bin/mpicc launch="$bin/mpiexec -n 2" ;;
 mpich) cc=mpicc.mpich launch='mpiexec.mpich -n 2' ;;

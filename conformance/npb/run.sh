@@ -11,13 +11,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=npb
 . "$here/../common.sh"
 . "$here/../listed.sh"
-if [ "${1:-}" = --source ]; then
-    [ $# -gt 1 ] || usage
-    NPB_SOURCE=$(cd "$2" && pwd)
+source=
+listed_options source= "$@"
+if [ -n "$source" ]; then
+    NPB_SOURCE=$(cd "$source" && pwd)
     export NPB_SOURCE
-    shift 2
 fi
-listed_options "$@"
 need gcc gcc
 need make make
 [ -n "${NPB_SOURCE:-}" ] || need dpkg-source dpkg-dev

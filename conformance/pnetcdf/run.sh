@@ -12,7 +12,7 @@ program=pnetcdf
 . "$here/../common.sh"
 . "$here/../listed.sh"
 limit=1800
-listed_options "$@"
+listed_options '' "$@"
 need gcc gcc
 need gfortran gfortran
 need m4 m4

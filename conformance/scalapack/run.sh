@@ -12,13 +12,12 @@ program=scalapack
 . "$here/../common.sh"
 . "$here/../listed.sh"
 limit=600
-if [ "${1:-}" = --source ]; then
-    [ $# -gt 1 ] || usage
-    SCALAPACK_SOURCE=$(cd "$2" && pwd)
+source=
+listed_options source= "$@"
+if [ -n "$source" ]; then
+    SCALAPACK_SOURCE=$(cd "$source" && pwd)
     export SCALAPACK_SOURCE
-    shift 2
 fi
-listed_options "$@"
 need gcc gcc
 need gfortran gfortran
 need make make
