@@ -321,6 +321,45 @@ static void alltoallw(void)
     OK(MPI_Type_free(&gap));
 }
 
+/* Blocks from empty to far longer than what goes through memory that processes share, which differ between neighbours. */
+static void long_blocks(void)
+{
+    enum { BLOCK = 40000 };
+    int *given = malloc(MOST * BLOCK * sizeof *given), *got = malloc(MOST * BLOCK * sizeof *got);
+    int counts[MOST], in_counts[MOST], displs[MOST];
+    MPI_Request r[3];
+    for (int i = 0; i < size; i++) {
+        counts[i] = (rank + 2 * i) % 4 * (BLOCK / 4);
+        in_counts[i] = (i + 2 * rank) % 4 * (BLOCK / 4);
+        displs[i] = BLOCK * i;
+    }
+    OK(MPI_Alltoallv_init(given, counts, displs, MPI_INT, got, in_counts, displs, MPI_INT, comm, MPI_INFO_NULL, &r[0]));
+    OK(MPI_Gatherv_init(given, counts[0], MPI_INT, got, in_counts, displs, MPI_INT, 0, comm, MPI_INFO_NULL, &r[1]));
+    OK(MPI_Scatterv_init(given, counts, displs, MPI_INT, got, in_counts[0], MPI_INT, 0, comm, MPI_INFO_NULL, &r[2]));
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < size; i++)
+            for (int j = 0; j < BLOCK; j++)
+                given[BLOCK * i + j] = item(round, rank, i, j);
+        for (int what = 0; what < 3; what++) {
+            memset(got, 0xff, MOST * BLOCK * sizeof *got);
+            run(&r[what]);
+            for (int i = 0; i < size; i++) {
+                int takes = what == 0 || (what == 1 ? rank == 0 : i == 0);
+                int *block = got + (what == 2 ? 0 : BLOCK * i);
+                /* Of a gatherv all blocks are the givers' first ones. */
+                int to = what == 1 ? 0 : rank;
+                for (int j = 0; takes && j < in_counts[i]; j++)
+                    CHECK(block[j] == item(round, i, to, j));
+                CHECK(!takes || block[in_counts[i]] == -1);
+            }
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        OK(MPI_Request_free(&r[i]));
+    free(given);
+    free(got);
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -335,6 +374,7 @@ int main(int argc, char **argv)
     many();
     unusual();
     alltoallw();
+    long_blocks();
     OK(MPI_Comm_free(&comm));
     OK(MPI_Finalize());
     if (rank == 0)

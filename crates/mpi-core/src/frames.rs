@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_engine::Engine;
 
+pub(crate) mod agree;
+
 /// Most frames that persistent operations of a process have: others are for communicators.
 const LENT: u32 = 8;
 
@@ -68,6 +70,11 @@ impl Use {
         let mut own = Self::of(frame, freed);
         own.lent = true;
         own
+    }
+
+    /// Its number.
+    pub(crate) fn frame(&self) -> u32 {
+        self.frame
     }
 }
 

@@ -54,11 +54,17 @@ pub(crate) fn may_take_steps(world: &World, comm: &Comm, steps: Steps) -> Result
 /// Memory for the members with these ranks, if everybody gets what he asks for; whoever is alone asks for nothing.
 fn agree_on_nodes(world: &World, comm: &Comm, ranks: &[u32]) -> Result<Option<Agreed>> {
     let first = ranks.first().copied().unwrap_or(0);
-    let mut frames = [0; 2];
+    let in_use = |frames: [u32; 2]| -> Vec<Use> {
+        let taken = frames.into_iter().filter(|&frame| frame != NONE);
+        taken.map(|frame| Use::of(frame, world.frames())).collect()
+    };
+    let (mut frames, mut uses) = ([0; 2], Vec::new());
     let mut engine = world.engine().lock();
     world.frames().give_back(&mut engine);
     if ranks.len() > 1 && first == comm.rank() {
         frames = [0; 2].map(|_: u32| engine.frames().take(ranks.len() as u32).unwrap_or(NONE));
+        // From here on they are in use: if the others cannot be told, they are given back.
+        uses = in_use(frames);
     }
     drop(engine);
     let mine: Vec<u8> = frames.into_iter().flat_map(u32::to_le_bytes).collect();
@@ -69,9 +75,11 @@ fn agree_on_nodes(world: &World, comm: &Comm, ranks: &[u32]) -> Result<Option<Ag
     let Some(&frames) = frames.filter(|_| ranks.len() > 1) else {
         return Ok((!all.contains(&NONE)).then(|| agreed(comm, ranks, None, Keeps::default())));
     };
-    let taken = frames.into_iter().filter(|&frame| frame != NONE);
+    if first != comm.rank() {
+        uses = in_use(frames);
+    }
     let keeps = Keeps {
-        _frames: taken.map(|frame| Use::of(frame, world.frames())).collect(),
+        _frames: uses,
         ..Keeps::default()
     };
     if all.contains(&NONE) {

@@ -3,13 +3,14 @@
 //!
 //! Who gives a block and who takes it both know its length, so both know whether it is long.
 
+use crate::recorded::Recorded;
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
+use crate::step::{Action, After, Buffer, Rank, Slice};
 use crate::{Blocks, Call, Operation};
 
 /// The messages of process `me`, one of `size`, for its blocks of more than `longest` bytes in a gatherv, scatterv,
 /// alltoallv or alltoallw that is not in place. `None`: it has no such blocks.
-pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Box<dyn Plan>> {
+pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Recorded> {
     let is_long = |units: u64| call.bytes(units) > longest;
     let slot = Piece::whole(0).slot(Kind::Share);
     let whole = |buffer, blocks: &Blocks, rank| match blocks {
@@ -45,7 +46,7 @@ pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Box
             }
         }
     }
-    any.then(|| Box::new(script) as Box<dyn Plan>)
+    any.then(|| Recorded::of(Box::new(script), usize::MAX)).flatten()
 }
 
 fn slice(buffer: Buffer, offset: u64, length: u64) -> Slice {

@@ -11,11 +11,12 @@ use isthmus_engine::{Channel, Request};
 use isthmus_schedule::step::Together;
 
 use super::planned::{Among, Planned, acting};
+use super::unequal::InCells;
 use super::{Performed, Prepared};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::frames::Use;
-use crate::internal;
+use crate::frames::agree::{For, agree as agree_on_frame};
 use crate::world::World;
 
 /// An operation that is started again and again (MPI 5.0 section 6.13).
@@ -41,7 +42,7 @@ struct Own {
 enum Meets {
     Together(Together),
     /// Blocks that may differ in length.
-    Cells,
+    Cells(InCells),
 }
 
 impl Persistent {
@@ -99,10 +100,7 @@ impl Persistent {
                 let call = world.engine().group(channel, operation, self.sequence);
                 Ok(call.start_together(step, &planned.binding))
             }
-            Meets::Cells => match planned.in_cells(world, &self.comm) {
-                Some(cells) => planned.start_in_cells(world, channel, self.sequence, cells).map(Some),
-                None => Ok(None),
-            },
+            Meets::Cells(cells) => planned.start_in_cells(world, channel, self.sequence, cells).map(Some),
         }
     }
 }
@@ -122,18 +120,19 @@ impl Own {
         }
         planned.call.together = true;
         let together = planned.step_together(world, comm).map(Meets::Together);
-        let way = together.or_else(|| planned.in_cells(world, comm).map(|_| Meets::Cells));
+        let way = together.or_else(|| planned.in_cells(world, comm).map(Meets::Cells));
         let frame = if way.is_some() {
-            agree_on_frame(world, comm)?
+            agree_on_frame(world, comm, For::Operation)?
         } else {
             None
         };
-        let (Some(way), Some((frame, own))) = (way, frame) else {
+        let (Some(way), Some(own)) = (way, frame) else {
             planned.call.together = false;
             return Ok(None);
         };
+        world.engine().lock().frames().open(own.frame());
         let channel = Channel {
-            frame: Some(frame),
+            frame: Some(own.frame()),
             ..comm.channel().clone()
         };
         planned.own = Some(channel.clone());
@@ -143,20 +142,4 @@ impl Own {
             _frame: own,
         }))
     }
-}
-
-/// A frame that the first member takes for all, if there is one to spare; collective.
-fn agree_on_frame(world: &World, comm: &Comm) -> Result<Option<(u32, Use)>> {
-    let mut engine = world.engine().lock();
-    world.frames().give_back(&mut engine);
-    let takes = comm.rank() == 0 && world.frames().may_lend();
-    let mine = takes.then(|| engine.frames().take(comm.size())).flatten();
-    drop(engine);
-    let word = internal::broadcast_in_turn(world, comm, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
-    let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
-    if frame == u32::MAX {
-        return Ok(None);
-    }
-    world.engine().lock().frames().open(frame);
-    Ok(Some((frame, Use::lent(frame, world.frames()))))
 }

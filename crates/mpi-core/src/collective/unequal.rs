@@ -6,8 +6,7 @@
 //! it.
 
 use isthmus_engine::{Channel, Pieces, Request, Unequal, Until};
-use isthmus_schedule::step::Plan;
-use isthmus_schedule::{self as schedule, Blocks, Operation};
+use isthmus_schedule::{self as schedule, Blocks, Operation, Recorded};
 
 use super::both::Both;
 use super::planned::{Planned, Role};
@@ -75,12 +74,13 @@ fn pass(world: &World, channel: &Channel, sequence: u32, step: Unequal) -> Optio
 }
 
 /// How such an operation goes here.
+#[derive(Debug)]
 pub(super) struct InCells {
     step: Unequal,
     /// This process neither gives nor takes anything.
     passes: bool,
     /// Messages for blocks that are too long.
-    long: Option<Box<dyn Plan>>,
+    long: Option<Recorded>,
 }
 
 impl Planned {
@@ -137,7 +137,7 @@ impl Planned {
         }
         let long = cells
             .long
-            .map(|plan| self.start_long(world, comm.channel(), sequence, plan));
+            .map(|plan| self.start_long(world, comm.channel(), sequence, &plan));
         let call = world.engine().group(comm.channel(), operation, sequence);
         let done = call.unequal_bound(cells.step, &self.binding, Until::Over);
         done.map_err(|error| Error::from(&error))?;
@@ -154,13 +154,14 @@ impl Planned {
         world: &World,
         channel: &Channel,
         sequence: u32,
-        cells: InCells,
+        cells: &InCells,
     ) -> Result<Option<Request>> {
         if cells.passes {
             return Ok(pass(world, channel, sequence, cells.step));
         }
         let operation = world.operation(self.call.operation);
-        let long = cells.long.map(|plan| self.start_long(world, channel, sequence, plan));
+        let long = cells.long.as_ref();
+        let long = long.map(|plan| self.start_long(world, channel, sequence, plan));
         let call = world.engine().group(channel, operation, sequence);
         let begun = call.unequal_bound(cells.step, &self.binding, Until::Begun);
         Ok(match (begun.map_err(|error| Error::from(&error))?, long) {
@@ -172,9 +173,9 @@ impl Planned {
         })
     }
 
-    fn start_long(&self, world: &World, channel: &Channel, sequence: u32, plan: Box<dyn Plan>) -> Request {
+    fn start_long(&self, world: &World, channel: &Channel, sequence: u32, plan: &Recorded) -> Request {
         let operation = world.operation(self.call.operation);
         let mut engine = world.engine().lock();
-        engine.start_plan(channel, operation, sequence, plan, self.binding.clone(), None)
+        engine.start_plan(channel, operation, sequence, plan.plan(), self.binding.clone(), None)
     }
 }

@@ -95,7 +95,7 @@ impl Planned {
         }
         if let Some(cells) = self.in_cells(world, acting(comm)) {
             let acting = acting(comm);
-            return self.start_in_cells(world, acting.channel(), acting.next_sequence(), cells);
+            return self.start_in_cells(world, acting.channel(), acting.next_sequence(), &cells);
         }
         self.start_plan(world, comm).map(Some)
     }

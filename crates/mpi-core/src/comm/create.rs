@@ -10,7 +10,7 @@ use super::{Blueprint, Comm, traffic};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
-use crate::frames;
+use crate::frames::agree::{For, agree as agree_on_frame};
 use crate::group::Group;
 use crate::info::Info;
 use crate::internal::{self, Side, SplitWish};
@@ -35,25 +35,14 @@ impl Blueprint {
             links::hear(world, &comm)?;
         }
         if comm.shares_memory(world) {
-            let frame = agree_on_frame(world, &comm)?;
-            if let (Some(frame), Some(comm)) = (frame, Arc::get_mut(&mut comm)) {
-                comm.meet_in_frame(world, frame);
-                comm._frame = Some(frames::Use::of(frame, world.frames()));
+            let own = agree_on_frame(world, &comm, For::Communicator)?;
+            if let (Some(own), Some(comm)) = (own, Arc::get_mut(&mut comm)) {
+                comm.meet_in_frame(world, own.frame());
+                comm._frame = Some(own);
             }
         }
         Ok(comm)
     }
-}
-
-/// A frame that the first member takes for all, if there is one; collective.
-fn agree_on_frame(world: &World, comm: &Comm) -> Result<Option<u32>> {
-    let mut engine = world.engine().lock();
-    world.frames().give_back(&mut engine);
-    let mine = (comm.rank() == 0).then(|| engine.frames().take(comm.size())).flatten();
-    drop(engine);
-    let word = internal::broadcast(world, comm, 0, &mine.unwrap_or(u32::MAX).to_le_bytes())?;
-    let frame = word.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
-    Ok((frame != u32::MAX).then_some(frame))
 }
 
 /// Makes it a communicator of the vendor MPI underneath, if all members live in one job of that; collective.
