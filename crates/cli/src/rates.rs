@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rates and amounts for people, and what a rate stands on. All commands say them alike.
 
-use isthmus_job::quantity::show_rate;
+use isthmus_job::quantity::{show_amount, show_rate};
 use isthmus_topology::Rate;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(crate) fn evidence(rate: &Rate) -> String {
     }
     let seconds = rate.busy as f64 / 1e9;
     let digits = if seconds < 0.1 { 3 } else { 2 };
-    format!("{} in {seconds:.digits$} s", amount(rate.bytes))
+    format!("{} in {seconds:.digits$} s", show_amount(rate.bytes))
 }
 
 /// Both in one.
@@ -46,21 +46,4 @@ pub(crate) fn add_rate(link: &mut Value, rate: Option<&Rate>) {
 pub(crate) fn rounded(value: u64) -> u64 {
     let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(3));
     (value + unit / 2) / unit * unit
-}
-
-/// Bytes for people.
-pub(crate) fn amount(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
-    scaled(bytes as f64, &UNITS)
-}
-
-/// A number with the largest of these units, a thousand apart, in which it is at least one.
-pub(crate) fn scaled(mut value: f64, units: &[&str]) -> String {
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let digits = usize::from(unit > 0 && value < 100.0);
-    format!("{value:.digits$} {}", units[unit])
 }

@@ -186,7 +186,7 @@ fn text(found: &Found) -> String {
                 text,
                 "{:<28}{:>12}{:>14}{:>8}",
                 format!("{} > {}", words(link, "from"), words(link, "to")),
-                crate::rates::amount(link["sent_bytes"].as_u64().unwrap_or(0)),
+                isthmus_job::quantity::show_amount(link["sent_bytes"].as_u64().unwrap_or(0)),
                 trip.map_or_else(|| "-".to_owned(), |t| format!("{:.1} ms", t * 1000.0)),
                 link["cuts"].as_u64().unwrap_or(0)
             );

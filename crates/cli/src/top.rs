@@ -5,9 +5,9 @@ mod prometheus;
 mod serve;
 
 use self::prometheus::{CLASSES, prometheus};
-use crate::rates::{amount, scaled};
 use crate::sessions::with;
 use clap::Args;
+use isthmus_job::quantity::{show_amount, show_rounded};
 use isthmus_launch::session::Entry;
 use isthmus_launch::{record, times};
 use isthmus_wire::boot::LinkTraffic;
@@ -224,7 +224,7 @@ impl View<'_> {
                 &first,
                 &second,
                 &third,
-                &amount(now.sent),
+                &show_amount(now.sent),
                 &trip(now.round_trip_us * 1000),
                 &now.connections.to_string(),
                 &self.notes(now, &last),
@@ -240,7 +240,7 @@ impl View<'_> {
                 now.from,
                 now.to,
                 bits(self.rate(now.sent, last.sent)),
-                amount(now.sent),
+                show_amount(now.sent),
                 now.streams,
                 now.connections,
                 if now.path.is_empty() { "no path" } else { &now.path },
@@ -318,7 +318,7 @@ impl View<'_> {
 /// Bytes per second as bits per second.
 fn bits(rate: f64) -> String {
     const UNITS: [&str; 4] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
-    scaled(rate * 8.0, &UNITS)
+    show_rounded(rate * 8.0, &UNITS)
 }
 
 fn trip(nanoseconds: u64) -> String {

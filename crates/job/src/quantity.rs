@@ -65,6 +65,22 @@ pub fn show_rate(bytes_per_second: u64) -> String {
     }
 }
 
+/// Bytes for people, in three digits or fewer: `3.0 MB`.
+pub fn show_amount(bytes: u64) -> String {
+    show_rounded(bytes as f64, &["B", "kB", "MB", "GB", "TB"])
+}
+
+/// A number for people, with the largest of these units, a thousand apart, in which it is at least one.
+pub fn show_rounded(mut value: f64, units: &[&str]) -> String {
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value < 100.0);
+    format!("{value:.digits$} {}", units.get(unit).unwrap_or(&""))
+}
+
 fn show(value: u64, units: &[(&str, u64)]) -> String {
     let found = units
         .iter()
@@ -121,6 +137,12 @@ mod tests {
         }
         assert_eq!(show_time(20_100_000), "20.1 ms");
         assert_eq!(show_rate(12_500_000), "100 Mbit/s");
+    }
+
+    #[test]
+    fn amounts_are_shown_in_three_digits() {
+        let shown = [0, 999, 1000, 99_900, 123_456, u64::MAX].map(show_amount);
+        assert_eq!(shown, ["0 B", "999 B", "1.0 kB", "99.9 kB", "123 kB", "18446744 TB"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::times::{self, LEVELS};
 use crate::used;
+use isthmus_job::quantity::show_amount;
 use isthmus_wire::boot::{Counters, LevelCounters, LinkTraffic};
 use isthmus_wire::chosen::{Chosen, MOST_CHOICES, Way};
 use isthmus_wire::time::{SiteTime, Time};
@@ -151,7 +152,7 @@ impl Statistics {
 }
 
 fn line(from: &str, to: &str, traffic: &LinkTraffic) -> String {
-    let mut line = format!("{from} to {to}: {} sent", amount(traffic.sent));
+    let mut line = format!("{from} to {to}: {} sent", show_amount(traffic.sent));
     let mut add = |text: String| {
         line.push_str(", ");
         line.push_str(&text);
@@ -162,7 +163,7 @@ fn line(from: &str, to: &str, traffic: &LinkTraffic) -> String {
     }
     add(format!("up to {} connections per pair of processes", traffic.streams));
     if traffic.plain > 0 {
-        let (plain, compressed) = (amount(traffic.plain), amount(traffic.compressed));
+        let (plain, compressed) = (show_amount(traffic.plain), show_amount(traffic.compressed));
         add(format!("{plain} compressed to {compressed}"));
     }
     if traffic.moved > 0 {
@@ -180,19 +181,6 @@ fn line(from: &str, to: &str, traffic: &LinkTraffic) -> String {
         ));
     }
     line
-}
-
-/// Bytes for people.
-fn amount(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let digits = usize::from(unit > 0 && value < 100.0);
-    format!("{value:.digits$} {}", UNITS[unit])
 }
 
 /// A table: a row per operation, messages and bytes per level.
