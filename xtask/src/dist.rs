@@ -16,9 +16,7 @@
 //! own variables its Rust compiler and linker.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,6 +24,7 @@ use crate::codegen;
 use crate::fortran;
 use crate::glibc;
 use crate::spec::Spec;
+use crate::tools::{c_compiler, copy, defined, directory_option, execute, point, replaceable};
 use crate::tree::{self, Result};
 
 const SONAME: &str = "libmpi_abi.so.1";
@@ -252,29 +251,6 @@ fn check_exports(library: &Path) -> Result<()> {
     ))
 }
 
-/// These names are defined, `KIND NAME` each as nm says.
-pub(crate) fn check_defined(library: &Path, wanted: &BTreeSet<String>) -> Result<()> {
-    let found = defined(library)?;
-    let missing: Vec<&String> = wanted.difference(&found).take(5).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(format!("{}: wrong exports: missing {missing:?} …", library.display()))
-}
-
-/// What a library exports, `KIND NAME` each as nm says.
-fn defined(library: &Path) -> Result<BTreeSet<String>> {
-    let nm = std::env::var("NM").unwrap_or_else(|_| "nm".to_owned());
-    let output = Command::new(nm).args(["-D", "--defined-only"]).arg(library).output();
-    let output = output.map_err(|e| format!("nm: cannot run (is binutils installed?): {e}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(1).zip(line.split_whitespace().nth(2)))
-        .map(|(kind, name)| format!("{kind} {name}"))
-        .collect())
-}
-
 fn commands(options: &Options, built: &Path) -> Result<()> {
     let bin = options.out.join("bin");
     install_program(options, &built.join("isthmus"), &bin.join("isthmus"))?;
@@ -427,45 +403,4 @@ fn target_directory() -> Result<PathBuf> {
 
 fn cargo_command() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
-}
-
-pub(crate) fn c_compiler() -> Command {
-    Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()))
-}
-
-/// A directory in which the linker looks for libraries before those of the system.
-pub(crate) fn directory_option(directory: &Path) -> OsString {
-    let mut option = OsString::from("-L");
-    option.push(directory);
-    option
-}
-
-pub(crate) fn execute(command: &mut Command, what: &str) -> Result<()> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let status = command
-        .status()
-        .map_err(|e| format!("{what}: cannot run {program}: {e}"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{what}: {program} failed ({status})"))
-    }
-}
-
-/// Removes a file so that a new one takes its place: programs that run from the old one keep it.
-pub(crate) fn replaceable(path: &Path) -> Result<&Path> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: cannot replace: {e}", path.display())),
-        _ => Ok(path),
-    }
-}
-
-pub(crate) fn point(link: &Path, target: &str) -> Result<()> {
-    symlink(target, replaceable(link)?).map_err(|e| format!("{}: cannot link: {e}", link.display()))
-}
-
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to)
-        .map(drop)
-        .map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))
 }

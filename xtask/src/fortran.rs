@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::dist::{c_compiler, check_defined, copy, directory_option, execute, point, replaceable};
 use crate::interfaces;
+use crate::tools::{c_compiler, check_defined, copy, directory_option, execute, point, replaceable};
 use crate::tree::{self, Result};
 
 const SONAME: &str = "libmpifort_abi.so.1";

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::dist::{c_compiler, execute};
+use crate::tools::{c_compiler, execute};
 use crate::tree::{self, Result};
 
 /// The oldest glibc that sites may have, and the oldest runtime of GCC: those of RHEL 7.

@@ -12,6 +12,7 @@ mod glibc;
 mod interfaces;
 mod spec;
 mod tidy;
+mod tools;
 mod tree;
 
 const USAGE: &str = "\

@@ -10,12 +10,13 @@
 //! Towards its nodes this agent speaks as a coordinator, towards the coordinator as the agent of all processes: it
 //! moves indices, gathers `Started`, and lets the scheduler say why when processes or nodes are lost.
 
+mod door;
 mod listen;
 mod nodes;
 mod part;
 mod watch;
 
-pub(crate) use nodes::StagedFile;
+pub(crate) use door::StagedFile;
 
 use crate::event::Event;
 use crate::link::Outbox;

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use isthmus_testbed::{Testbed, Topology};
 
 use crate::error::Error;
-use crate::peers::{Peer, Placed, Program};
+use crate::peers::{Peer, Placed};
+use crate::program::Program;
 use crate::samples::Sample;
 use crate::sets::{Beside, Run, Set};
 

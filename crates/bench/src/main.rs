@@ -10,6 +10,7 @@ mod launch;
 mod papers;
 mod peers;
 mod plot;
+mod program;
 mod samples;
 mod sets;
 mod table;
@@ -22,7 +23,8 @@ use clap::{Parser, Subcommand};
 use crate::error::Error;
 use crate::launch::Field;
 use crate::papers::Experiment;
-use crate::peers::{Peer, Program};
+use crate::peers::Peer;
+use crate::program::Program;
 use crate::samples::Samples;
 use crate::sets::{Run, Set};
 

@@ -6,49 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
+use crate::program::{HEADERS, Program};
 use crate::sets::{Beside, Run};
-
-/// A program that measures; compiled once for each library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// Messages, collectives, waiting.
-    Messages,
-    /// Data in pieces.
-    Datatypes,
-    /// Completion of every collective operation.
-    Collectives,
-    /// Every rank as root of a broadcast.
-    Roots,
-}
-
-/// What the programs include.
-const HEADERS: [(&str, &str); 5] = [
-    ("cores.h", include_str!("../../../bench/cores.h")),
-    ("fill.h", include_str!("../../../bench/fill.h")),
-    ("trees.h", include_str!("../../../bench/trees.h")),
-    ("places.h", include_str!("../../../bench/places.h")),
-    ("counters.h", include_str!("../../../bench/counters.h")),
-];
-
-impl Program {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Messages => "mpibench",
-            Self::Datatypes => "datatypes",
-            Self::Collectives => "collectives",
-            Self::Roots => "roots",
-        }
-    }
-
-    fn source(self) -> &'static str {
-        match self {
-            Self::Messages => include_str!("../../../bench/mpibench.c"),
-            Self::Datatypes => include_str!("../../../bench/datatypes.c"),
-            Self::Collectives => include_str!("../../../bench/collectives.c"),
-            Self::Roots => include_str!("../../../bench/roots.c"),
-        }
-    }
-}
 
 /// Where to look for libraries, and where to work.
 #[derive(Clone, Debug, clap::Args)]

@@ -2,7 +2,7 @@
 //! What is measured: named sets of runs of the benchmark program.
 
 use crate::error::Error;
-use crate::peers::Program;
+use crate::program::Program;
 
 /// A named set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

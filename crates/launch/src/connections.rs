@@ -3,10 +3,11 @@
 //! end and watched until it is gone.
 
 use crate::connection::Failure;
-use crate::coordinator::Event;
+use crate::happening::Event;
 use crate::hold::{Again, Received};
 use crate::paths::Opening;
-use crate::site::{Shared, Site};
+use crate::shared::Shared;
+use crate::site::Site;
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::gateway::ToGateway;
 use isthmus_wire::grid::{FromAgent, Input, ToAgent};

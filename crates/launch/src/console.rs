@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way to the user: a thread of its own, because a terminal may block.
 
-use crate::coordinator::Event;
+use crate::happening::Event;
 use crate::output::Files;
 use crate::progress::Progress;
 use crate::record::{Record, Sums};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests of other commands of the same user: the socket of a session, and the commands' end of it.
 
-use crate::coordinator::Event;
+use crate::happening::Event;
 use crate::session::{self, Entry};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::control::{MAX_REQUEST, Reply, Request};

@@ -9,13 +9,13 @@ mod people;
 mod sites;
 mod view;
 
-use crate::asking::Turn;
 use crate::connections::Connections;
 use crate::console::{Console, Print, Printer};
 use crate::control;
 use crate::credentials::{self, Credentials};
 use crate::events::JobEvent;
 use crate::files::Directories;
+use crate::happening::Event;
 use crate::input::{InputTo, Source};
 use crate::links::{JobLinks, LinkOptions};
 use crate::output::{Files, Place};
@@ -25,8 +25,8 @@ use crate::progress::Progress;
 use crate::question::Questions;
 use crate::record::Record;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::sharing::Access;
-use crate::site::{Shared, SiteEvent};
 use crate::trace::{Clocks, TraceFile};
 use crate::whereabouts::Waits;
 use crate::{Options, Outcome, Statistics};
@@ -34,12 +34,11 @@ use isthmus_job::Job;
 use isthmus_job::Subjob;
 use isthmus_job::coallocation::{Coallocation, Watch};
 use isthmus_job::numbering::Machine;
-use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::grid::{Input, Reach, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// How often agents are asked whether they are there, and the progress display is looked after. Silence is counted in
@@ -50,40 +49,6 @@ const TICK: Duration = Duration::from_millis(500);
 const DEPARTING: Duration = Duration::from_secs(3);
 /// Exit status when the reader of our output is gone, as a shell tells it of SIGPIPE.
 const SIGPIPE: u32 = 13;
-
-/// What happens to a coordinator.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// On a connection.
-    Site(usize, SiteEvent),
-    /// Output has been printed.
-    Printed { connection: usize, bytes: usize },
-    /// Output can no longer be printed.
-    PrintFailed,
-    /// Output can no longer be written into its file, for this reason.
-    FileFailed(String),
-    /// Everything before a mark has been printed.
-    Marked,
-    /// Standard input has been read.
-    Input { source: usize, bytes: Vec<u8> },
-    /// What a subjob gives back is on its way: how far.
-    Fetching { site: usize, how: String },
-    /// The user (or the system) asks for the end.
-    Interrupt(u32),
-    /// A signal that is for the processes.
-    Forward(u32),
-    /// The terminal is gone.
-    HangUp,
-    /// An ssh client asks something at the terminal.
-    Asking(Turn),
-    /// The user typed an answer.
-    Typed(String),
-    /// Another command asks.
-    Control {
-        request: Request,
-        reply: oneshot::Sender<Reply>,
-    },
-}
 
 /// Runs a job.
 pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console>) -> Outcome {

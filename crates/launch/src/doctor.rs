@@ -3,12 +3,13 @@
 
 use crate::Options;
 use crate::connection::Failure;
-use crate::coordinator::Event;
 use crate::credentials;
 use crate::files::Directories;
+use crate::happening::{Event, SiteEvent};
 use crate::paths::{Crossings, Messages, PathReport};
+use crate::shared::Shared;
 use crate::sharing::Access;
-use crate::site::{Shared, Site, SiteEvent};
+use crate::site::Site;
 use isthmus_job::Job;
 use isthmus_wire::grid::{AgentHello, FromAgent, Reach, ToAgent, VERSION};
 use std::sync::Arc;

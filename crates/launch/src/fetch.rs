@@ -245,7 +245,7 @@ async fn from_site(
                 if let Some(parent) = here.parent() {
                     std::fs::create_dir_all(parent).map_err(cannot)?;
                 }
-                let shown = |done, all| tell(format!("fetching {}", crate::files::progress(done, all)));
+                let shown = |done, all| tell(format!("fetching {}", crate::transfer::progress(done, all)));
                 line.get(&file(there), &here, entry.executable, &shown).await?;
             }
         }

@@ -9,9 +9,9 @@ use crate::fetch;
 use crate::left::{self, Before};
 use crate::outputs;
 use crate::service::out_of_turn;
-use crate::site::Shared;
+use crate::shared::Shared;
 use crate::staging::{self, Staged};
-use crate::transfer::Line;
+use crate::transfer::{Line, progress};
 use crate::uncopied::Uncopied;
 use crate::workspace::{Attended, Terms, Workspace};
 use isthmus_job::scratch::MARK;
@@ -286,15 +286,6 @@ fn own_files(directory: &Path, patterns: &[Pattern]) -> Result<Before, Failure> 
             "let --output name files more closely, for example results/*.dat",
         )
     })
-}
-
-/// So much of a transfer is done, for people.
-pub(crate) fn progress(done: u64, total: u64) -> String {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    match total {
-        0 => String::new(),
-        total => format!("{:.0} of {:.0} MiB", mib(done), mib(total)),
-    }
 }
 
 /// How long a site may be out of reach while its outputs are fetched.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Standard input on its way to the processes: read in threads of its own, only as fast as those who get it take it.
 
-use crate::coordinator::Event;
+use crate::happening::Event;
 use isthmus_wire::grid::INPUT_WINDOW;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;

@@ -2,9 +2,8 @@
 //! Bringing outputs to where the user wants them.
 
 use crate::connection::Failure;
-use crate::files::progress;
 use crate::left::Before;
-use crate::transfer::Line;
+use crate::transfer::{Line, progress};
 use isthmus_job::transfer::{Pattern, Transfers};
 use isthmus_stage::words;
 use isthmus_wire::service::{Entry, File, Root};

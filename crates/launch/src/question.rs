@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Questions about subjobs that failed before the start, and the answers typed at the terminal.
 
-use crate::coordinator::Event;
+use crate::happening::Event;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::Answer;
 use std::io::{BufRead, BufReader};

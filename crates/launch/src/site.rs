@@ -1,59 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task of one subjob: connects, stages, starts, then carries messages both ways.
 
-use crate::Options;
 use crate::connection::{Client, Connection, Failure, Verb};
-use crate::coordinator::Event;
 use crate::fetch;
-use crate::files::{Directories, Filled, Filling, works_at_home};
+use crate::files::{Filled, Filling, works_at_home};
+use crate::happening::{Event, SiteEvent};
 use crate::hold::Again;
 use crate::output;
 use crate::paths::Opening;
-use crate::sharing::Access;
+use crate::shared::Shared;
 use crate::staging::{self, Staged};
 use isthmus_job::scratch::{self, MARK};
 use isthmus_job::transfer::Place;
 use isthmus_job::{Contact, Program, Subjob};
 use isthmus_stage::words;
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
+use isthmus_wire::grid::{FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
-
-/// What all site tasks share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
-    pub(crate) job: String,
-    pub(crate) reach: Reach,
-    /// How sites are reached.
-    pub(crate) access: Arc<Access>,
-    /// Directories of subjobs that have files.
-    pub(crate) directories: Directories,
-    /// Nothing is to be started: only what is there and how it is connected is of interest.
-    pub(crate) examine: bool,
-}
-
-/// What a site task tells the coordinator.
-#[derive(Debug)]
-pub(crate) enum SiteEvent {
-    /// Something moves on.
-    Progress,
-    /// Files are on their way: how far.
-    Staging(String),
-    /// The agent runs, on this machine.
-    Hello(Box<AgentHello>),
-    /// It has been told to start.
-    Serving,
-    /// The agent says.
-    Message(FromAgent),
-    /// The client behind the connection says.
-    Notice(String),
-    /// The connection is closed, for this reason.
-    Closed(Failure),
-}
 
 /// One subjob's task.
 pub(crate) struct Site {

@@ -24,6 +24,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// How far a transfer is: bytes that have arrived, of how many.
 pub(crate) type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
+/// So much of a transfer is done, for people.
+pub(crate) fn progress(done: u64, total: u64) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    match total {
+        0 => String::new(),
+        total => format!("{:.0} of {:.0} MiB", mib(done), mib(total)),
+    }
+}
+
 /// A site that is reached again when its connection is lost.
 pub(crate) struct Line<'a> {
     access: &'a Access,
@@ -86,7 +95,10 @@ impl<'a> Line<'a> {
 
     /// Makes the directory of the job.
     pub(crate) async fn make_workspace(&mut self, terms: Terms) -> Result<Workspace, Failure> {
-        let made = Workspace::make(self, terms).await?;
+        let Answer::Path(files) = self.ask(&terms.enter("")).await? else {
+            return Err(out_of_turn());
+        };
+        let made = Workspace::at(files, terms).ok_or_else(out_of_turn)?;
         self.workspace = Some(made.clone());
         Ok(made)
     }

@@ -5,7 +5,6 @@
 use crate::connection::Failure;
 use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
-use crate::transfer::Line;
 use isthmus_job::Contact;
 use isthmus_wire::service::{Answer, Ask};
 use std::sync::Arc;
@@ -40,14 +39,6 @@ pub(crate) struct Terms {
 }
 
 impl Workspace {
-    /// Has one made.
-    pub(crate) async fn make(line: &mut Line<'_>, terms: Terms) -> Result<Self, Failure> {
-        let Answer::Path(files) = line.ask(&terms.enter("")).await? else {
-            return Err(out_of_turn());
-        };
-        Self::at(files, terms).ok_or_else(out_of_turn)
-    }
-
     /// The one whose files are there.
     pub(crate) fn at(files: String, terms: Terms) -> Option<Self> {
         let above = files.strip_suffix("/files").and_then(|above| above.rsplit('/').next());
@@ -67,7 +58,8 @@ impl Workspace {
 }
 
 impl Terms {
-    fn enter(self, directory: &str) -> Ask {
+    /// The question with which a service enters a directory, or has one made if it has no name.
+    pub(crate) fn enter(self, directory: &str) -> Ask {
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         Ask::Enter {
             directory: directory.to_owned(),

@@ -2,7 +2,6 @@
 //! What every scheduler can be asked, and what it can answer.
 
 use crate::command::{Command, Output, words};
-use crate::{grid_engine, lsf, pbs, slurm};
 use isthmus_wire::grid::{Allocation, Scheduler};
 
 /// Longest identifier of a job, bytes.
@@ -189,16 +188,6 @@ pub trait Adaptor: Send + Sync + std::fmt::Debug {
     /// Nodes: lines of a POSIX shell script, run on the first node, that run `sh -c "$ISTHMUS_NODE" isthmus NODE NODES
     /// SLOTS` (or the same from the file "$ISTHMUS_SPOOL/node") on every node and wait for all.
     fn nodes(&self) -> &'static str;
-}
-
-/// The adaptor for a scheduler.
-pub fn adaptor(scheduler: Scheduler) -> &'static dyn Adaptor {
-    match scheduler {
-        Scheduler::Slurm => &slurm::Slurm,
-        Scheduler::GridEngine => &grid_engine::GridEngine,
-        Scheduler::Pbs => &pbs::Pbs,
-        Scheduler::Lsf => &lsf::Lsf,
-    }
 }
 
 /// The identifier in a scheduler's answer to a submission.

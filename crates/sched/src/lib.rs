@@ -22,12 +22,14 @@ pub mod launching;
 mod lsf;
 mod pbs;
 mod run;
+mod schedulers;
 mod script;
 mod slurm;
 
-pub use adaptor::{Adaptor, Cause, JobId, Refusal, Request, State, Verified, Wait, adaptor};
+pub use adaptor::{Adaptor, Cause, JobId, Refusal, Request, State, Verified, Wait};
 pub use command::{Command, Output};
 pub use run::run;
+pub use schedulers::adaptor;
 pub use script::{FETCH, NodeAgent, slots};
 
 /// Fuzz entry: whatever a scheduler prints is read without panic and in linear time.

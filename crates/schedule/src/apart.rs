@@ -12,14 +12,17 @@ use crate::row::Row;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Rank, Slice};
 use crate::strategy::Strategy;
-use crate::{Blocks, Call, Network, rooted, star};
+use crate::{Blocks, Call, Network, star};
 use std::ops::Range;
 
 /// Lengths of blocks that are tried, bytes: powers of two from the one on, so many.
 const TRIED: (u64, u32) = (16 << 10, 11);
 
-/// Bytes of a block from which on it costs less to go apart; `u64::MAX` if it never does.
-pub(crate) fn length(question: &Question, network: &Network, way: Way) -> u64 {
+/// How equal blocks would go.
+type Together = fn(&Question, &Network, Way) -> Strategy;
+
+/// Bytes of a block from which on it costs less to go apart than `together`; `u64::MAX` if it never does.
+pub(crate) fn length(question: &Question, network: &Network, way: Way, together: Together) -> u64 {
     if network.tiers() < 2 || network.clusters(1) < 2 || network.clusters(1) == network.size() {
         return u64::MAX;
     }
@@ -29,7 +32,7 @@ pub(crate) fn length(question: &Question, network: &Network, way: Way) -> u64 {
             bytes: Some(block),
             ..*question
         };
-        let together = rooted::blocks(&equal, network, way).cost.total();
+        let together = together(&equal, network, way).cost.total();
         let apart = star::cost_of_streams(network, way, block).total();
         apart.saturating_add(apart / 16) < together
     };

@@ -121,6 +121,6 @@ fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
         }
     }
     strategy.cost = Cost::pipeline(&phases, 1, 1);
-    strategy.segment = apart::length(question, network, way);
+    strategy.segment = apart::length(question, network, way, blocks);
     strategy
 }

@@ -58,6 +58,8 @@ mod error;
 #[cfg(not(loom))]
 mod frames;
 #[cfg(not(loom))]
+mod known;
+#[cfg(not(loom))]
 mod meeting;
 #[cfg(not(loom))]
 mod pull;

@@ -12,35 +12,11 @@ use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS, Turns};
 use crate::frames::{
     CELL_HEADER, Cells, FRAMES, FrameHeader, NOTES, SHORT_CELL, SHORT_ROUNDS, WORD_CELL, WORD_HEADER, WORD_ROUNDS,
 };
+use crate::known::{Frames, MiddleCells};
 use crate::pull::{HANDLE_BYTES, Handle};
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
-
-/// What this process knows of the frames.
-#[derive(Default)]
-pub(crate) struct Frames {
-    /// Frames where this process is among those that sleep.
-    watched: Vec<usize>,
-    /// Per frame and lane, how far rounds are.
-    turns: Vec<[Turns; Lane::COUNT]>,
-    /// Per frame, what is known of middle cells.
-    middle: [MiddleCells; FRAMES],
-    /// Bytes from the start of a long cell that are known to have memory: frame, round, cell; only some of them, the
-    /// last used.
-    backed: Vec<((u32, usize, u32), usize)>,
-}
-
-/// Which middle cells of a frame are known to have memory: a bit for each round.
-#[derive(Clone, Copy, Debug, Default)]
-struct MiddleCells {
-    /// Those of the first member.
-    first: u32,
-    /// Those of this one.
-    own: u32,
-    /// All others.
-    others: u32,
-}
 
 /// Rounds from now whose cells are fetched: who gives in one round after the other, and takes nothing, needs the next
 /// sooner than it can come.

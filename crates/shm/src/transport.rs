@@ -12,7 +12,7 @@ use isthmus_wire::frame::{Header, Kind};
 use crate::assist::Asked;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
-use crate::meeting::Frames;
+use crate::known::Frames;
 use crate::pull::{self, Handle};
 use crate::ring::{Reader, Writer};
 use crate::segment::{Geometry, RingMemory, STATE_LEFT, Segment};

@@ -14,6 +14,7 @@
 
 pub mod content;
 pub mod elf;
+mod error;
 pub mod guarded;
 pub mod hashes;
 pub mod lines;

@@ -2,7 +2,7 @@
 //! Files of the user, at home or at a site: reading pieces, receiving a file by pieces, walking directories.
 
 use crate::content;
-use crate::store::{StageError, failed};
+use crate::error::{StageError, failed};
 use crate::words;
 use isthmus_wire::service::{Entry, EntryKind, MAX_ENTRIES, Manifest, PIECE};
 use std::ffi::OsString;

@@ -11,9 +11,10 @@
 //! Inputs are links to read-only files of the cache. Nothing of what the launcher says leaves the directory, and
 //! nothing outside of it is read: no part of a path may be a link that a program made.
 
+use crate::error::{StageError, failed};
 use crate::guarded;
 use crate::local;
-use crate::store::{StageError, Store, failed};
+use crate::store::Store;
 use crate::words;
 use isthmus_wire::service::{Entry, Placed};
 use rustix::fs::{CWD, Mode, OFlags, openat};

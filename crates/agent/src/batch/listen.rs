@@ -4,13 +4,14 @@
 //! A connection begins with TLS, or with a request for the `isthmus` binary, which anybody may have. Inside TLS only
 //! the secret of the submission opens anything; a stranger costs at most [`MAX_NODE_HELLO`] bytes and [`HELLO_TIME`].
 
-use super::nodes::{self, Files};
+use super::door::{Door, Files};
+use super::nodes;
 use crate::event::Event;
 use crate::secure::secure;
 use isthmus_identity::Pinned;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{MAX_NODE_HELLO, NodeHello};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::ServerConnection;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,15 +28,6 @@ const FETCH_TIME: Duration = Duration::from_secs(120);
 const MAX_STRANGERS: usize = 256;
 /// First byte of a TLS connection.
 const TLS: u8 = 22;
-
-/// What every connection needs to know.
-pub(super) struct Door {
-    pub(super) secret: [u8; 32],
-    pub(super) binary: PathBuf,
-    pub(super) files: Files,
-    pub(super) events: mpsc::Sender<Event>,
-    config: Arc<ServerConfig>,
-}
 
 /// Listens on all interfaces until the submission is over.
 #[derive(Debug)]

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The connection to one node of a submission: staging what it lacks, then messages both ways.
 
-use super::listen::Door;
+use super::door::{Door, Files, StagedFile};
 use super::{BatchEvent, FromNode};
 use crate::event::Event;
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Hash, MAX_CHUNK, NodeHello, ToAgent, VERSION};
+use isthmus_wire::grid::{AgentHello, FileState, FromAgent, MAX_CHUNK, NodeHello, ToAgent, VERSION};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
@@ -20,18 +19,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 const MISSING: Duration = Duration::from_secs(7);
 /// How often in a row that may happen before the node is lost: a busy machine is not.
 const MISSED: u32 = 8;
-
-/// A file that was staged to the submitting machine.
-#[derive(Clone, Debug)]
-pub(crate) struct StagedFile {
-    pub(crate) hash: Hash,
-    pub(crate) size: u64,
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
-}
-
-/// All of them.
-pub(super) type Files = Arc<Vec<StagedFile>>;
 
 /// A node whose agent is ready to start processes.
 #[derive(Debug)]

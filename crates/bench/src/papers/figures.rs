@@ -11,8 +11,8 @@ use super::lab::{Field, Lab};
 use super::section::{Section, ms};
 use super::times::{Roots, roots};
 use crate::error::Error;
-use crate::peers::Program;
 use crate::plot::{Axis, Lines, Series, Unit};
+use crate::program::Program;
 use crate::samples::Spread;
 
 /// Trees of `bench/trees.h` and what they stand for.

@@ -9,7 +9,8 @@ use super::grid::Grid;
 use super::times::{Test, Times, times};
 use crate::error::Error;
 use crate::launch::over;
-use crate::peers::{Peer, Program};
+use crate::peers::Peer;
+use crate::program::Program;
 
 /// What all experiments share.
 #[derive(Clone, Debug)]

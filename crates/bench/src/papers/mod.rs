@@ -23,8 +23,9 @@ use serde_json::{Value, json};
 use self::lab::Lab;
 use self::section::Section;
 use crate::error::Error;
-use crate::peers::{self, Places, Program};
+use crate::peers::{self, Places};
 use crate::plot::Page;
+use crate::program::Program;
 
 /// What to measure and where to put it.
 #[derive(Args, Debug)]

@@ -180,7 +180,11 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
         coarse,
         outcome,
     };
-    draw(what.svg.as_deref(), || svg::draw(&all))?;
+    let picture = match svg::is_readable(&all) {
+        true => svg::draw,
+        false => sites::draw,
+    };
+    draw(what.svg.as_deref(), || Ok(picture(&all)))?;
     draw(what.tree.as_deref(), || Ok(tree::draw(&all)))?;
     Ok(all)
 }

@@ -2,9 +2,8 @@
 //! A simulation as a drawing: one line per rank, time to the right, messages as arrows, the critical path on top. What
 //! all drawings are made of.
 
+use super::Simulated;
 use super::report::time;
-use super::{Simulated, sites};
-use isthmus_job::JobError;
 use isthmus_schedule::simulate::{Kind, Record};
 use isthmus_topology::Level;
 use std::fmt::Write;
@@ -29,12 +28,15 @@ svg{--paper:#fff;--ink:#1a1a1a;--soft:#666;--grid:#ddd;--wide:#c14a00;--local:#7
 .site{fill:none;stroke:var(--ink);stroke-width:1.5}.machine{fill:none;stroke:var(--grid);stroke-width:1.5}.name{font-size:13px;font-weight:600}\
 .met{fill:none;stroke:var(--node);stroke-width:1.4;stroke-dasharray:3 3}.path{fill:none;stroke:var(--path);stroke-width:2;stroke-linejoin:round}.dot{fill:var(--ink)}.root{fill:var(--path)}</style>";
 
-/// The drawing, one SVG document.
-pub(super) fn draw(all: &Simulated) -> Result<String, JobError> {
+/// Whether it is small enough that a line for each rank can be read.
+pub(super) fn is_readable(all: &Simulated) -> bool {
     let (ranks, records) = (all.outcome.finished.len(), all.outcome.records.len());
-    if ranks > RANKS || records > RECORDS || all.outcome.records_dropped {
-        return Ok(sites::draw(all));
-    }
+    ranks <= RANKS && records <= RECORDS && !all.outcome.records_dropped
+}
+
+/// The drawing, one SVG document.
+pub(super) fn draw(all: &Simulated) -> String {
+    let ranks = all.outcome.finished.len();
     let height = TOP + ROW * ranks as f64 + 40.0;
     let end = all.outcome.time().max(1);
     let title = format!("{} of {}: {}", all.asked.name, all.asked.size, time(all.outcome.time()));
@@ -53,7 +55,7 @@ pub(super) fn draw(all: &Simulated) -> Result<String, JobError> {
         line.record(all, record);
     }
     line.path(all.outcome.critical_path());
-    Ok(line.canvas.finish())
+    line.canvas.finish()
 }
 
 /// A drawing under way.

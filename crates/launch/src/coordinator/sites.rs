@@ -4,9 +4,9 @@
 use super::Coordinator;
 use crate::console::Print;
 use crate::events::JobEvent;
+use crate::happening::SiteEvent;
 use crate::paths::Messages;
 use crate::progress::expected;
-use crate::site::SiteEvent;
 use isthmus_wire::grid::{Arrival, Exit, FromAgent, Scheduler, Stream};
 use std::time::Duration;
 

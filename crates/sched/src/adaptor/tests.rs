@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::NodeAgent;
+use crate::schedulers::adaptor;
 
 fn agent() -> NodeAgent {
     NodeAgent {

@@ -13,8 +13,8 @@
 //!
 //! What is short each pair of processes knows alone, so nobody needs to know all sizes.
 
-use super::counts::{SHORT, blocks_of, goes_through, told, width};
 use super::pairwise;
+use super::short::{SHORT, blocks_of, goes_through, told, width};
 use crate::choose;
 use crate::parcels::Parcels;
 use crate::routes::Ways;

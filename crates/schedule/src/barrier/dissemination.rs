@@ -9,7 +9,7 @@
 //! | restrictions | none |
 //! | paper | Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988 |
 
-use super::tree::{receive, send};
+use super::signal::{receive, send};
 use crate::script::{Kind, Script};
 use crate::step::After;
 use crate::tree::Council;

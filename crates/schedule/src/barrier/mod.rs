@@ -2,6 +2,7 @@
 //! Barrier.
 
 mod dissemination;
+mod signal;
 mod tree;
 
 use crate::choose::{self, Order, Question};

@@ -10,10 +10,11 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Barrier) |
 
 use super::dissemination;
+use super::signal::{receive, send};
 use crate::Messages;
 use crate::Network;
 use crate::script::{Kind, Piece, Script};
-use crate::step::{Action, After, Circle, Rank, Slice, StepId};
+use crate::step::{Action, After, Circle, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family, Move};
 use std::sync::Arc;
@@ -76,28 +77,6 @@ fn meet(script: &mut Script, council: &Council, algorithm: Algorithm, below: Aft
         }
     });
     script.join(all)
-}
-
-pub(super) fn send(script: &mut Script, to: Rank, kind: Kind, after: After) -> StepId {
-    script.push(
-        Action::Send {
-            to,
-            data: Slice::NOTHING,
-            slot: Piece::whole(0).slot(kind),
-        },
-        after,
-    )
-}
-
-pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After) -> StepId {
-    script.push(
-        Action::Receive {
-            from,
-            data: Slice::NOTHING,
-            slot: Piece::whole(0).slot(kind),
-        },
-        after,
-    )
 }
 
 pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {

@@ -3,6 +3,7 @@
 
 mod fixed;
 mod halving;
+mod leaders;
 mod shared;
 mod tree;
 

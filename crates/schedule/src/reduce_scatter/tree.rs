@@ -14,6 +14,7 @@
 //! | paper | – |
 
 use super::halving;
+use super::leaders::{Meeting, memory};
 use crate::Network;
 use crate::fold::{Sum, fold, operand_of};
 use crate::routes::Routes;
@@ -112,14 +113,6 @@ fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &Row, own: S
     scatter::spread(script, family, row, buffer, family.start, own);
 }
 
-/// The leaders' meeting: each gets the combined blocks of those it acts for.
-pub(super) struct Meeting<'a> {
-    pub(super) council: &'a Council,
-    pub(super) row: &'a Row,
-    /// All blocks, combined from those that the leader acts for.
-    pub(super) all: Slice,
-}
-
 impl Meeting<'_> {
     /// The blocks that a leader gets.
     fn part(&self, leader: u32) -> Slice {
@@ -164,14 +157,6 @@ impl Meeting<'_> {
                 None => sum.settle(script),
             }
         }
-    }
-}
-
-pub(super) fn memory(script: &mut Script, length: u64) -> Slice {
-    Slice {
-        buffer: script.memory(length),
-        offset: 0,
-        length,
     }
 }
 

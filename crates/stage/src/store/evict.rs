@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the cache holds, its limit, and what is removed to keep it.
 
-use super::{LEASE, StageError, Store, failed};
+use super::{LEASE, Store};
 use crate::content::hex;
+use crate::error::{StageError, failed};
 use isthmus_wire::grid::Hash;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A file that arrives by pieces, in any order, on one connection after the other.
 
-use super::{StageError, Store, failed};
+use super::Store;
 use crate::content::{self, hex};
+use crate::error::{StageError, failed};
 use isthmus_wire::service::{Manifest, PIECE};
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -17,8 +17,9 @@ use super::section::{Section, ms, none, spread_ms};
 use super::tables;
 use super::times::{Repetition, Test, roots};
 use crate::error::Error;
-use crate::peers::{Peer, Program};
+use crate::peers::Peer;
 use crate::plot::{Bars, Series, Unit};
+use crate::program::Program;
 use crate::samples::{Sample, Spread};
 
 /// By how much prediction and measurement may differ.

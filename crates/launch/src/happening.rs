@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to a coordinator.
+
+use crate::asking::Turn;
+use crate::connection::Failure;
+use isthmus_wire::control::{Reply, Request};
+use isthmus_wire::grid::{AgentHello, FromAgent};
+use tokio::sync::oneshot;
+
+/// What happens to a coordinator.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// On a connection.
+    Site(usize, SiteEvent),
+    /// Output has been printed.
+    Printed { connection: usize, bytes: usize },
+    /// Output can no longer be printed.
+    PrintFailed,
+    /// Output can no longer be written into its file, for this reason.
+    FileFailed(String),
+    /// Everything before a mark has been printed.
+    Marked,
+    /// Standard input has been read.
+    Input { source: usize, bytes: Vec<u8> },
+    /// What a subjob gives back is on its way: how far.
+    Fetching { site: usize, how: String },
+    /// The user (or the system) asks for the end.
+    Interrupt(u32),
+    /// A signal that is for the processes.
+    Forward(u32),
+    /// The terminal is gone.
+    HangUp,
+    /// An ssh client asks something at the terminal.
+    Asking(Turn),
+    /// The user typed an answer.
+    Typed(String),
+    /// Another command asks.
+    Control {
+        request: Request,
+        reply: oneshot::Sender<Reply>,
+    },
+}
+
+/// What a site task tells the coordinator.
+#[derive(Debug)]
+pub(crate) enum SiteEvent {
+    /// Something moves on.
+    Progress,
+    /// Files are on their way: how far.
+    Staging(String),
+    /// The agent runs, on this machine.
+    Hello(Box<AgentHello>),
+    /// It has been told to start.
+    Serving,
+    /// The agent says.
+    Message(FromAgent),
+    /// The client behind the connection says.
+    Notice(String),
+    /// The connection is closed, for this reason.
+    Closed(Failure),
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What all tasks of sites share.
+
+use crate::Options;
+use crate::files::Directories;
+use crate::sharing::Access;
+use isthmus_wire::grid::Reach;
+use std::sync::Arc;
+
+/// What all site tasks share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) job: String,
+    pub(crate) reach: Reach,
+    /// How sites are reached.
+    pub(crate) access: Arc<Access>,
+    /// Directories of subjobs that have files.
+    pub(crate) directories: Directories,
+    /// Nothing is to be started: only what is there and how it is connected is of interest.
+    pub(crate) examine: bool,
+}

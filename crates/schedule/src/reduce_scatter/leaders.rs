@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who meets in a reduce_scatter, and about what.
+
+use crate::row::Row;
+use crate::script::Script;
+use crate::step::Slice;
+use crate::tree::Council;
+
+/// The leaders' meeting: each gets the combined blocks of those it acts for.
+pub(super) struct Meeting<'a> {
+    pub(super) council: &'a Council,
+    pub(super) row: &'a Row,
+    /// All blocks, combined from those that the leader acts for.
+    pub(super) all: Slice,
+}
+
+/// Memory for so many units.
+pub(super) fn memory(script: &mut Script, length: u64) -> Slice {
+    Slice {
+        buffer: script.memory(length),
+        offset: 0,
+        length,
+    }
+}
