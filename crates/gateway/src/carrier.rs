@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isthmus_net::Trunkline;
+use isthmus_net::{Ends, Trunkline};
 use isthmus_protocol::meter::Sounding;
 use isthmus_protocol::trunk::{Event, Trunk};
 use isthmus_wire::gateway::{FromGateway, MAX_RELAY, RELAY_WINDOW, Relay, WISH_BULK, is_stream};
@@ -289,7 +289,13 @@ impl Carrier {
         match event {
             Event::Asked { stream, from, to, wish } => {
                 self.keep(stream, wish, None);
-                tokio::task::spawn_local(stream::asked(gateway.clone(), self.clone(), stream, (from, to), wish));
+                tokio::task::spawn_local(stream::asked(
+                    gateway.clone(),
+                    self.clone(),
+                    stream,
+                    Ends::of(from, to),
+                    wish,
+                ));
             }
             Event::Opened(stream) => self.answer(stream, true),
             Event::Refused(stream, _) => {
@@ -336,8 +342,8 @@ impl Carrier {
     }
 
     /// Asks for a stream and waits for the answer.
-    pub(crate) async fn ask(&self, from: u32, to: u32, wish: u8) -> Result<u32, ()> {
-        let number = self.trunk.borrow_mut().open(from, to, wish).ok_or(())?;
+    pub(crate) async fn ask(&self, ends: Ends, wish: u8) -> Result<u32, ()> {
+        let number = self.trunk.borrow_mut().open(ends.from.0, ends.to.0, wish).ok_or(())?;
         let (answer, answered) = oneshot::channel();
         self.keep(number, wish, Some(answer));
         self.wake.notify_one();

@@ -121,7 +121,7 @@ async fn welcome(gateway: &Rc<Gateway>, stream: TcpStream, answered: Answered, w
         return;
     }
     gateway.places.wait().await;
-    let area = gateway.places.area(to.0);
+    let area = gateway.places.area(to);
     match area.and_then(|area| gateway.choose(area, wish)) {
         Some(thread) => gateway.hand_over(thread, stream, answered.ends, wish),
         None => carry(gateway, stream, answered.ends, wish).await,
@@ -130,7 +130,7 @@ async fn welcome(gateway: &Rc<Gateway>, stream: TcpStream, answered: Answered, w
 
 /// Carries a connection of a process of ours.
 pub(crate) async fn carry(gateway: &Rc<Gateway>, mut stream: TcpStream, ends: Ends, wish: u8) {
-    match ask(gateway, ends.from.0, ends.to.0, wish).await {
+    match ask(gateway, ends, wish).await {
         Ok((carrier, number)) if is_stream(wish) => {
             if stream.write_all(&[READY]).await.is_ok() {
                 stream::pump(&carrier, number, stream).await;
@@ -149,14 +149,14 @@ pub(crate) async fn carry(gateway: &Rc<Gateway>, mut stream: TcpStream, ends: En
 }
 
 /// A stream for a process of ours, accepted by the other side.
-async fn ask(gateway: &Rc<Gateway>, from: u32, to: u32, wish: u8) -> Result<(Rc<carrier::Carrier>, u32), ()> {
+async fn ask(gateway: &Rc<Gateway>, ends: Ends, wish: u8) -> Result<(Rc<carrier::Carrier>, u32), ()> {
     gateway.places.wait().await;
-    let area = gateway.places.area(to).ok_or(())?;
-    if gateway.places.area(from) != Some(gateway.area) {
+    let area = gateway.places.area(ends.to).ok_or(())?;
+    if gateway.places.area(ends.from) != Some(gateway.area) {
         return Err(());
     }
     let neighbour = gateway.neighbour(area).ok_or(())?;
     let carrier = neighbour.carrier(wish).await.ok_or(())?;
-    let number = carrier.ask(from, to, wish).await?;
+    let number = carrier.ask(ends, wish).await?;
     Ok((carrier, number))
 }

@@ -11,6 +11,7 @@ use isthmus_net::{Carrying, Ends, Prover, Trunkline};
 use isthmus_wire::gateway::{
     self, Area, Carried, FromGateway, Settled, WISH_BULK, WISH_STREAM, Ways, area_number, thread_wish,
 };
+use isthmus_wire::place::Rank;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -238,7 +239,7 @@ impl Neighbour {
     }
 
     /// Its gateway asked for what it may not have: nothing is carried to it or from it any more, until it begins anew.
-    pub(crate) fn distrust(&self, gateway: &Gateway, from: u32) {
+    pub(crate) fn distrust(&self, gateway: &Gateway, from: Rank) {
         let (area, own) = (self.area.area, self.own_area);
         self.leave();
         self.note(gateway, |s| {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use isthmus_wire::place::PlaceTable;
+use isthmus_wire::place::{PlaceTable, Rank};
 use tokio::sync::Notify;
 
 /// How long a stream may be asked for before the place table is there.
@@ -43,16 +43,16 @@ impl Places {
     }
 
     /// The local area of a rank.
-    pub(crate) fn area(&self, rank: u32) -> Option<u32> {
-        self.known.borrow().as_ref()?.0.get(rank as usize).copied()
+    pub(crate) fn area(&self, rank: Rank) -> Option<u32> {
+        self.known.borrow().as_ref()?.0.get(rank.index()).copied()
     }
 
     /// Where a rank listens.
-    pub(crate) fn addresses(&self, rank: u32) -> Vec<SocketAddr> {
+    pub(crate) fn addresses(&self, rank: Rank) -> Vec<SocketAddr> {
         let known = self.known.borrow();
         let found = known.as_ref().and_then(|known| {
             let table = &known.1;
-            let place = table.places.get(rank as usize)?;
+            let place = table.places.get(rank.index())?;
             Some((place.port, table.nodes.get(place.node as usize)?))
         });
         let Some((port, node)) = found else { return Vec::new() };

@@ -84,7 +84,7 @@ async fn outward(
 
 /// How fast bytes arrive at the other end of a carrier, as it says there.
 pub(crate) async fn measure(carrier: &Rc<Carrier>) -> Option<Rate> {
-    let number = carrier.ask(0, 0, WISH_MEASURE).await.ok()?;
+    let number = carrier.ask(Ends::of(0, 0), WISH_MEASURE).await.ok()?;
     let (mut pieces, _) = carrier.take(number)?;
     let sending = async {
         let piece = vec![0; READ];
@@ -128,11 +128,11 @@ async fn sound(carrier: &Rc<Carrier>, number: u32) {
 }
 
 /// A stream that the other gateway asks for, for one of our processes.
-pub(crate) async fn asked(gateway: Rc<Gateway>, carrier: Rc<Carrier>, number: u32, ranks: (u32, u32), wish: u8) {
+pub(crate) async fn asked(gateway: Rc<Gateway>, carrier: Rc<Carrier>, number: u32, ends: Ends, wish: u8) {
     if wish == WISH_MEASURE {
         return sound(&carrier, number).await;
     }
-    match reach(&gateway, &carrier, ranks, wish).await {
+    match reach(&gateway, &carrier, ends, wish).await {
         Ok(stream) if is_stream(wish) => {
             carrier.accept(number);
             pump(&carrier, number, stream).await;
@@ -143,12 +143,8 @@ pub(crate) async fn asked(gateway: Rc<Gateway>, carrier: Rc<Carrier>, number: u3
     }
 }
 
-async fn reach(
-    gateway: &Rc<Gateway>,
-    carrier: &Carrier,
-    (from, to): (u32, u32),
-    wish: u8,
-) -> Result<TcpStream, String> {
+async fn reach(gateway: &Rc<Gateway>, carrier: &Carrier, ends: Ends, wish: u8) -> Result<TcpStream, String> {
+    let Ends { from, to } = ends;
     gateway.places.wait().await;
     let of_theirs = gateway.places.area(from);
     if of_theirs.is_some_and(|area| area != carrier.area) {
@@ -165,7 +161,7 @@ async fn reach(
         let gateway = own.clone();
         async move {
             if !is_stream(wish) {
-                dial::shake(&mut stream, &gateway.prover, Ends::of(from, to), READY).await?;
+                dial::shake(&mut stream, &gateway.prover, ends, READY).await?;
                 let heard = stream.read_u8().await.map_err(|e| e.to_string())?;
                 if heard != READY {
                     return Err("it cannot dial".to_owned());
