@@ -51,6 +51,7 @@ impl File {
             opener: Some(world.me()),
             guest: None,
             layout: Default::default(),
+            size: None,
         };
         let parts = Parts {
             group: comm.group().clone(),

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::{self, Comm, create};
@@ -21,7 +21,7 @@ use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_engine::Peer;
-use isthmus_wire::file::{Call, Open, What, ranges};
+use isthmus_wire::file::{Call, Open, Path as FilePath, What, ranges};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
@@ -116,6 +116,8 @@ pub(crate) struct Opened {
     /// Who has the file open for all.
     pub(crate) guest: Option<Peer>,
     pub(crate) layout: Layout,
+    /// Its size when it was opened; `None`: only the guest knows.
+    pub(crate) size: Option<u64>,
 }
 
 /// What is known of a file before it is open.
@@ -127,78 +129,120 @@ pub(crate) struct Parts {
     pub(crate) site: String,
 }
 
+/// What a process says before it opens, and what it keeps for itself.
+struct Wish {
+    amode: i32,
+    scope: Scope,
+    /// How to open; the error that keeps all from it.
+    checked: Result<Mode>,
+    /// The one at the site that the name says; `None`: it says none.
+    named: Option<Opener>,
+    /// Who has opened a file of this name before, by the rank in MPI_COMM_WORLD.
+    before: Option<u32>,
+    path: Shown,
+    sent: FilePath,
+}
+
+impl Wish {
+    fn new(world: &World, comm: &Comm, name: Result<Name>, amode: i32, scope: Scope) -> Self {
+        let placed = name.and_then(|name| {
+            let opener = name.site.as_deref().map(|site| Opener::at(world, comm, site));
+            Ok((opener.transpose()?, name::local(&name.path)?, name.path))
+        });
+        let (named, checked) = match &placed {
+            Ok((opener, ..)) => (*opener, Mode::new(amode)),
+            Err(error) => (None, Err(error.clone())),
+        };
+        let (path, sent) = placed.map_or_else(|_| Default::default(), |(_, path, sent)| (path, sent));
+        let asks = scope == Scope::Job && checked.is_ok() && named.is_none() && homes::is_own(world, comm);
+        Self {
+            amode,
+            scope,
+            before: asks.then(|| homes::find(world, &sent.bytes)).flatten(),
+            checked,
+            named,
+            path,
+            sent,
+        }
+    }
+
+    /// The class of an error, and what must be equal everywhere.
+    fn words(&self) -> [u64; 4] {
+        let class = self.checked.as_ref().err().map_or(0, |error| error.class as u64);
+        let scope = u64::from(self.scope == Scope::Site);
+        let before = self.before.map_or(0, |rank| u64::from(rank) + 1);
+        [class, self.amode as u32 as u64, scope, before]
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        self.words().into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// The same outcome for all from what all have said: no error anywhere, and equal arguments; then what the first
+    /// process says that has opened that name before. Tells of errors in two phases.
+    fn agreed(&self, world: &World, heard: &create::Heard) -> Result<Option<u32>> {
+        let (members, words) = (opening(world, &heard.comm), self.words());
+        let me = members.me;
+        let word = |said: &[u8], at: usize| crate::group::word(said.get(8 * at..).unwrap_or_default());
+        if heard.said.iter().any(|said| word(said, 0) != 0) {
+            let mine = self.checked.clone().map(drop);
+            let tell = |port: Port| -> task::Operation {
+                Box::pin(async move { members.agree(&port, 1, mine).await.map(|()| 0) })
+            };
+            task::run(world, heard.comm.channel(), tell)?;
+        }
+        let other = |at: usize| heard.said.iter().position(|said| word(said, at) != words[at]);
+        if let Some(rank) = other(1) {
+            return Err(not_same("amode", rank, me));
+        }
+        if let Some(rank) = other(2) {
+            fail!(
+                abi::MPI_ERR_NOT_SAME,
+                "the environment variable ISTHMUS_FILE_SCOPE must be the same on all processes, but rank {rank} has another one than rank {me}"
+            );
+        }
+        let before = heard.said.iter().map(|said| word(said, 3)).find(|before| *before != 0);
+        Ok(before.and_then(|before| u32::try_from(before - 1).ok()))
+    }
+}
+
 /// What a process needs to open.
 struct Wanted {
     world: &'static World,
     comm: Arc<Comm>,
+    mode: Mode,
     /// What a guest is told.
     open: Open,
-    /// The one at the site that the name says; `None`: it says none.
-    opener: Result<Option<Opener>>,
+    opener: Opener,
     path: Shown,
     spans_kernels: bool,
-    scope: Scope,
-}
-
-/// What the program asks for, beside the name.
-struct Asked<'a> {
-    amode: i32,
-    info: &'a Info,
-    scope: Scope,
 }
 
 impl Wanted {
-    fn new(world: &'static World, comm: Arc<Comm>, name: Result<Name>, asked: &Asked<'_>) -> Self {
-        let named = name.and_then(|name| {
-            let opener = name
-                .site
-                .as_deref()
-                .map(|site| Opener::at(world, &comm, site))
-                .transpose()?;
-            Ok((opener, name::local(&name.path)?, name.path))
-        });
-        let (opener, path, sent) = match named {
-            Ok((opener, path, sent)) => (Ok(opener), path, sent),
-            Err(error) => (Err(error), Shown::default(), Default::default()),
-        };
-        Self {
-            world,
-            open: Open {
-                amode: asked.amode,
-                permissions: permissions(asked.info),
-                context: comm.channel().context.number(),
-                members: ranges(&world.ranks_of(comm.group())),
-                path: sent,
-            },
-            opener,
-            path,
-            spans_kernels: spans_nodes(world, &comm),
-            scope: asked.scope,
-            comm,
+    fn run(self, members: Members) -> Result<Opened> {
+        let (world, comm, path) = (self.world, self.comm.clone(), self.path.clone());
+        let place = Arc::new(OnceLock::new());
+        let result = place.clone();
+        task::run(world, comm.channel(), |port| {
+            Box::pin(async move {
+                let _ = result.set(self.open(&port, &members).await?);
+                Ok(0)
+            })
+        })?;
+        match Arc::into_inner(place).and_then(OnceLock::into_inner) {
+            Some(opened) => Ok(opened),
+            None => fail!(abi::MPI_ERR_INTERN, "opening {path:?} came to nothing"),
         }
     }
 
-    /// Three exchanges: what everybody asks for, so that nothing is created before all have come; what the opener has
-    /// open; who reaches it.
+    /// Two exchanges: what the opener has open; who reaches it.
     async fn open(self, port: &Port, members: &Members) -> Result<Opened> {
-        let checked = Mode::new(self.open.amode).and_then(|mode| Ok((mode, self.opener.clone()?)));
-        let said = Said {
-            amode: self.open.amode,
-            scope: self.scope,
-            before: self.before(),
-        };
-        let before = said.agree(members, port, checked.clone().map(drop)).await?;
-        let (mode, named) = checked?;
-        let opener = match (named, before) {
-            (Some(named), _) => named,
-            (None, Some(before)) => Opener::again(self.world, &self.comm, before),
-            (None, None) => Opener::Member(0),
-        };
-        let site = opener.peer(self.world, &self.comm);
+        let mode = self.mode;
+        let site = self.opener.peer(self.world, &self.comm);
         let site = site.and_then(|peer| Site::of(self.world, peer));
-        let opener = match opener {
+        let opener = match self.opener {
             Opener::Member(rank) => rank,
-            Opener::Guest(guest) => return self.open_by(guest, mode, port, members).await,
+            Opener::Guest(guest) => return self.open_by(guest, port, members).await,
         };
         let is_opener = members.me == opener;
         let (mut first, mut outcome) = (None, Ok(()));
@@ -214,23 +258,16 @@ impl Wanted {
                 }
             }
         }
-        let nonce = first.as_ref().map_or(0, First::nonce);
-        let mut own = nonce.to_le_bytes().to_vec();
-        own.extend(Identity::of(first.as_ref().map(First::file)).encode());
-        let layout = first.as_ref().map(|first| Layout::of(first.file()));
-        own.extend(layout.unwrap_or_default().encode());
-        let all = members.gather(port, 3, &own).await?;
-        let own = all[opener as usize].get(8..).unwrap_or_default();
-        if crate::group::word(own) == 0 {
+        let all = members.gather(port, 3, &said(first.as_ref())).await?;
+        let from_opener = Told::of(&all[opener as usize]);
+        if !from_opener.is_open() {
             members.agree(port, 4, outcome).await?;
         }
-        let nonce = crate::group::word(&all[opener as usize]);
-        let layout = Layout::decode(crate::group::word(own.get(Identity::BYTES..).unwrap_or_default()));
         let mut disk = match is_opener {
             true => None,
             false => open_here(&self.path, mode, self.open.permissions, false).ok(),
         };
-        let reaches = is_opener || Identity::is_same(own, &Identity::of(disk.as_ref()).encode(), nonce);
+        let reaches = is_opener || from_opener.is_same(disk.as_ref());
         let all = members.words(port, 6, u64::from(reaches)).await?;
         if let Some(first) = first {
             disk = Some(first.settle());
@@ -241,69 +278,70 @@ impl Wanted {
             reach: all.iter().map(|word| *word == 1).collect(),
             opener: self.comm.group().members().get(opener as usize).copied(),
             guest: None,
-            layout,
+            layout: from_opener.layout,
+            size: Some(from_opener.size),
         })
     }
 
-    /// Who has opened the file of this name before, as far as this process knows.
-    fn before(&self) -> Option<u32> {
-        let asks = self.scope == Scope::Job && matches!(self.opener, Ok(None)) && homes::is_own(self.world, &self.comm);
-        let path = &self.open.path;
-        asks.then(|| homes::find(self.world, &path.bytes)).flatten()
-    }
     /// Through a guest, whom rank 0 asks for all.
-    async fn open_by(self, guest: u32, mode: Mode, port: &Port, members: &Members) -> Result<Opened> {
+    async fn open_by(self, guest: u32, port: &Port, members: &Members) -> Result<Opened> {
         let done = match members.me {
             0 => calls::ask(self.world, guest, &Call::Open(self.open)),
             _ => Ok(()),
         };
         members.agree(port, 4, done).await?;
         Ok(Opened {
-            mode,
+            mode: self.mode,
             disk: None,
             reach: (0..=members.size).map(|rank| rank == members.size).collect(),
             opener: Some(self.world.peer(guest)),
             guest: Some(self.world.peer(guest)),
             layout: Layout::default(),
+            size: None,
         })
     }
 }
 
-/// What everybody says first of all, beside the class of an error.
-struct Said {
-    amode: i32,
-    scope: Scope,
-    /// Who has opened a file of this name before, by the rank in MPI_COMM_WORLD.
-    before: Option<u32>,
+/// What a process says of the file that it has opened for all; others say nothing, as long.
+fn said(first: Option<&First>) -> Vec<u8> {
+    let file = first.map(First::file);
+    let size = file
+        .and_then(|file| file.metadata().ok())
+        .map_or(0, |known| known.len());
+    let layout = file.map(Layout::of).unwrap_or_default();
+    let mut said = first.map_or(0, First::nonce).to_le_bytes().to_vec();
+    said.extend(Identity::of(file).encode());
+    said.extend(layout.encode());
+    said.extend(size.to_le_bytes());
+    said
 }
 
-impl Said {
-    /// The same outcome for all: no error anywhere, and equal arguments; then what the first process says that has
-    /// opened that name before. Takes three phases.
-    async fn agree(self, members: &Members, port: &Port, mine: Result<()>) -> Result<Option<u32>> {
-        let class = mine.as_ref().err().map_or(0, |error| error.class as u64);
-        let before = self.before.map_or(0, |rank| u64::from(rank) + 1);
-        let scope = u64::from(self.scope == Scope::Site);
-        let words = [class, self.amode as u32 as u64, scope, before];
-        let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-        let all = members.gather(port, 0, &bytes).await?;
-        let word = |bytes: &[u8], at: usize| crate::group::word(bytes.get(8 * at..).unwrap_or_default());
-        if all.iter().any(|said| word(said, 0) != 0) {
-            return members.agree(port, 1, mine).await.map(|()| None);
+/// What [`said`] has said.
+struct Told<'a> {
+    nonce: u64,
+    identity: &'a [u8],
+    layout: Layout,
+    size: u64,
+}
+
+impl<'a> Told<'a> {
+    fn of(said: &'a [u8]) -> Self {
+        let from = |at: usize| said.get(at..).unwrap_or_default();
+        let rest = 8 + Identity::BYTES;
+        Self {
+            nonce: crate::group::word(said),
+            identity: from(8),
+            layout: Layout::decode(crate::group::word(from(rest))),
+            size: crate::group::word(from(rest + 8)),
         }
-        let other = |at: usize| all.iter().position(|said| word(said, at) != words[at]);
-        if let Some(rank) = other(1) {
-            return Err(not_same("amode", rank, members.me));
-        }
-        if let Some(rank) = other(2) {
-            fail!(
-                abi::MPI_ERR_NOT_SAME,
-                "the environment variable ISTHMUS_FILE_SCOPE must be the same on all processes, but rank {rank} has another one than rank {}",
-                members.me
-            );
-        }
-        let before = all.iter().map(|said| word(said, 3)).find(|before| *before != 0);
-        Ok(before.and_then(|before| u32::try_from(before - 1).ok()))
+    }
+
+    fn is_open(&self) -> bool {
+        crate::group::word(self.identity) != 0
+    }
+
+    fn is_same(&self, file: Option<&SystemFile>) -> bool {
+        Identity::is_same(self.identity, &Identity::of(file).encode(), self.nonce)
     }
 }
 
@@ -317,38 +355,50 @@ impl File {
         info: &Info,
         scope: Scope,
     ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
-        let whole = create::duplicate(world, comm, Info::default())?;
         let plain = name::is_plain(name);
         let name = Name::new(name, info);
         // A name with a site is one file all the same.
         let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
+        let scope = if one { Scope::Job } else { Scope::Site };
+        let wish = Wish::new(world, comm, name, amode, scope);
+        // What everybody asks for, so that nothing is created before all have come.
+        let heard = create::duplicate_and_say(world, comm, &wish.encode())?;
+        let before = wish.agreed(world, &heard)?;
+        let mode = wish.checked?;
+        let whole = heard.comm;
         let comm = match one {
             true => whole.clone(),
-            false => Self::of_site(world, &whole, &name, amode)?,
+            false => Self::of_site(world, &whole)?,
         };
-        let scope = if one { Scope::Job } else { Scope::Site };
-        let wanted = Wanted::new(world, comm.clone(), name, &Asked { amode, info, scope });
-        let path = wanted.path.clone();
-        let kept =
-            (scope == Scope::Job && plain && homes::is_own(world, &comm)).then(|| wanted.open.path.bytes.clone());
+        let opener = match (wish.named, before) {
+            (Some(named), _) => named,
+            (None, Some(before)) => Opener::again(world, &comm, before),
+            (None, None) => Opener::Member(0),
+        };
+        let path = wish.path;
+        let kept = (one && plain && homes::is_own(world, &comm)).then(|| wish.sent.bytes.clone());
+        let wanted = Wanted {
+            world,
+            mode,
+            open: Open {
+                amode,
+                permissions: permissions(info),
+                context: comm.channel().context.number(),
+                members: ranges(&world.ranks_of(comm.group())),
+                path: wish.sent,
+            },
+            opener,
+            path: path.clone(),
+            spans_kernels: spans_nodes(world, &comm),
+            comm: comm.clone(),
+        };
         let members = opening(world, &comm);
         let sites = members.sites.clone();
-        let place = Arc::new(Mutex::new(None));
-        let result = place.clone();
-        let done = task::run(world, comm.channel(), |port| {
-            Box::pin(async move {
-                let opened = wanted.open(&port, &members).await?;
-                *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
-                Ok(0)
-            })
-        });
+        let opened = wanted.run(members);
         if !one {
-            Self::everywhere(world, &whole, done.clone().map(drop))?;
+            Self::everywhere(world, &whole, opened.as_ref().map(drop).map_err(Error::clone))?;
         }
-        done?;
-        let Some(opened) = place.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            fail!(abi::MPI_ERR_INTERN, "opening {path:?} came to nothing")
-        };
+        let opened = opened?;
         let site = opened.opener.and_then(|peer| Site::of(world, peer));
         let opener = opened.opener.and_then(|peer| world.rank_of(peer));
         if let (Some(path), Some(opener)) = (kept, opener) {
@@ -361,12 +411,16 @@ impl File {
             path,
             site: site.map_or_else(String::new, |site| site.name.to_owned()),
         };
-        let mode = opened.mode;
+        let end = opened.size;
         let hints = Hints::of(info).laid_out(opened.layout);
         let file = Self::made(world, parts, opened, hints);
+        let begins = |known: bool| mode.has(abi::MPI_MODE_APPEND) && end.is_some() == known;
+        if begins(true) {
+            file.begin_at_end(end)?;
+        }
         let service = file.start_service();
-        if mode.has(abi::MPI_MODE_APPEND) {
-            file.begin_at_end()?;
+        if begins(false) {
+            file.begin_at_end(None)?;
         }
         Ok((file, service))
     }
@@ -404,15 +458,18 @@ impl File {
         })
     }
 
-    /// All pointers are at the end of the file.
-    fn begin_at_end(self: &Arc<Self>) -> Result<()> {
-        let end = self.size();
+    /// All pointers are at the end of the file. `known`: where that is, set before anybody is answered; `None`: only
+    /// the guest knows.
+    fn begin_at_end(self: &Arc<Self>, known: Option<u64>) -> Result<()> {
+        let end = known.map_or_else(|| self.size(), Ok);
         if let Ok(end) = end {
             self.state().pointer = end;
             self.shared.store(end, Ordering::SeqCst);
         }
-        // Nobody writes before all have seen the end, or uses the shared pointer before its owner has set it.
-        self.meet()?;
+        if known.is_none() {
+            // Nobody writes before all have seen the end.
+            self.meet()?;
+        }
         end.map(drop)
     }
 
@@ -425,22 +482,10 @@ impl File {
         task::run(world, whole.channel(), agree).map(drop)
     }
 
-    /// The processes of one site, when each has a file of its own. All have said before that they open in this way.
-    fn of_site(world: &World, whole: &Comm, name: &Result<Name>, amode: i32) -> Result<Arc<Comm>> {
+    /// The processes of one site, when each has a file of its own.
+    fn of_site(world: &World, whole: &Comm) -> Result<Arc<Comm>> {
         let members = opening(world, whole);
         let color = members.sites.of(members.me) as i32;
-        let outcome = name.as_ref().map(drop).map_err(Error::clone);
-        task::run(world, whole.channel(), |port| {
-            Box::pin(async move {
-                let said = Said {
-                    amode,
-                    scope: Scope::Site,
-                    before: None,
-                };
-                said.agree(&members, &port, outcome).await?;
-                Ok(0)
-            })
-        })?;
         match create::split(world, whole, Some(color), 0)? {
             Some(comm) => Ok(comm),
             None => fail!(

@@ -100,6 +100,34 @@ pub fn duplicate(world: &World, comm: &Comm, hints: Info) -> Result<Arc<Comm>> {
     copy.build_and_hear(world, numbers)
 }
 
+/// A duplicate, and what its members have said when it was made.
+pub struct Heard {
+    /// The duplicate.
+    pub comm: Arc<Comm>,
+    /// What each member has said, by rank.
+    pub said: Vec<Vec<u8>>,
+}
+
+/// As [`duplicate`] without hints, of an intracommunicator; in the same exchange everybody hears what all say, `mine`
+/// here and as long everywhere. Collective.
+pub fn duplicate_and_say(world: &World, comm: &Comm, mine: &[u8]) -> Result<Heard> {
+    let copy = copy(world, comm, Info::default())?;
+    let numbers = match comm.rank() {
+        0 => links::marked(world, comm, world.contexts().take(copy.is_inter())),
+        _ => Numbers::default(),
+    };
+    let mut words = internal::encode(numbers);
+    let head = words.len();
+    words.extend(mine);
+    let all = internal::gather_equal(world, comm, &words)?;
+    let comm = copy.build_and_hear(world, internal::decode(&all[..head]))?;
+    let said = all.chunks_exact(words.len()).map(|words| words[head..].to_vec());
+    Ok(Heard {
+        comm,
+        said: said.collect(),
+    })
+}
+
 /// MPI_Comm_idup: `then` gets the duplicate when the request is complete. It must not use the engine.
 pub fn duplicate_later(
     world: &World,
