@@ -141,11 +141,62 @@ pub(crate) fn read_all(disk: &dyn Disk, buffer: &mut [u8], offset: u64) -> Moved
     )
 }
 
+/// Bytes of the file that one call of the system writes at most, and of which its places are multiples. Of what a
+/// longer call writes Linux makes longer folios, and every later write of a few bytes goes through all blocks of its
+/// folio: six times as long after calls of 16 MiB (docs/measured/files.md). Shorter calls take longer themselves.
+const WRITTEN: u64 = 256 << 10;
+
+/// How many of the `left` bytes one call writes at this place.
+fn written_at_once(place: u64, left: usize) -> usize {
+    left.min((WRITTEN - place % WRITTEN) as usize)
+}
+
 /// Writes everything, or as much as goes before an error.
 pub(crate) fn write_all(disk: &dyn Disk, buffer: &[u8], offset: u64) -> Moved {
     all(
         buffer.len(),
-        |done| disk.write_some(&buffer[done..], offset + done as u64),
+        |done| {
+            let (rest, place) = (&buffer[done..], offset + done as u64);
+            disk.write_some(&rest[..written_at_once(place, rest.len())], place)
+        },
         || Some(io::ErrorKind::WriteZero.into()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Notes the calls, and writes a few bytes less than it is told.
+    struct Noted(Mutex<Vec<(u64, usize)>>);
+
+    impl Disk for Noted {
+        fn read_some(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn write_some(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+            self.0.lock().expect("no panic").push((offset, buffer.len()));
+            Ok(buffer.len().min(200_000))
+        }
+    }
+
+    #[test]
+    fn long_writes_go_in_pieces_that_keep_folios_short() {
+        let disk = Noted(Mutex::default());
+        let moved = write_all(&disk, &[0; 600_000], WRITTEN - 1000);
+        assert_eq!((moved.bytes, moved.error.is_none()), (600_000, true));
+        let end = WRITTEN - 1000 + 600_000;
+        let expected = [
+            (WRITTEN - 1000, 1000),
+            (WRITTEN, 262_144),
+            (WRITTEN + 200_000, 62_144),
+            (2 * WRITTEN, 262_144),
+            (2 * WRITTEN + 200_000, 62_144),
+            (3 * WRITTEN, (end - 3 * WRITTEN) as usize),
+        ];
+        assert_eq!(*disk.0.lock().expect("no panic"), expected);
+    }
 }
