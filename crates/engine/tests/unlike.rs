@@ -56,6 +56,8 @@ fn longs(values: impl Iterator<Item = i32>) -> Vec<u8> {
 }
 
 const LONG: usize = Basic::Long.size();
+/// Elements of a message of many frames; interpreted, every element counts.
+const MANY: usize = if cfg!(miri) { 1_200 } else { 100_000 };
 
 fn long(bytes: &[u8], i: usize) -> i64 {
     let at = &bytes[LONG * i..LONG * (i + 1)];
@@ -73,8 +75,8 @@ fn long_grows_and_counts_are_those_of_the_receiver() {
             (1, false),
             (7, true),
             (300, false),
-            (100_000, true),
-            (100_000, false),
+            (MANY, true),
+            (MANY, false),
         ] {
             let mut w = mixed(options);
             let target = OwnMemory::new(0, (LONG * (n + 5)) as isize);
@@ -94,7 +96,7 @@ fn long_grows_and_counts_are_those_of_the_receiver() {
 
 #[test]
 fn truncation_is_judged_in_elements() {
-    for (n, room) in [(10, 7), (100_000, 99_999)] {
+    for (n, room) in [(10, 7), (MANY as i32, MANY - 1)] {
         let mut w = mixed(Options::default());
         let target = OwnMemory::new(0, (LONG * (room + 1)) as isize);
         let received = one(&mut w, &longs(0..n), &target, (Basic::Long, room as u64), true);
@@ -123,7 +125,7 @@ fn a_value_that_does_not_fit_is_named_and_the_others_arrive() {
 #[test]
 fn a_type_that_is_lacking_is_refused_and_nobody_hangs() {
     for early in [true, false] {
-        for n in [1, 50_000] {
+        for n in [1, MANY as isize / 2] {
             let mut w = mixed(Options::default());
             let target = OwnMemory::new(0, 16 * n);
             let received = one(
@@ -189,7 +191,7 @@ fn plans_may_work_in_another_form() {
         _ => rank % 2,
     }));
     for form in [Representation::COMMON, strange(), Representation::EXTERNAL32] {
-        for (elements, in_place) in [(3, false), (3, true), (5000, false)] {
+        for (elements, in_place) in [(3, false), (3, true), (MANY as u64 / 20, false)] {
             let mut w = world_of(COUNT, Options::default(), &[Representation::LOCAL; COUNT as usize]);
             let pair = Datatype::structure(&[1, 2], &[0, 8], &[Datatype::of(Basic::Int), Datatype::of(Basic::Long)])
                 .expect("a type");

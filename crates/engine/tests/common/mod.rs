@@ -133,7 +133,7 @@ pub(crate) fn kinds() -> Vec<Options> {
         eager: 1024,
         ..Options::default()
     };
-    vec![
+    let all = [
         plain,
         Options { pull: true, ..plain },
         Options {
@@ -167,5 +167,7 @@ pub(crate) fn kinds() -> Vec<Options> {
             far: true,
             ..plain
         },
-    ]
+    ];
+    // Interpreted, a few of them take minutes.
+    all.into_iter().step_by(if cfg!(miri) { 3 } else { 1 }).collect()
 }

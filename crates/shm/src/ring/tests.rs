@@ -201,7 +201,7 @@ mod threads {
     #[test]
     fn two_threads_and_many_sizes() {
         // Interpreted, each takes some milliseconds.
-        const MANY: usize = if cfg!(miri) { 400 } else { 20_000 };
+        const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
         static LENGTHS: [usize; MANY] = {
             let mut lengths = [0; MANY];
             let mut at = 0;
@@ -224,7 +224,7 @@ mod threads {
         let (mut writer, mut reader) = ring(64);
         let longest = longest_payload(64 * LINE);
         let mut next = 0;
-        for round in 0..100 {
+        for round in 0..if cfg!(miri) { 5 } else { 100 } {
             let first = next;
             while push(&mut writer, next, (round * 37) % (longest + 1)).is_ok() {
                 next += 1;
