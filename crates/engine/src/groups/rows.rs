@@ -90,6 +90,8 @@ pub(crate) struct Rows<D> {
     rounds: [Round; 2],
     /// What is still to be given in them.
     gives: [bool; 2],
+    /// It gives itself a block that does not go through cells, and has not yet: others come first, who wait.
+    keeps: bool,
     /// The next member whose block is to be taken.
     next: u32,
     /// That member has gone on without giving one.
@@ -135,6 +137,7 @@ impl<D: Data> Rows<D> {
             slots,
             rounds,
             gives: [false; 2],
+            keeps: false,
             next: 0,
             silent: false,
             left: [false; 2],
@@ -146,7 +149,10 @@ impl<D: Data> Rows<D> {
         };
         let is_middle = |to| rows.slots.lane(rows.given(place, to)) == Some(Lane::Middle);
         rows.gives[1] = rows.gives[0] && rows.receivers(place).any(is_middle);
-        rows.copy_own(place);
+        rows.keeps = match step.what {
+            What::Gatherv | What::Scatterv => place.me == step.root && !step.in_place,
+            _ => rows.is_apart(),
+        };
         rows
     }
 
@@ -165,6 +171,7 @@ impl<D: Data> Rows<D> {
             slots,
             rounds,
             gives: [false; 2],
+            keeps: false,
             next: place.members,
             silent: false,
             left,
@@ -179,6 +186,7 @@ impl<D: Data> Rows<D> {
             slots,
             rounds,
             gives,
+            keeps,
             next,
             silent,
             left,
@@ -189,24 +197,18 @@ impl<D: Data> Rows<D> {
             slots,
             rounds,
             gives,
+            keeps,
             next,
             silent,
             left,
         }
     }
 
-    /// What this process gives itself, where that does not go through cells.
+    /// Copies what this process gives itself.
     fn copy_own(&self, place: &Place) {
-        let root = place.me == self.step.root;
-        let keeps = match self.step.what {
-            What::Gatherv | What::Scatterv => root && !self.step.in_place,
-            _ => self.is_apart(),
-        };
-        if keeps {
-            let length = |side| self.data.length(side, place.me);
-            let bytes = length(Side::Send).min(length(Side::Receive));
-            self.data.keep(place.me, bytes as usize);
-        }
+        let length = |side| self.data.length(side, place.me);
+        let bytes = length(Side::Send).min(length(Side::Receive));
+        self.data.keep(place.me, bytes as usize);
     }
 
     /// For whom the slots are that this member gives.
@@ -272,7 +274,7 @@ impl<D: Data> Rows<D> {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.left == [true; 2]
+        self.left == [true; 2] && !self.keeps
     }
 
     /// Whether anything can be done now.
@@ -323,6 +325,10 @@ impl<D: Data> Rows<D> {
                 any = true;
             }
         }
+        if std::mem::take(&mut self.keeps) {
+            self.copy_own(place);
+            any = true;
+        }
         while self.next < place.members {
             match self.look(meeting, place, self.next) {
                 Found::Missing => return Ok(any),
@@ -354,6 +360,12 @@ impl<D: Data> Rows<D> {
             return None;
         }
         let to = self.receivers(place).find(|&to| to != place.me || !self.is_apart())?;
+        self.short_piece(place, to)
+    }
+
+    /// What it gives a member, if that is the only block of a short cell and lies in one piece.
+    #[inline]
+    fn short_piece(&self, place: &Place, to: u32) -> Option<ReadMemory> {
         let (side, block) = self.source(place, to);
         let length = self.data.length(side, block);
         (self.slots.lane(length) == Some(Lane::Short)).then(|| self.data.whole(side, block, length))?
@@ -384,6 +396,14 @@ impl<D: Data> Rows<D> {
             return Ok(());
         }
         for to in self.receivers(place).filter(|&to| to != place.me) {
+            if lane == 0 {
+                if let Some(memory) = self.short_piece(place, to) {
+                    let (_, bytes) = memory.window();
+                    // The round is free, so this is possible.
+                    meeting.give_at_once(place, self.rounds[0], to, Some(&memory), bytes as usize, false);
+                    continue;
+                }
+            }
             let goes = self.slots.lane(self.given(place, to)) == Some(Lane::Middle);
             if lane == 0 || goes {
                 self.give_cell(meeting, place, lane, to, to..to + 1)?;
