@@ -13,6 +13,10 @@ use isthmus_transport::memory::Options;
 
 /// A message of many frames, bytes; interpreted, every byte counts.
 const LONG: usize = if cfg!(miri) { 6_000 } else { 70_000 };
+/// A partitioned message, bytes; whole numbers of all partitions.
+const PARTED: usize = if cfg!(miri) { 2_400 } else { 24_000 };
+/// In how many pairs of partitions messages go.
+const PARTS: usize = if cfg!(miri) { 1 } else { 4 };
 const CASES: usize = if cfg!(miri) { 4 } else { 24 };
 const MODES: [Mode; 3] = [Mode::Standard, Mode::Synchronous, Mode::Buffered];
 
@@ -182,8 +186,8 @@ fn partitioned(options: Options, seed: u64, to: u32, parts: [u32; 2], length: us
 fn partitioned_messages_arrive_in_the_order_of_initialization() {
     for (seed, options) in (0..).zip(kinds()) {
         for to in [0, 1] {
-            for parts in [[1, 1], [4, 6], [12, 1], [1, 12]] {
-                for length in [0, 24, LONG / 24 * 24] {
+            for parts in [[4, 6], [1, 1], [12, 1], [1, 12]].into_iter().take(PARTS) {
+                for length in [0, 24, PARTED] {
                     partitioned(options, seed, to, parts, length);
                 }
             }
