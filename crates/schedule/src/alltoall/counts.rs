@@ -12,9 +12,9 @@
 //! A process tells how much it has for each rank, and how much each rank has for it. Both sides of a pair of sites know
 //! all sizes from their own processes, so these need not cross; leaders who hand a parcel on need not know its length.
 
-use super::short::{told, width};
 use super::unequal::family;
 use crate::script::{Kind, Piece, Script};
+use crate::short::{told, width};
 use crate::step::{Buffer, Rank, Slice};
 use crate::tree::Family;
 use crate::{Call, CountsPhase, Network};

@@ -7,7 +7,6 @@ mod envoys;
 mod leaders;
 mod pairwise;
 mod partners;
-mod short;
 mod unequal;
 
 pub(crate) use counts::plan as counts;

@@ -14,12 +14,12 @@
 //! What is short each pair of processes knows alone, so nobody needs to know all sizes.
 
 use super::pairwise;
-use super::short::{SHORT, blocks_of, goes_through, told, width};
 use crate::choose;
 use crate::parcels::Parcels;
 use crate::routes::Ways;
 use crate::row::{Row, runs};
 use crate::script::{Kind, Piece, Script};
+use crate::short::{SHORT, blocks_of, goes_through, told, width};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family};

@@ -9,8 +9,8 @@
 //! | restrictions | none |
 //! | paper | Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988 |
 
-use super::signal::{receive, send};
 use crate::script::{Kind, Script};
+use crate::signal::{receive, send};
 use crate::step::After;
 use crate::tree::Council;
 

@@ -2,7 +2,6 @@
 //! Barrier.
 
 mod dissemination;
-mod signal;
 mod tree;
 
 use crate::choose::{self, Order, Question};

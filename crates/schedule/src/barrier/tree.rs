@@ -10,10 +10,10 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Barrier) |
 
 use super::dissemination;
-use super::signal::{receive, send};
 use crate::Messages;
 use crate::Network;
 use crate::script::{Kind, Piece, Script};
+use crate::signal::{receive, send};
 use crate::step::{Action, After, Circle, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family, Move};

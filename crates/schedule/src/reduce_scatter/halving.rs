@@ -10,8 +10,8 @@
 //! | restrictions | none: neighbours come first, so operands stay in order, and blocks are put in another order instead; one copy of all blocks |
 //! | paper | Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005 (there halves of distant members, for commutative operators) |
 
-use super::leaders::{Meeting, memory};
 use crate::fold::Sum;
+use crate::leaders::{Meeting, memory};
 use crate::parties::{Parties, Role};
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};

@@ -3,7 +3,6 @@
 
 mod fixed;
 mod halving;
-mod leaders;
 mod shared;
 mod tree;
 

@@ -14,9 +14,9 @@
 //! | paper | – |
 
 use super::halving;
-use super::leaders::{Meeting, memory};
 use crate::Network;
 use crate::fold::{Sum, fold, operand_of};
+use crate::leaders::{Meeting, memory};
 use crate::routes::Routes;
 use crate::row::Row;
 use crate::script::{Kind, Piece, Script};

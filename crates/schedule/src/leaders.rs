@@ -7,15 +7,15 @@ use crate::step::Slice;
 use crate::tree::Council;
 
 /// The leaders' meeting: each gets the combined blocks of those it acts for.
-pub(super) struct Meeting<'a> {
-    pub(super) council: &'a Council,
-    pub(super) row: &'a Row,
+pub(crate) struct Meeting<'a> {
+    pub(crate) council: &'a Council,
+    pub(crate) row: &'a Row,
     /// All blocks, combined from those that the leader acts for.
-    pub(super) all: Slice,
+    pub(crate) all: Slice,
 }
 
 /// Memory for so many units.
-pub(super) fn memory(script: &mut Script, length: u64) -> Slice {
+pub(crate) fn memory(script: &mut Script, length: u64) -> Slice {
     Slice {
         buffer: script.memory(length),
         offset: 0,

@@ -5,7 +5,7 @@ use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Rank, Slice, StepId};
 
 /// Tells a process.
-pub(super) fn send(script: &mut Script, to: Rank, kind: Kind, after: After) -> StepId {
+pub(crate) fn send(script: &mut Script, to: Rank, kind: Kind, after: After) -> StepId {
     script.push(
         Action::Send {
             to,
@@ -17,7 +17,7 @@ pub(super) fn send(script: &mut Script, to: Rank, kind: Kind, after: After) -> S
 }
 
 /// Hears from a process.
-pub(super) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After) -> StepId {
+pub(crate) fn receive(script: &mut Script, from: Rank, kind: Kind, after: After) -> StepId {
     script.push(
         Action::Receive {
             from,

@@ -5,16 +5,16 @@ use crate::step::Rank;
 use crate::{Blocks, Call, Network};
 
 /// Bytes of a block up to which it takes the way through leaders.
-pub(super) const SHORT: u64 = 1 << 10;
+pub(crate) const SHORT: u64 = 1 << 10;
 
 /// Numbers that each process tells.
-pub(super) fn width(network: &Network) -> u64 {
+pub(crate) fn width(network: &Network) -> u64 {
     2 * u64::from(network.size())
 }
 
 /// Whether a block of a process and another rank goes through leaders: a short one that would leave its node, or in
 /// which every message takes a processor from somebody.
-pub(super) fn goes_through(call: &Call, network: &Network, me: Rank, peer: Rank, units: u64) -> bool {
+pub(crate) fn goes_through(call: &Call, network: &Network, me: Rank, peer: Rank, units: u64) -> bool {
     let depth = network.tiers() - 1;
     let node = |rank| network.cluster_of(depth, network.position_of(rank));
     let far = || node(me) != node(peer) || network.is_crowded(depth);
@@ -22,7 +22,7 @@ pub(super) fn goes_through(call: &Call, network: &Network, me: Rank, peer: Rank,
 }
 
 /// The own blocks by destination and by source.
-pub(super) fn blocks_of(call: &Call) -> (&Blocks, &Blocks) {
+pub(crate) fn blocks_of(call: &Call) -> (&Blocks, &Blocks) {
     match call.in_place {
         true => (&call.receive_blocks, &call.receive_blocks),
         false => (&call.blocks, &call.receive_blocks),
@@ -30,7 +30,7 @@ pub(super) fn blocks_of(call: &Call) -> (&Blocks, &Blocks) {
 }
 
 /// What a process tells: units that go through leaders, by destination and by source.
-pub(super) fn told(call: &Call, network: &Network, me: Rank) -> Vec<u64> {
+pub(crate) fn told(call: &Call, network: &Network, me: Rank) -> Vec<u64> {
     let (given, got) = blocks_of(call);
     let short = |peer: Rank, units: u64| match goes_through(call, network, me, peer, units) {
         true => units,
