@@ -8,7 +8,7 @@ need_testbed
 for program in files file_forms file_views; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
-for program in guests again trips; do
+for program in guests again trips left; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/system/$program.c" -o "$program" || fail "mpicc $program.c"
 done
 cat >where.c <<'C'
@@ -188,6 +188,8 @@ test "$(sort told)" = "0: 0-1 at home
 test "$(od -An -tu4 /tmp/each | tr -s ' ')" = " 0 1"
 test "$(ssh b1 od -An -tu4 /tmp/each | tr -s ' \n' ' ')" = " 0 0 2 3 "
 # Losses.
+isthmus run --site home:2 --site b1:1 ./left "isthmus://b1/tmp/open at a lost site" >left.out 2>&1 || cat left.out
+test "$(grep -c '^rank [01] is done$' left.out)" = 2
 rank_at() { ssh "$1" ps -eo pid=,args= | awk '$2 == "./lost" || $2 ~ /\/lost$/ { print $1; exit }'; }
 lose() {
     echo "--- $*"

@@ -68,6 +68,7 @@ impl Members {
     /// message goes once from each site to each other one, and nobody waits for a round trip between them.
     pub(crate) async fn gather(&self, port: &Port, phase: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let tag = self.tag + phase;
+        port.act_together();
         match self.sites.ranks.len() {
             0 | 1 => self.gather_near(port, tag, mine).await,
             _ => self.gather_wide(port, tag, mine).await,

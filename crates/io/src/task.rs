@@ -43,6 +43,8 @@ struct Mailbox {
     slots: Vec<Slot>,
     /// Something else than a message is over.
     changed: bool,
+    /// All processes of the channel take part.
+    together: bool,
 }
 
 /// What a future acts through.
@@ -90,6 +92,12 @@ impl Port {
             slot,
             memory,
         }
+    }
+
+    /// From now on the operation is one of all processes of the channel. If one of them is lost it fails wherever it
+    /// waits: those who noticed it first have ended it, and send nothing any more.
+    pub(crate) fn act_together(&self) {
+        self.lock().together = true;
     }
 
     /// Sends bytes; they have left when the message is awaited.
@@ -220,7 +228,31 @@ impl Driver {
             }
             None => true,
         });
-        news
+        let waits = !news && inner.together && !self.under_way.is_empty();
+        match waits.then(|| engine.lost_of(&self.channel.members)).flatten() {
+            Some(error) => {
+                drop(inner);
+                self.fail(engine, &error);
+                true
+            }
+            None => news,
+        }
+    }
+
+    /// Everything that is under way has failed. It may yet come, so its memory is never used for anything else.
+    fn fail(&mut self, engine: &mut Core, error: &EngineError) {
+        let slots: Vec<usize> = self.under_way.iter().map(|(slot, ..)| *slot).collect();
+        self.abandon(engine);
+        let mut inner = self.port.lock();
+        for slot in slots {
+            inner.slots[slot] = match inner.slots[slot] {
+                Slot::Left => Slot::Taken,
+                _ => Slot::Done(Completion {
+                    error: Some(error.clone()),
+                    ..Completion::default()
+                }),
+            };
+        }
     }
 }
 

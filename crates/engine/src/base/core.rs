@@ -280,7 +280,7 @@ impl Core {
 
     /// Why nothing that waits for all of these members can go well.
     #[cold]
-    pub(crate) fn lost_of(&self, members: &Members) -> Option<EngineError> {
+    pub fn lost_of(&self, members: &Members) -> Option<EngineError> {
         if self.state.reasons.is_empty() {
             return None;
         }
