@@ -23,7 +23,7 @@ const HEAD: usize = 5;
 /// Higher ones gain a few percent on numerical data and cost several times as much.
 const LEVEL: i32 = 1;
 /// Segments shorter than this are left alone.
-const SHORTEST: usize = 1 << 10;
+pub(crate) const SHORTEST: usize = 1 << 10;
 /// Bytes of a sample.
 const SAMPLE: usize = 8 << 10;
 /// A gain below this is not worth the trouble.

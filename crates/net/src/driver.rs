@@ -13,7 +13,7 @@
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,9 +24,18 @@ use crate::reactor::{Reactor, Worker};
 use crate::signals::spawn_quiet;
 use crate::socket::{Poller, Ready};
 
-/// How long the thread rests before it looks whether the program still does its work: what the program's messages may
-/// be delayed by when it begins to compute.
+/// How long the thread rests at least before it looks whether the program still does its work: what the program's
+/// messages may be delayed by when it begins to compute.
 const REST: Duration = Duration::from_micros(500);
+/// The same at most: of a program that has done the work for long, a part of that time. Each look takes a processor
+/// from somebody who may need it.
+const LONGEST_REST: Duration = Duration::from_millis(4);
+const PART: u32 = 16;
+
+/// How long the thread rests, of a program that has done its work for so long without a break.
+fn rest_after(driven: Duration) -> Duration {
+    (driven / PART).clamp(REST, LONGEST_REST)
+}
 
 /// The reactor, and memory for its turns.
 struct Work {
@@ -94,11 +103,13 @@ impl Driver {
     fn run(&self) {
         crate::turns::short_turns();
         let mut ready = Vec::new();
+        let mut driven = Duration::ZERO;
         while !self.link.stop.load(Ordering::SeqCst) {
             if self.link.is_driven() {
-                self.rest(&mut ready);
+                driven = self.rest(&mut ready, driven);
                 continue;
             }
+            driven = Duration::ZERO;
             let timeout = self.work().reactor.timeout();
             self.poller.wait(&mut ready, timeout);
             self.link.woke();
@@ -114,15 +125,26 @@ impl Driver {
         reactor.turn(ready, commands, Worker::Thread);
     }
 
+    /// When there is something to do next; `Some(None)`: never. Who does the work now sees deadlines itself, and is not
+    /// to be made to wake whoever waits for that.
+    fn deadline(&self) -> Option<Option<Duration>> {
+        match self.work.try_lock() {
+            Ok(work) => Some(work.reactor.timeout()),
+            Err(TryLockError::Poisoned(work)) => Some(work.into_inner().reactor.timeout()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Waits while the program does the work: for a moment, or to the next deadline while the program sleeps, when
-    /// nobody makes new ones.
-    fn rest(&self, ready: &mut Vec<Ready>) {
+    /// nobody makes new ones. For how long the program has done it then, which had been so long before.
+    fn rest(&self, ready: &mut Vec<Ready>, driven: Duration) -> Duration {
         let (before, bell) = (self.link.turns(), self.link.thread_bell());
         bell.quiet();
-        let deadline = self.work().reactor.timeout();
-        let time = match self.link.begins_long_rest(before) {
-            true => deadline,
-            false => Some(deadline.map_or(REST, |deadline| deadline.min(REST))),
+        let moment = rest_after(driven);
+        let time = match self.deadline() {
+            Some(deadline) if self.link.begins_long_rest(before) => deadline,
+            Some(Some(deadline)) => Some(deadline.min(moment)),
+            _ => Some(moment),
         };
         if self.link.is_driven() {
             sleep_on(&[bell.as_fd()], time);
@@ -134,7 +156,9 @@ impl Driver {
             // Deadlines, and commands of those who do not drive. Nobody is given up before what has come was seen.
             self.poller.wait(ready, Some(Duration::ZERO));
             self.turn_of_thread(ready);
+            return Duration::ZERO;
         }
+        driven + time.unwrap_or(moment).min(moment)
     }
 }
 
@@ -168,5 +192,18 @@ impl Drop for Handle {
         if let Some(thread) = thread.filter(|t| t.thread().id() != std::thread::current().id()) {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_rests_longer_the_longer_the_program_does_the_work_and_never_long() {
+        let ms = Duration::from_millis;
+        assert_eq!(rest_after(Duration::ZERO), REST);
+        assert_eq!(rest_after(ms(32)), ms(2));
+        assert_eq!(rest_after(Duration::from_secs(100)), LONGEST_REST);
     }
 }

@@ -381,8 +381,10 @@ impl Link {
     /// A thread of the program is about to do the I/O thread's work once.
     pub(crate) fn drive(&self) {
         self.turns.fetch_add(1, Ordering::SeqCst);
-        let began = !self.driven.swap(true, Ordering::SeqCst);
-        if began || self.rests_long.swap(false, Ordering::SeqCst) {
+        // Mostly both are so already, and looking costs less than changing.
+        let began = !self.is_driven() && !self.driven.swap(true, Ordering::SeqCst);
+        let rests = self.rests_long.load(Ordering::SeqCst);
+        if began || rests && self.rests_long.swap(false, Ordering::SeqCst) {
             // It does not know the deadlines that come now: it is to rest for a moment only.
             self.thread_bell.ring();
         }

@@ -144,6 +144,8 @@ pub(crate) struct Secure {
     /// Round trips are so short that it does without both.
     pub(crate) near: bool,
     pub(crate) open: bool,
+    /// The last reading found less than it had room for.
+    pub(crate) emptied: bool,
     /// The peer will send no more.
     pub(crate) ended: bool,
 }
@@ -179,6 +181,7 @@ impl Secure {
             begun: None,
             near: false,
             open: false,
+            emptied: false,
             ended: false,
         }
     }
@@ -247,6 +250,7 @@ impl Secure {
             self.ended = true;
             return Ok(1);
         }
+        self.emptied = n < room - have;
         self.process(scratch, have + n, to)?;
         Ok(n)
     }

@@ -106,7 +106,7 @@ impl Meter {
     /// So many bytes were read. `before`, `after`: whether the connection was inside a long frame then. True: there is
     /// a new rate.
     pub fn read(&mut self, now: Instant, bytes: u64, before: bool, after: bool) -> bool {
-        let silence = self.silence();
+        let silence = if before { self.silence() } else { Duration::ZERO };
         if let Some(burst) = self.burst.as_mut().filter(|_| before) {
             if now.saturating_duration_since(burst.last) < silence {
                 burst.bytes += bytes;

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::Reactor;
 use super::channels::{Channel, State};
 use super::lanes::Down;
-use crate::compression::Adaptive;
+use crate::compression::{Adaptive, SHORTEST};
 use crate::link::{Arrival, Traffic};
 use crate::queues::{Body, Held, SEGMENT};
 use crate::receiver::{Fault, Takers, Told};
@@ -31,8 +31,8 @@ const COPIES: usize = 16 << 20;
 
 /// What became of one reading.
 enum Read {
-    /// So many encrypted bytes.
-    Some(usize, Vec<Told>, Vec<Header>, (bool, bool)),
+    /// So many encrypted bytes; the last: all that was there.
+    Some(usize, Vec<Told>, Vec<Header>, (bool, bool), bool),
     Nothing,
     /// No more will come.
     End(String),
@@ -41,14 +41,16 @@ enum Read {
 
 impl Reactor {
     pub(super) fn receive(&mut self, peer: Peer, lane: Lane) {
-        let mut used = None;
+        let (mut used, mut emptied) = (None, false);
         for _ in 0..READS {
-            if self.paused {
+            // The poller tells of what has come since.
+            if self.paused || emptied {
                 break;
             }
             match self.read(peer, lane) {
                 Read::Nothing => break,
-                Read::Some(bytes, told, probes, inside) => {
+                Read::Some(bytes, told, probes, inside, all) => {
+                    emptied = all;
                     self.metered(peer, bytes, inside, &probes, *used.insert(Instant::now()));
                     for one in told {
                         self.told(peer, lane, one);
@@ -97,7 +99,7 @@ impl Reactor {
             }
         });
         let (told, probes) = (to.told, to.probes);
-        let ended = connection.secure.ended;
+        let (ended, emptied) = (connection.secure.ended, connection.secure.emptied);
         match (fed, read) {
             (Err(fault), _) => Read::Fault(fault),
             (_, Ok(0)) => Read::Nothing,
@@ -105,7 +107,7 @@ impl Reactor {
                 connection.vigil.heard(now);
                 channel.traffic.received += n as u64;
                 let after = channel.connections.values().any(|c| c.reading.in_long());
-                Read::Some(n, told, probes, (before, after))
+                Read::Some(n, told, probes, (before, after), emptied)
             }
             (_, Ok(_)) => Read::End("it was closed by the other end".into()),
             (_, Err(e)) => Read::End(e.to_string()),
@@ -185,7 +187,7 @@ impl Reactor {
                 let sent = channel.send_round(&mut self.scratch, now, &mut broken);
                 turn = turn.saturating_sub(sent);
                 any |= sent > 0;
-                if sent == 0 {
+                if sent == 0 || channel.has_sent_all() {
                     break;
                 }
             }
@@ -251,14 +253,15 @@ impl Reactor {
 fn press(
     presses: &mut FxHashMap<(u8, bool), Adaptive>,
     traffic: &mut Traffic,
-    link: Option<f64>,
+    link: &dyn Fn() -> Option<f64>,
     (place, tuning): (&Place, Tuning),
     held: Held,
 ) -> Held {
     traffic.classes[held.class as usize] += held.plain as u64;
-    let Some(link) = link.filter(|_| tuning.compress != Some(false)) else {
+    if held.plain < SHORTEST || tuning.compress == Some(false) {
         return held;
-    };
+    }
+    let Some(link) = link() else { return held };
     let key = match place {
         Place::Ordered { queue, .. } => (*queue, false),
         Place::Fragment { .. } => (0, true),
@@ -281,6 +284,12 @@ fn press(
 }
 
 impl Channel {
+    /// Nothing is left for another round.
+    fn has_sent_all(&self) -> bool {
+        let waits = !self.queues.is_empty() || self.out.waits_again() || self.gauge.has_pieces();
+        !waits && self.loose.is_empty() && self.connections.values().all(|c| c.writing.is_between())
+    }
+
     /// Every connection that has room takes something. How many bytes in all.
     fn send_round(
         &mut self,
@@ -306,9 +315,11 @@ impl Channel {
             pipe,
             ..
         } = self;
-        let link = pipe
-            .rate()
-            .or_else(|| self.gauge.meter.estimate().rate.map(|r| r.bytes_per_second as f64));
+        let meter = &self.gauge.meter;
+        let link = || {
+            pipe.rate()
+                .or_else(|| meter.estimate().rate.map(|r| r.bytes_per_second as f64))
+        };
         for ((lane, connection), takes) in connections.iter_mut().zip(shares) {
             match connection.secure.flush() {
                 Ok(true) => {}
@@ -329,7 +340,7 @@ impl Channel {
                 queues: &mut *queues,
                 loose: &mut *loose,
                 allowance: if many { SEGMENT } else { connection.secure.batch() },
-                press: &mut |place, tuning, held| press(presses, traffic, link, (place, tuning), held),
+                press: &mut |place, tuning, held| press(presses, traffic, &link, (place, tuning), held),
             };
             match connection.secure.write(scratch, &mut feed) {
                 Ok(n) => sent += n,

@@ -66,6 +66,11 @@ impl Gauge {
         (size > 0).then(|| outbox::encode(&Header::probe(Probe::Train, size, 0), &vec![0; size as usize]))
     }
 
+    /// Whether a train is being sent.
+    pub(super) fn has_pieces(&self) -> bool {
+        self.left > 0
+    }
+
     /// Drops what is not sent yet of a train.
     pub(super) fn stop(&mut self) {
         self.left = 0;
