@@ -161,6 +161,7 @@ fn main() {
         frame: None,
         node: None,
         native: 0,
+        notes: None,
     };
     let memory = OwnMemory::new(0, 64);
     let send = || SendBuffer::contiguous(memory.reading(), 0, 8);

@@ -10,6 +10,7 @@ use isthmus_transport::{Job, Peer, Processes, Transport};
 
 use crate::EngineError;
 use crate::activity::Running;
+use crate::base::asking::give_up;
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
 use crate::base::peers::Acquaintance;
@@ -203,6 +204,9 @@ impl Engine {
         if !self.activities.is_empty() {
             any |= self.advance_activities();
         }
+        if self.core.state.agreement.has_found() {
+            self.end_at_odds();
+        }
         any | self.work()
     }
 
@@ -224,6 +228,28 @@ impl Engine {
             let (plans, mut hands) = plans!(self);
             plans.fail(&mut hands, vain.request, vain.error);
         }
+    }
+
+    /// Ends operations that others take for something else.
+    #[cold]
+    fn end_at_odds(&mut self) {
+        while let Some(found) = self.core.state.agreement.next() {
+            if let Some((request, error)) = self.plans.at_odds(&self.core.state, &found) {
+                give_up(&mut self.core.state, &found);
+                let (plans, mut hands) = plans!(self);
+                plans.fail(&mut hands, request, error);
+            }
+        }
+    }
+
+    /// Nothing has come for a while: those for whom collective operations in messages wait are asked, once, whether
+    /// they are in the same. What differs ends with [`EngineError::Disagreement`].
+    #[cold]
+    pub fn ask_others(&mut self) {
+        for (peer, header) in self.plans.questions(&self.core.state) {
+            control(&mut self.core, peer, header);
+        }
+        self.work();
     }
 
     /// For a thread that waits for one message, which keeps the engine: looks where that comes from, and every so many

@@ -78,6 +78,7 @@ impl Stage {
             frame: None,
             node: None,
             native: 0,
+            notes: None,
         }
     }
 

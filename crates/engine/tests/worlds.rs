@@ -106,6 +106,7 @@ fn channel(job: Job, first: Peer, rank: u32) -> Channel {
         frame: None,
         node: None,
         native: 0,
+        notes: None,
     }
 }
 

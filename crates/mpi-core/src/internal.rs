@@ -149,6 +149,7 @@ impl Side {
             frame: None,
             node: None,
             native: 0,
+            notes: None,
         };
         Self { channel, tag }
     }

@@ -248,6 +248,7 @@ impl World {
             frame: None,
             node: None,
             native: 0,
+            notes: None,
         }
     }
 

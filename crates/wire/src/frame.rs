@@ -85,6 +85,11 @@ pub mod protocol {
     /// A process calls another one about files. `token` names the call, `context` is its length: what follows as a
     /// message ([`file::Call`](crate::file::Call)).
     pub const FILES: u8 = 1;
+    /// A member of a communicator that waits in a collective operation asks another one whether it is in the same, and
+    /// is answered. `context` is the communicator's, the lower half of `token` the number of the operation, the upper
+    /// half what is said (0: asks, 1: it is another one, 2: it has given up), `tag` stands for the operation's name. No
+    /// payload.
+    pub const AGREEMENT: u8 = 2;
     /// For tests.
     pub const TEST: u8 = 255;
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 
+use crate::base::agreement::Notes;
+
 /// The processes that ranks name, in order of rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Members {
@@ -106,4 +108,6 @@ pub struct Channel {
     pub node: Option<Arc<NodeMembers>>,
     /// The communicator of a vendor MPI that it is underneath; 0: none.
     pub native: u64,
+    /// What its operations in messages are compared by; `None`: they are not.
+    pub notes: Option<Arc<Notes>>,
 }

@@ -48,6 +48,10 @@ impl Table {
         self.names.get(operation.0 as usize).copied().unwrap_or("unknown")
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.names.iter().copied()
+    }
+
     #[inline]
     pub(crate) fn sent(&mut self, operation: Operation, level: u8, bytes: u64) {
         let counter = &mut self.sent[operation.0 as usize][level as usize % LEVELS];

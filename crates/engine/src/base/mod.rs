@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all machines stand on: requests, the work list, matching, what is known of peers.
 
+pub(crate) mod agreement;
+pub(crate) mod asking;
 pub(crate) mod binding;
 pub(crate) mod block;
 pub(crate) mod buffer;

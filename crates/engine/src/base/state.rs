@@ -15,6 +15,7 @@ use isthmus_transport::{Peer, Processes};
 use isthmus_wire::frame::{Header, Kind};
 use rustc_hash::FxHashMap;
 
+use crate::base::agreement::Agreement;
 use crate::base::machine::{Machines, Part};
 use crate::base::message::{Content, Message, is_synchronous};
 use crate::base::peers::Peers;
@@ -97,6 +98,8 @@ pub struct State {
     /// Machines of other rooms.
     pub(crate) machines: Machines,
     pub(crate) tools: Tools,
+    /// Whether others call the same operations.
+    pub(crate) agreement: Agreement,
     pub(crate) chunk: Vec<u8>,
     /// Counts what others may wait for: completions and unexpected messages.
     pub(crate) events: u64,
@@ -132,6 +135,7 @@ impl State {
             work: VecDeque::new(),
             machines: Machines::default(),
             tools: Tools::default(),
+            agreement: Agreement::default(),
             chunk: Vec::new(),
             events: 0,
             foreign: false,

@@ -4,9 +4,10 @@
 use isthmus_protocol::calling::Calls;
 use isthmus_protocol::matching::Envelope;
 use isthmus_transport::{Peer, Placement, Sink};
-use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
+use isthmus_wire::frame::{BULK, Header, Kind, ROOM, protocol};
 
 use crate::Request;
+use crate::base::asking::heard;
 use crate::base::message::Content;
 use crate::base::requests::{AnnouncedStage, SendStage, SendTask};
 use crate::base::state::{State, Work};
@@ -149,6 +150,7 @@ impl Sink for State {
             Kind::Ack | Kind::Pulled => acknowledged(self, peer, header),
             Kind::Cancel => asked_back(self, peer, header),
             Kind::CancelReply => recalled(self, peer, header),
+            Kind::Protocol if header.flags == protocol::AGREEMENT => heard(self, peer, world, header),
             Kind::Protocol => to_machine(self, peer, header, payload),
             Kind::Assist => self.broken(peer, "a request to copy a message that this connection cannot copy"),
             Kind::Padding => self.broken(peer, "padding on a connection that has none"),

@@ -8,6 +8,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW};
 
+use crate::base::agreement::{MOST_ASKED, Which};
 use crate::base::binding::Sides;
 use crate::base::binding::{Binding, BoundBuffer, Next, Unit};
 use crate::base::block::Block;
@@ -72,6 +73,19 @@ pub(crate) struct Execution {
     ready: VecDeque<u32>,
     running: u32,
     pub(super) aborted: bool,
+    /// Members that were asked whether they are in the same operation.
+    asked: Vec<u32>,
+}
+
+/// The ranks without which a step does not end.
+fn partners(action: &Action) -> impl Iterator<Item = u32> {
+    let (from, to) = match *action {
+        Action::Receive { from, .. } => (Some(from), None),
+        Action::Send { to, .. } => (None, Some(to)),
+        Action::Forward { from, to, .. } => (Some(from), Some(to)),
+        _ => (None, None),
+    };
+    from.into_iter().chain(to)
 }
 
 impl fmt::Debug for Execution {
@@ -108,12 +122,39 @@ impl Execution {
             ready: VecDeque::new(),
             running: 0,
             aborted: false,
+            asked: Vec::new(),
         }
     }
 
     /// Number of the operation in the communicator.
     pub(crate) fn sequence(&self) -> u32 {
         self.tag as u32 >> 16
+    }
+
+    /// Which operation it is.
+    pub(crate) fn which(&self) -> Which {
+        Which {
+            context: self.channel.context,
+            sequence: self.sequence(),
+        }
+    }
+
+    /// Members that it waits for and that have not been asked whether they take part, as many as may be asked. Not
+    /// where they see that in memory that all share.
+    #[cold]
+    pub(crate) fn next_asked(&mut self) -> Vec<u32> {
+        if self.channel.notes.is_none() || self.channel.frame.is_some() {
+            return Vec::new();
+        }
+        let waits = self.window.iter().filter(|step| step.request != NONE);
+        let mut found = Vec::new();
+        for rank in waits.flat_map(|step| partners(&step.action)) {
+            if self.asked.len() < MOST_ASKED && !self.asked.contains(&rank) {
+                self.asked.push(rank);
+                found.push(rank);
+            }
+        }
+        found
     }
 
     /// Begins with a plan; everything of an earlier one must be over.
@@ -133,6 +174,7 @@ impl Execution {
         self.running = 0;
         self.aborted = false;
         self.passing.clear();
+        self.asked.clear();
         self.give_back(spare);
         for &units in plan.scratch() {
             let (buffer, memory) = owned(&binding.unit, units, spare)?;

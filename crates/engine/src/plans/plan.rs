@@ -3,9 +3,12 @@
 
 use isthmus_protocol::matching::Pattern;
 use isthmus_schedule::step::{Action, Plan, Together};
+use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
+use crate::base::agreement::Found;
+use crate::base::asking::{compare_kept, error_of, question};
 use crate::base::buffer::transfer;
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
@@ -31,6 +34,9 @@ pub(crate) struct Hands<'a> {
     pub(crate) groups: &'a mut Groups,
     pub(crate) vendor: &'a mut Vendor,
 }
+
+/// Level of the network of peers at other sites.
+const WIDE_AREA: u8 = 0;
 
 /// A completed step of a plan that only a thread of the user may go on with.
 type Postponed = Part;
@@ -156,8 +162,14 @@ impl Plans {
         execution.tag = (sequence << 16) as i32;
         execution.next = next;
         let sequence = execution.sequence();
-        let tools = &mut with.core.state.tools;
-        tools.plan_begins(channel.context.number(), operation, sequence);
+        let state = &mut with.core.state;
+        state.tools.plan_begins(channel.context.number(), operation, sequence);
+        if let Some(notes) = channel.notes.as_ref().filter(|_| channel.frame.is_none()) {
+            let which = execution.which();
+            if state.agreement.begins(notes, which, operation) {
+                compare_kept(state, which);
+            }
+        }
         match execution.begin(plan, binding, &mut self.spare) {
             Ok(()) => self.run(with, index, execution),
             Err(error) => {
@@ -179,6 +191,33 @@ impl Plans {
             completion.error.get_or_insert(error);
             self.run(with, index, execution);
         }
+    }
+
+    /// What members that plans wait for are asked, whom they have not been asked yet.
+    #[cold]
+    pub(crate) fn questions(&mut self, state: &State) -> Vec<(Peer, Header)> {
+        let mut all = Vec::new();
+        for execution in self.running.iter_mut().flatten().filter(|e| !e.aborted) {
+            for rank in execution.next_asked() {
+                let peer = execution.channel.members.peer(rank);
+                // Between sites a question keeps a connection in use, which ends sleeps that tell what a process waits
+                // for.
+                if peer != state.me && state.peers[peer].level > WIDE_AREA {
+                    all.push((peer, question(state, execution.which(), execution.operation)));
+                }
+            }
+        }
+        all
+    }
+
+    /// The plan in which a peer does not take part, and what the program is told.
+    #[cold]
+    pub(crate) fn at_odds(&self, state: &State, found: &Found) -> Option<(Request, EngineError)> {
+        let is_it = |e: &Execution| !e.aborted && e.channel.notes.is_some() && e.which() == found.which;
+        let mut running = (0..).zip(&self.running);
+        let (index, execution) = running.find_map(|(index, e)| Some((index, e.as_deref().filter(|e| is_it(e))?)))?;
+        let error = error_of(state, &execution.channel, execution.operation, found)?;
+        Some((state.requests.name(index), error))
     }
 
     fn take(&mut self, index: u32) -> Option<Box<Execution>> {
@@ -297,6 +336,7 @@ impl Plans {
         let (channel, sequence) = (&execution.channel, execution.sequence());
         let tools = &mut with.core.state.tools;
         tools.plan_ends(channel.context.number(), execution.operation, sequence);
+        with.core.state.agreement.ends(execution.which());
         execution.end(&mut self.spare);
         self.share_links(with, 1);
         if self.pool.len() < POOL {

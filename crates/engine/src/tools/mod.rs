@@ -119,6 +119,11 @@ impl Tools {
         self.table.name(operation)
     }
 
+    /// The name of an operation that is like this.
+    pub(crate) fn named(&self, is: impl Fn(&str) -> bool) -> Option<&'static str> {
+        self.table.names().find(|name| is(name))
+    }
+
     /// The collective operation that was started last; point-to-point: none was.
     pub(crate) fn last(&self) -> &'static str {
         self.table.name(self.last)

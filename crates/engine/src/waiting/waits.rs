@@ -70,6 +70,9 @@ impl Reports {
     /// After a sleep of this length.
     #[cold]
     pub(super) fn report(&self, inner: &mut Inner, slept: Duration) {
+        if slept >= NAP {
+            inner.engine.ask_others();
+        }
         let Some(watcher) = self.watcher.get() else { return };
         if slept < NAP {
             if inner.told.is_some() && watcher(None) {

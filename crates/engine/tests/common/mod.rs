@@ -2,6 +2,8 @@
 //! Several engines in one thread over the in-memory transport.
 #![allow(dead_code, clippy::allow_attributes_without_reason)]
 
+use std::sync::Arc;
+
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Channel, Completion, Context, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup};
@@ -67,6 +69,7 @@ pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
         frame: None,
         node: None,
         native: 0,
+        notes: Some(Arc::default()),
     }
 }
 

@@ -182,6 +182,7 @@ impl Comm {
                 frame: None,
                 node: None,
                 native: 0,
+                notes: Some(Arc::default()),
             },
             native: None,
             blocks_natively: false,

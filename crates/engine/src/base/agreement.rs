@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Members of a communicator that call different operations, where these go in messages: whoever has waited for a
+//! second asks those that it waits for.
+//!
+//! ```text
+//!  waits in its 7th operation, a bcast       another member
+//!    ---- ASKS (7, bcast) ---------------->  has not come to its 7th: keeps the question and compares when it does
+//!    <--- OTHER (7, barrier) --------------  its 7th is a barrier: that ends with an error too
+//!    <--- GAVE_UP (7) ---------------------  its 7th was the same and has ended with such an error
+//! ```
+//! Operations have equal numbers at all members because all call them in the same order, so two that differ under one
+//! number never go together. A member is asked once for each operation, and wakes for that once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use isthmus_protocol::matching::Context;
+use isthmus_transport::Peer;
+use rustc_hash::FxHashMap;
+
+use crate::base::counters::Operation;
+
+/// Operations of a communicator that are remembered: of those that are called and of persistent ones each.
+const KEPT: usize = 32;
+/// Persistent operations have numbers from here on.
+const PERSISTENT: u32 = 1 << 15;
+/// Questions that are kept, and answers that wait to be looked at: beyond that the oldest is forgotten.
+const MOST: usize = 1024;
+/// Members that are asked for one operation.
+pub(crate) const MOST_ASKED: usize = 64;
+
+/// What a communicator's last operations in messages were. A new communicator has none, whatever its context.
+#[derive(Debug, Default)]
+pub struct Notes(Mutex<Vec<Note>>);
+
+/// An operation, as this process has called it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Note {
+    sequence: u32,
+    pub(crate) operation: Operation,
+    pub(crate) gave_up: bool,
+}
+
+impl Notes {
+    /// A panic elsewhere leaves no note half written.
+    fn lock(&self) -> MutexGuard<'_, Vec<Note>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, sequence: u32) -> Option<Note> {
+        let notes = self.lock();
+        notes
+            .get(slot(sequence))
+            .copied()
+            .filter(|note| note.sequence == sequence)
+    }
+}
+
+fn slot(sequence: u32) -> usize {
+    sequence as usize % KEPT + if sequence < PERSISTENT { 0 } else { KEPT }
+}
+
+/// Not the number of any operation.
+const NOTHING: Note = Note {
+    sequence: u32::MAX,
+    operation: Operation::POINT_TO_POINT,
+    gave_up: false,
+};
+
+/// An operation of a communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Which {
+    pub(crate) context: Context,
+    pub(crate) sequence: u32,
+}
+
+/// What a peer that waits takes an operation for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) peer: Peer,
+    pub(crate) which: Which,
+    /// Stands for its name.
+    pub(crate) code: i32,
+}
+
+/// A peer that does not take part in an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) peer: Peer,
+    pub(crate) which: Which,
+    /// What it takes the operation for; `None`: it has given up.
+    pub(crate) theirs: Option<i32>,
+}
+
+/// What this process has to tell others, and has heard.
+#[derive(Debug, Default)]
+pub(crate) struct Agreement {
+    notes: FxHashMap<Context, Weak<Notes>>,
+    questions: VecDeque<Question>,
+    found: VecDeque<Found>,
+}
+
+impl Agreement {
+    /// An operation in messages begins. True if others may have asked for it.
+    #[inline]
+    pub(crate) fn begins(&mut self, notes: &Arc<Notes>, which: Which, operation: Operation) -> bool {
+        let mut kept = notes.lock();
+        if kept.is_empty() {
+            kept.resize(2 * KEPT, NOTHING);
+            self.notes.insert(which.context, Arc::downgrade(notes));
+        }
+        kept[slot(which.sequence)] = Note {
+            sequence: which.sequence,
+            operation,
+            gave_up: false,
+        };
+        !self.questions.is_empty()
+    }
+
+    /// It has ended: nobody waits for it here any more.
+    #[inline]
+    pub(crate) fn ends(&mut self, which: Which) {
+        if !self.questions.is_empty() {
+            self.questions.retain(|question| question.which != which);
+        }
+    }
+
+    /// What this process takes the operation for, as far as it remembers it.
+    pub(crate) fn note(&self, which: Which) -> Option<Note> {
+        self.notes.get(&which.context)?.upgrade()?.find(which.sequence)
+    }
+
+    /// It ends with an error that others are to hear of.
+    pub(crate) fn gives_up(&self, which: Which) {
+        let Some(notes) = self.notes.get(&which.context).and_then(Weak::upgrade) else {
+            return;
+        };
+        let mut notes = notes.lock();
+        let note = notes.get_mut(slot(which.sequence));
+        if let Some(note) = note.filter(|note| note.sequence == which.sequence) {
+            note.gave_up = true;
+        }
+    }
+
+    pub(crate) fn take_questions(&mut self, which: Which) -> Vec<Question> {
+        let is_it = |question: &Question| question.which == which;
+        let taken = self.questions.iter().copied().filter(is_it).collect();
+        self.questions.retain(|question| !is_it(question));
+        taken
+    }
+
+    pub(crate) fn keep(&mut self, question: Question) {
+        self.questions.push_back(question);
+        if self.questions.len() > MOST {
+            self.questions.pop_front();
+        }
+    }
+
+    pub(crate) fn note_found(&mut self, found: Found) {
+        self.found.push_back(found);
+        if self.found.len() > MOST {
+            self.found.pop_front();
+        }
+    }
+
+    /// Whether something was found that [`Agreement::next`] gives.
+    #[inline]
+    pub(crate) fn has_found(&self) -> bool {
+        !self.found.is_empty()
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Found> {
+        self.found.pop_front()
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Questions and answers of members that wait in collective operations ([`agreement`](crate::base::agreement)).
+
+use isthmus_protocol::matching::Context;
+use isthmus_transport::Peer;
+use isthmus_wire::frame::{Header, Kind, protocol};
+
+use crate::base::agreement::{Found, Question, Which};
+use crate::base::channel::Channel;
+use crate::base::counters::Operation;
+use crate::base::error::EngineError;
+use crate::base::state::State;
+
+/// Upper half of a frame's token: what it says of the operation whose number is in the lower half.
+const ASKS: u32 = 0;
+const OTHER: u32 = 1;
+const GAVE_UP: u32 = 2;
+
+/// Stands for the name of an operation, equal in all processes.
+fn code(name: &str) -> i32 {
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    hash as i32
+}
+
+fn frame(which: Which, says: u32, code: i32) -> Header {
+    let token = u64::from(says) << 32 | u64::from(which.sequence);
+    Header {
+        flags: protocol::AGREEMENT,
+        tag: code,
+        ..Header::control(Kind::Protocol, token, u64::from(which.context.number()), 0)
+    }
+}
+
+/// What another member is asked by one that waits in this operation.
+pub(crate) fn question(state: &State, which: Which, operation: Operation) -> Header {
+    frame(which, ASKS, code(state.tools.name(operation)))
+}
+
+/// A frame of this protocol.
+#[cold]
+pub(crate) fn heard(state: &mut State, peer: Peer, world: u32, header: &Header) {
+    let which = Which {
+        context: Context::new(world, header.context),
+        sequence: header.token as u32,
+    };
+    let question = Question {
+        peer,
+        which,
+        code: header.tag,
+    };
+    let theirs = match (header.token >> 32) as u32 {
+        ASKS => return compare(state, question),
+        OTHER => Some(header.tag),
+        GAVE_UP => None,
+        _ => return state.broken(peer, "something else than a question or an answer about an operation"),
+    };
+    state.agreement.note_found(Found { peer, which, theirs });
+}
+
+/// Compares what a peer takes an operation for with what this process does.
+fn compare(state: &mut State, question: Question) {
+    let Question {
+        peer,
+        which,
+        code: theirs,
+    } = question;
+    let Some(note) = state.agreement.note(which) else {
+        return state.agreement.keep(question);
+    };
+    if note.gave_up {
+        return state.reply(peer, frame(which, GAVE_UP, 0));
+    }
+    let mine = code(state.tools.name(note.operation));
+    if mine == theirs {
+        // To be told if it comes to nothing.
+        return state.agreement.keep(question);
+    }
+    state.reply(peer, frame(which, OTHER, mine));
+    let theirs = Some(theirs);
+    state.agreement.note_found(Found { peer, which, theirs });
+}
+
+/// An operation begins that others may have asked for.
+#[cold]
+pub(crate) fn compare_kept(state: &mut State, which: Which) {
+    for question in state.agreement.take_questions(which) {
+        compare(state, question);
+    }
+}
+
+/// This process ends the operation: those who wait with it are told, but for the one it heard that from.
+#[cold]
+pub(crate) fn give_up(state: &mut State, found: &Found) {
+    state.agreement.gives_up(found.which);
+    for question in state.agreement.take_questions(found.which) {
+        if question.peer != found.peer {
+            state.reply(question.peer, frame(found.which, GAVE_UP, 0));
+        }
+    }
+}
+
+/// What the program is told by a member, which waits in this operation; `None`: the other one is no member.
+#[cold]
+pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, found: &Found) -> Option<EngineError> {
+    let other = (0..channel.members.count()).find(|&rank| channel.members.peer(rank) == found.peer)?;
+    let (me, mine) = (channel.rank, state.tools.name(operation));
+    let what = match found.theirs {
+        None => format!("rank {me} is in {mine}, rank {other} has given up (its own error says why)"),
+        Some(theirs) => {
+            let theirs = state
+                .tools
+                .named(|name| code(name) == theirs)
+                .unwrap_or("another operation");
+            format!("rank {me} is in {mine}, rank {other} was in {theirs}")
+        }
+    };
+    Some(EngineError::Disagreement {
+        what: what.into(),
+        lengths: false,
+    })
+}

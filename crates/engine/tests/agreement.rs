@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Members that call different collective operations, where these go in messages.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{World, channel, world};
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::{Basic, Datatype};
+use isthmus_engine::{Binding, Block, BoundBuffer, Channel, EngineError, Request};
+use isthmus_schedule::{Call, Network, Operation, plan};
+use isthmus_topology::{Level, Shape};
+use isthmus_transport::memory::Options;
+
+const BYTES: usize = 8;
+
+/// Engines that know all names, as those of processes do.
+fn knowing(count: u32) -> World {
+    let mut w = world(count, Options::default());
+    for engine in &mut w.engines {
+        for what in Operation::ALL {
+            engine.operation(what.name());
+        }
+    }
+    w
+}
+
+/// All processes on one machine.
+fn network(count: u32) -> Arc<Network> {
+    Network::plain(Shape::from_colours(&[Level::Machine], count, |_, _| 0))
+}
+
+struct Member {
+    channel: Channel,
+    buffers: [OwnMemory; 2],
+}
+
+/// Members of a communicator.
+fn members(count: u32) -> Vec<Member> {
+    let member = |rank| Member {
+        channel: channel(16, rank, count),
+        buffers: [0, 1].map(|_| OwnMemory::new(0, (BYTES * count as usize) as isize)),
+    };
+    (0..count).map(member).collect()
+}
+
+impl Member {
+    fn calls(&self, w: &mut World, what: Operation, sequence: u32) -> Request {
+        let (rank, count) = (self.channel.rank, w.engines.len());
+        let bytes = |memory: &OwnMemory, count: usize| {
+            let block = Block::writing(memory.memory(), &Datatype::of(Basic::Byte), (BYTES * count) as u64);
+            BoundBuffer::one(block.expect("a block"))
+        };
+        let binding = match what {
+            Operation::Barrier => Binding::nothing(),
+            Operation::Bcast => Binding::bytes(BoundBuffer::none(), bytes(&self.buffers[1], 1)),
+            _ => Binding::bytes(bytes(&self.buffers[0], 1), bytes(&self.buffers[1], count)),
+        };
+        let bytes = if what == Operation::Barrier { 0 } else { BYTES as u64 };
+        let plan = plan(&Call::new(what, bytes), &network(count as u32), rank);
+        let engine = &mut w.engines[rank as usize];
+        let operation = engine.operation(what.name());
+        engine.start_plan(&self.channel, operation, sequence, plan, binding, None)
+    }
+}
+
+/// Nothing comes any more: those who wait in vain ask.
+fn rest(w: &mut World) {
+    for _ in 0..3 {
+        (0..200).for_each(|_| w.poll());
+        w.engines.iter_mut().for_each(isthmus_engine::Engine::ask_others);
+    }
+    (0..200).for_each(|_| w.poll());
+}
+
+fn said(error: Option<EngineError>) -> String {
+    match error {
+        Some(EngineError::Disagreement { what, lengths: false }) => what.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nobody_waits_for_ever_for_a_member_in_another_operation() {
+    let kinds = [Operation::Barrier, Operation::Bcast, Operation::Allgather];
+    for (most, other) in kinds
+        .iter()
+        .flat_map(|a| kinds.iter().map(move |b| (*a, *b)))
+        .filter(|(a, b)| a != b)
+    {
+        for odd in 0..4 {
+            let (mut w, all) = (knowing(4), members(4));
+            let what = |rank| if rank == odd { other } else { most };
+            let requests: Vec<_> = (0..4).map(|rank| all[rank].calls(&mut w, what(rank), 7)).collect();
+            rest(&mut w);
+            for (rank, request) in requests.into_iter().enumerate() {
+                // Some have what they need, or something longer than they expect.
+                let Some(EngineError::Disagreement { what: said, .. }) = w.finish(rank, request).error else {
+                    continue;
+                };
+                let mine = format!("rank {rank} is in {}, ", what(rank).name());
+                assert!(said.starts_with(&mine), "{said}");
+                assert!(said.contains("was in ") || said.contains("has given up"), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_comes_later_to_another_operation_is_compared_when_it_comes() {
+    let mut w = knowing(2);
+    let all = members(2);
+    let waits = all[1].calls(&mut w, Operation::Bcast, 3);
+    rest(&mut w);
+    assert!(w.engines[1].take(waits).is_none(), "the other one may still come");
+    let other = all[0].calls(&mut w, Operation::Barrier, 3);
+    (0..200).for_each(|_| w.poll());
+    assert_eq!(
+        said(w.finish(1, waits).error),
+        "rank 1 is in bcast, rank 0 was in barrier"
+    );
+    assert_eq!(
+        said(w.finish(0, other).error),
+        "rank 0 is in barrier, rank 1 was in bcast"
+    );
+}
+
+#[test]
+fn who_has_done_its_part_of_another_operation_says_so_afterwards() {
+    // A root has sent its block and is in a later operation.
+    let mut w = knowing(2);
+    let all = members(2);
+    let root = all[0].calls(&mut w, Operation::Bcast, 5);
+    assert_eq!(w.finish(0, root).error, None);
+    let waits = all[1].calls(&mut w, Operation::Allgather, 5);
+    (0..200).for_each(|_| w.poll());
+    if let Some(done) = w.engines[1].take(waits) {
+        panic!("what the root sent was taken for a block: {done:?}");
+    }
+    rest(&mut w);
+    assert_eq!(
+        said(w.finish(1, waits).error),
+        "rank 1 is in allgather, rank 0 was in bcast"
+    );
+}
+
+#[test]
+fn who_is_late_and_who_is_ahead_in_the_same_operations_are_left_alone() {
+    let mut w = knowing(3);
+    let all = members(3);
+    let mut requests = Vec::new();
+    for (sequence, what) in [
+        (0, Operation::Bcast),
+        (1, Operation::Barrier),
+        (2, Operation::Allgather),
+    ] {
+        for rank in [1, 2] {
+            requests.push((rank, all[rank].calls(&mut w, what, sequence)));
+        }
+    }
+    rest(&mut w);
+    for (sequence, what) in [
+        (0, Operation::Bcast),
+        (1, Operation::Barrier),
+        (2, Operation::Allgather),
+    ] {
+        requests.push((0, all[0].calls(&mut w, what, sequence)));
+        rest(&mut w);
+    }
+    for (rank, request) in requests {
+        assert_eq!(w.finish(rank, request).error, None);
+    }
+    w.close();
+}
+
+#[test]
+fn a_new_communicator_is_not_taken_for_the_one_that_had_its_context() {
+    let mut w = knowing(2);
+    let old = members(2);
+    let both: Vec<_> = (0..2)
+        .map(|rank| old[rank].calls(&mut w, Operation::Barrier, 0))
+        .collect();
+    for (rank, request) in both.into_iter().enumerate() {
+        assert_eq!(w.finish(rank, request).error, None);
+    }
+    drop(old);
+    let new = members(2);
+    // Executions keep the last communicator that they had.
+    let other = channel(32, 0, 2);
+    let again = Member {
+        channel: other,
+        buffers: [0, 1].map(|_| OwnMemory::new(0, BYTES as isize)),
+    };
+    let _ = again.calls(&mut w, Operation::Bcast, 0);
+    let waits = new[1].calls(&mut w, Operation::Bcast, 0);
+    rest(&mut w);
+    assert!(w.engines[1].take(waits).is_none(), "the root has not come");
+    let root = new[0].calls(&mut w, Operation::Bcast, 0);
+    for (rank, request) in [(0, root), (1, waits)] {
+        assert_eq!(w.finish(rank, request).error, None);
+    }
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members that call different operations where these go in messages, because more communicators are there than have
+   memory of the node, or because they are intercommunicators: nobody waits for ever. All at once, for whoever waits in
+   vain asks after a second.
+   ranks: 2 4 */
+#include "check.h"
+
+enum { KEPT = 40, CASES = 7 };
+
+static int rank, size;
+static double mine[4], all[64];
+
+/* An operation of a member; the last rank calls another one than the others. */
+static void start(int what, int odd, MPI_Comm comm, MPI_Request *request)
+{
+    int root = what == 3 || what == 4 ? size - 1 : 0;
+    switch (what) {
+    case 0:
+        odd ? MPI_Ibarrier(comm, request) : MPI_Ibcast(mine, 1, MPI_DOUBLE, root, comm, request);
+        break;
+    case 1:
+        odd ? MPI_Ibcast(mine, 1, MPI_DOUBLE, root, comm, request) : MPI_Ibarrier(comm, request);
+        break;
+    case 2:
+        odd ? MPI_Iallreduce(mine, all, 1, MPI_DOUBLE, MPI_SUM, comm, request)
+            : MPI_Igather(mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, root, comm, request);
+        break;
+    case 3: /* It has done its part when the others ask. */
+        odd ? MPI_Igather(mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 0, comm, request)
+            : MPI_Iscatter(mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, root, comm, request);
+        break;
+    case 4:
+        odd ? MPI_Iscan(mine, all, 1, MPI_DOUBLE, MPI_SUM, comm, request)
+            : MPI_Ibcast(mine, 1, MPI_DOUBLE, root, comm, request);
+        break;
+    case 5: /* Persistent ones. */
+        odd ? MPI_Barrier_init(comm, MPI_INFO_NULL, request)
+            : MPI_Bcast_init(mine, 1, MPI_DOUBLE, root, comm, MPI_INFO_NULL, request);
+        OK(MPI_Start(request));
+        break;
+    default: /* Between two groups: the last of one of them. */
+        odd ? MPI_Ibarrier(comm, request) : MPI_Iallgather(mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, comm, request);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm world, kept[KEPT], comms[CASES], half;
+    MPI_Request requests[CASES];
+    int failed[CASES], any[CASES];
+    OK(MPI_Init(&argc, &argv));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
+    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_rank(world, &rank));
+    OK(MPI_Comm_size(world, &size));
+    for (int i = 0; i < KEPT; i++)
+        OK(MPI_Comm_dup(world, &kept[i]));
+    for (int i = 0; i < CASES - 1; i++)
+        OK(MPI_Comm_dup(world, &comms[i]));
+    OK(MPI_Comm_split(world, rank < size / 2, 0, &half));
+    OK(MPI_Intercomm_create(half, 0, world, rank < size / 2 ? size / 2 : 0, 1, &comms[CASES - 1]));
+    OK(MPI_Comm_set_errhandler(comms[CASES - 1], MPI_ERRORS_RETURN));
+
+    for (int i = 0; i < CASES; i++)
+        start(i, rank == size - 1, comms[i], &requests[i]);
+    for (int i = 0; i < CASES; i++)
+        failed[i] = MPI_Wait(&requests[i], MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    if (requests[5] != MPI_REQUEST_NULL)
+        OK(MPI_Request_free(&requests[5]));
+    OK(MPI_Allreduce(failed, any, CASES, MPI_INT, MPI_MAX, world));
+    for (int i = 0; i < CASES; i++)
+        CHECK(any[i]);
+
+    for (int i = 0; i < CASES; i++)
+        OK(MPI_Comm_free(&comms[i]));
+    for (int i = 0; i < KEPT; i++)
+        OK(MPI_Comm_free(&kept[i]));
+    OK(MPI_Comm_free(&half));
+    OK(MPI_Comm_free(&world));
+    OK(MPI_Finalize());
+    if (rank == 0)
+        printf("members that disagree in messages are told so\n");
+    return 0;
+}
