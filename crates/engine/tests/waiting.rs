@@ -6,8 +6,9 @@ mod common;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use common::{Random, channel, content, memory, pattern, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
@@ -78,7 +79,7 @@ fn messages_wake_sleepers() {
                     for round in 0..300_usize {
                         let length = [0, 8, 5000, 100_000][round % 4];
                         if random.below(20) == 0 {
-                            std::thread::sleep(std::time::Duration::from_millis(random.below(3)));
+                            std::thread::sleep(Duration::from_millis(random.below(3)));
                         }
                         if round % 2 == me as usize {
                             send(&shared, me, 1 - me, 0, &pattern(round, length));
@@ -111,7 +112,7 @@ fn threads_of_one_process_wait_for_different_things() {
                     for round in 0..200_usize {
                         let length = if round % 7 == 0 { 40_000 } else { 16 };
                         if (round + thread) % 23 == 0 {
-                            std::thread::sleep(std::time::Duration::from_millis(1));
+                            std::thread::sleep(Duration::from_millis(1));
                         }
                         if round % 2 == me as usize {
                             send(&shared, me, 1 - me, thread as i32, &pattern(round + thread, length));
@@ -140,7 +141,7 @@ fn a_request_completed_by_another_thread_wakes_its_waiter() {
     let request = shared.lock().user_request();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| shared.wait(|engine| engine.take(request)));
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         let completion = isthmus_engine::Completion {
             bytes: 7,
             ..Default::default()
@@ -309,4 +310,40 @@ fn who_waits_or_tests_in_vain_hears_that_others_are_gone() {
         both[0].idle();
     };
     assert_eq!(error, killed(), "in a loop that never waits");
+}
+
+#[test]
+fn what_a_thread_waits_for_is_told_although_it_wakes_again_and_again() {
+    let policy = Policy {
+        threads: true,
+        guests: false,
+    };
+    let both = processes(2, Options::default(), policy);
+    let (teller, heard) = mpsc::channel();
+    // Whether it waits.
+    both[0]
+        .reports()
+        .tell_waits(Box::new(move |waits| teller.send(waits.is_some()).is_ok()));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(receive(&both[0], 0, 1, 7, 8), pattern(1, 8)));
+        scope.spawn(|| {
+            // Each message to itself wakes whoever sleeps.
+            while !over.load(Ordering::Acquire) {
+                let target = OwnMemory::new(0, 8);
+                let request = both[0]
+                    .lock()
+                    .irecv(&channel(0, 0, 2), Some(0), Some(9), receiving(&target, 8));
+                send(&both[0], 0, 0, 9, &pattern(2, 8));
+                assert_eq!(both[0].wait(|engine| engine.take(request)).error, None);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let long = Duration::from_secs(60);
+        let waits = heard.recv_timeout(long);
+        send(&both[1], 1, 0, 7, &pattern(1, 8));
+        let waits_then = heard.recv_timeout(long);
+        over.store(true, Ordering::Release);
+        assert_eq!((waits, waits_then), (Ok(true), Ok(false)));
+    });
 }

@@ -265,6 +265,8 @@ pub(crate) struct Link {
     turns: AtomicU32,
     /// The I/O thread rests until its next deadline.
     rests_long: AtomicBool,
+    /// Frames for the program have come or gone in part.
+    pub(crate) moved: AtomicBool,
     pub(crate) stop: AtomicBool,
     inbox: Mutex<Inbox>,
     /// Something is in the inbox.
@@ -312,6 +314,7 @@ impl Link {
             driven: AtomicBool::new(false),
             turns: AtomicU32::new(0),
             rests_long: AtomicBool::new(false),
+            moved: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             inbox: Mutex::default(),
             arrived: AtomicBool::new(false),

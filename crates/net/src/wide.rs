@@ -297,6 +297,10 @@ impl Transport for WideTransport {
         any
     }
 
+    fn moved(&mut self) -> bool {
+        self.handle.link.moved.swap(false, Ordering::Relaxed)
+    }
+
     fn lose(&mut self, peer: Peer, reason: &str) {
         if self.lost.insert(peer, reason.into()).is_none() {
             let reason = reason.into();

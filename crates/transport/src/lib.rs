@@ -220,6 +220,11 @@ pub trait Transport: Send {
     /// Moves what can be moved without waiting and reports arrivals. Returns true if anything happened.
     fn poll(&mut self, sink: &mut dyn Sink) -> bool;
 
+    /// Whether data of long messages have come or gone since the last call that [`Transport::poll`] has not told of.
+    fn moved(&mut self) -> bool {
+        false
+    }
+
     /// The peer cannot be relied on, for this reason: from now on no frame is taken for it or reported of it, and its
     /// connection ends. What was lent for it is taken back by whoever lent it.
     fn lose(&mut self, peer: Peer, reason: &str);

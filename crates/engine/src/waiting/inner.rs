@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use isthmus_protocol::patience::{Patience, Step};
 use isthmus_transport::is_readable;
@@ -22,16 +22,24 @@ pub(crate) struct Inner {
     pub(super) kept: bool,
     /// Threads that sleep.
     pub(super) sleepers: u32,
-    /// For how long sleeps have ended without anything having come, one after the other.
-    pub(super) idle: Duration,
-    /// What the watcher was told last.
-    pub(super) told: Option<Vec<Item>>,
+    pub(super) quiet: Quiet,
     /// Calls that found nothing and returned, one after the other, and what had happened when they began.
     pub(super) looking: (Patience, u64),
     /// Who hears what comes from outside of MPI.
     listener: Option<Listener>,
     /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
     pub(super) descriptors: Option<Arc<[OwnedFd]>>,
+}
+
+/// What was told while nothing comes.
+#[derive(Default)]
+pub(super) struct Quiet {
+    /// Since when nothing has come to a thread that waits and has slept.
+    pub(super) since: Option<Instant>,
+    /// When that was told last.
+    pub(super) last: Option<Instant>,
+    /// What the watcher was told last.
+    pub(super) told: Option<Vec<Item>>,
 }
 
 /// Hears what comes from outside of MPI.
@@ -47,8 +55,7 @@ impl Inner {
             entries: 0,
             kept: false,
             sleepers: 0,
-            idle: Duration::ZERO,
-            told: None,
+            quiet: Quiet::default(),
             looking: (looking, 0),
             listener: None,
             descriptors: None,

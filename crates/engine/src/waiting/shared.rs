@@ -220,10 +220,17 @@ impl Shared {
     /// when others are done: what they have to do may need this process, although it wants nothing any more.
     pub fn wait_beside(&self, other: BorrowedFd<'_>) {
         let mut guard = self.lock();
+        let (mut news, mut slept) = (true, false);
         while !is_readable(other) {
-            if !self.poll(&mut guard) {
-                guard = self.sleep(guard, Some(other));
+            if self.poll(&mut guard) {
+                news = true;
+            } else {
+                guard = self.sleep(guard, Some(other), news);
+                (news, slept) = (false, true);
             }
+        }
+        if slept {
+            self.reports.over(&mut guard.inner);
         }
     }
 
@@ -258,22 +265,34 @@ impl Shared {
     fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
         let mut patience = self.pace.patience();
         let (mut began, mut in_vain) = (None, 0);
+        let (mut news, mut slept) = (true, false);
         loop {
             if let Some(found) = check(&mut guard) {
                 if let Some(began) = began {
                     guard.core.state.tools.wait_ends(began);
                 }
+                if slept {
+                    self.reports.over(&mut guard.inner);
+                }
                 return found;
             }
             if self.poll(&mut guard) {
                 patience = self.pace.patience();
+                news = true;
             } else {
                 in_vain += 1;
                 let tools = &guard.core.state.tools;
                 if began.is_none() && (in_vain >= self.pace.counts_from(PROMPT) || tools.traces()) {
                     began = Some(tools.wait_begins());
                 }
-                guard = self.pause(guard, &mut patience);
+                guard = match self.pace.step(&mut patience) {
+                    Step::Sleep => {
+                        let before = std::mem::take(&mut news);
+                        slept = true;
+                        self.sleep(guard, None, before)
+                    }
+                    step => self.pause(guard, step, &mut patience),
+                };
             }
         }
     }
@@ -287,13 +306,13 @@ impl Shared {
         guard.progress()
     }
 
-    /// After a round in which nothing happened: spins, yields or sleeps.
-    fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience) -> Guard<'a> {
-        match self.pace.step(patience) {
+    /// After a round in which nothing happened, unless the thread is to sleep: spins or yields.
+    fn pause<'a>(&'a self, guard: Guard<'a>, step: Step, patience: &mut Patience) -> Guard<'a> {
+        match step {
             // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's
             // latency.
             Step::Poll if !self.policy.threads => guard,
-            Step::Poll => {
+            Step::Poll | Step::Sleep => {
                 drop(guard);
                 std::hint::spin_loop();
                 self.lock()
@@ -305,13 +324,14 @@ impl Shared {
                 }
                 self.lock()
             }
-            Step::Sleep => self.sleep(guard, None),
         }
     }
 
     /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look
     /// at everything.
-    fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>) -> Guard<'a> {
+    /// `news`: something has come since it slept last.
+    fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>, news: bool) -> Guard<'a> {
+        self.reports.before_sleep(&mut guard.inner, news);
         let descriptors = guard.inner.descriptors(&self.bell);
         if !guard.inner.engine.arm() {
             guard.inner.engine.disarm();
@@ -340,9 +360,6 @@ impl Shared {
         guard.inner.engine.disarm();
         guard.inner.sleepers -= 1;
         guard.inner.listen();
-        if time >= NAP || !guard.inner.idle.is_zero() {
-            self.reports.report(&mut guard.inner, time);
-        }
         // The transports are not armed any more: the other sleepers must arm them again.
         if guard.inner.sleepers > 0 {
             self.bell.ring()

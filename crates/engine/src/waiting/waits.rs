@@ -2,7 +2,7 @@
 //! What this process waits for, as people ask when a program hangs. Looked up only when nothing has come for a second.
 
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Item;
@@ -60,34 +60,54 @@ impl Reports {
         let _ = self.teller.set(teller);
     }
 
-    /// Whoever hears what this process waits for; the first one counts. Costs nothing while messages come: only a sleep
-    /// that ended without any is told of, and the end of such a wait.
+    /// Whoever hears what this process waits for; the first one counts. Costs nothing while messages come: only a
+    /// second without any is told of, and the end of such a wait.
     pub fn tell_waits(&self, watcher: Watcher) {
         // A second one has nothing to hear.
         let _ = self.watcher.set(watcher);
     }
 
-    /// After a sleep of this length.
-    #[cold]
-    pub(super) fn report(&self, inner: &mut Inner, slept: Duration) {
-        if slept >= NAP {
-            inner.engine.ask_others();
-        }
-        let Some(watcher) = self.watcher.get() else { return };
-        if slept < NAP {
-            if inner.told.is_some() && watcher(None) {
-                inner.told = None;
+    /// A thread is about to sleep. `news`: something has come since it slept last, or it has not slept yet.
+    pub(super) fn before_sleep(&self, inner: &mut Inner, news: bool) {
+        let now = Instant::now();
+        let transports = &mut inner.engine.core.transports;
+        let moved = transports
+            .iter_mut()
+            .fold(false, |any, transport| any | transport.moved());
+        let since = match inner.quiet.since {
+            Some(since) if !news && !moved => since,
+            _ => {
+                self.over(inner);
+                *inner.quiet.since.insert(now)
             }
-            inner.idle = Duration::ZERO;
-            return;
+        };
+        let last = *inner.quiet.last.get_or_insert(since);
+        if now.saturating_duration_since(last.max(since)) >= NAP {
+            inner.quiet.last = Some(now);
+            self.tell(inner, now.saturating_duration_since(since));
         }
-        inner.idle += slept;
+    }
+
+    /// A wait in which threads slept is over, or something has come.
+    pub(super) fn over(&self, inner: &mut Inner) {
+        inner.quiet.since = None;
+        let Some(watcher) = self.watcher.get() else { return };
+        if inner.quiet.told.is_some() && watcher(None) {
+            inner.quiet.told = None;
+        }
+    }
+
+    /// Nothing has come for so long.
+    #[cold]
+    fn tell(&self, inner: &mut Inner, quiet: Duration) {
+        inner.engine.ask_others();
+        let Some(watcher) = self.watcher.get() else { return };
         if let Some(teller) = self.teller.get() {
             teller();
         }
         let (items, more) = pending(&inner.engine);
-        if inner.told.as_ref() != Some(&items) && watcher(Some((inner.idle, &items, more))) {
-            inner.told = Some(items);
+        if inner.quiet.told.as_ref() != Some(&items) && watcher(Some((quiet, &items, more))) {
+            inner.quiet.told = Some(items);
         }
     }
 }

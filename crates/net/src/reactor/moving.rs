@@ -2,6 +2,7 @@
 //! Bytes between the connections of a channel and its queues.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use isthmus_protocol::channel::{Lane, Place, Violation};
@@ -51,6 +52,9 @@ impl Reactor {
                 Read::Nothing => break,
                 Read::Some(bytes, told, probes, inside, all) => {
                     emptied = all;
+                    if inside.0 || inside.1 {
+                        self.link.moved.store(true, Ordering::Relaxed);
+                    }
                     self.metered(peer, bytes, inside, &probes, *used.insert(Instant::now()));
                     for one in told {
                         self.told(peer, lane, one);
@@ -192,6 +196,9 @@ impl Reactor {
                 }
             }
             let left = before - channel.queues.waiting();
+            if left > 0 || any && channel.is_inside() {
+                self.link.moved.store(true, Ordering::Relaxed);
+            }
             channel.glimpse(now);
             channel.left(peer, left, &mut self.arrivals);
             channel.give_back(peer, &mut self.arrivals);
@@ -284,10 +291,15 @@ fn press(
 }
 
 impl Channel {
+    /// A part of a frame has left, and more of it is to come.
+    fn is_inside(&self) -> bool {
+        self.connections.values().any(|c| !c.writing.is_between())
+    }
+
     /// Nothing is left for another round.
     fn has_sent_all(&self) -> bool {
         let waits = !self.queues.is_empty() || self.out.waits_again() || self.gauge.has_pieces();
-        !waits && self.loose.is_empty() && self.connections.values().all(|c| c.writing.is_between())
+        !waits && self.loose.is_empty() && !self.is_inside()
     }
 
     /// Every connection that has room takes something. How many bytes in all.
