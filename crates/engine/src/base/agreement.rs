@@ -26,6 +26,8 @@ const KEPT: usize = 32;
 const PERSISTENT: u32 = 1 << 15;
 /// Questions that are kept, and answers that wait to be looked at: beyond that the oldest is forgotten.
 const MOST: usize = 1024;
+/// Communicators among which nobody looks for those that are gone.
+const FEW: usize = 32;
 /// Members that are asked for one operation.
 pub(crate) const MOST_ASKED: usize = 64;
 
@@ -96,6 +98,8 @@ pub(crate) struct Found {
 #[derive(Debug, Default)]
 pub(crate) struct Agreement {
     notes: FxHashMap<Context, Weak<Notes>>,
+    /// Communicators from which on those that are gone are looked for.
+    room: usize,
     questions: VecDeque<Question>,
     found: VecDeque<Found>,
 }
@@ -107,6 +111,9 @@ impl Agreement {
         let mut kept = notes.lock();
         if kept.is_empty() {
             kept.resize(2 * KEPT, NOTHING);
+            if self.notes.len() >= self.room {
+                self.forget();
+            }
             self.notes.insert(which.context, Arc::downgrade(notes));
         }
         kept[slot(which.sequence)] = Note {
@@ -115,6 +122,13 @@ impl Agreement {
             gave_up: false,
         };
         !self.questions.is_empty()
+    }
+
+    /// Communicators that are gone leave their memory; looked for when as many have come as there were.
+    #[cold]
+    fn forget(&mut self) {
+        self.notes.retain(|_, notes| notes.strong_count() > 0);
+        self.room = 2 * self.notes.len().max(FEW);
     }
 
     /// It has ended: nobody waits for it here any more.
