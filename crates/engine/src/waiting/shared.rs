@@ -75,6 +75,27 @@ pub struct Shared {
     reports: Reports,
 }
 
+/// The last sleep of a wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nap {
+    /// It has not slept.
+    None,
+    /// Nothing has come since.
+    Vain,
+    /// Something has come since.
+    News,
+}
+
+impl Nap {
+    #[inline]
+    fn with_news(self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Vain | Self::News => Self::News,
+        }
+    }
+}
+
 /// The right to use the engine. Must not be held while waiting: use [`Shared::wait`].
 pub struct Guard<'a> {
     // Fields are dropped in this order: the lock is free when `after` acts.
@@ -220,16 +241,16 @@ impl Shared {
     /// when others are done: what they have to do may need this process, although it wants nothing any more.
     pub fn wait_beside(&self, other: BorrowedFd<'_>) {
         let mut guard = self.lock();
-        let (mut news, mut slept) = (true, false);
+        let mut nap = Nap::None;
         while !is_readable(other) {
             if self.poll(&mut guard) {
-                news = true;
+                nap = nap.with_news();
             } else {
-                guard = self.sleep(guard, Some(other), news);
-                (news, slept) = (false, true);
+                let before = std::mem::replace(&mut nap, Nap::Vain);
+                guard = self.sleep(guard, Some(other), before);
             }
         }
-        if slept {
+        if nap != Nap::None {
             self.reports.over(&mut guard.inner);
         }
     }
@@ -265,34 +286,27 @@ impl Shared {
     fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
         let mut patience = self.pace.patience();
         let (mut began, mut in_vain) = (None, 0);
-        let (mut news, mut slept) = (true, false);
+        let mut nap = Nap::None;
         loop {
             if let Some(found) = check(&mut guard) {
                 if let Some(began) = began {
                     guard.core.state.tools.wait_ends(began);
                 }
-                if slept {
+                if nap != Nap::None {
                     self.reports.over(&mut guard.inner);
                 }
                 return found;
             }
             if self.poll(&mut guard) {
                 patience = self.pace.patience();
-                news = true;
+                nap = nap.with_news();
             } else {
                 in_vain += 1;
                 let tools = &guard.core.state.tools;
                 if began.is_none() && (in_vain >= self.pace.counts_from(PROMPT) || tools.traces()) {
                     began = Some(tools.wait_begins());
                 }
-                guard = match self.pace.step(&mut patience) {
-                    Step::Sleep => {
-                        let before = std::mem::take(&mut news);
-                        slept = true;
-                        self.sleep(guard, None, before)
-                    }
-                    step => self.pause(guard, step, &mut patience),
-                };
+                guard = self.pause(guard, &mut patience, &mut nap);
             }
         }
     }
@@ -306,13 +320,13 @@ impl Shared {
         guard.progress()
     }
 
-    /// After a round in which nothing happened, unless the thread is to sleep: spins or yields.
-    fn pause<'a>(&'a self, guard: Guard<'a>, step: Step, patience: &mut Patience) -> Guard<'a> {
-        match step {
+    /// After a round in which nothing happened: spins, yields or sleeps.
+    fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience, nap: &mut Nap) -> Guard<'a> {
+        match self.pace.step(patience) {
             // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's
             // latency.
             Step::Poll if !self.policy.threads => guard,
-            Step::Poll | Step::Sleep => {
+            Step::Poll => {
                 drop(guard);
                 std::hint::spin_loop();
                 self.lock()
@@ -324,14 +338,18 @@ impl Shared {
                 }
                 self.lock()
             }
+            Step::Sleep => {
+                let before = std::mem::replace(nap, Nap::Vain);
+                self.sleep(guard, None, before)
+            }
         }
     }
 
     /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look
     /// at everything.
-    /// `news`: something has come since it slept last.
-    fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>, news: bool) -> Guard<'a> {
-        self.reports.before_sleep(&mut guard.inner, news);
+    /// `before`: the sleep before this one.
+    fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>, before: Nap) -> Guard<'a> {
+        self.reports.before_sleep(&mut guard.inner, before != Nap::Vain);
         let descriptors = guard.inner.descriptors(&self.bell);
         if !guard.inner.engine.arm() {
             guard.inner.engine.disarm();

@@ -68,6 +68,7 @@ impl Reports {
     }
 
     /// A thread is about to sleep. `news`: something has come since it slept last, or it has not slept yet.
+    #[cold]
     pub(super) fn before_sleep(&self, inner: &mut Inner, news: bool) {
         let now = Instant::now();
         let transports = &mut inner.engine.core.transports;
@@ -89,6 +90,7 @@ impl Reports {
     }
 
     /// A wait in which threads slept is over, or something has come.
+    #[cold]
     pub(super) fn over(&self, inner: &mut Inner) {
         inner.quiet.since = None;
         let Some(watcher) = self.watcher.get() else { return };
