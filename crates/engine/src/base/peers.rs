@@ -35,6 +35,14 @@ pub(crate) struct PeerState {
     pub(crate) account: Account,
 }
 
+impl PeerState {
+    /// Its messages cross a wide-area network.
+    #[inline]
+    pub(crate) fn is_far(&self) -> bool {
+        self.level == 0
+    }
+}
+
 /// All that tells a peer from others before anything has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acquaintance {

@@ -148,8 +148,7 @@ fn recall(core: &mut Core, index: u32, peer: Peer, context: u32) {
 }
 
 fn ask(core: &mut Core, request: Request, peer: Peer, question: Header) {
-    let is_far = core.state.peers[peer].level == 0;
-    let patience = if is_far { FAR } else { NEAR };
+    let patience = if core.state.peers[peer].is_far() { FAR } else { NEAR };
     core.state.asked.until.push((Instant::now() + patience, request));
     control(core, peer, question);
 }

@@ -35,9 +35,6 @@ pub(crate) struct Hands<'a> {
     pub(crate) vendor: &'a mut Vendor,
 }
 
-/// Level of the network of peers at other sites.
-const WIDE_AREA: u8 = 0;
-
 /// A completed step of a plan that only a thread of the user may go on with.
 type Postponed = Part;
 
@@ -200,9 +197,8 @@ impl Plans {
         for execution in self.running.iter_mut().flatten().filter(|e| !e.aborted) {
             for rank in execution.next_asked() {
                 let peer = execution.channel.members.peer(rank);
-                // Between sites a question keeps a connection in use, which ends sleeps that tell what a process waits
-                // for.
-                if peer != state.me && state.peers[peer].level > WIDE_AREA {
+                // Between sites nobody is asked yet; isthmus where tells who is in what.
+                if peer != state.me && !state.peers[peer].is_far() {
                     all.push((peer, question(state, execution.which(), execution.operation)));
                 }
             }
