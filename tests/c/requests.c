@@ -5,8 +5,8 @@
 
 static int rank, size, next, before;
 
-/* A message that nobody has matched is taken back, whatever its length; then the receiver finds nothing. One whose receiver got no processor for
-   so long that it could not answer is delivered instead. */
+/* A message that nobody has matched is taken back, whatever its length; then the receiver finds nothing. One whose
+   receiver got no processor for so long that it could not answer is delivered instead. */
 static void cancelled_sends(void)
 {
     enum { LONG = 1 << 20 };

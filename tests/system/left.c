@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that is open when the only process at its site dies: whatever the others do to it, each call returns an error, and none waits forever.
-   See mpi-io.sh. */
+/* A file that is open when the only process at its site dies: whatever the others do to it, each call returns an error,
+   and none waits forever. See mpi-io.sh. */
 #include "files.h"
 #include <signal.h>
 static int rank, size, wrong;

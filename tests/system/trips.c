@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often processes of two sites must hear from each other to open and close a file: exchanges are counted, not time. In each exchange a site
-   sends one message, so two exchanges are a round trip. See mpi-io.sh. */
+/* How often processes of two sites must hear from each other to open and close a file: exchanges are counted, not time.
+   In each exchange a site sends one message, so two exchanges are a round trip. See mpi-io.sh. */
 #include "files.h"
 static int rank, size;
 

@@ -256,8 +256,8 @@ static void burst(Thread *t)
     messages_done += N;
 }
 
-/* Both cancel a receive and a send that nothing matches. The receive is withdrawn; the send is too, or it is delivered: a partner that gets no
-   processor for long says nothing about it in time. */
+/* Both cancel a receive and a send that nothing matches. The receive is withdrawn; the send is too, or it is
+   delivered: a partner that gets no processor for long says nothing about it in time. */
 static void cancel(Thread *t)
 {
     MPI_Request requests[2];
