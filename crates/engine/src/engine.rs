@@ -60,12 +60,12 @@ pub struct Newcomers {
 
 /// The engine of one process: see the crate. What concerns requests and messages alone is in [`Core`].
 pub struct Engine {
-    pub(crate) core: Core,
-    pub(crate) groups: Groups,
-    pub(crate) vendor: Vendor,
-    pub(crate) plans: Plans,
-    pub(crate) partitioned: Partitioned,
-    pub(crate) activities: Vec<Running>,
+    pub(super) core: Core,
+    pub(super) groups: Groups,
+    pub(super) vendor: Vendor,
+    pub(super) plans: Plans,
+    pub(super) partitioned: Partitioned,
+    pub(super) activities: Vec<Running>,
 }
 
 impl Deref for Engine {

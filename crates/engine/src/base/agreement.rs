@@ -39,8 +39,8 @@ pub struct Notes(Mutex<Vec<Note>>);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     sequence: u32,
-    pub(crate) operation: Operation,
-    pub(crate) gave_up: bool,
+    pub(super) operation: Operation,
+    pub(super) gave_up: bool,
 }
 
 impl Notes {
@@ -79,19 +79,19 @@ pub(crate) struct Which {
 /// What a peer that waits takes an operation for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
-    pub(crate) peer: Peer,
-    pub(crate) which: Which,
+    pub(super) peer: Peer,
+    pub(super) which: Which,
     /// Stands for its name.
-    pub(crate) code: i32,
+    pub(super) code: i32,
 }
 
 /// A peer that does not take part in an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    pub(crate) peer: Peer,
+    pub(super) peer: Peer,
     pub(crate) which: Which,
     /// What it takes the operation for; `None`: it has given up.
-    pub(crate) theirs: Option<i32>,
+    pub(super) theirs: Option<i32>,
 }
 
 /// What this process has to tell others, and has heard.

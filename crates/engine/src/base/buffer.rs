@@ -43,10 +43,10 @@ pub type Charge = Arc<dyn Any + Send + Sync>;
 /// Memory to receive into.
 #[derive(Clone, Debug)]
 pub struct ReceiveBuffer {
-    pub(crate) form: ReceiveForm,
-    pub(crate) length: u64,
+    pub(super) form: ReceiveForm,
+    pub(super) length: u64,
     /// For messages of unlike processes.
-    pub(crate) elements: Option<Box<Elements>>,
+    pub(super) elements: Option<Box<Elements>>,
 }
 
 #[derive(Clone, Debug)]
@@ -310,9 +310,9 @@ pub(crate) fn transfer(from: &mut SendBuffer, to: &mut ReceiveBuffer, length: u6
 #[derive(Clone, Debug)]
 pub(crate) struct Elements {
     /// With the window of the elements.
-    pub(crate) memory: WriteMemory,
-    pub(crate) datatype: Datatype,
-    pub(crate) count: u64,
+    pub(super) memory: WriteMemory,
+    pub(super) datatype: Datatype,
+    pub(super) count: u64,
 }
 
 impl Elements {

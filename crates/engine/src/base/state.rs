@@ -109,7 +109,7 @@ pub struct State {
     /// Which way long messages of a peer take that could take either.
     pub(crate) ways: FxHashMap<Peer, Box<Ways>>,
     /// Most messages that have waited at once.
-    pub(crate) unexpected_peak: usize,
+    pub(super) unexpected_peak: usize,
 }
 
 impl State {

@@ -50,7 +50,7 @@ pub(crate) struct Begin {
 /// What a member does in a step together.
 pub(crate) struct Meet {
     pub(super) what: What,
-    pub(super) root: u32,
+    root: u32,
     place: Place,
     /// The whole group: whoever is lost of it, the step waits in vain.
     pub(super) members: Members,
@@ -60,9 +60,9 @@ pub(crate) struct Meet {
     pub(super) take: Option<Side>,
     pub(super) block: u64,
     /// Bytes of an element, and the reduction.
-    pub(super) unit: u64,
+    unit: u64,
     reducer: Option<Reducer>,
-    pub(super) cut: Cut,
+    cut: Cut,
     pub(super) phase: Phase,
     /// At the member that decides how results are stored: past the caches.
     pub(super) past: bool,

@@ -96,8 +96,8 @@ enum Stage {
 
 /// What becomes of a direct receive whose memory is needed before all of its message is there.
 pub(crate) struct Ordinary {
-    pub(crate) pattern: Pattern,
-    pub(crate) task: ReceiveTask,
+    pub(super) pattern: Pattern,
+    pub(super) task: ReceiveTask,
 }
 
 impl Default for Expected {

@@ -60,12 +60,12 @@ impl Unanswered {
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     /// Until when requests wait for answers.
-    pub(crate) until: Vec<(Instant, Request)>,
+    pub(super) until: Vec<(Instant, Request)>,
     /// Receiver and token of messages whose senders did not wait for the answer.
-    pub(crate) late: Vec<(Peer, u64)>,
+    pub(super) late: Vec<(Peer, u64)>,
     /// Of others, set aside here until the sender says what becomes of them. Accounted for as before, which bounds
     /// them.
-    pub(crate) aside: Vec<(Envelope, Message)>,
+    pub(super) aside: Vec<(Envelope, Message)>,
 }
 
 impl Asked {

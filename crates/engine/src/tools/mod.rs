@@ -44,7 +44,7 @@ pub struct Tools {
     last: Operation,
     waited: Waited,
     /// What came last, and what that has completed.
-    pub(crate) came: Last,
+    pub(super) came: Last,
 }
 
 impl Default for Tools {
