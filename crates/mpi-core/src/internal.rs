@@ -236,10 +236,10 @@ impl Side {
 /// What a process wants of a split.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SplitWish {
-    pub(crate) color: Option<i32>,
-    pub(crate) key: i32,
+    pub(super) color: Option<i32>,
+    pub(super) key: i32,
     /// Taken for the case that this process is the one whose numbers count.
-    pub(crate) numbers: context::Numbers,
+    pub(super) numbers: context::Numbers,
 }
 
 /// ```text

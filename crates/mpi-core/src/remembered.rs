@@ -53,7 +53,7 @@ impl Shortcuts {
 pub(crate) struct Remembered {
     /// [`Shortcuts`]; 0: to be found out.
     shortcuts: AtomicU8,
-    pub(crate) plans: Plans,
+    pub(super) plans: Plans,
 }
 
 /// Plans of calls that were made before.

@@ -36,14 +36,14 @@ pub struct World {
     operations: Operations,
     contexts: Arc<Contexts>,
     frames: Arc<Freed>,
-    pub(crate) links: WorldLinks,
+    pub(super) links: WorldLinks,
     overrides: OnceLock<Arc<Overrides>>,
     traffic_tuned: AtomicBool,
     /// Of MPI_COMM_WORLD, until that is made.
     native: Mutex<Option<NativeComm>>,
     /// Whether communicators can be those of the vendor MPI.
     has_native: bool,
-    pub(crate) choices: Choices,
+    pub(super) choices: Choices,
 }
 
 impl World {

@@ -9,9 +9,9 @@ use crate::group::Group;
 
 /// What an intercommunicator has beyond a communicator.
 pub(crate) struct Inter {
-    pub(crate) remote: Group,
-    pub(crate) local: Arc<Comm>,
-    pub(crate) joint: Joint,
+    pub(super) remote: Group,
+    pub(super) local: Arc<Comm>,
+    pub(super) joint: Joint,
 }
 
 /// Both groups of an intercommunicator as one: what its collective operations run on.

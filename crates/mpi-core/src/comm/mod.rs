@@ -61,11 +61,11 @@ pub struct Comm {
     colours: OnceLock<TopologyAttributes>,
     user: UserState,
     hints: Hints,
-    pub(crate) remembered: Remembered,
+    pub(super) remembered: Remembered,
     inter: Option<Inter>,
     topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
-    pub(crate) nodes: Nodes,
+    pub(super) nodes: Nodes,
     /// Frees the context in the end.
     _lease: Option<Lease>,
     /// Gives the frame back in the end.
@@ -75,20 +75,20 @@ pub struct Comm {
 /// Everything of a new communicator but its contexts.
 pub(crate) struct Blueprint {
     /// This process.
-    pub(crate) me: Peer,
-    pub(crate) group: Group,
+    pub(super) me: Peer,
+    pub(super) group: Group,
     /// Own rank in the group.
-    pub(crate) rank: u32,
+    pub(super) rank: u32,
     /// Remote group of an intercommunicator; true: the local group is the low one.
-    pub(crate) remote: Option<(Group, bool)>,
-    pub(crate) topology: Option<Topology>,
-    pub(crate) handler: Option<ErrorHandler>,
-    pub(crate) hints: Info,
-    pub(crate) contexts: Arc<Contexts>,
+    pub(super) remote: Option<(Group, bool)>,
+    pub(super) topology: Option<Topology>,
+    pub(super) handler: Option<ErrorHandler>,
+    pub(super) hints: Info,
+    pub(super) contexts: Arc<Contexts>,
     /// Of the session that it comes from.
-    pub(crate) session: Option<Arc<Attachment>>,
+    pub(super) session: Option<Arc<Attachment>>,
     /// The links in force, if they are not those of the world.
-    pub(crate) links: Option<Arc<Known>>,
+    pub(super) links: Option<Arc<Known>>,
 }
 
 impl Blueprint {

@@ -12,8 +12,8 @@ use crate::frames::Use;
 /// What a communicator has for steps together.
 #[derive(Default)]
 pub(crate) struct Nodes {
-    pub(super) memory: Agreement,
-    pub(super) jobs: Agreement,
+    memory: Agreement,
+    jobs: Agreement,
 }
 
 #[derive(Default)]
