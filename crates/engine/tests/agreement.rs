@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{World, channel, world};
+use common::{Random, World, channel, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, Channel, EngineError, Request};
@@ -199,5 +199,35 @@ fn a_new_communicator_is_not_taken_for_the_one_that_had_its_context() {
     let root = new[0].calls(&mut w, Operation::Bcast, 0);
     for (rank, request) in [(0, root), (1, waits)] {
         assert_eq!(w.finish(rank, request).error, None);
+    }
+}
+
+#[test]
+fn whoever_asks_at_any_time_accuses_nobody_who_calls_the_same() {
+    const CALLS: usize = 60;
+    for seed in 1..=40 {
+        let mut random = Random(seed);
+        let count = 2 + random.below(3) as u32;
+        let (mut w, all) = (knowing(count), members(count));
+        let kinds = [Operation::Barrier, Operation::Bcast, Operation::Allgather];
+        let calls: Vec<_> = (0..CALLS).map(|_| kinds[random.below(3) as usize]).collect();
+        let mut requests: Vec<Vec<Request>> = vec![Vec::new(); count as usize];
+        // Some are late by many operations, and ask or are asked meanwhile.
+        while requests.iter().any(|begun| begun.len() < CALLS) {
+            let rank = random.below(u64::from(count)) as usize;
+            let next = requests[rank].len();
+            match random.below(4) {
+                0 => w.poll(),
+                1 => w.engines[rank].ask_others(),
+                _ if next < CALLS => requests[rank].push(all[rank].calls(&mut w, calls[next], next as u32)),
+                _ => {}
+            }
+        }
+        for (rank, begun) in requests.into_iter().enumerate() {
+            for (number, request) in begun.into_iter().enumerate() {
+                let error = w.finish(rank, request).error;
+                assert_eq!(error, None, "seed {seed}: rank {rank}: operation {number}");
+            }
+        }
     }
 }

@@ -197,8 +197,7 @@ impl Plans {
         for execution in self.running.iter_mut().flatten().filter(|e| !e.aborted) {
             for rank in execution.next_asked() {
                 let peer = execution.channel.members.peer(rank);
-                // Between sites nobody is asked yet; isthmus where tells who is in what.
-                if peer != state.me && !state.peers[peer].is_far() {
+                if peer != state.me {
                     all.push((peer, question(state, execution.which(), execution.operation)));
                 }
             }

@@ -40,6 +40,8 @@ pub(super) struct Quiet {
     pub(super) last: Option<Instant>,
     /// What the watcher was told last.
     pub(super) told: Option<Vec<Item>>,
+    /// Since when calls find nothing and return, and what had happened by then.
+    pub(super) tests: Option<(Instant, u64)>,
 }
 
 /// Hears what comes from outside of MPI.

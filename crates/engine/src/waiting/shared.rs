@@ -48,7 +48,8 @@ use crate::{
 /// microseconds.
 const NATIVE_ROUNDS: u32 = 512;
 
-/// Calls that find nothing, after which one listens to what comes from outside of MPI: that costs a system call.
+/// Calls that find nothing, after which one listens to what comes from outside of MPI, and looks at the clock: that
+/// costs a system call.
 const LISTEN: u32 = 4096;
 
 /// How a process waits.
@@ -270,7 +271,9 @@ impl Shared {
         let vain = self.vain.load(Ordering::Relaxed).wrapping_add(1);
         self.vain.store(vain, Ordering::Relaxed);
         if vain % LISTEN == 0 {
-            self.lock().inner.listen();
+            let mut guard = self.lock();
+            guard.inner.listen();
+            self.reports.tests_in_vain(&mut guard.inner);
         }
         if self.policy.threads || self.policy.guests {
             // Other threads want the engine, too, and where there are guests a look at sockets costs more than a yield.

@@ -99,6 +99,21 @@ impl Reports {
         }
     }
 
+    /// Calls find nothing and return, thousands of them since this was called last. Whoever does that instead of
+    /// waiting asks others, too. It may as well be computing, so nobody is told that it waits.
+    #[cold]
+    pub(super) fn tests_in_vain(&self, inner: &mut Inner) {
+        let (now, events) = (Instant::now(), inner.engine.core.state.events);
+        match inner.quiet.tests {
+            Some((since, then)) if then == events && now.saturating_duration_since(since) < NAP => {}
+            Some((_, then)) if then == events => {
+                inner.quiet.tests = None;
+                inner.engine.ask_others();
+            }
+            _ => inner.quiet.tests = Some((now, events)),
+        }
+    }
+
     /// Nothing has come for so long.
     #[cold]
     fn tell(&self, inner: &mut Inner, quiet: Duration) {
