@@ -10,7 +10,8 @@ use crate::group::{Sites, word};
 use crate::hints::Choice;
 use crate::view::View;
 
-/// How much shorter rounds are where data cross a wide-area link.
+/// Rounds in which as many bytes go as the hint `cb_buffer_size` says: memory of short ones is warm when it is used
+/// again, and over a wide-area link they begin and end sooner.
 const FINER: u64 = 4;
 
 /// An access as all others know it.
@@ -129,11 +130,9 @@ impl Domains {
         let length = (end - start)
             .div_ceil(aggregators.len() as u64)
             .next_multiple_of(stripe);
-        // Over a wide-area link short rounds begin and end sooner, and as many bytes are under way.
-        let (window, depth) = match file.has_far() {
-            true => ((hints.buffer / FINER).max(1), 2 * FINER),
-            false => (hints.buffer.max(1), 2),
-        };
+        let window = (hints.buffer / FINER).max(1);
+        // A link is to have as many bytes under way as two whole buffers.
+        let depth = if file.has_far() { 2 * FINER } else { 2 };
         Some(Self {
             accesses,
             aggregators,
