@@ -5,6 +5,8 @@
 top=$(cd "$here/../.." && pwd)
 work=${CONFORMANCE_WORK:-$top/target}/$program
 bin=${ISTHMUS_TEST_BIN:-$top/build/bin}
+# Compilers at once.
+jobs=${CONFORMANCE_JOBS:-2}
 
 say() { echo "$program: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -47,6 +49,12 @@ missing=
 need() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
 # need_file FILE PACKAGE
 need_file() { [ -e "$1" ] || missing="$missing $2"; }
+# Python with virtual environments, and its headers.
+need_python() {
+    need python3 python3
+    python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
+    need_file "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null)/Python.h" python3-dev
+}
 install_missing() {
     [ -n "$missing" ] || return 0
     [ "$(id -u)" = 0 ] || die "missing:$missing; run: sudo apt-get install -y$missing"
@@ -97,7 +105,7 @@ build_once() {
     [ $# = 0 ] || [ -d "$work/source" ] || debian_source "$1"
     rm -rf "$work/build"
     mkdir -p "$work/build"
-    say "building with $bin/mpif90"
+    say "building in $work"
     if ! (build) >"$work/build.log" 2>&1 </dev/null; then
         grep -E 'Error|rror:|\*\*\*' "$work/build.log" | head -n 20 >&2
         die "the build failed; all of it: $work/build.log"
