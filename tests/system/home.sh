@@ -34,5 +34,13 @@ timeout -k 5 120 isthmus run grid.toml </dev/null >out 2>&1 || { cat out; fail "
 # mpiexec inside an allocation with several nodes is over those, unless its words say where processes run.
 in_allocation() { SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST='n[1-2]' SLURM_TASKS_PER_NODE='2(x2)' SLURMD_NODENAME=n1 mpiexec -dumprsl "$@"; }
 [ "$(in_allocation -n 3 ./crossings -f x | grep -cE 'resourceManagerContact="(home|n2)"|count=[21]\)')" = 4 ] || fail "mpiexec in an allocation: $(in_allocation -n 3 ./crossings)"
+printf 'me 2 all.q@me UNDEFINED\nn2 2 all.q@n2 UNDEFINED\n' | sed "s/^me/$(uname -n)/" >pe_hosts
+for allocation in "JOB_ID=7 PE_HOSTFILE=pe_hosts" "LSB_JOBID=7 LSB_MCPU_HOSTS=$(uname -n)+2+n2+2"; do
+    env=$(echo "$allocation" | cut -d' ' -f2 | tr + ' ')
+    [ "$(env "${allocation%% *}" "$env" mpiexec -dumprsl -n 3 ./crossings -f x | grep -cE 'resourceManagerContact="(home|n2)"|count=[21]\)')" = 4 ] ||
+        fail "mpiexec in an allocation: $allocation"
+done
+PBS_JOBID=7 PBS_NODEFILE=/none mpiexec -n 3 ./crossings >out 2>&1 && fail "a missing list of nodes is passed over"
+grep -q "PBS_NODEFILE is '/none'" out || { cat out; fail "a missing list of nodes"; }
 in_allocation -host localhost -n 3 ./crossings | grep -q n2 && fail "mpiexec -host in an allocation"
 echo "every operation and root crosses the slow levels as often as its cost card says"

@@ -8,10 +8,12 @@
 //! |---|---|---|
 //! | our agent | the world, later | `ISTHMUS_RENDEZVOUS` |
 //! | Open MPI, PRRTE | `OMPI_COMM_WORLD_SIZE` | `PMIX_NAMESPACE`, `PMIX_RANK` |
+//! | MVAPICH (`mpirun_rsh`) | `MV2_COMM_WORLD_SIZE` | `MV2_COMM_WORLD_RANK` |
 //! | MPICH, Intel MPI (hydra) | `PMI_SIZE` | `HYDI_CONTROL_FD`; with `-pmi-port` only `PMI_PORT`, `PMI_ID` |
 //! | `srun` | `SLURM_STEP_NUM_TASKS`, `PMI_SIZE` | `SLURM_STEP_ID` |
 //! | `flux run` | `FLUX_JOB_SIZE`, `PMI_SIZE` | `FLUX_TASK_RANK` |
 //! | Cray PALS | nowhere | `PALS_RANKID` |
+//! | Cray ALPS (`aprun`) | nowhere | `ALPS_APP_PE` |
 //! | IBM `jsrun` | `JSM_NAMESPACE_SIZE` | `JSM_NAMESPACE_RANK` |
 //!
 //! A batch script has `SLURM_NTASKS` and `SLURM_PROCID` too and is alone: only a step is a parallel start.
@@ -91,6 +93,8 @@ fn others(variable: &dyn Fn(&str) -> Option<String>) -> Option<Others> {
         ("srun", step.or_else(|| number("PMI_SIZE")))
     } else if said("FLUX_TASK_RANK") {
         ("flux run", number("FLUX_JOB_SIZE").or_else(|| number("PMI_SIZE")))
+    } else if let Some(count) = number("MV2_COMM_WORLD_SIZE") {
+        ("MVAPICH's mpirun_rsh", Some(count))
     } else if let Some(count) = number("PMI_SIZE") {
         ("MPICH's mpiexec", Some(count))
     } else if said("PMI_PORT") && said("PMI_ID") {
@@ -99,6 +103,8 @@ fn others(variable: &dyn Fn(&str) -> Option<String>) -> Option<Others> {
         ("prterun, or another launcher that speaks PMIx,", None)
     } else if said("PALS_RANKID") {
         ("the launcher of Cray systems (PALS)", None)
+    } else if said("ALPS_APP_PE") {
+        ("aprun", None)
     } else if let Some(count) = number("JSM_NAMESPACE_SIZE") {
         ("jsrun", Some(count))
     } else {
@@ -167,6 +173,11 @@ mod tests {
             found(&[("FLUX_TASK_RANK", "1"), ("FLUX_JOB_SIZE", "2"), ("PMI_SIZE", "2")]),
             started("flux run", Some(2))
         );
+        assert_eq!(
+            found(&[("MV2_COMM_WORLD_SIZE", "4"), ("PMI_SIZE", "4")]),
+            started("MVAPICH's mpirun_rsh", Some(4))
+        );
+        assert_eq!(found(&[("ALPS_APP_PE", "1")]), started("aprun", None));
         assert!(found(&[("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0")]).is_some());
     }
 

@@ -5,6 +5,7 @@
 pub mod hosts;
 mod losses;
 mod machines;
+pub mod nodes;
 mod pacx;
 mod rsl;
 mod slurm;

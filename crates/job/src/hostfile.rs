@@ -68,7 +68,7 @@ pub(crate) fn lines<'a>(text: &'a str, file: &str) -> Result<Vec<(&'a str, Span)
 }
 
 /// Hosts that are this machine (`is_own` tells by name or address) are home; several names of it are one host.
-pub(crate) fn at_home(hosts: Vec<Host>, is_own: &mut dyn FnMut(&str) -> bool) -> Vec<Host> {
+pub fn at_home(hosts: Vec<Host>, is_own: &mut dyn FnMut(&str) -> bool) -> Vec<Host> {
     let mut all = Vec::with_capacity(hosts.len());
     for mut host in hosts {
         // Who names a user or a port means ssh.
@@ -101,7 +101,8 @@ pub fn ports_in(text: &str) -> impl Iterator<Item = JobError> + '_ {
     text.split(',').filter_map(|item| sites::port_note(item.trim()))
 }
 
-fn add(hosts: &mut Vec<Host>, host: Host) {
+/// Puts a host into a list; one that is there already gets the slots of both.
+pub(crate) fn add(hosts: &mut Vec<Host>, host: Host) {
     match hosts.iter_mut().find(|h| h.contact == host.contact) {
         Some(known) => {
             known.slots = Some(known.slots.unwrap_or(1).saturating_add(host.slots.unwrap_or(1)));

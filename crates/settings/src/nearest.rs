@@ -12,7 +12,8 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|k| (distance(&word, k), *k))
-        .filter(|(d, _)| *d <= limit)
+        // A word of which nothing is left, as one letter for another, was not misspelt.
+        .filter(|(d, k)| *d <= limit && *d < length.max(k.chars().count()))
         .min()
         .map(|(_, k)| k)
 }
@@ -41,6 +42,8 @@ mod tests {
     fn the_nearest_word_is_found_if_it_is_near() {
         assert_eq!(nearest("cuont", &["count", "site"]), Some("count"));
         assert_eq!(nearest("zebra", &["count", "site"]), None);
+        assert_eq!(nearest("D", &["H", "n"]), None);
+        assert_eq!(nearest("np", &["n"]), Some("n"));
         assert_eq!(nearest(&"x".repeat(1 << 20), &["count"]), None);
     }
 }
