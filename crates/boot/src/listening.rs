@@ -26,6 +26,7 @@ pub(crate) fn listen(world: &Arc<World>, agent: &Arc<Mutex<Agent>>) -> Result<()
             match agent.hear_unasked() {
                 Unasked::Nothing => return true,
                 Unasked::Gone(gone) => lose(engine, &gone),
+                Unasked::End => {}
                 Unasked::Silence => return false,
             }
         }

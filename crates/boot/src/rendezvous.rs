@@ -81,6 +81,8 @@ pub(crate) enum Unasked {
     /// Nothing, as yet.
     Nothing,
     Gone(Gone),
+    /// The job ends; who asks hears it.
+    End,
     /// It says no more that could be heard before this process asks.
     Silence,
 }
@@ -220,7 +222,8 @@ impl Agent {
 
     /// What the agent has said by now, without waiting.
     pub(crate) fn hear_unasked(&mut self) -> Unasked {
-        if self.heard.is_some() {
+        // After the word that the job ends others may still die, and who waits for them has to hear it.
+        if self.heard.as_ref().is_some_and(|heard| !is_end(heard)) {
             return Unasked::Silence;
         }
         match self.next_body() {
@@ -239,12 +242,17 @@ impl Agent {
     fn take_unasked(&mut self, body: &[u8]) -> Unasked {
         match decode(body) {
             Ok(Message::Gone(gone)) => Unasked::Gone(gone),
+            heard if is_end(&heard) => {
+                self.heard.get_or_insert(heard);
+                Unasked::End
+            }
             other => self.silence(other),
         }
     }
 
+    /// What is heard first stays: it is the answer for who asks.
     fn silence(&mut self, heard: Result<Message, BootError>) -> Unasked {
-        self.heard = Some(heard);
+        self.heard.get_or_insert(heard);
         Unasked::Silence
     }
 
@@ -290,6 +298,11 @@ fn decode(body: &[u8]) -> Result<Message, BootError> {
     Message::decode(body).map_err(|e| BootError::agent(format!("malformed message: {e}")))
 }
 
+/// Whether it says that the job ends.
+fn is_end(heard: &Result<Message, BootError>) -> bool {
+    matches!(heard, Ok(Message::Abort { .. }))
+}
+
 fn name(message: &Message) -> &'static str {
     match message {
         Message::Hello(_) => "hello",
@@ -320,5 +333,40 @@ mod tests {
         assert!(parse_token("0001").is_none());
         assert!(parse_token(&"g".repeat(32)).is_none());
         assert!(parse_token(&"ä".repeat(16)).is_none());
+    }
+
+    #[test]
+    fn deaths_are_heard_after_the_word_that_the_job_ends() {
+        let (stream, mut agent) = UnixStream::pair().unwrap();
+        let mut own = Agent {
+            voice: Voice(Arc::new(Mutex::new(stream.try_clone().unwrap()))),
+            stream,
+            deframer: Deframer::default(),
+            heard: None,
+        };
+        let gone = |first| {
+            Message::Gone(Gone {
+                first,
+                count: 1,
+                reason: "killed".into(),
+            })
+        };
+        let end = Message::Abort {
+            code: 137,
+            reason: "killed".into(),
+        };
+        for message in [gone(3), end, gone(2)] {
+            agent.write_all(&message.encode()).unwrap();
+        }
+        assert!(matches!(own.hear_unasked(), Unasked::Gone(Gone { first: 3, .. })));
+        assert!(matches!(own.hear_unasked(), Unasked::End));
+        assert!(matches!(own.hear_unasked(), Unasked::Gone(Gone { first: 2, .. })));
+        assert!(matches!(own.hear_unasked(), Unasked::Nothing));
+        drop(agent);
+        assert!(matches!(own.hear_unasked(), Unasked::Silence));
+        assert!(
+            matches!(own.hear(), Ok(Message::Abort { code: 137, .. })),
+            "who asks hears what came first"
+        );
     }
 }

@@ -39,6 +39,9 @@ pub const GRACE: Duration = Duration::from_millis(1500);
 pub const LEAVE: Duration = Duration::from_millis(3000);
 /// The same after a second interrupt.
 pub const LEAVE_AT_ONCE: Duration = Duration::from_millis(700);
+/// Deaths that the others are told of while a job ends: those that died together are among the first. Of a large job
+/// that ends all die, and nobody needs to hear of each.
+const TOLD_AT_THE_END: u32 = 64;
 /// Exit status of a job that could not be started or lost a site.
 pub const STATUS_LAUNCH_FAILED: i32 = 1;
 /// Exit status of a job that reached its time limit.
@@ -193,6 +196,8 @@ pub struct Coallocation {
     phase: Phase,
     verdict: Option<Verdict>,
     interrupts: u32,
+    /// Deaths that the others were told of since the job ends.
+    told_at_the_end: u32,
     actions: VecDeque<Action>,
     last_progress: Duration,
     /// Since when all processes run.
@@ -211,6 +216,7 @@ impl Coallocation {
             phase: Phase::Gathering,
             verdict: None,
             interrupts: 0,
+            told_at_the_end: 0,
             actions: VecDeque::new(),
             last_progress: Duration::ZERO,
             running_since: None,
@@ -445,8 +451,17 @@ impl Coallocation {
 
     /// Tells the world of a subjob that these of its processes are gone, before the job ends or goes on without them.
     fn tell_gone(&mut self, site: usize, indices: Range<u32>, verdict: &Verdict) {
-        let running = matches!(self.phase, Phase::Gathering | Phase::Running);
-        let world = self.sites[site].world.filter(|_| running && self.sites[site].is_live());
+        // When several die together the first one ends the job. Who waits for another one must hear of that, too, or
+        // waits until it is killed.
+        let tells = match self.phase {
+            Phase::Gathering | Phase::Running => true,
+            Phase::Ending { .. } => {
+                self.told_at_the_end += 1;
+                self.told_at_the_end <= TOLD_AT_THE_END
+            }
+            Phase::Leaving { .. } | Phase::Over => false,
+        };
+        let world = self.sites[site].world.filter(|_| tells && self.sites[site].is_live());
         let Some(world) = world.map(|number| &self.worlds[number]) else {
             return;
         };

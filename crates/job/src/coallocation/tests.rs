@@ -87,10 +87,24 @@ fn the_first_failure_is_the_verdict_and_ends_the_job() {
         "those who are left hear of it, once, and first"
     );
     assert!(matches!(m.poll_action(), Some(Action::Abort { code: 137, .. })));
+    assert!(
+        matches!(m.poll_action(), Some(Action::Gone { first: 0, count: 1, .. })),
+        "who died together with it is told of, too"
+    );
     m.handle_time(GRACE);
     assert_eq!(m.poll_action(), Some(Action::Leave));
     m.handle_time(GRACE + LEAVE);
     assert!(m.is_over());
+}
+
+#[test]
+fn of_the_deaths_in_a_job_that_ends_a_bounded_number_is_told() {
+    let mut m = machine(&[200]);
+    all_arrive(&mut m, &[200]);
+    (0..200).for_each(|index| m.handle_exited(0, index, Exit::Signal(9), T0));
+    let told = actions(&mut m);
+    let told = told.iter().filter(|action| matches!(action, Action::Gone { .. }));
+    assert_eq!(told.count() as u32, 1 + TOLD_AT_THE_END);
 }
 
 #[test]
