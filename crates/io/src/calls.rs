@@ -26,7 +26,7 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 use crate::error::{self, Whose};
 use crate::file::File;
 use crate::homes;
-use crate::name::{self, Name, Scope, Site};
+use crate::name::{self, Name, Scope, Shown, Site};
 use crate::task::{self, Driver, Port};
 
 /// Calls that a process answers at the same time; who knocks more often breaks the protocol.
@@ -118,7 +118,11 @@ fn begin(world: &'static World, knock: Knock, guests: &Guests) -> Option<Driver>
             let coming = port.receive(Some(from), knock.number as i32, knock.bytes as usize);
             let call = coming.received().await?.bytes;
             let answer = match Call::decode(&call) {
-                Ok(call) => answer(world, &port, from, call, &guests).await,
+                Ok(call) => {
+                    let path = Shown::given(&call.path().bytes);
+                    let done = answer(world, &port, from, call, &guests).await;
+                    done.map_err(|error| error::named(error, &path, own(world)))
+                }
                 Err(error) => Err(Error::new(
                     abi::MPI_ERR_INTERN,
                     format!("a call about a file makes no sense: {error}"),
@@ -149,14 +153,22 @@ async fn answer(world: &'static World, port: &Port, from: u32, call: Call, guest
     }
 }
 
+/// This process, and its site.
+fn own(world: &World) -> Whose<'_> {
+    Whose {
+        rank: world.rank(),
+        site: Site::of(world, world.me())
+            .filter(|_| Site::are_several(world))
+            .map(|site| site.name),
+    }
+}
+
 /// Deletes a file of this process's site; `whose`: the rank that wants it.
 fn remove(world: &World, whose: u32, path: &Path) -> Result<()> {
     let path = name::local(path)?;
     let whose = Whose {
         rank: whose,
-        site: Site::of(world, world.me())
-            .filter(|_| Site::are_several(world))
-            .map(|site| site.name),
+        ..own(world)
     };
     std::fs::remove_file(&*path).map_err(|what| error::error("delete", &path, whose, &what))
 }
@@ -168,7 +180,7 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
         fail!(
             abi::MPI_ERR_BAD_FILE,
             argument("filename"),
-            "is longer than any name of a file, or the processes that open are too scattered"
+            "is longer than any name of a file, or the processes that open it are too scattered"
         );
     }
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) & NUMBERS;
@@ -204,13 +216,21 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
     })?;
     match answer.class {
         0 => Ok(()),
-        class => Err(Error::new(class as i32, answer.text)),
+        class => Err(Error::named(class as i32, answer.text)),
     }
 }
 
 /// MPI_File_delete: at the site in the name, at that where this process has opened the name, or here. `scope`: what
 /// a name without a site means.
 pub fn delete(world: &'static World, name: &[u8], info: &Info, scope: Scope) -> Result<()> {
+    let whose = Whose {
+        rank: world.rank(),
+        site: None,
+    };
+    deleted(world, name, info, scope).map_err(|error| error::named(error, &Shown::given(name), whose))
+}
+
+fn deleted(world: &'static World, name: &[u8], info: &Info, scope: Scope) -> Result<()> {
     let Name { site, path } = Name::new(name, info)?;
     let here = Site::of(world, world.me());
     let whom = match site {

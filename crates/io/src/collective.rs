@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use isthmus_core::error::{Error, Result};
+use isthmus_core::error::{Error, Result, Subject};
 use isthmus_wire::file::{body_bytes, encode_body};
 
 use crate::disk::write_all;
@@ -188,7 +188,8 @@ impl Part {
     /// Writes; gives the bytes of the stream.
     pub(crate) async fn write(self, port: Port, mut source: Source) -> Result<u64> {
         let length = source.length();
-        let Some(domains) = self.domains(&port, length, true).await? else {
+        let known = self.domains(&port, length, true).await;
+        let Some(domains) = known.map_err(|error| self.lost("write", error))? else {
             return self.file.write_alone(&port, self.view.clone(), self.at, source).await;
         };
         let done = self.write_rounds(&port, &domains, &mut source).await;
@@ -279,12 +280,15 @@ impl Part {
 
     /// The error of a process that is lost, or cannot be reached, while all access the file.
     pub(crate) fn lost(&self, doing: &str, error: Error) -> Error {
+        if error.subject == Subject::Named {
+            return error;
+        }
         let file = &self.file;
         let left = match doing {
             "write" => "; of what this call writes each block is old or new",
             _ => "",
         };
-        Error::new(
+        Error::named(
             error.class,
             format!(
                 "rank {} cannot {doing} {:?}, which is at site {}, together with the other processes: {error}{left}",

@@ -4,7 +4,7 @@
 use std::io;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Error;
+use isthmus_core::error::{Error, Subject};
 use rustix::io::Errno;
 
 use crate::name::Shown;
@@ -38,14 +38,34 @@ pub(crate) struct Whose<'a> {
     pub(crate) site: Option<&'a str>,
 }
 
+impl std::fmt::Display for Whose<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.site {
+            Some(site) => write!(f, " at site {site}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The one place where an error that does not name a file gets its name, the rank and the site: what all calls of the
+/// chapter give is named.
+pub(crate) fn named(error: Error, path: &Shown, whose: Whose<'_>) -> Error {
+    match error.subject {
+        Subject::Named => error,
+        _ => Error::named(
+            error.class,
+            format!("rank {}, file {path:?}{whose}: {error}", whose.rank),
+        ),
+    }
+}
+
 /// A system error with what was being done with which file, where, by whom. Names are shown quoted, with escapes,
 /// because they may hold anything.
 pub(crate) fn error(doing: &str, path: &Shown, whose: Whose<'_>, error: &io::Error) -> Error {
     let rank = whose.rank;
-    let site = whose.site.map(|site| format!(" at site {site}")).unwrap_or_default();
-    Error::new(
+    Error::named(
         class_of(error),
-        format!("rank {rank} cannot {doing} {path:?}{site}: {error}"),
+        format!("rank {rank} cannot {doing} {path:?}{whose}: {error}"),
     )
 }
 
@@ -81,5 +101,23 @@ mod tests {
             let expected = format!("rank 3 cannot write \"a\\nb\"{place}: No space left");
             assert!(error.message.starts_with(&expected), "{error}");
         }
+    }
+
+    #[test]
+    fn an_error_is_named_once() {
+        let (path, whose) = (
+            Shown("a b".into()),
+            Whose {
+                rank: 3,
+                site: Some("lab"),
+            },
+        );
+        let error = Error::of_argument(abi::MPI_ERR_ARG, "offset", "is -1");
+        let once = named(error, &path, whose);
+        assert_eq!(
+            once.to_string(),
+            "rank 3, file \"a b\" at site lab: argument offset is -1"
+        );
+        assert_eq!(named(once.clone(), &path, Whose { rank: 4, site: None }), once);
     }
 }

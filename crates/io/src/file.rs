@@ -250,34 +250,39 @@ impl File {
     pub(crate) fn disk(&self) -> Result<Arc<Own>> {
         match &self.disk {
             Some(disk) => Ok(disk.clone()),
-            None => fail!(
-                abi::MPI_ERR_INTERN,
-                "rank {} does not reach {:?}",
-                self.rank(),
-                self.path
-            ),
+            None => fail!(abi::MPI_ERR_INTERN, "this process does not reach it"),
         }
     }
 
-    /// A system error of an access.
-    pub(crate) fn failed(&self, doing: &str, what: &io::Error) -> Error {
-        let whose = Whose {
+    /// This process and the file's site, for errors.
+    fn whose(&self) -> Whose<'_> {
+        Whose {
             rank: if self.is_guest() {
                 self.world.rank()
             } else {
                 self.rank()
             },
             site: Site::are_several(self.world).then_some(&*self.site),
-        };
-        error::error(doing, &self.path, whose, what)
+        }
+    }
+
+    /// A system error of an access.
+    pub(crate) fn failed(&self, doing: &str, what: &io::Error) -> Error {
+        error::error(doing, &self.path, self.whose(), what)
+    }
+
+    /// An error of this file with its name, this rank, and the site, if it does not have them.
+    #[must_use]
+    pub fn named(&self, error: Error) -> Error {
+        error::named(error, &self.path, self.whose())
     }
 
     /// A message of another process that makes no sense.
     pub(crate) fn garbled(&self, what: &dyn std::fmt::Display) -> Error {
-        Error::new(
+        self.named(Error::new(
             abi::MPI_ERR_INTERN,
-            format!("a message about {:?} makes no sense: {what}", self.path),
-        )
+            format!("a message about it makes no sense: {what}"),
+        ))
     }
 
     /// In atomic mode, the right to access the file: for all processes of all jobs, by the system's lock of the whole
@@ -349,11 +354,7 @@ impl File {
 
     fn size_argument(&self, size: i64) -> Result<u64> {
         if !self.mode.writes() {
-            fail!(
-                abi::MPI_ERR_READ_ONLY,
-                "{:?} was opened with MPI_MODE_RDONLY",
-                self.path
-            );
+            fail!(abi::MPI_ERR_READ_ONLY, "it was opened with MPI_MODE_RDONLY");
         }
         match u64::try_from(size) {
             Ok(size) => Ok(size),
@@ -486,11 +487,7 @@ impl File {
         let view = self.view();
         match at.checked_mul(view.unit()).and_then(|at| view.place(at)) {
             Some(place) => Ok(place),
-            None => fail!(
-                abi::MPI_ERR_DISP,
-                "the shared pointer of {:?} has no place in a file",
-                self.path
-            ),
+            None => fail!(abi::MPI_ERR_DISP, "its shared pointer has no place in a file"),
         }
     }
 

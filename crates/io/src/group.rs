@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::{Error, Result};
+use isthmus_core::error::{Error, Result, Subject};
 
 use crate::task::Port;
 
@@ -161,7 +161,10 @@ impl Members {
 
     /// As [`Members::agree`]; the outer error is that the processes could not tell each other.
     pub(crate) async fn outcome(&self, port: &Port, phase: i32, mine: Result<()>) -> Result<Result<()>> {
-        let class = mine.as_ref().err().map_or(0, |error| error.class as u64);
+        let class = mine.as_ref().err().map_or(0, |error| {
+            let named = u64::from(error.subject == Subject::Named);
+            u64::from(error.class as u32) | named << 32
+        });
         let classes = self.words(port, phase, class).await?;
         let Some(first) = classes.iter().position(|class| *class != 0) else {
             return Ok(Ok(()));
@@ -178,7 +181,11 @@ impl Members {
             return Ok(mine);
         }
         let text = String::from_utf8_lossy(&texts[first]);
-        Ok(Err(Error::new(classes[first] as i32, text.trim_end_matches('\0'))))
+        let (class, text) = (classes[first] as u32 as i32, text.trim_end_matches('\0'));
+        Ok(Err(match classes[first] >> 32 {
+            0 => Error::new(class, format!("at rank {first}: {text}")),
+            _ => Error::named(class, text),
+        }))
     }
 
     /// The word of all, if they say the same.

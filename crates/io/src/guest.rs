@@ -41,7 +41,7 @@ impl File {
             .map(|rank| world.peer(rank))
             .collect();
         if hosts.is_empty() || hosts.iter().any(|peer| world.rank_of(*peer).is_none()) {
-            fail!(abi::MPI_ERR_INTERN, "processes that are not of this job open {path:?}")
+            fail!(abi::MPI_ERR_INTERN, "processes that are not of this job open it")
         }
         let comm = comm::of_guest(world, &hosts, open.context);
         let opened = Opened {

@@ -68,7 +68,8 @@ impl Name {
         if end == 0 {
             fail!(
                 abi::MPI_ERR_BAD_FILE,
-                "argument filename begins with {SCHEME} and names no site: {SCHEME}SITE/PATH"
+                argument("filename"),
+                "begins with {SCHEME} and names no site: {SCHEME}SITE/PATH"
             );
         }
         let (site, path) = rest.split_at(end);
@@ -93,7 +94,8 @@ pub(crate) fn local(path: &Path) -> Result<Shown> {
         Some(home) => Ok(Shown(PathBuf::from(home).join(bytes))),
         None => fail!(
             abi::MPI_ERR_BAD_FILE,
-            "argument filename is below ~, and the environment variable HOME is not set; write the whole path"
+            argument("filename"),
+            "is below ~, and the environment variable HOME is not set; write the whole path"
         ),
     }
 }
@@ -102,6 +104,13 @@ pub(crate) fn local(path: &Path) -> Result<Shown> {
 /// out: the text of an error has 511 bytes, and its end is the reason.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Shown(pub(crate) PathBuf);
+
+impl Shown {
+    /// A name as the program gives it.
+    pub(crate) fn given(name: &[u8]) -> Self {
+        Self(OsStr::from_bytes(name).into())
+    }
+}
 
 impl std::ops::Deref for Shown {
     type Target = std::path::Path;

@@ -220,7 +220,7 @@ struct Wanted {
 
 impl Wanted {
     fn run(self, members: Members) -> Result<Opened> {
-        let (world, comm, path) = (self.world, self.comm.clone(), self.path.clone());
+        let (world, comm) = (self.world, self.comm.clone());
         let place = Arc::new(OnceLock::new());
         let result = place.clone();
         task::run(world, comm.channel(), |port| {
@@ -231,7 +231,7 @@ impl Wanted {
         })?;
         match Arc::into_inner(place).and_then(OnceLock::into_inner) {
             Some(opened) => Ok(opened),
-            None => fail!(abi::MPI_ERR_INTERN, "opening {path:?} came to nothing"),
+            None => fail!(abi::MPI_ERR_INTERN, "opening it came to nothing"),
         }
     }
 
@@ -348,6 +348,22 @@ impl<'a> Told<'a> {
 impl File {
     /// MPI_File_open; collective. `comm` is an intracommunicator. The second value is what close needs.
     pub fn open(
+        world: &'static World,
+        comm: &Comm,
+        name: &[u8],
+        amode: i32,
+        info: &Info,
+        scope: Scope,
+    ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
+        let whose = Whose {
+            rank: comm.rank(),
+            site: None,
+        };
+        Self::opened(world, comm, name, amode, info, scope)
+            .map_err(|error| error::named(error, &Shown::given(name), whose))
+    }
+
+    fn opened(
         world: &'static World,
         comm: &Comm,
         name: &[u8],
@@ -495,19 +511,27 @@ impl File {
         }
     }
 
-    /// MPI_File_close; collective.
-    pub fn close(self: &Arc<Self>, service: Option<isthmus_engine::Request>) -> Result<()> {
-        if let Some(active) = &*self.split.lock().unwrap_or_else(PoisonError::into_inner) {
-            fail!(
+    /// Whether it can be closed: nothing that the program has begun is still to be ended.
+    pub fn closable(&self) -> Result<()> {
+        match &*self.split.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(active) => fail!(
                 abi::MPI_ERR_OTHER,
-                "{active:?} on {:?} has not ended; end it before the file is closed",
-                self.path
-            );
+                "the split collective operation {} has not ended; end it before the file is closed",
+                active.name
+            ),
+            None => Ok(()),
         }
-        self.meet()?;
-        if let Some(service) = service {
-            self.stop_service(service)?;
-        }
+    }
+
+    /// MPI_File_close; collective. Whatever it returns the file is closed, and this process serves nobody any more.
+    pub fn close(self: &Arc<Self>, service: Option<isthmus_engine::Request>) -> Result<()> {
+        let met = self.meet();
+        let stopped = service.map_or(Ok(()), |service| self.stop_service(service));
+        met.and(stopped).and_then(|()| self.settle())
+    }
+
+    /// What one process does when all have closed it.
+    fn settle(self: &Arc<Self>) -> Result<()> {
         if self.guest().is_none() && !self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
             return Ok(());
         }

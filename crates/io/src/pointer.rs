@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::{Error, Result};
+use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_engine::Request;
 use isthmus_wire::file::What;
@@ -80,29 +80,17 @@ impl File {
     fn check(&self, place: Place, buffer: &Buffer) -> Result<()> {
         match buffer {
             Buffer::Write(..) if !self.mode.writes() => {
-                fail!(
-                    abi::MPI_ERR_READ_ONLY,
-                    "{:?} was opened with MPI_MODE_RDONLY",
-                    self.path
-                )
+                fail!(abi::MPI_ERR_READ_ONLY, "it was opened with MPI_MODE_RDONLY")
             }
             Buffer::Read(_) if !self.mode.reads() => {
-                fail!(abi::MPI_ERR_ACCESS, "{:?} was opened with MPI_MODE_WRONLY", self.path)
+                fail!(abi::MPI_ERR_ACCESS, "it was opened with MPI_MODE_WRONLY")
             }
             _ => {}
         }
         if self.is_sequential() && matches!(place, Place::At(_) | Place::Individual) {
-            return self.sequential();
+            return sequential();
         }
         Ok(())
-    }
-
-    fn sequential<T>(&self) -> Result<T> {
-        fail!(
-            abi::MPI_ERR_UNSUPPORTED_OPERATION,
-            "{:?} was opened with MPI_MODE_SEQUENTIAL, which leaves only the functions of the shared pointer",
-            self.path
-        )
     }
 
     /// Where an access begins; moves the individual pointer.
@@ -113,8 +101,7 @@ impl File {
         if length % unit != 0 {
             fail!(
                 abi::MPI_ERR_TYPE,
-                "the access to {:?} has {length} bytes, which is no multiple of the {unit} bytes of the view's etype",
-                self.path
+                "the access has {length} bytes, which is no multiple of the {unit} bytes of the view's etype"
             );
         }
         let etypes = length / unit;
@@ -151,8 +138,7 @@ impl File {
             (Some(at), None) if length == 0 => Ok(at),
             _ => fail!(
                 abi::MPI_ERR_ARG,
-                "an access of {length} bytes at etype {etypes} of the view of {:?} leaves what a file can have",
-                self.path
+                "an access of {length} bytes at etype {etypes} of the view leaves what a file can have"
             ),
         }
     }
@@ -194,54 +180,49 @@ impl File {
         buffer: Buffer,
     ) -> Operation {
         Box::pin(async move {
-            let length = buffer.length();
-            let at = match (start, &members) {
-                (Start::Known(at), _) => at,
-                (Start::Shared(etypes) | Start::Ordered(etypes), None) => {
-                    let first = self.advance_shared(&port, etypes).await?;
-                    self.checked(&view, first, length)?
-                }
-                (Start::Shared(etypes) | Start::Ordered(etypes), Some(members)) => {
-                    let first = self.advance_in_order(&port, members, etypes).await?;
-                    self.checked(&view, first, length)?
-                }
-            };
-            let Some(members) = members else {
-                return match buffer {
-                    Buffer::Write(source, bytes) => self.write_alone(&port, view, at, source).await.map(|_| bytes),
-                    Buffer::Read(target) => self.read_alone(&port, view, at, target).await,
-                };
-            };
             let file = self.clone();
-            let part = Part {
-                file: self,
-                members,
-                view,
-                at,
-            };
-            let done = match buffer {
-                Buffer::Write(source, bytes) => part.write(port, source).await.map(|_| bytes),
-                Buffer::Read(target) => part.read(port, target).await,
-            };
-            done.map_err(|error| file.told(error))
+            // Requests are waited for where nobody knows the file.
+            let done = self.act_from(port, members, start, view, buffer).await;
+            done.map_err(|error| file.named(error))
         })
     }
 
-    /// An error of communication, with what it means for the file.
-    fn told(&self, error: Error) -> Error {
-        if error.class != abi::MPI_ERR_OTHER {
-            return error;
+    async fn act_from(
+        self: Arc<Self>,
+        port: Port,
+        members: Option<Members>,
+        start: Start,
+        view: Arc<View>,
+        buffer: Buffer,
+    ) -> task::Done {
+        let length = buffer.length();
+        let at = match (start, &members) {
+            (Start::Known(at), _) => at,
+            (Start::Shared(etypes) | Start::Ordered(etypes), None) => {
+                let first = self.advance_shared(&port, etypes).await?;
+                self.checked(&view, first, length)?
+            }
+            (Start::Shared(etypes) | Start::Ordered(etypes), Some(members)) => {
+                let first = self.advance_in_order(&port, members, etypes).await?;
+                self.checked(&view, first, length)?
+            }
+        };
+        let Some(members) = members else {
+            return match buffer {
+                Buffer::Write(source, bytes) => self.write_alone(&port, view, at, source).await.map(|_| bytes),
+                Buffer::Read(target) => self.read_alone(&port, view, at, target).await,
+            };
+        };
+        let part = Part {
+            file: self,
+            members,
+            view,
+            at,
+        };
+        match buffer {
+            Buffer::Write(source, bytes) => part.write(port, source).await.map(|_| bytes),
+            Buffer::Read(target) => part.read(port, target).await,
         }
-        Error::new(
-            error.class,
-            format!(
-                "rank {} cannot end a collective access to {:?}, which is at site {}: {}; each block of it is old or new",
-                self.rank(),
-                self.path,
-                self.site,
-                error
-            ),
-        )
     }
 
     /// Moves the shared pointer by what all take; gives where this process's part begins.
@@ -265,9 +246,8 @@ impl File {
         if let Some(active) = &*split {
             fail!(
                 abi::MPI_ERR_OTHER,
-                "the split collective operation {} on {:?} has not ended; a file has one at a time",
-                active.name,
-                self.path
+                "the split collective operation {} has not ended; a file has one at a time",
+                active.name
             );
         }
         let request = self.start(place, true, buffer)?;
@@ -286,14 +266,12 @@ impl File {
             }
             Some(active) => fail!(
                 abi::MPI_ERR_OTHER,
-                "the split collective operation that was begun on {:?} is {}, and not {name}",
-                self.path,
+                "the split collective operation that was begun is {}, and not {name}",
                 active.name
             ),
             None => fail!(
                 abi::MPI_ERR_OTHER,
-                "no split collective operation was begun on {:?}; MPI_File_{name}_begin does that",
-                self.path
+                "no split collective operation was begun; MPI_File_{name}_begin does that"
             ),
         }
     }
@@ -315,8 +293,7 @@ impl File {
             _ => fail!(
                 abi::MPI_ERR_ARG,
                 argument("offset"),
-                "is {offset}, which from etype {from} on leads outside of {:?}",
-                self.path
+                "is {offset}, which from etype {from} on leads outside of the file"
             ),
         }
     }
@@ -324,7 +301,7 @@ impl File {
     /// MPI_File_seek.
     pub fn seek(self: &Arc<Self>, offset: i64, whence: Whence) -> Result<()> {
         if self.is_sequential() {
-            return self.sequential();
+            return sequential();
         }
         let current = self.state().pointer;
         let to = self.target(offset, whence, current)?;
@@ -335,7 +312,7 @@ impl File {
     /// MPI_File_get_position, in etypes.
     pub fn position(&self) -> Result<u64> {
         match self.is_sequential() {
-            true => self.sequential(),
+            true => sequential(),
             false => Ok(self.state().pointer),
         }
     }
@@ -343,7 +320,7 @@ impl File {
     /// MPI_File_get_byte_offset.
     pub fn byte_offset(&self, offset: i64) -> Result<u64> {
         if self.is_sequential() {
-            return self.sequential();
+            return sequential();
         }
         let view = self.view();
         let place = u64::try_from(offset)
@@ -356,8 +333,7 @@ impl File {
             None => fail!(
                 abi::MPI_ERR_ARG,
                 argument("offset"),
-                "is {offset}, which has no place in the view of {:?}",
-                self.path
+                "is {offset}, which has no place in the view"
             ),
         }
     }
@@ -399,4 +375,11 @@ impl File {
         })
         .map(drop)
     }
+}
+
+fn sequential<T>() -> Result<T> {
+    fail!(
+        abi::MPI_ERR_UNSUPPORTED_OPERATION,
+        "it was opened with MPI_MODE_SEQUENTIAL, which leaves only the functions of the shared pointer"
+    )
 }

@@ -69,7 +69,8 @@ impl Part {
     /// Reads; gives the bytes of the stream.
     pub(crate) async fn read(self, port: Port, mut target: Target) -> Result<u64> {
         let length = target.length();
-        let Some(domains) = self.domains(&port, length, false).await? else {
+        let known = self.domains(&port, length, false).await;
+        let Some(domains) = known.map_err(|error| self.lost("read", error))? else {
             return self.file.read_alone(&port, self.view.clone(), self.at, target).await;
         };
         let done = self.read_rounds(&port, &domains, &mut target).await;

@@ -60,7 +60,7 @@ impl File {
     /// Waits for an answer. `before`: bytes that are certainly there, for the error.
     pub(crate) async fn answer(&self, asked: Asked, before: u64) -> Result<Answer> {
         let lost = |error: Error| {
-            Error::new(
+            Error::named(
                 error.class,
                 format!(
                     "rank {} cannot access {:?}, which is at site {}: {}; {before} bytes of this access are certainly done, of what follows \
@@ -79,7 +79,7 @@ impl File {
         let answer = Answer::decode(&bytes).map_err(|error| self.garbled(&error))?;
         match answer.class {
             0 => Ok(answer),
-            class => Err(Error::new(class as i32, answer.text)),
+            class => Err(Error::named(class as i32, answer.text)),
         }
     }
 
@@ -154,7 +154,7 @@ impl File {
             };
             let answer = match self.clone().serve_one(port, question, payload).await {
                 Ok(answer) => answer,
-                Err(error) => Answer::of_error(error.class as u32, error.to_string()),
+                Err(error) => Answer::of_error(error.class as u32, self.named(error).to_string()),
             };
             let bytes = answer.encode();
             self.count(message.source, bytes.len());
@@ -227,7 +227,7 @@ impl File {
             false => Ok(()),
         };
         tried.map_err(|error| {
-            Error::new(
+            Error::named(
                 abi::MPI_ERR_UNSUPPORTED_OPERATION,
                 format!(
                     "atomic mode needs locks of the file system, and {}",

@@ -24,6 +24,8 @@ pub enum Subject {
     Argument(String),
     /// Something within this argument: the message is a sentence of its own.
     Within(String),
+    /// An object that the message names, with all that it takes to find it: nobody has to add anything.
+    Named,
 }
 
 /// Result of everything in this room.
@@ -48,12 +50,21 @@ impl Error {
         }
     }
 
+    /// An error of this class whose message names the object that it is about.
+    pub fn named(class: Class, message: impl Into<String>) -> Self {
+        Self {
+            subject: Subject::Named,
+            ..Self::new(class, message)
+        }
+    }
+
     /// The same error as the program knows it, where the argument is called `argument`.
     #[must_use]
     pub fn about(self, argument: &str) -> Self {
         let subject = match self.subject {
             Subject::Argument(_) => Subject::Argument(argument.to_owned()),
             Subject::Message | Subject::Within(_) => Subject::Within(argument.to_owned()),
+            Subject::Named => Subject::Named,
         };
         Self { subject, ..self }
     }
@@ -75,7 +86,7 @@ impl<T> About for Result<T> {
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.subject {
-            Subject::Message => {}
+            Subject::Message | Subject::Named => {}
             Subject::Argument(name) => write!(f, "argument {name} ")?,
             Subject::Within(name) => write!(f, "argument {name}: ")?,
         }

@@ -95,7 +95,10 @@ impl From<&EngineError> for Error {
                 abi::MPI_ERR_INTERN
             }
         };
-        Self::new(class, error.to_string())
+        match error {
+            EngineError::Elsewhere { .. } => Self::named(class, error.to_string()),
+            _ => Self::new(class, error.to_string()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Around every entry body: is MPI running, and what becomes of an error.
 
+use std::borrow::Cow;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,6 +50,11 @@ pub(crate) fn call(function: &'static str, body: impl FnOnce() -> Result<()>) ->
 pub(crate) trait Holder: Copy {
     /// The handle that the handler is told, and the handler.
     fn handler(self) -> (usize, ErrorHandler);
+
+    /// The error with what it is about, where that has a name.
+    fn named(self, error: &Error) -> Cow<'_, Error> {
+        Cow::Borrowed(error)
+    }
 }
 
 impl Holder for h::Comm {
@@ -60,6 +66,10 @@ impl Holder for h::Comm {
 impl Holder for h::File {
     fn handler(self) -> (usize, ErrorHandler) {
         crate::file::handler_of(self)
+    }
+
+    fn named(self, error: &Error) -> Cow<'_, Error> {
+        Cow::Owned(crate::file::named(self, error.clone()))
     }
 }
 
@@ -108,7 +118,7 @@ pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result
 #[cold]
 pub(crate) fn raise(function: &'static str, holder: impl Holder, error: &Error) -> c_int {
     let (object, handler) = holder.handler();
-    raise_to(function, object, handler, error)
+    raise_to(function, object, handler, &holder.named(error))
 }
 
 /// The same for a communicator that may have been freed meanwhile.

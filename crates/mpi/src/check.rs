@@ -80,7 +80,7 @@ impl<T> Sided for Result<T> {
         self.map_err(|error| {
             let name = match &error.subject {
                 Subject::Argument(name) | Subject::Within(name) => name.as_str(),
-                Subject::Message => return error,
+                Subject::Message | Subject::Named => return error,
             };
             let name = match name {
                 "datatype" => format!("{side}type"),

@@ -80,11 +80,20 @@ pub fn ranges(numbers: &[u32]) -> Vec<(u32, u32)> {
 }
 
 impl Call {
+    /// The file that it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Delete(path) => path,
+            Self::Open(open) => &open.path,
+        }
+    }
+
     /// As it travels.
     pub fn encode(&self) -> Vec<u8> {
-        let (what, path) = match self {
-            Self::Delete(path) => (DELETE, path),
-            Self::Open(open) => (OPEN, &open.path),
+        let path = self.path();
+        let what = match self {
+            Self::Delete(_) => DELETE,
+            Self::Open(_) => OPEN,
         };
         let mut words = vec![what, u32::from(path.below_home)];
         if let Self::Open(open) = self {

@@ -80,7 +80,8 @@ pub enum EngineError {
         /// Its text.
         text: Arc<str>,
     },
-    /// Something that an [`Activity`](crate::Activity) did besides communication failed.
+    /// Something that an [`Activity`](crate::Activity) did besides communication failed. The text names the object that
+    /// it is about.
     Elsewhere {
         /// Error class of MPI.
         class: i32,

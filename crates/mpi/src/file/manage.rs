@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use isthmus_abi::Offset;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_io::{File, Scope};
 
 use super::{DEFAULT, FILES, Object, Shown, find, locked};
@@ -50,27 +50,27 @@ extern "C" fn isthmus_MPI_File_open(
     })
 }
 
-fn close(file: Out<h::File>) -> Result<()> {
+/// `closed`: set when the handle names no file any more, whether or not all went well.
+fn close(file: Out<h::File>, closed: &mut bool) -> Result<()> {
     let handle = file.get("fh")?;
     let object = find(handle)?;
-    let service = locked(&object.service).take();
-    let closed = object.file.close(service);
-    if let Err(error) = &closed {
-        // What is still under way keeps the file open; everything else was done.
-        if error.class == abi::MPI_ERR_OTHER {
-            *locked(&object.service) = service;
-            return closed;
-        }
-    }
-    FILES.remove(handle.0);
+    object.file.closable()?;
+    *closed = true;
     file.set("fh", h::MPI_FILE_NULL)?;
-    closed
+    let service = locked(&object.service).take();
+    object.file.close(service)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_File_close(file: Out<h::File>) -> c_int {
     let handle = file.get("fh").unwrap_or(h::MPI_FILE_NULL);
-    call_on("MPI_File_close", handle, || close(file))
+    let mut closed = false;
+    let code = call_on("MPI_File_close", handle, || close(file, &mut closed));
+    // Not before its error handler has heard of an error.
+    if closed {
+        FILES.remove(handle.0);
+    }
+    code
 }
 
 #[unsafe(no_mangle)]
@@ -101,7 +101,7 @@ extern "C" fn isthmus_MPI_File_get_size(file: h::File, size: Out<Offset>) -> c_i
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_File_get_group(file: h::File, out: Out<h::Group>) -> c_int {
     call_on("MPI_File_get_group", file, || {
-        group::give(out, || Ok(find(file)?.file.group().clone()))
+        group::give(out, || Ok(find(file)?.file.group().clone())).about("group")
     })
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::errhandler::ErrorHandler;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::Request;
@@ -84,6 +84,14 @@ pub(crate) fn handler_of(handle: h::File) -> (usize, ErrorHandler) {
     match FILES.get(handle.0) {
         Some(object) => (handle.0, locked(&object.handler).clone()),
         None => (h::MPI_FILE_NULL.0, locked(&DEFAULT).clone()),
+    }
+}
+
+/// An error of a call on a file, which tells what file that is.
+pub(crate) fn named(handle: h::File, error: Error) -> Error {
+    match FILES.get(handle.0) {
+        Some(object) => object.file.named(error),
+        None => error,
     }
 }
 
