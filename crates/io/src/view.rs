@@ -12,7 +12,7 @@
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_datatype::{Basic, Datatype};
+use isthmus_datatype::{Basic, Course, Datatype};
 
 /// A view.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct View {
     filetype: Datatype,
     /// If the stream has no holes: where its first byte lies.
     dense: Option<u64>,
+    /// Whether in a tile each byte of the stream lies behind those in front of it.
+    rising: bool,
     /// How much of the stream goes through the file from the beginning to the end, and has no byte twice.
     orderly: u64,
 }
@@ -34,6 +36,7 @@ impl Default for View {
             etype: byte.clone(),
             filetype: byte,
             dense: Some(0),
+            rising: true,
             orderly: u64::MAX,
         }
     }
@@ -64,7 +67,8 @@ impl View {
         // What is read may overlap; tiles may lie between each other, or upon each other where a program uses the first
         // one only, as HDF5 does.
         let apart = dense.is_some() || filetype.true_extent() <= filetype.extent();
-        let orderly = match dense.is_some() || writes || check_order(&filetype, true).is_ok() {
+        let rising = Course::of(&filetype).is_none_or(|course| course.rises && course.apart);
+        let orderly = match dense.is_some() || rising {
             true if apart => u64::MAX,
             true => filetype.size(),
             false => 0,
@@ -74,6 +78,7 @@ impl View {
             etype,
             filetype,
             dense,
+            rising,
             orderly,
         })
     }
@@ -188,10 +193,7 @@ impl View {
         let mut tile = whole;
         loop {
             let start = self.displacement + tile * extent;
-            let mut inside = 0;
-            self.filetype.runs(0, size, &mut |offset, length| {
-                inside += place.saturating_sub(start.saturating_add_signed(offset)).min(length);
-            });
+            let inside = self.before_in_tile(place, start);
             before += inside;
             if inside < size {
                 return before;
@@ -201,21 +203,42 @@ impl View {
     }
 }
 
+impl View {
+    /// How many bytes of the tile that begins there lie before a byte of the file.
+    fn before_in_tile(&self, place: u64, start: u64) -> u64 {
+        let size = self.filetype.size();
+        if !self.rising {
+            let mut inside = 0;
+            self.filetype.runs(0, size, &mut |offset, length| {
+                inside += place.saturating_sub(start.saturating_add_signed(offset)).min(length);
+            });
+            return inside;
+        }
+        // The first byte of the stream that does not: a tile may have more runs than there is time to go through.
+        let (mut low, mut high) = (0, size);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut lies_before = false;
+            self.filetype.runs(middle, 1, &mut |offset, _| {
+                lies_before = start.saturating_add_signed(offset) < place;
+            });
+            match lies_before {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
 /// Displacements of a filetype are not negative and do not decrease; for writing no byte is there twice. The standard
 /// names no class for that; other libraries, and tests, have MPI_ERR_IO.
 fn check_order(filetype: &Datatype, writes: bool) -> Result<()> {
-    let (mut end, mut start, mut wrong) = (i64::MIN, i64::MIN, None);
-    filetype.runs(0, filetype.size(), &mut |offset, length| {
-        if wrong.is_none() {
-            wrong = match offset {
-                _ if offset < 0 => Some("negative displacements"),
-                _ if offset < start => Some("displacements that decrease"),
-                _ if writes && offset < end => Some("data that overlap, and the file is open for writing"),
-                _ => None,
-            };
-        }
-        start = offset;
-        end = end.max(offset + length as i64);
+    let wrong = Course::of(filetype).and_then(|course| match course {
+        _ if course.least < 0 => Some("negative displacements"),
+        _ if !course.rises => Some("displacements that decrease"),
+        _ if writes && !course.apart => Some("data that overlap, and the file is open for writing"),
+        _ => None,
     });
     let extent = filetype.extent();
     match wrong {
