@@ -147,7 +147,7 @@ test "$(ssh b1 od -An -tu4 "'/tmp/each alone'" | tr -s ' ')" = " 0 1 2 3"
 # One name is one file for the whole job, whoever opens it again.
 $job ./again home "/tmp/again and again"
 test ! -e "/tmp/again and again 2"
-# Opening and closing take two round trips between sites, half of one more where the file is deleted.
+# Opening and closing take two round trips between sites.
 $job ./trips /tmp/trips >told || { cat told; exit 1; }
 # How files were reached: two of four processes directly, one aggregator; the data of the two others cross once.
 ISTHMUS_STATS=1 $job ./lost 4 2>stats

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
         {"open", MPI_MODE_RDONLY, 0, 4},
         {"open and write", MPI_MODE_RDWR, 1, 4},
         {"append", MPI_MODE_RDWR | MPI_MODE_APPEND, 0, 4},
-        {"delete on close", create | MPI_MODE_DELETE_ON_CLOSE, 0, 5},
+        {"delete on close", create | MPI_MODE_DELETE_ON_CLOSE, 0, 4},
     };
     for (int i = 0; i < 5; i++) {
         long exchanges = counted(argv[1], cases[i].amode, cases[i].moves);

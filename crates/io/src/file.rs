@@ -204,16 +204,12 @@ impl File {
     /// node alone all of them, at most eight. For processes of other sites one for each node: the more connections
     /// share a link, the worse each gets on.
     pub(crate) fn aggregators(&self, wanted: u32) -> Vec<u32> {
-        let node = |rank: u32| {
-            let peer = self.comm.group().members().get(rank as usize);
-            peer.and_then(|&peer| self.world.place_of(peer)).map(|place| place.node)
-        };
         let near: Vec<u32> = (0..self.size).filter(|rank| self.reach[*rank as usize]).collect();
         let mut seen = Vec::new();
         let mut first = Vec::new();
         for &rank in &near {
-            if !seen.contains(&node(rank)) {
-                seen.push(node(rank));
+            if !seen.contains(&node_of(self, rank)) {
+                seen.push(node_of(self, rank));
                 first.push(rank);
             }
         }
@@ -254,27 +250,15 @@ impl File {
         }
     }
 
-    /// This process and the file's site, for errors.
-    fn whose(&self) -> Whose<'_> {
-        Whose {
-            rank: if self.is_guest() {
-                self.world.rank()
-            } else {
-                self.rank()
-            },
-            site: Site::are_several(self.world).then_some(&*self.site),
-        }
-    }
-
     /// A system error of an access.
     pub(crate) fn failed(&self, doing: &str, what: &io::Error) -> Error {
-        error::error(doing, &self.path, self.whose(), what)
+        error::error(doing, &self.path, whose(self), what)
     }
 
     /// An error of this file with its name, this rank, and the site, if it does not have them.
     #[must_use]
     pub fn named(&self, error: Error) -> Error {
-        error::named(error, &self.path, self.whose())
+        error::named(error, &self.path, whose(self))
     }
 
     /// A message of another process that makes no sense.
@@ -500,6 +484,24 @@ impl File {
     pub fn is_sequential(&self) -> bool {
         self.mode.has(abi::MPI_MODE_SEQUENTIAL)
     }
+}
+
+/// This process and the file's site, for errors.
+fn whose(file: &File) -> Whose<'_> {
+    Whose {
+        rank: if file.is_guest() {
+            file.world.rank()
+        } else {
+            file.rank()
+        },
+        site: Site::are_several(file.world).then_some(&*file.site),
+    }
+}
+
+/// Number of the node of a process.
+pub(crate) fn node_of(file: &File, rank: u32) -> Option<u32> {
+    let peer = *file.comm.group().members().get(rank as usize)?;
+    file.world.place_of(peer).map(|place| place.node)
 }
 
 /// Ranks, in order, as people write them: `0-3,8`.

@@ -71,7 +71,7 @@ impl Members {
         port.act_together();
         match self.sites.ranks.len() {
             0 | 1 => self.gather_near(port, tag, mine).await,
-            _ => self.gather_wide(port, tag, mine).await,
+            _ => self.gather_wide(port, tag, mine.len(), || mine.to_vec()).await,
         }
     }
 
@@ -96,20 +96,26 @@ impl Members {
         Ok(blocks)
     }
 
-    /// Through the first process of each site.
-    async fn gather_wide(&self, port: &Port, tag: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let (length, own) = (mine.len(), self.sites.of(self.me));
+    /// Through the first process of each site, which says what it has to say when all of its site have come. `mine`:
+    /// `length` bytes.
+    async fn gather_wide(
+        &self,
+        port: &Port,
+        tag: i32,
+        length: usize,
+        mine: impl FnOnce() -> Vec<u8>,
+    ) -> Result<Vec<Vec<u8>>> {
+        let own = self.sites.of(self.me);
         let ranks = &self.sites.ranks[own];
         let leader = ranks[0];
         if self.me != leader {
             let all = port.receive(Some(leader), tag, length * self.size as usize);
-            let sent = port.send(leader, tag, mine);
+            let sent = port.send(leader, tag, &mine());
             let all = all.received().await?.bytes;
             sent.sent().await?;
             return Ok(self.blocks(&all, length));
         }
         let mut all = vec![vec![0; length]; self.size as usize];
-        all[self.me as usize].copy_from_slice(mine);
         let elsewhere = self.sites.ranks.iter().enumerate().filter(|(site, _)| *site != own);
         let coming: Vec<_> = elsewhere
             .map(|(_, ranks)| (ranks, port.receive(Some(ranks[0]), tag, length * ranks.len())))
@@ -121,6 +127,7 @@ impl Members {
         for (rank, message) in inside {
             all[rank as usize] = message.received().await?.bytes;
         }
+        all[self.me as usize] = mine();
         let ours: Vec<u8> = ranks.iter().flat_map(|rank| all[*rank as usize].clone()).collect();
         let mut sent: Vec<_> = coming
             .iter()
@@ -161,11 +168,39 @@ impl Members {
 
     /// As [`Members::agree`]; the outer error is that the processes could not tell each other.
     pub(crate) async fn outcome(&self, port: &Port, phase: i32, mine: Result<()>) -> Result<Result<()>> {
-        let class = mine.as_ref().err().map_or(0, |error| {
-            let named = u64::from(error.subject == Subject::Named);
-            u64::from(error.class as u32) | named << 32
-        });
-        let classes = self.words(port, phase, class).await?;
+        let classes = self.words(port, phase, code(&mine)).await?;
+        self.compared(port, phase + 1, mine, classes).await
+    }
+
+    /// As [`Members::agree`], when all have come: one process does something then, and all hear what came of it. Takes
+    /// three phases. Where it is the first one of its site it does it when that site's processes have come, if `early`:
+    /// then nobody waits for a second exchange between sites.
+    pub(crate) async fn agree_at_last(
+        &self,
+        port: &Port,
+        phase: i32,
+        early: bool,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let (mut mine, several) = (Ok(()), self.sites.ranks.len() > 1);
+        let classes = if early && several {
+            port.act_together();
+            let said = || {
+                mine = work();
+                code(&mine).to_le_bytes().to_vec()
+            };
+            let all = self.gather_wide(port, self.tag + phase, 8, said).await?;
+            all.iter().map(|bytes| word(bytes)).collect()
+        } else {
+            self.words(port, phase, 0).await?;
+            mine = work();
+            self.words(port, phase + 1, code(&mine)).await?
+        };
+        self.compared(port, phase + 2, mine, classes).await?
+    }
+
+    /// The same outcome for all, from what all have said of theirs.
+    async fn compared(&self, port: &Port, phase: i32, mine: Result<()>, classes: Vec<u64>) -> Result<Result<()>> {
         let Some(first) = classes.iter().position(|class| *class != 0) else {
             return Ok(Ok(()));
         };
@@ -176,7 +211,7 @@ impl Members {
             let length = bytes.len().min(TEXT);
             text[..length].copy_from_slice(&bytes[..length]);
         }
-        let texts = self.gather(port, phase + 1, &text).await?;
+        let texts = self.gather(port, phase, &text).await?;
         if first == self.me as usize {
             return Ok(mine);
         }
@@ -196,6 +231,14 @@ impl Members {
             Some(rank) => Err(not_same(argument, rank, self.me)),
         }
     }
+}
+
+/// An outcome as a word: the class of its error, and whether that is named; 0: none.
+fn code(outcome: &Result<()>) -> u64 {
+    outcome.as_ref().err().map_or(0, |error| {
+        let named = u64::from(error.subject == Subject::Named);
+        u64::from(error.class as u32) | named << 32
+    })
 }
 
 /// The error of arguments that should be equal.

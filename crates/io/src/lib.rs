@@ -8,6 +8,7 @@
 mod access;
 mod alone;
 mod calls;
+mod close;
 mod collective;
 mod disk;
 mod domains;

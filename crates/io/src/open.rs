@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opening and closing (MPI 5.0 section 14.2), and who reaches the file.
+//! Opening (MPI 5.0 section 14.2), and who reaches the file.
 //!
 //! One process, the opener, opens first and creates what has to be created: with MPI_MODE_EXCL all others would fail.
 //! Then the others open what they see under the name. Whether that is the same file is proven, never guessed: on one
@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::{self, Comm, create};
@@ -21,7 +21,7 @@ use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_engine::Peer;
-use isthmus_wire::file::{Call, Open, Path as FilePath, What, ranges};
+use isthmus_wire::file::{Call, Open, Path as FilePath, ranges};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
@@ -359,86 +359,7 @@ impl File {
             rank: comm.rank(),
             site: None,
         };
-        Self::opened(world, comm, name, amode, info, scope)
-            .map_err(|error| error::named(error, &Shown::given(name), whose))
-    }
-
-    fn opened(
-        world: &'static World,
-        comm: &Comm,
-        name: &[u8],
-        amode: i32,
-        info: &Info,
-        scope: Scope,
-    ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
-        let plain = name::is_plain(name);
-        let name = Name::new(name, info);
-        // A name with a site is one file all the same.
-        let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
-        let scope = if one { Scope::Job } else { Scope::Site };
-        let wish = Wish::new(world, comm, name, amode, scope);
-        // What everybody asks for, so that nothing is created before all have come.
-        let heard = create::duplicate_and_say(world, comm, &wish.encode())?;
-        let before = wish.agreed(world, &heard)?;
-        let mode = wish.checked?;
-        let whole = heard.comm;
-        let comm = match one {
-            true => whole.clone(),
-            false => Self::of_site(world, &whole)?,
-        };
-        let opener = match (wish.named, before) {
-            (Some(named), _) => named,
-            (None, Some(before)) => Opener::again(world, &comm, before),
-            (None, None) => Opener::Member(0),
-        };
-        let path = wish.path;
-        let kept = (one && plain && homes::is_own(world, &comm)).then(|| wish.sent.bytes.clone());
-        let wanted = Wanted {
-            world,
-            mode,
-            open: Open {
-                amode,
-                permissions: permissions(info),
-                context: comm.channel().context.number(),
-                members: ranges(&world.ranks_of(comm.group())),
-                path: wish.sent,
-            },
-            opener,
-            path: path.clone(),
-            spans_kernels: spans_nodes(world, &comm),
-            comm: comm.clone(),
-        };
-        let members = opening(world, &comm);
-        let sites = members.sites.clone();
-        let opened = wanted.run(members);
-        if !one {
-            Self::everywhere(world, &whole, opened.as_ref().map(drop).map_err(Error::clone))?;
-        }
-        let opened = opened?;
-        let site = opened.opener.and_then(|peer| Site::of(world, peer));
-        let opener = opened.opener.and_then(|peer| world.rank_of(peer));
-        if let (Some(path), Some(opener)) = (kept, opener) {
-            homes::keep(world, &path, opener);
-        }
-        let parts = Parts {
-            comm,
-            group: whole.group().clone(),
-            sites,
-            path,
-            site: site.map_or_else(String::new, |site| site.name.to_owned()),
-        };
-        let end = opened.size;
-        let hints = Hints::of(info).laid_out(opened.layout);
-        let file = Self::made(world, parts, opened, hints);
-        let begins = |known: bool| mode.has(abi::MPI_MODE_APPEND) && end.is_some() == known;
-        if begins(true) {
-            file.begin_at_end(end)?;
-        }
-        let service = file.start_service();
-        if begins(false) {
-            file.begin_at_end(None)?;
-        }
-        Ok((file, service))
+        opened(world, comm, name, amode, info, scope).map_err(|error| error::named(error, &Shown::given(name), whose))
     }
 
     pub(crate) fn made(world: &'static World, parts: Parts, opened: Opened, hints: Hints) -> Arc<Self> {
@@ -488,69 +409,104 @@ impl File {
         }
         end.map(drop)
     }
+}
 
-    /// Where a file is open at some sites only it is open nowhere.
-    fn everywhere(world: &World, whole: &Comm, done: Result<()>) -> Result<()> {
-        let members = opening(world, whole);
-        let agree = |port: Port| -> task::Operation {
-            Box::pin(async move { members.agree(&port, 7, done).await.map(|()| 0) })
-        };
-        task::run(world, whole.channel(), agree).map(drop)
+fn opened(
+    world: &'static World,
+    comm: &Comm,
+    name: &[u8],
+    amode: i32,
+    info: &Info,
+    scope: Scope,
+) -> Result<(Arc<File>, Option<isthmus_engine::Request>)> {
+    let plain = name::is_plain(name);
+    let name = Name::new(name, info);
+    // A name with a site is one file all the same.
+    let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
+    let scope = if one { Scope::Job } else { Scope::Site };
+    let wish = Wish::new(world, comm, name, amode, scope);
+    // What everybody asks for, so that nothing is created before all have come.
+    let heard = create::duplicate_and_say(world, comm, &wish.encode())?;
+    let before = wish.agreed(world, &heard)?;
+    let mode = wish.checked?;
+    let whole = heard.comm;
+    let comm = match one {
+        true => whole.clone(),
+        false => of_site(world, &whole)?,
+    };
+    let opener = match (wish.named, before) {
+        (Some(named), _) => named,
+        (None, Some(before)) => Opener::again(world, &comm, before),
+        (None, None) => Opener::Member(0),
+    };
+    let path = wish.path;
+    let kept = (one && plain && homes::is_own(world, &comm)).then(|| wish.sent.bytes.clone());
+    let wanted = Wanted {
+        world,
+        mode,
+        open: Open {
+            amode,
+            permissions: permissions(info),
+            context: comm.channel().context.number(),
+            members: ranges(&world.ranks_of(comm.group())),
+            path: wish.sent,
+        },
+        opener,
+        path: path.clone(),
+        spans_kernels: spans_nodes(world, &comm),
+        comm: comm.clone(),
+    };
+    let members = opening(world, &comm);
+    let sites = members.sites.clone();
+    let opened = wanted.run(members);
+    if !one {
+        everywhere(world, &whole, opened.as_ref().map(drop).map_err(Error::clone))?;
     }
-
-    /// The processes of one site, when each has a file of its own.
-    fn of_site(world: &World, whole: &Comm) -> Result<Arc<Comm>> {
-        let members = opening(world, whole);
-        let color = members.sites.of(members.me) as i32;
-        match create::split(world, whole, Some(color), 0)? {
-            Some(comm) => Ok(comm),
-            None => fail!(
-                abi::MPI_ERR_INTERN,
-                "the processes of site number {color} have no communicator"
-            ),
-        }
+    let opened = opened?;
+    let site = opened.opener.and_then(|peer| Site::of(world, peer));
+    let opener = opened.opener.and_then(|peer| world.rank_of(peer));
+    if let (Some(path), Some(opener)) = (kept, opener) {
+        homes::keep(world, &path, opener);
     }
-
-    /// Whether it can be closed: nothing that the program has begun is still to be ended.
-    pub fn closable(&self) -> Result<()> {
-        match &*self.split.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(active) => fail!(
-                abi::MPI_ERR_OTHER,
-                "the split collective operation {} has not ended; end it before the file is closed",
-                active.name
-            ),
-            None => Ok(()),
-        }
+    let parts = Parts {
+        comm,
+        group: whole.group().clone(),
+        sites,
+        path,
+        site: site.map_or_else(String::new, |site| site.name.to_owned()),
+    };
+    let end = opened.size;
+    let hints = Hints::of(info).laid_out(opened.layout);
+    let file = File::made(world, parts, opened, hints);
+    let begins = |known: bool| mode.has(abi::MPI_MODE_APPEND) && end.is_some() == known;
+    if begins(true) {
+        file.begin_at_end(end)?;
     }
-
-    /// MPI_File_close; collective. Whatever it returns the file is closed, and this process serves nobody any more.
-    pub fn close(self: &Arc<Self>, service: Option<isthmus_engine::Request>) -> Result<()> {
-        let met = self.meet();
-        let stopped = service.map_or(Ok(()), |service| self.stop_service(service));
-        met.and(stopped).and_then(|()| self.settle())
+    let service = file.start_service();
+    if begins(false) {
+        file.begin_at_end(None)?;
     }
+    Ok((file, service))
+}
 
-    /// What one process does when all have closed it.
-    fn settle(self: &Arc<Self>) -> Result<()> {
-        if self.guest().is_none() && !self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
-            return Ok(());
-        }
-        let file = self.clone();
-        self.together(|port, members| {
-            Box::pin(async move {
-                let done = match (file.rank() == file.deputy(), file.guest()) {
-                    (false, _) => Ok(()),
-                    (true, None) => file.delete_if_asked(),
-                    (true, Some(guest)) => {
-                        let asked = file.ask(&port, guest, What::Stop, 0, &[], 0);
-                        file.answer(asked, 0).await.map(drop)
-                    }
-                };
-                members.agree(&port, 0, done).await?;
-                Ok(0)
-            })
-        })
-        .map(drop)
+/// Where a file is open at some sites only it is open nowhere.
+fn everywhere(world: &World, whole: &Comm, done: Result<()>) -> Result<()> {
+    let members = opening(world, whole);
+    let agree =
+        |port: Port| -> task::Operation { Box::pin(async move { members.agree(&port, 7, done).await.map(|()| 0) }) };
+    task::run(world, whole.channel(), agree).map(drop)
+}
+
+/// The processes of one site, when each has a file of its own.
+fn of_site(world: &World, whole: &Comm) -> Result<Arc<Comm>> {
+    let members = opening(world, whole);
+    let color = members.sites.of(members.me) as i32;
+    match create::split(world, whole, Some(color), 0)? {
+        Some(comm) => Ok(comm),
+        None => fail!(
+            abi::MPI_ERR_INTERN,
+            "the processes of site number {color} have no communicator"
+        ),
     }
 }
 

@@ -182,62 +182,9 @@ impl File {
         Box::pin(async move {
             let file = self.clone();
             // Requests are waited for where nobody knows the file.
-            let done = self.act_from(port, members, start, view, buffer).await;
+            let done = act_from(self, port, members, start, view, buffer).await;
             done.map_err(|error| file.named(error))
         })
-    }
-
-    async fn act_from(
-        self: Arc<Self>,
-        port: Port,
-        members: Option<Members>,
-        start: Start,
-        view: Arc<View>,
-        buffer: Buffer,
-    ) -> task::Done {
-        let length = buffer.length();
-        let at = match (start, &members) {
-            (Start::Known(at), _) => at,
-            (Start::Shared(etypes) | Start::Ordered(etypes), None) => {
-                let first = self.advance_shared(&port, etypes).await?;
-                self.checked(&view, first, length)?
-            }
-            (Start::Shared(etypes) | Start::Ordered(etypes), Some(members)) => {
-                let first = self.advance_in_order(&port, members, etypes).await?;
-                self.checked(&view, first, length)?
-            }
-        };
-        let Some(members) = members else {
-            return match buffer {
-                Buffer::Write(source, bytes) => self.write_alone(&port, view, at, source).await.map(|_| bytes),
-                Buffer::Read(target) => self.read_alone(&port, view, at, target).await,
-            };
-        };
-        let part = Part {
-            file: self,
-            members,
-            view,
-            at,
-        };
-        match buffer {
-            Buffer::Write(source, bytes) => part.write(port, source).await.map(|_| bytes),
-            Buffer::Read(target) => part.read(port, target).await,
-        }
-    }
-
-    /// Moves the shared pointer by what all take; gives where this process's part begins.
-    async fn advance_in_order(&self, port: &Port, members: &Members, etypes: u64) -> Result<u64> {
-        let counts = members.words(port, COUNTS, etypes).await?;
-        let deputy = self.deputy();
-        let mine = match self.rank() == deputy {
-            true => self.advance_shared(port, counts.iter().sum()).await,
-            false => Ok(0),
-        };
-        let bases = members.words(port, BASE, *mine.as_ref().unwrap_or(&0)).await?;
-        if self.guest().is_some() {
-            members.agree(port, BASE + 1, mine.map(drop)).await?;
-        }
-        Ok(bases[deputy as usize] + counts[..self.rank() as usize].iter().sum::<u64>())
     }
 
     /// MPI_File_…_begin: starts a collective access, at most one at a time.
@@ -375,6 +322,60 @@ impl File {
         })
         .map(drop)
     }
+}
+
+/// An access, wherever it begins.
+async fn act_from(
+    file: Arc<File>,
+    port: Port,
+    members: Option<Members>,
+    start: Start,
+    view: Arc<View>,
+    buffer: Buffer,
+) -> task::Done {
+    let length = buffer.length();
+    let at = match (start, &members) {
+        (Start::Known(at), _) => at,
+        (Start::Shared(etypes) | Start::Ordered(etypes), None) => {
+            let first = file.advance_shared(&port, etypes).await?;
+            file.checked(&view, first, length)?
+        }
+        (Start::Shared(etypes) | Start::Ordered(etypes), Some(members)) => {
+            let first = advance_in_order(&file, &port, members, etypes).await?;
+            file.checked(&view, first, length)?
+        }
+    };
+    let Some(members) = members else {
+        return match buffer {
+            Buffer::Write(source, bytes) => file.write_alone(&port, view, at, source).await.map(|_| bytes),
+            Buffer::Read(target) => file.read_alone(&port, view, at, target).await,
+        };
+    };
+    let part = Part {
+        file,
+        members,
+        view,
+        at,
+    };
+    match buffer {
+        Buffer::Write(source, bytes) => part.write(port, source).await.map(|_| bytes),
+        Buffer::Read(target) => part.read(port, target).await,
+    }
+}
+
+/// Moves the shared pointer by what all take; gives where this process's part begins.
+async fn advance_in_order(file: &File, port: &Port, members: &Members, etypes: u64) -> Result<u64> {
+    let counts = members.words(port, COUNTS, etypes).await?;
+    let deputy = file.deputy();
+    let mine = match file.rank() == deputy {
+        true => file.advance_shared(port, counts.iter().sum()).await,
+        false => Ok(0),
+    };
+    let bases = members.words(port, BASE, *mine.as_ref().unwrap_or(&0)).await?;
+    if file.guest().is_some() {
+        members.agree(port, BASE + 1, mine.map(drop)).await?;
+    }
+    Ok(bases[deputy as usize] + counts[..file.rank() as usize].iter().sum::<u64>())
 }
 
 fn sequential<T>() -> Result<T> {
