@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages about files.
+//! Messages about files, and what file systems say of them.
 
 use isthmus_wire::file::{self, Question, What};
+use isthmus_wire::stripe::Layout;
 
 /// Messages about files: a call, a question, an answer, runs, a body.
 pub(crate) fn messages(bytes: &[u8]) {
@@ -77,4 +78,29 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
     all.extend([file::Call::Delete(path).encode(), open.encode(), answer.encode()]);
     all.extend([file::encode_runs(&[(8, 4), (16, 4)]), body]);
     all
+}
+
+/// How Lustre has laid a file out.
+pub(crate) fn stripes(bytes: &[u8]) {
+    if let Some(layout) = Layout::parse(bytes) {
+        assert!(layout.unit > 0 && layout.count != u16::MAX);
+        assert_eq!(Layout::decode(u64::from_le_bytes(layout.encode())), layout);
+    }
+}
+
+pub(crate) fn layouts() -> Vec<Vec<u8>> {
+    // Eight stripes of 4 MiB, plain and as the only component.
+    let mut plain = 0x0bd3_0bd0_u32.to_le_bytes().to_vec();
+    plain.resize(24, 0);
+    plain.extend((4_u32 << 20).to_le_bytes());
+    plain.extend(8_u16.to_le_bytes());
+    plain.resize(48, 0);
+    let mut whole = 0x0bd6_0bd0_u32.to_le_bytes().to_vec();
+    whole.resize(14, 0);
+    whole.extend(1_u16.to_le_bytes());
+    whole.resize(32 + 24, 0);
+    whole.extend(80_u32.to_le_bytes());
+    whole.resize(80, 0);
+    whole.extend(&plain);
+    vec![plain, whole]
 }

@@ -36,6 +36,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: files::corpus,
     },
     Target {
+        name: "stripes",
+        run: files::stripes,
+        corpus: files::layouts,
+    },
+    Target {
         name: "boot",
         run: grid::boot,
         corpus: grid::boot_bodies,

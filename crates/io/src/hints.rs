@@ -5,9 +5,9 @@
 //! makes no sense is ignored, as the standard asks.
 
 use isthmus_core::info::Info;
+use isthmus_wire::stripe::Layout;
 
 use crate::access::Sieve;
-use crate::stripe::Layout;
 
 /// Hints that change something here, with the values that they have when nobody gives others.
 const EFFECTIVE: [(&str, &str); 7] = [

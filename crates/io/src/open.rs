@@ -22,6 +22,7 @@ use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_engine::Peer;
 use isthmus_wire::file::{Call, Open, Path as FilePath, ranges};
+use isthmus_wire::stripe::Layout;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
@@ -35,7 +36,7 @@ use crate::homes;
 use crate::mode::Mode;
 use crate::name::{self, Name, Scope, Shown, Site};
 use crate::same::{First, Identity};
-use crate::stripe::Layout;
+use crate::stripe;
 use crate::task::{self, Port};
 use crate::view::View;
 
@@ -308,7 +309,7 @@ fn said(first: Option<&First>) -> Vec<u8> {
     let size = file
         .and_then(|file| file.metadata().ok())
         .map_or(0, |known| known.len());
-    let layout = file.map(Layout::of).unwrap_or_default();
+    let layout = file.map(stripe::layout).unwrap_or_default();
     let mut said = first.map_or(0, First::nonce).to_le_bytes().to_vec();
     said.extend(Identity::of(file).encode());
     said.extend(layout.encode());

@@ -4,6 +4,7 @@
 //! * [`frame`]: the 32-byte header in front of every message between two MPI processes.
 //! * [`partitioned`]: how partitioned communication begins.
 //! * [`file`]: what processes ask of those that reach a file.
+//! * [`stripe`]: how Lustre says that it has laid a file out.
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
 //! * [`segment`]: what is on a connection between sites.
 //! * [`boot`]: what an MPI process and the agent of its machine say to each other (Unix socket).
@@ -39,6 +40,7 @@ pub mod rate;
 pub mod relay;
 pub mod segment;
 pub mod service;
+pub mod stripe;
 pub mod time;
 pub mod trace;
 pub mod usage;
