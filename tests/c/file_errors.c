@@ -3,7 +3,9 @@
 /* ranks: 1 4 */
 #include "files.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 
 static int rank, size, prints, data[4];
 static const char *base;
@@ -237,6 +239,27 @@ static void opens(void)
     says("open of no mode at one", MPI_File_open(MPI_COMM_WORLD, base, rank == 1 ? 0 : MPI_MODE_RDWR, MPI_INFO_NULL, &f), MPI_ERR_AMODE, shown, "argument amode");
 }
 
+/* The system's write, which the library calls: from now on it is over quota, if that is so. */
+static volatile int over_quota;
+ssize_t pwrite64(int descriptor, const void *from, size_t bytes, off64_t at)
+{
+    if (!over_quota) return syscall(SYS_pwrite64, descriptor, from, bytes, at);
+    errno = EDQUOT;
+    return -1;
+}
+
+static void quota(void)
+{
+    MPI_File f = opened(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+    over_quota = 1;
+    says("write over quota", MPI_File_write_at(f, 4 * rank, data, 1, MPI_INT, &status), MPI_ERR_QUOTA, shown, "quota exceeded");
+    says("write_all over quota", MPI_File_write_at_all(f, 4 * rank, data, 1, MPI_INT, &status), MPI_ERR_QUOTA, shown, "quota exceeded");
+    says("iwrite over quota", waited(MPI_File_iwrite(f, data, 1, MPI_INT, &request)), MPI_ERR_QUOTA, shown, "quota exceeded");
+    MPI_Barrier(MPI_COMM_WORLD);
+    over_quota = 0;
+    OK(MPI_File_close(&f));
+}
+
 /* A disk that is full, where the system has one to try. */
 static void full(void)
 {
@@ -263,6 +286,7 @@ int main(int argc, char **argv)
     other_calls();
     closes();
     opens();
+    quota();
     full();
     MPI_Finalize();
     return 0;
