@@ -18,25 +18,19 @@ options 'ranks= sites *' "$@"
 counts=$ranks only=$words launch=$bin/mpiexec
 [ -z "$sites" ] || launch=$here/../spread
 need gcc gcc
-need python3 python3
-python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
-need_file "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null)/Python.h" python3-dev
+need_python
 install_missing
 need_mpicc "$bin/mpicc"
-mkdir -p "$work"
 python=$work/env/bin/python
-# The ABI stays the same, so what was built with the same mpi.h need not be built again.
-if ! cmp -s "$bin/../include/mpi.h" "$work/mpi.h"; then
-    say "building with $bin/mpicc"
-    {
-        python3 -m venv --clear "$work/env" && "$python" -m pip install -q numpy &&
-            rm -rf "$work/source" && mkdir -p "$work/source" &&
-            "$python" -m pip download -q --no-deps --no-binary mpi4py -d "$work" "mpi4py==$version" &&
-            tar -xf "$work/mpi4py-$version.tar.gz" -C "$work/source" --strip-components 1 &&
-            MPI4PY_BUILD_MPICC="$bin/mpicc" "$python" -m pip install -q --no-deps "$work/source"
-    } >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; die "the build failed; all of it: $work/build.log"; }
-    cp "$bin/../include/mpi.h" "$work/mpi.h"
-fi
+build() {
+    rm -rf "$work/source"
+    mkdir -p "$work/source"
+    python3 -m venv --clear "$work/env" && "$python" -m pip install -q numpy &&
+        "$python" -m pip download -q --no-deps --no-binary mpi4py -d "$work" "mpi4py==$version" &&
+        tar -xf "$work/mpi4py-$version.tar.gz" -C "$work/source" --strip-components 1 &&
+        MPI4PY_BUILD_MPICC="$bin/mpicc" "$python" -m pip install -q --no-deps "$work/source"
+}
+build_once
 export ISTHMUS_TEST_BIN="$bin" SPREAD_SITES="a=home b=home"
 LD_LIBRARY_PATH=$(cd "$bin/../lib" && pwd)
 export LD_LIBRARY_PATH
