@@ -21,6 +21,9 @@
 //! for is often there, too: to wait without any yields was tried, and four ranks in shared memory took 150 us a message
 //! instead of 7. The sleep that follows a long turn of somebody else lets the scheduler put the others together.
 //!
+//! What is long depends on how many processes of the job share a processor. After a yield each of them may copy a piece
+//! of a long message, one after the other: seven that take 100 us each look like one who computes, and are not.
+//!
 //! Where there can be a processor for each process of the job, nobody that is waited for is on this one. Whoever
 //! computes there takes turns, a yield gives him another one, and a thread that sleeps loses its place: two ranks of
 //! which one slept got 20 % of a processor each where 65 % were theirs. So a thread that has lost a turn neither yields
@@ -38,7 +41,7 @@ const ENOUGH: u64 = 25_000;
 const PART: u64 = 8;
 /// Of the yields on a shared processor one in so many is timed: four looks at clocks cost as much as a yield.
 const TIMED: u8 = 8;
-/// Others that had the processor for so long, nanoseconds, compute. Those that wait give it back sooner.
+/// Another one that had the processor for so long, nanoseconds, computes. One that waits gives it back sooner.
 const TURN: u64 = 500_000;
 /// In what turns of others are remembered, nanoseconds, and the longest one in it: of more than 16 ms there are none.
 const UNIT: u64 = 250_000;
@@ -118,27 +121,27 @@ pub struct Processor {
     untimed: u8,
     /// The turns of somebody who computes, in units of [`UNIT`]; 0: there is nobody.
     turn: u8,
-    /// There can be a processor for each process of the job on this machine.
-    roomy: bool,
+    /// Other processes of the job that may be on this processor; 0: there can be a processor for each of them.
+    neighbours: u8,
 }
 
 impl Default for Processor {
     fn default() -> Self {
-        Self::new(false)
+        Self::new(1)
     }
 }
 
 impl Processor {
-    /// Shared: a few yields show whether it is. `roomy`: there can be a processor for each process of the job on this
-    /// machine.
-    pub fn new(roomy: bool) -> Self {
+    /// Shared: a few yields show whether it is. `neighbours`: other processes of the job that may be on this processor;
+    /// 0: there can be a processor for each process of the job on this machine.
+    pub fn new(neighbours: u8) -> Self {
         Self {
             crowd: 2 * ALONE,
             long: 0,
             short: 0,
             untimed: TIMED,
             turn: 0,
-            roomy,
+            neighbours,
         }
     }
 
@@ -156,15 +159,16 @@ impl Processor {
     }
 
     /// A yield began and ended at these times. If others had the processor for half as long as the yield itself
-    /// took and more, they wanted it; if they had it for a whole turn, they would have got it without the yield.
+    /// took and more, they wanted it; if they had it for a whole turn each, somebody would have got it without the yield.
     pub fn yielded(&mut self, before: Times, after: Times) {
         let own = after.own.saturating_sub(before.own);
         let others = after.wall.saturating_sub(before.wall).saturating_sub(own);
         // A turn that was given away is not to be followed by others.
-        self.untimed = if others < TURN { 0 } else { TIMED };
+        let turns = TURN * u64::from(self.neighbours.max(1));
+        self.untimed = if others < turns { 0 } else { TIMED };
         self.lost(others);
         self.crowd = match 2 * others > own {
-            true if others < TURN => (self.crowd + LATE).min(SURE),
+            true if others < turns => (self.crowd + LATE).min(SURE),
             true => self.crowd.saturating_sub(COMPUTED),
             false => self.crowd.saturating_sub(1),
         };
@@ -181,7 +185,7 @@ impl Processor {
     /// known.
     #[inline]
     fn has_rival(self) -> bool {
-        self.roomy && self.turn > 0
+        self.neighbours == 0 && self.turn > 0
     }
 
     /// Whether a yield gives the processor to others that wait.
@@ -208,7 +212,7 @@ impl Processor {
             self.short,
             self.untimed,
             self.turn,
-            self.roomy.into(),
+            self.neighbours,
             0,
             0,
         ])
@@ -217,14 +221,14 @@ impl Processor {
     /// What [`Processor::to_bits`] gave.
     #[inline]
     pub fn from_bits(bits: u64) -> Self {
-        let [crowd, long, short, untimed, turn, roomy, ..] = bits.to_le_bytes();
+        let [crowd, long, short, untimed, turn, neighbours, ..] = bits.to_le_bytes();
         Self {
             crowd,
             long,
             short,
             untimed,
             turn,
-            roomy: roomy != 0,
+            neighbours,
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Spread {
     polls: u32,
     /// None when there are fewer cores than processes: then sharing cannot be avoided.
     next: Option<Instant>,
+    /// Other processes that may be on one core, when they are spread evenly; none when this process is the only one.
+    neighbours: Option<u8>,
 }
 
 impl Spread {
@@ -38,12 +40,18 @@ impl Spread {
         Self {
             polls: 0,
             next: sensible.then(Instant::now),
+            neighbours: neighbours(processes, cores),
         }
     }
 
     /// Whether there are cores enough for all processes.
     pub(crate) fn is_sensible(&self) -> bool {
         self.next.is_some()
+    }
+
+    /// Other processes that may be on the core of this one; `None`: there are no others.
+    pub(crate) fn neighbours(&self) -> Option<u8> {
+        self.neighbours
     }
 
     /// A poll found nothing.
@@ -80,6 +88,12 @@ impl Spread {
     }
 }
 
+/// Other processes on the fullest core, when so many are spread evenly.
+fn neighbours(processes: usize, cores: usize) -> Option<u8> {
+    let fullest = processes.div_ceil(cores.max(1));
+    (processes > 1).then(|| u8::try_from(fullest - 1).unwrap_or(u8::MAX))
+}
+
 /// Moves this thread to a core that is not `own` and not in `taken` (counted from 1), if it may use one. Errors leave
 /// it where it is.
 fn leave(own: usize, taken: &[u32]) {
@@ -112,6 +126,14 @@ mod tests {
         let all: Vec<u32> = (1..=CpuSet::MAX_CPU as u32).collect();
         leave(sched_getcpu(), &all);
         assert_eq!(sched_getaffinity(None).expect("affinity"), before);
+    }
+
+    #[test]
+    fn processes_have_neighbours_where_there_are_not_cores_enough() {
+        let cases = [(1, 2), (2, 2), (3, 2), (4, 2), (5, 2), (16, 2), (4096, 2), (2, 64)];
+        let found = cases.map(|(processes, cores)| neighbours(processes, cores));
+        let right = [None, Some(0), Some(1), Some(1), Some(2), Some(7), Some(255), Some(0)];
+        assert_eq!(found, right);
     }
 
     #[test]

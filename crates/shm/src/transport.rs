@@ -509,8 +509,8 @@ impl Transport for ShmTransport {
         self.spread.is_sensible() && self.segment.geometry().frame_bytes() >= STREAMING
     }
 
-    fn has_room(&self) -> bool {
-        self.spread.is_sensible()
+    fn neighbours(&self) -> Option<u8> {
+        self.spread.neighbours()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

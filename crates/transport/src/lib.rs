@@ -239,10 +239,11 @@ pub trait Transport: Send {
         false
     }
 
-    /// Whether its peers are on this machine and there can be a processor for each of them. Then whoever waits beside
-    /// somebody who computes keeps its own: nobody that it waits for is behind it.
-    fn has_room(&self) -> bool {
-        false
+    /// Where its peers are on this machine: how many of them may be on one processor together with this process. Where
+    /// there can be a processor for each, 0, whoever waits beside somebody who computes keeps its own: nobody that it
+    /// waits for is behind it. `None`: nobody knows.
+    fn neighbours(&self) -> Option<u8> {
+        None
     }
 
     /// Whether [`Transport::arm`] can ever succeed. A transport that cannot ring must be polled by whoever waits.

@@ -20,11 +20,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `roomy`: there can be a processor for each process of the job on this machine.
-    pub(super) fn new(tuning: Arc<Tuning>, roomy: bool) -> Self {
+    /// `neighbours`: other processes of the job that may be on a processor of this machine; 0: there can be one for each.
+    pub(super) fn new(tuning: Arc<Tuning>, neighbours: u8) -> Self {
         Self {
             tuning,
-            experience: Experience::new(roomy),
+            experience: Experience::new(neighbours),
             slept: AtomicU64::new(0),
             sleeps: AtomicU64::new(0),
         }

@@ -16,9 +16,9 @@ use crate::{Knob, Tuning};
 pub(crate) struct Experience(AtomicU64);
 
 impl Experience {
-    /// `roomy`: there can be a processor for each process of the job on this machine.
-    pub(crate) fn new(roomy: bool) -> Self {
-        let processor = Processor::new(roomy);
+    /// `neighbours`: as for [`Processor::new`].
+    pub(crate) fn new(neighbours: u8) -> Self {
+        let processor = Processor::new(neighbours);
         Self(AtomicU64::new(processor.to_bits()))
     }
 

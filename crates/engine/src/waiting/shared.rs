@@ -165,10 +165,7 @@ impl Shared {
     }
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
-        // Processes elsewhere may be on the same processors, as in containers.
-        let transports = &engine.core.transports;
-        let roomy = !transports.is_empty() && transports.iter().all(|transport| transport.has_room());
-        let pace = Pace::new(engine.tuning(), roomy);
+        let pace = Pace::new(engine.tuning(), neighbours(&engine.core.transports));
         let inner = Inner::new(engine, pace.patience());
         Self {
             inner: lock(inner),
@@ -448,5 +445,16 @@ impl Shared {
             }
             inner.advance(&self.bell);
         }
+    }
+}
+
+/// Other processes of the job that may be on one processor of this machine, as [`Pace::new`] wants it. Those elsewhere may
+/// be on the same processors, as in containers: one is assumed.
+fn neighbours(transports: &[Box<dyn Transport>]) -> u8 {
+    let known: Vec<_> = transports.iter().map(|transport| transport.neighbours()).collect();
+    let most = known.iter().flatten().max().copied().unwrap_or(1);
+    match known.contains(&None) {
+        true => most.max(1),
+        false => most,
     }
 }

@@ -131,6 +131,29 @@ fn a_long_turn_of_somebody_else_ends_the_yields() {
     assert_eq!(looks, 31);
 }
 
+/// Seven that copy a piece of a message each take together longer than one who computes.
+#[test]
+fn those_of_the_job_that_share_a_processor_may_each_have_it_for_a_while() {
+    let copying = Machine {
+        others: 7 * 400_000,
+        ..CROWDED
+    };
+    let shared = |neighbours, machine| {
+        let mut processor = Processor::new(neighbours);
+        for _ in 0..20 {
+            wait(machine, &mut processor, &LIMITS);
+        }
+        processor.is_shared()
+    };
+    assert!(shared(7, copying));
+    assert!(!shared(1, copying), "one neighbour would have given it back");
+    let computes = Machine {
+        others: 7 * 600_000,
+        ..CROWDED
+    };
+    assert!(!shared(7, computes));
+}
+
 /// Beside somebody who computes it is still found out that others wait for this processor.
 #[test]
 fn whoever_gives_the_processor_back_counts_more_than_one_who_computes() {
@@ -214,7 +237,7 @@ const COMPUTES: Machine = Machine {
 /// With a processor for each process of the job nobody that is waited for needs this one.
 #[test]
 fn whoever_has_room_waits_for_turns_of_others_without_yields() {
-    let mut processor = Processor::new(true);
+    let mut processor = Processor::new(0);
     wait(COMPUTES, &mut processor, &LIMITS);
     let (yields, time) = wait(COMPUTES, &mut processor, &LIMITS);
     assert_eq!(yields, 0);
@@ -227,7 +250,7 @@ fn whoever_has_room_waits_for_turns_of_others_without_yields() {
 
 #[test]
 fn whoever_computed_beside_and_is_gone_is_forgotten() {
-    let mut processor = Processor::new(true);
+    let mut processor = Processor::new(0);
     wait(COMPUTES, &mut processor, &LIMITS);
     let last = (0..20).map(|_| wait(QUIET, &mut processor, &LIMITS).1).last();
     assert!(last < Some(LIMITS.spin + 2000), "{last:?}");
@@ -236,7 +259,7 @@ fn whoever_computed_beside_and_is_gone_is_forgotten() {
 /// A thread that only looks is told by the wall's clock that it was without its processor.
 #[test]
 fn a_turn_that_is_lost_while_looking_is_noticed() {
-    let mut processor = Processor::new(true);
+    let mut processor = Processor::new(0);
     wait(QUIET, &mut processor, &LIMITS);
     let mut patience = Patience::new(processor);
     let look = |patience: &mut Patience, processor: &mut Processor, wall| {
@@ -258,7 +281,7 @@ fn without_room_a_lost_turn_changes_nothing() {
 
 #[test]
 fn a_processor_survives_as_a_number() {
-    let mut processor = Processor::new(true);
+    let mut processor = Processor::new(0);
     wait(COMPUTES, &mut processor, &LIMITS);
     processor.slept(LONG);
     assert_eq!(Processor::from_bits(processor.to_bits()), processor);
