@@ -192,7 +192,7 @@ impl Engine {
     }
 
     /// Progress of what is neither plan, nor group, nor message.
-    #[inline]
+    #[inline(always)]
     fn progress_of_others(&mut self) -> bool {
         let mut any = self.vendor.advance(&mut self.core);
         if !self.core.state.asked.is_empty() {

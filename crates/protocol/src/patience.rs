@@ -159,7 +159,8 @@ impl Processor {
     }
 
     /// A yield began and ended at these times. If others had the processor for half as long as the yield itself
-    /// took and more, they wanted it; if they had it for a whole turn each, somebody would have got it without the yield.
+    /// took and more, they wanted it; if they had it for a whole turn each, somebody would have got it without the
+    /// yield.
     pub fn yielded(&mut self, before: Times, after: Times) {
         let own = after.own.saturating_sub(before.own);
         let others = after.wall.saturating_sub(before.wall).saturating_sub(own);

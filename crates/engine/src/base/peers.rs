@@ -129,6 +129,7 @@ impl Peers {
     }
 
     /// The page with this place, which is made if it is not there.
+    #[inline]
     fn page(&mut self, place: usize) -> &mut [PeerState; PAGE] {
         let Self { kinds, first, pages } = self;
         pages[place / PAGE].get_or_insert_with(|| make(kinds, first, place / PAGE))

@@ -251,14 +251,15 @@ impl State {
     pub(crate) fn fill(&mut self, index: u32, envelope: &Envelope, origin: (Peer, bool), data: &[u8]) {
         self.prepare(index, envelope, origin, data.len() as u64);
         let wanted = self.matched(index, envelope, data.len() as u64) as usize;
-        if let Some(task) = self.requests.receive(index) {
+        // An ordinary receive by now.
+        if let Task::Receive(task) = &mut self.requests.slot_mut(index).task {
             task.buffer.write(0, &data[..wanted]);
         }
         self.finish(index);
     }
 
     /// A message has matched: gives credit back and tells a synchronous sender.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self, peer: Peer, kept: u64, acknowledge: u64) {
         let known = &mut self.peers[peer];
         if known.own {

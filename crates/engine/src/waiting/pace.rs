@@ -20,7 +20,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `neighbours`: other processes of the job that may be on a processor of this machine; 0: there can be one for each.
+    /// `neighbours`: other processes of the job that may be on a processor of this machine; 0: there can be one for
+    /// each.
     pub(super) fn new(tuning: Arc<Tuning>, neighbours: u8) -> Self {
         Self {
             tuning,

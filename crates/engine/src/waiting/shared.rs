@@ -284,7 +284,8 @@ impl Shared {
 
     #[inline]
     fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
-        let mut patience = self.pace.patience();
+        // Made by the first look in vain: most waits have none.
+        let mut patience = None;
         let (mut began, mut in_vain) = (None, 0);
         let mut nap = Nap::None;
         loop {
@@ -298,7 +299,7 @@ impl Shared {
                 return found;
             }
             if self.poll(&mut guard) {
-                patience = self.pace.patience();
+                patience = None;
                 nap = nap.with_news();
             } else {
                 in_vain += 1;
@@ -321,7 +322,8 @@ impl Shared {
     }
 
     /// After a round in which nothing happened: spins, yields or sleeps.
-    fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Patience, nap: &mut Nap) -> Guard<'a> {
+    fn pause<'a>(&'a self, guard: Guard<'a>, patience: &mut Option<Patience>, nap: &mut Nap) -> Guard<'a> {
+        let patience = patience.get_or_insert_with(|| self.pace.patience());
         match self.pace.step(patience) {
             // No pause instruction: a poll takes long enough, and a pause here costs up to a fifth of a short message's
             // latency.
@@ -448,8 +450,8 @@ impl Shared {
     }
 }
 
-/// Other processes of the job that may be on one processor of this machine, as [`Pace::new`] wants it. Those elsewhere may
-/// be on the same processors, as in containers: one is assumed.
+/// Other processes of the job that may be on one processor of this machine, as [`Pace::new`] wants it. Those elsewhere
+/// may be on the same processors, as in containers: one is assumed.
 fn neighbours(transports: &[Box<dyn Transport>]) -> u8 {
     let known: Vec<_> = transports.iter().map(|transport| transport.neighbours()).collect();
     let most = known.iter().flatten().max().copied().unwrap_or(1);
