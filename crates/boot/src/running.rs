@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use isthmus_core::links::Measuring;
 use isthmus_core::universe::Universe;
@@ -31,6 +31,11 @@ use crate::survey::{self, Survey};
 use crate::trace::Recorder;
 use crate::traffic;
 use crate::vendor;
+
+/// How long answers that are on their way may take at the end, when all processes are there.
+const ANSWERS: Duration = Duration::from_secs(1);
+/// How often they are looked for.
+const STEP: Duration = Duration::from_millis(5);
 
 /// What MPI_Init makes and MPI_Finalize ends.
 pub struct Running {
@@ -369,9 +374,30 @@ impl Running {
             }
             None => print_counters(&counters),
         }
+        self.forget_unreceived();
         engine.wait(|engine| engine.close().then_some(()));
         engine.lock().finish();
         Ok(())
+    }
+
+    /// All processes are at the end, so what nobody has received nobody will. Answers that are on their way get a
+    /// moment, since saying so of a message that was received would be wrong.
+    fn forget_unreceived(&self) {
+        let engine = self.world().engine();
+        let until = Instant::now() + ANSWERS;
+        loop {
+            let mut engine = engine.lock();
+            engine.progress();
+            let Some(unreceived) = engine.unreceived() else { return };
+            drop(engine);
+            if Instant::now() >= until {
+                return say(&format!(
+                    "{}: warning: at MPI_Finalize nobody had received {unreceived}",
+                    self.name
+                ));
+            }
+            std::thread::sleep(STEP);
+        }
     }
 }
 

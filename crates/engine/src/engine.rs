@@ -291,26 +291,30 @@ impl Engine {
     /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
     /// [`crate::Shared::wait`], which makes progress.
     pub fn is_flushed(&mut self) -> bool {
-        self.sends_are_over() && self.core.transports.iter().all(|transport| transport.is_flushed())
+        self.has_left(false) && self.core.transports.iter().all(|transport| transport.is_flushed())
     }
 
-    /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends are over and have arrived
-    /// as far as transports know. This process wants nothing any more; others still may, so it goes on making progress
-    /// until all have come here. A message that nobody receives keeps this from ending, as MPI_Finalize demands.
+    /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends have left and arrived as
+    /// far as transports know. This process wants nothing any more; others still may, so it goes on making progress
+    /// until all have come here. Messages that nobody has received yet do not keep it from ending: whoever receives
+    /// one does so before it comes here itself.
     pub fn settle(&mut self) -> bool {
-        self.sends_are_over() && self.core.each_transport(|transport, state| transport.settle(state))
+        self.has_left(true) && self.core.each_transport(|transport, state| transport.settle(state))
     }
 
     /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true, when all processes have settled:
-    /// transports closed.
+    /// transports closed. What is [unreceived](Core::unreceived) then stays so.
     pub fn close(&mut self) -> bool {
-        self.sends_are_over() && self.core.each_transport(|transport, state| transport.close(state))
+        self.has_left(true) && self.core.each_transport(|transport, state| transport.close(state))
     }
 
-    fn sends_are_over(&mut self) -> bool {
+    /// Whether all sends are over, or (`unanswered`) wait for nothing but their receivers' answers.
+    fn has_left(&mut self, unanswered: bool) -> bool {
         self.work();
         self.vendor.advance(&mut self.core);
-        let ours = self.core.state.requests.sends == 0 && self.core.state.outgoing.is_empty();
+        let requests = &self.core.state.requests;
+        let ours = requests.sends == 0 || (unanswered && requests.sends as usize == requests.unanswered().count());
+        let ours = ours && self.core.state.outgoing.is_empty();
         ours && self.vendor.is_flushed() && !self.core.each_machine(|machine, _| !machine.is_flushed())
     }
 

@@ -453,6 +453,14 @@ impl Requests {
         self.slots.iter().any(ours)
     }
 
+    /// Sends of which nothing more can leave before their receivers answer.
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = &SendTask> {
+        self.slots.iter().filter_map(|slot| match &slot.task {
+            Task::Send(task) if task.stage == SendStage::Waiting => Some(task),
+            _ => None,
+        })
+    }
+
     pub(crate) fn indices(&self) -> impl Iterator<Item = u32> + use<> {
         0..self.slots.len() as u32
     }

@@ -35,7 +35,7 @@ impl State {
     }
 
     /// Who this is, for people.
-    fn name(&self, peer: Peer) -> Arc<str> {
+    pub(crate) fn name(&self, peer: Peer) -> Arc<str> {
         match self.processes.process(peer) {
             Some(Process { job: Job::OWN, rank }) => format!("process {rank} of MPI_COMM_WORLD").into(),
             _ => self.processes.name(peer).into(),
