@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use isthmus_core::links::Measuring;
 use isthmus_core::universe::Universe;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Job, Machine, Policy, Processes, Setup, Shared};
+use isthmus_engine::{Engine, Job, Machine, Policy, Processes, Setup, Shared, unreceived};
 use isthmus_identity::{Identity, KeyPair};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, PortRange, Prober, Reach};
@@ -388,7 +388,7 @@ impl Running {
         loop {
             let mut engine = engine.lock();
             engine.progress();
-            let Some(unreceived) = engine.unreceived() else { return };
+            let Some(unreceived) = unreceived(&engine) else { return };
             drop(engine);
             if Instant::now() >= until {
                 return say(&format!(

@@ -303,7 +303,7 @@ impl Engine {
     }
 
     /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true, when all processes have settled:
-    /// transports closed. What is [unreceived](Core::unreceived) then stays so.
+    /// transports closed. What is [`unreceived`] then stays so.
     pub fn close(&mut self) -> bool {
         self.has_left(true) && self.core.each_transport(|transport, state| transport.close(state))
     }
@@ -315,7 +315,7 @@ impl Engine {
         let requests = &self.core.state.requests;
         let ours = requests.sends == 0 || (unanswered && requests.sends as usize == requests.unanswered().count());
         let ours = ours && self.core.state.outgoing.is_empty();
-        ours && self.vendor.is_flushed() && !self.core.each_machine(|machine, _| !machine.is_flushed())
+        ours && (unanswered || self.vendor.is_flushed()) && !self.core.each_machine(|machine, _| !machine.is_flushed())
     }
 
     // ---- work -----------------------------------------------------------------------------------------------------
@@ -388,4 +388,27 @@ fn met(transports: &[Box<dyn Transport>], peer: Peer, route: u8, level: u8, own:
         world: job.number(),
         unasked,
     }
+}
+
+/// Messages of this process that nobody has received, in words: how many, and what one of them is. Looks through all
+/// requests.
+pub fn unreceived(engine: &Engine) -> Option<String> {
+    let state = &engine.core.state;
+    let theirs = engine.vendor.unfinished();
+    let mut ours = state.requests.unanswered();
+    let Some(first) = ours.next() else {
+        return match theirs {
+            0 => None,
+            1 => Some("a message that went by the vendor MPI".to_owned()),
+            theirs => Some(format!("{theirs} messages that went by the vendor MPI")),
+        };
+    };
+    let (length, tag, to) = (first.header.length, first.header.tag, state.name(first.peer));
+    Some(match ours.count() + theirs {
+        0 => format!("a message of {length} bytes with tag {tag} to {to}"),
+        others => format!(
+            "{} messages; one has {length} bytes and tag {tag} and is to {to}",
+            others + 1
+        ),
+    })
 }

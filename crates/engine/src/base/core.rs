@@ -155,22 +155,6 @@ impl Core {
         }
     }
 
-    /// Messages of this process that nobody has received, in words: how many, and what the first one is. Looks through
-    /// all requests.
-    pub fn unreceived(&self) -> Option<String> {
-        let state = &self.state;
-        let mut all = state.requests.unanswered();
-        let first = all.next()?;
-        let (length, tag, to) = (first.header.length, first.header.tag, state.name(first.peer));
-        Some(match all.count() {
-            0 => format!("a message of {length} bytes with tag {tag} to {to}"),
-            others => format!(
-                "{} messages; one has {length} bytes and tag {tag} and is to {to}",
-                others + 1
-            ),
-        })
-    }
-
     /// The operation with this name, for [`Engine::start_plan`](crate::Engine::start_plan) and [`Core::called`].
     pub fn operation(&mut self, name: &'static str) -> Operation {
         self.state.tools.operation(name)

@@ -121,6 +121,11 @@ impl Machine for Vendor {
 }
 
 impl Vendor {
+    /// How many sends the other MPI has not completed.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.sends
+    }
+
     #[inline]
     pub(crate) fn get(&mut self) -> Result<&mut dyn Native, EngineError> {
         match &mut self.native {
