@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end of a process.
+
+use std::os::fd::BorrowedFd;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use isthmus_engine::unreceived;
+use isthmus_net::Prober;
+
+use super::{Running, print_counters, say};
+use crate::BootError;
+use crate::listening::lose;
+use crate::traffic;
+
+/// How long answers that are on their way may take at the end, when all processes are there.
+const ANSWERS: Duration = Duration::from_secs(1);
+/// How often they are looked for.
+const STEP: Duration = Duration::from_millis(5);
+
+impl Running {
+    /// Ends communication: everything that was sent has left, every process of the job has come here. Until then this
+    /// one serves the others, so connections are closed only after the agent's word, and by then nobody needs them.
+    pub fn finish(&self, files: impl FnOnce() -> Vec<isthmus_wire::usage::Usage>) -> Result<(), BootError> {
+        let engine = self.world().engine();
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(keeper) = keeper {
+            engine.keeper().stop();
+            // It ends without an error or with the process.
+            let _ = keeper.join();
+        }
+        engine.wait(|engine| engine.settle().then_some(()));
+        let mut counters = engine.lock().tools().counters();
+        counters.links = self.world().measured_in_all();
+        (counters.choices, counters.files) = (self.world().choices(), files());
+        let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world());
+        counters.traffic = self.prober.as_ref().map(summary).unwrap_or_default();
+        drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());
+        match &self.agent {
+            Some(agent) => {
+                let mut agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
+                // Others are not there yet. What they have sent may need an answer of the vendor MPI here, or of ours.
+                let wait = |answer: BorrowedFd<'_>| engine.wait_beside(answer);
+                agent.finish(counters, wait, |gone| lose(&mut engine.lock(), gone))?;
+            }
+            None => print_counters(&counters),
+        }
+        self.forget_unreceived();
+        engine.wait(|engine| engine.close().then_some(()));
+        engine.lock().finish();
+        Ok(())
+    }
+
+    /// All processes are at the end, so what nobody has received nobody will. Answers that are on their way get a
+    /// moment, since saying so of a message that was received would be wrong.
+    fn forget_unreceived(&self) {
+        let engine = self.world().engine();
+        let until = Instant::now() + ANSWERS;
+        loop {
+            let mut engine = engine.lock();
+            engine.progress();
+            let Some(unreceived) = unreceived(&engine) else { return };
+            drop(engine);
+            if Instant::now() >= until {
+                return say(&format!(
+                    "{}: warning: at MPI_Finalize nobody had received {unreceived}",
+                    self.name
+                ));
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+}
