@@ -95,10 +95,12 @@ fn nobody_waits_for_ever_for_a_member_in_another_operation() {
             let requests: Vec<_> = (0..4).map(|rank| all[rank].calls(&mut w, what(rank), 7)).collect();
             rest(&mut w);
             for (rank, request) in requests.into_iter().enumerate() {
-                // Some have what they need, or something longer than they expect.
-                let Some(EngineError::Disagreement { what: said, .. }) = w.finish(rank, request).error else {
+                let error = w.finish(rank, request).error;
+                // What the root of a broadcast has sent may be all that a member needs.
+                if error.is_none() && what(rank) == Operation::Bcast && what(0) == Operation::Bcast {
                     continue;
-                };
+                }
+                let said = said(error);
                 let mine = format!("rank {rank} is in {}, ", what(rank).name());
                 assert!(said.starts_with(&mine), "{said}");
                 assert!(said.contains("was in ") || said.contains("has given up"), "{said}");

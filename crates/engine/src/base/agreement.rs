@@ -23,7 +23,7 @@ use crate::base::counters::Operation;
 /// Operations of a communicator that are remembered: of those that are called and of persistent ones each.
 const KEPT: usize = 32;
 /// Persistent operations have numbers from here on.
-const PERSISTENT: u32 = 1 << 15;
+pub(crate) const PERSISTENT: u32 = 1 << 15;
 /// Questions that are kept, and answers that wait to be looked at: beyond that the oldest is forgotten.
 const MOST: usize = 1024;
 /// Communicators among which nobody looks for those that are gone.

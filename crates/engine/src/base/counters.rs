@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What was sent, per operation and level of the network.
 
+use isthmus_schedule::Operation as What;
 use isthmus_wire::boot;
 
 /// Levels of the network that are counted: wide area 0 … node 4.
 pub(crate) const LEVELS: usize = 5;
+
+/// Between the numbers of two operations in tags; all of them fit in the 2^15 numbers that are called.
+const APART: u32 = (1 << 15) / (What::ALL.len() as u32 + 1);
 
 /// Names an operation for the counters; small. [`Operation::POINT_TO_POINT`] is always there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +22,7 @@ impl Operation {
 #[derive(Debug)]
 pub(crate) struct Table {
     names: Vec<&'static str>,
+    apart: Vec<u32>,
     sent: Vec<[boot::LevelCounters; LEVELS]>,
     calls: Vec<u64>,
 }
@@ -26,6 +31,7 @@ impl Table {
     pub(crate) fn new() -> Self {
         let mut table = Self {
             names: vec![],
+            apart: vec![],
             sent: vec![],
             calls: vec![],
         };
@@ -38,6 +44,8 @@ impl Table {
         if let Some(at) = self.names.iter().position(|n| *n == name) {
             return Operation(at as u16);
         }
+        let place = What::ALL.iter().position(|what| what.name() == name);
+        self.apart.push(APART * place.unwrap_or(What::ALL.len()) as u32);
         self.names.push(name);
         self.sent.push(Default::default());
         self.calls.push(0);
@@ -46,6 +54,13 @@ impl Table {
 
     pub(crate) fn name(&self, operation: Operation) -> &'static str {
         self.names.get(operation.0 as usize).copied().unwrap_or("unknown")
+    }
+
+    /// How far the numbers in the tags of this operation's messages are from its own number, equal in all processes. So
+    /// what one member sends for an operation is never taken for a part of another one that has the same number.
+    #[inline]
+    pub(crate) fn apart(&self, operation: Operation) -> u32 {
+        self.apart.get(operation.0 as usize).copied().unwrap_or(0)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {

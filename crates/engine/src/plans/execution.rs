@@ -8,7 +8,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW};
 
-use crate::base::agreement::{MOST_ASKED, Which};
+use crate::base::agreement::{MOST_ASKED, PERSISTENT, Which};
 use crate::base::binding::Sides;
 use crate::base::binding::{Binding, BoundBuffer, Next, Unit};
 use crate::base::block::Block;
@@ -52,6 +52,8 @@ pub(crate) struct Execution {
     binding: Binding,
     pub(super) channel: Channel,
     pub(super) operation: Operation,
+    /// Number of the operation in the communicator.
+    sequence: u32,
     /// Upper half of the tags.
     pub(super) tag: i32,
     /// Memory of the plan, as large as the plan asked for.
@@ -108,6 +110,7 @@ impl Execution {
             binding: Binding::nothing(),
             channel,
             operation,
+            sequence: 0,
             tag: 0,
             scratch: Vec::new(),
             owned: Vec::new(),
@@ -128,7 +131,16 @@ impl Execution {
 
     /// Number of the operation in the communicator.
     pub(crate) fn sequence(&self) -> u32 {
-        self.tag as u32 >> 16
+        self.sequence
+    }
+
+    /// It is operation number `sequence` of the communicator. `apart`: what its kind adds to that number in tags, among
+    /// those of its sort.
+    #[inline]
+    pub(super) fn name(&mut self, sequence: u32, apart: u32) {
+        let among = PERSISTENT - 1;
+        self.sequence = sequence;
+        self.tag = ((sequence & !among | (sequence + apart) & among) << 16) as i32;
     }
 
     /// Which operation it is.

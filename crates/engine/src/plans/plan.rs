@@ -156,7 +156,7 @@ impl Plans {
         execution.channel.clone_from(channel);
         execution.operation = operation;
         with.core.state.tools.begins(operation);
-        execution.tag = (sequence << 16) as i32;
+        execution.name(sequence & 0xffff, with.core.state.tools.apart(operation));
         execution.next = next;
         let sequence = execution.sequence();
         let state = &mut with.core.state;

@@ -119,6 +119,12 @@ impl Tools {
         self.table.name(operation)
     }
 
+    /// See [`Table::apart`].
+    #[inline]
+    pub(crate) fn apart(&self, operation: Operation) -> u32 {
+        self.table.apart(operation)
+    }
+
     /// The name of an operation that is like this.
     pub(crate) fn named(&self, is: impl Fn(&str) -> bool) -> Option<&'static str> {
         self.table.names().find(|name| is(name))
