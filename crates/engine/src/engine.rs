@@ -234,10 +234,10 @@ impl Engine {
     #[cold]
     fn end_at_odds(&mut self) {
         while let Some(found) = self.core.state.agreement.next() {
-            if let Some((request, error)) = self.plans.at_odds(&self.core.state, &found) {
-                give_up(&mut self.core.state, &found);
+            if let Some(at_odds) = self.plans.at_odds(&self.core.state, &found) {
+                give_up(&mut self.core.state, &found, at_odds.odd);
                 let (plans, mut hands) = plans!(self);
-                plans.fail(&mut hands, request, error);
+                plans.fail(&mut hands, at_odds.request, at_odds.error);
             }
         }
     }

@@ -6,7 +6,8 @@
 //!  waits in its 7th operation, a bcast       another member
 //!    ---- ASKS (7, bcast) ---------------->  has not come to its 7th: keeps the question and compares when it does
 //!    <--- OTHER (7, barrier) --------------  its 7th is a barrier: that ends with an error too
-//!    <--- GAVE_UP (7) ---------------------  its 7th was the same and has ended with such an error
+//!    <--- GAVE_UP (7, rank 3, barrier) ----  its 7th was the same and has ended with an error, since rank 3 has called
+//!                                            a barrier: whoever is heard of first ends the job, and can say why
 //! ```
 //! Operations have equal numbers at all members because all call them in the same order, so two that differ under one
 //! number never go together. A member is asked once for each operation, and wakes for that once.
@@ -40,7 +41,17 @@ pub struct Notes(Mutex<Vec<Note>>);
 pub(crate) struct Note {
     sequence: u32,
     pub(super) operation: Operation,
-    pub(super) gave_up: bool,
+    /// Why it has ended before its time.
+    pub(super) gave_up: Option<Odd>,
+}
+
+/// A member that has called something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Odd {
+    /// In the communicator.
+    pub(super) rank: u32,
+    /// Stands for the name of what it has called.
+    pub(super) code: i32,
 }
 
 impl Notes {
@@ -66,7 +77,7 @@ fn slot(sequence: u32) -> usize {
 const NOTHING: Note = Note {
     sequence: u32::MAX,
     operation: Operation::POINT_TO_POINT,
-    gave_up: false,
+    gave_up: None,
 };
 
 /// An operation of a communicator.
@@ -90,8 +101,16 @@ pub(crate) struct Question {
 pub(crate) struct Found {
     pub(super) peer: Peer,
     pub(crate) which: Which,
-    /// What it takes the operation for; `None`: it has given up.
-    pub(super) theirs: Option<i32>,
+    pub(super) why: Why,
+}
+
+/// Why a peer does not take part.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Why {
+    /// It has called what this code stands for.
+    Other(i32),
+    /// It has given up because of a third one.
+    GaveUp(Odd),
 }
 
 /// What this process has to tell others, and has heard.
@@ -119,7 +138,7 @@ impl Agreement {
         kept[slot(which.sequence)] = Note {
             sequence: which.sequence,
             operation,
-            gave_up: false,
+            gave_up: None,
         };
         !self.questions.is_empty()
     }
@@ -145,14 +164,14 @@ impl Agreement {
     }
 
     /// It ends with an error that others are to hear of.
-    pub(crate) fn gives_up(&self, which: Which) {
+    pub(crate) fn gives_up(&self, which: Which, why: Odd) {
         let Some(notes) = self.notes.get(&which.context).and_then(Weak::upgrade) else {
             return;
         };
         let mut notes = notes.lock();
         let note = notes.get_mut(slot(which.sequence));
         if let Some(note) = note.filter(|note| note.sequence == which.sequence) {
-            note.gave_up = true;
+            note.gave_up = Some(why);
         }
     }
 

@@ -5,7 +5,7 @@ use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind, protocol};
 
-use crate::base::agreement::{Found, Question, Which};
+use crate::base::agreement::{Found, Odd, Question, Which, Why};
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
@@ -24,18 +24,24 @@ fn code(name: &str) -> i32 {
     hash as i32
 }
 
-fn frame(which: Which, says: u32, code: i32) -> Header {
+fn frame(which: Which, says: u32, odd: Odd) -> Header {
     let token = u64::from(says) << 32 | u64::from(which.sequence);
+    let context_and_rank = u64::from(which.context.number()) | u64::from(odd.rank) << 32;
     Header {
         flags: protocol::AGREEMENT,
-        tag: code,
-        ..Header::control(Kind::Protocol, token, u64::from(which.context.number()), 0)
+        tag: odd.code,
+        ..Header::control(Kind::Protocol, token, context_and_rank, 0)
     }
+}
+
+/// An operation, and no rank.
+fn plain(which: Which, says: u32, code: i32) -> Header {
+    frame(which, says, Odd { rank: 0, code })
 }
 
 /// What another member is asked by one that waits in this operation.
 pub(crate) fn question(state: &State, which: Which, operation: Operation) -> Header {
-    frame(which, ASKS, code(state.tools.name(operation)))
+    plain(which, ASKS, code(state.tools.name(operation)))
 }
 
 /// A frame of this protocol.
@@ -50,13 +56,16 @@ pub(crate) fn heard(state: &mut State, peer: Peer, world: u32, header: &Header) 
         which,
         code: header.tag,
     };
-    let theirs = match (header.token >> 32) as u32 {
+    let why = match (header.token >> 32) as u32 {
         ASKS => return compare(state, question),
-        OTHER => Some(header.tag),
-        GAVE_UP => None,
+        OTHER => Why::Other(header.tag),
+        GAVE_UP => Why::GaveUp(Odd {
+            rank: header.source,
+            code: header.tag,
+        }),
         _ => return state.broken(peer, "something else than a question or an answer about an operation"),
     };
-    state.agreement.note_found(Found { peer, which, theirs });
+    state.agreement.note_found(Found { peer, which, why });
 }
 
 /// Compares what a peer takes an operation for with what this process does.
@@ -69,17 +78,17 @@ fn compare(state: &mut State, question: Question) {
     let Some(note) = state.agreement.note(which) else {
         return state.agreement.keep(question);
     };
-    if note.gave_up {
-        return state.reply(peer, frame(which, GAVE_UP, 0));
+    if let Some(odd) = note.gave_up {
+        return state.reply(peer, frame(which, GAVE_UP, odd));
     }
     let mine = code(state.tools.name(note.operation));
     if mine == theirs {
         // To be told if it comes to nothing.
         return state.agreement.keep(question);
     }
-    state.reply(peer, frame(which, OTHER, mine));
-    let theirs = Some(theirs);
-    state.agreement.note_found(Found { peer, which, theirs });
+    state.reply(peer, plain(which, OTHER, mine));
+    let why = Why::Other(theirs);
+    state.agreement.note_found(Found { peer, which, why });
 }
 
 /// An operation begins that others may have asked for.
@@ -92,32 +101,34 @@ pub(crate) fn compare_kept(state: &mut State, which: Which) {
 
 /// This process ends the operation: those who wait with it are told, but for the one it heard that from.
 #[cold]
-pub(crate) fn give_up(state: &mut State, found: &Found) {
-    state.agreement.gives_up(found.which);
+pub(crate) fn give_up(state: &mut State, found: &Found, odd: Odd) {
+    state.agreement.gives_up(found.which, odd);
     for question in state.agreement.take_questions(found.which) {
         if question.peer != found.peer {
-            state.reply(question.peer, frame(found.which, GAVE_UP, 0));
+            state.reply(question.peer, frame(found.which, GAVE_UP, odd));
         }
     }
 }
 
-/// What the program is told by a member, which waits in this operation; `None`: the other one is no member.
+/// The member that has called something else; `None`: whoever says so is no member, or names none.
 #[cold]
-pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, found: &Found) -> Option<EngineError> {
-    let other = (0..channel.members.count()).find(|&rank| channel.members.peer(rank) == found.peer)?;
-    let (me, mine) = (channel.rank, state.tools.name(operation));
-    let what = match found.theirs {
-        None => format!("rank {me} is in {mine}, rank {other} has given up (its own error says why)"),
-        Some(theirs) => {
-            let theirs = state
-                .tools
-                .named(|name| code(name) == theirs)
-                .unwrap_or("another operation");
-            format!("rank {me} is in {mine}, rank {other} was in {theirs}")
-        }
-    };
-    Some(EngineError::Disagreement {
-        what: what.into(),
+pub(crate) fn odd_of(channel: &Channel, found: &Found) -> Option<Odd> {
+    let members = &channel.members;
+    let teller = (0..members.count()).find(|&rank| members.peer(rank) == found.peer)?;
+    match found.why {
+        Why::Other(code) => Some(Odd { rank: teller, code }),
+        Why::GaveUp(odd) => (odd.rank < members.count()).then_some(odd),
+    }
+}
+
+/// What the program is told by a member, which waits in this operation.
+#[cold]
+pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, odd: Odd) -> EngineError {
+    let (me, mine, other) = (channel.rank, state.tools.name(operation), odd.rank);
+    let theirs = state.tools.named(|name| code(name) == odd.code);
+    let theirs = theirs.unwrap_or("another operation");
+    EngineError::Disagreement {
+        what: format!("rank {me} is in {mine}, rank {other} was in {theirs}").into(),
         lengths: false,
-    })
+    }
 }

@@ -7,8 +7,8 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
-use crate::base::agreement::Found;
-use crate::base::asking::{compare_kept, error_of, question};
+use crate::base::agreement::{Found, Odd};
+use crate::base::asking::{compare_kept, error_of, odd_of, question};
 use crate::base::buffer::transfer;
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
@@ -33,6 +33,14 @@ pub(crate) struct Hands<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) groups: &'a mut Groups,
     pub(crate) vendor: &'a mut Vendor,
+}
+
+/// A plan in which a member does not take part.
+pub(crate) struct AtOdds {
+    pub(crate) request: Request,
+    pub(crate) odd: Odd,
+    /// What the program is told.
+    pub(crate) error: EngineError,
 }
 
 /// A completed step of a plan that only a thread of the user may go on with.
@@ -205,14 +213,18 @@ impl Plans {
         all
     }
 
-    /// The plan in which a peer does not take part, and what the program is told.
+    /// The plan in which a peer does not take part, and because of whom.
     #[cold]
-    pub(crate) fn at_odds(&self, state: &State, found: &Found) -> Option<(Request, EngineError)> {
+    pub(crate) fn at_odds(&self, state: &State, found: &Found) -> Option<AtOdds> {
         let is_it = |e: &Execution| !e.aborted && e.channel.notes.is_some() && e.which() == found.which;
         let mut running = (0..).zip(&self.running);
         let (index, execution) = running.find_map(|(index, e)| Some((index, e.as_deref().filter(|e| is_it(e))?)))?;
-        let error = error_of(state, &execution.channel, execution.operation, found)?;
-        Some((state.requests.name(index), error))
+        let odd = odd_of(&execution.channel, found)?;
+        Some(AtOdds {
+            request: state.requests.name(index),
+            odd,
+            error: error_of(state, &execution.channel, execution.operation, odd),
+        })
     }
 
     fn take(&mut self, index: u32) -> Option<Box<Execution>> {
