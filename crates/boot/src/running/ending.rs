@@ -13,7 +13,7 @@ use crate::BootError;
 use crate::listening::lose;
 use crate::traffic;
 
-/// How long answers that are on their way may take at the end, when all processes are there.
+/// How long what is on its way may take at the end, when all processes are there.
 const ANSWERS: Duration = Duration::from_secs(1);
 /// How often they are looked for.
 const STEP: Duration = Duration::from_millis(5);
@@ -51,22 +51,30 @@ impl Running {
         Ok(())
     }
 
-    /// All processes are at the end, so what nobody has received nobody will. Answers that are on their way get a
-    /// moment, since saying so of a message that was received would be wrong.
+    /// All processes are at the end, so what nobody has received nobody will. What is on its way gets a moment, since
+    /// saying so of a message that was received would be wrong.
     fn forget_unreceived(&self) {
         let engine = self.world().engine();
         let until = Instant::now() + ANSWERS;
         loop {
             let mut engine = engine.lock();
             engine.progress();
-            let Some(unreceived) = unreceived(&engine) else { return };
-            drop(engine);
-            if Instant::now() >= until {
-                return say(&format!(
-                    "{}: warning: at MPI_Finalize nobody had received {unreceived}",
-                    self.name
-                ));
+            let unreceived = unreceived(&engine);
+            if unreceived.is_none() && engine.gauges().sends == 0 {
+                return;
             }
+            if Instant::now() >= until {
+                engine.give_up_sends();
+                drop(engine);
+                if let Some(unreceived) = unreceived {
+                    let name = &self.name;
+                    say(&format!(
+                        "{name}: warning: at MPI_Finalize nobody had received {unreceived}"
+                    ));
+                }
+                return;
+            }
+            drop(engine);
             std::thread::sleep(STEP);
         }
     }

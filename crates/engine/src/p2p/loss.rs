@@ -21,6 +21,15 @@ impl Core {
         self.transports[known.route as usize].lose(peer, &reason);
         self.state.lose(peer, reason);
     }
+
+    /// All processes are at the end: to whom something is still on its way, nobody waits for it there.
+    pub fn give_up_sends(&mut self) {
+        for index in self.state.requests.indices() {
+            if let Task::Send(task) = &self.state.requests.slot(index).task {
+                self.lose(task.peer, "all processes are in MPI_Finalize".into());
+            }
+        }
+    }
 }
 
 impl State {
