@@ -7,7 +7,7 @@ use isthmus_transport::{Job, Peer, Process};
 
 use crate::EngineError;
 use crate::base::core::Core;
-use crate::base::requests::Task;
+use crate::base::requests::{SendStage, Task};
 use crate::base::state::{State, Work};
 use crate::p2p::cancel::forget_asked;
 
@@ -22,11 +22,15 @@ impl Core {
         self.state.lose(peer, reason);
     }
 
-    /// All processes are at the end: to whom something is still on its way, nobody waits for it there.
+    /// All processes are at the end: to whom data are still on their way, nobody waits for them there. Messages that
+    /// nobody has asked for can stay.
     pub fn give_up_sends(&mut self) {
         for index in self.state.requests.indices() {
-            if let Task::Send(task) = &self.state.requests.slot(index).task {
-                self.lose(task.peer, "all processes are in MPI_Finalize".into());
+            match &self.state.requests.slot(index).task {
+                Task::Send(task) if task.stage != SendStage::Waiting => {
+                    self.lose(task.peer, "all processes are in MPI_Finalize".into());
+                }
+                _ => {}
             }
         }
     }
