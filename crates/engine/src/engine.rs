@@ -313,7 +313,7 @@ impl Engine {
         self.work();
         self.vendor.advance(&mut self.core);
         let requests = &self.core.state.requests;
-        let ours = requests.sends == 0 || (unanswered && requests.sends as usize == requests.unanswered().count());
+        let ours = requests.sends == 0 || (unanswered && requests.sends == requests.unanswered().count());
         let ours = ours && self.core.state.outgoing.is_empty();
         ours && (unanswered || self.vendor.is_flushed()) && !self.core.each_machine(|machine, _| !machine.is_flushed())
     }
