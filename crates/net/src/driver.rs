@@ -91,10 +91,7 @@ impl Driver {
             ready,
             commands,
         } = &mut *work;
-        match by {
-            Worker::Looking => self.poller.wait(ready, Some(Duration::ZERO)),
-            _ => ready.clear(),
-        }
+        ready.clear();
         reactor.turn(ready, commands, by);
         true
     }
@@ -115,12 +112,12 @@ impl Driver {
             self.link.woke();
             // Who drives, or sleeps until something comes, sees the same.
             if !self.link.is_driven() && (ready.is_empty() || !self.link.rest_for_sleeper()) {
-                self.turn_of_thread(&ready);
+                self.turn_of_thread(&mut ready);
             }
         }
     }
 
-    fn turn_of_thread(&self, ready: &[Ready]) {
+    fn turn_of_thread(&self, ready: &mut Vec<Ready>) {
         let Work { reactor, commands, .. } = &mut *self.work();
         reactor.turn(ready, commands, Worker::Thread);
     }

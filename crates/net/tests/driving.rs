@@ -103,3 +103,19 @@ fn a_receiver_that_computes_is_told() {
     until(&mut all, "the word", |all| all[1].sink.frames.len() == 1);
     close(all);
 }
+
+/// One who looks reads its few connections without asking what is ready. Others that want to connect are heard all the
+/// same, and so are all when they are not few any more.
+#[test]
+fn newcomers_are_heard_by_one_who_looks() {
+    let mut all = job(4, Reach::Tls);
+    for newcomer in [0, 2, 3] {
+        for round in 0..50 {
+            for from in [0, newcomer] {
+                all[from].send(Peer::new(1), &pattern(8, round), round as i32);
+                until(&mut all, "a word", |all| all[1].sink.frames.pop_front().is_some());
+            }
+        }
+    }
+    close(all);
+}

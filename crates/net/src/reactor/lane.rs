@@ -23,6 +23,8 @@ pub(super) struct Connection {
     /// What the poller watches for; `None` when it does not.
     pub(super) watched: Option<Interest>,
     pub(super) reading: Reading,
+    /// Bytes that came at once, the last time.
+    pub(super) came: usize,
     pub(super) writing: Writing,
     pub(super) vigil: Vigil,
     pub(super) opened: Duration,
@@ -51,6 +53,7 @@ impl Connection {
             number,
             watched: None,
             reading: Reading::new(),
+            came: 0,
             writing: Writing::default(),
             vigil: Vigil::new(now),
             opened: now,

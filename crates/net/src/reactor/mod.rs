@@ -12,6 +12,7 @@ mod handshake;
 mod ladder;
 mod lane;
 mod lanes;
+mod looking;
 mod moving;
 mod probe;
 mod sharing;
@@ -43,6 +44,7 @@ use early::Handing;
 use failure::Failure;
 use handshake::{Context, Handshake, Outcome, Proven};
 use ladder::{By, Ladder};
+use looking::{Looks, time_of};
 use probe::Rounds;
 use slots::{BELL, LISTENER, Slots};
 
@@ -110,8 +112,10 @@ pub(crate) struct Reactor {
     busy: Vec<Peer>,
     scratch: Scratch,
     arrivals: Vec<Arrival>,
-    /// Who is at work.
+    /// Who is at work, and since when.
     worker: Worker,
+    turned: Duration,
+    looks: Looks,
     /// Reading has stopped because the main thread does not take what has arrived.
     paused: bool,
     /// The program has nothing more to say, and wants to know when it was heard.
@@ -156,6 +160,8 @@ impl Reactor {
             scratch: Scratch::new(),
             arrivals: Vec::new(),
             worker: Worker::Thread,
+            turned: Duration::ZERO,
+            looks: Looks::default(),
             paused: false,
             settling: false,
             closing: false,
@@ -170,10 +176,16 @@ impl Reactor {
     }
 
     /// Does what there is to do: what these events, commands and deadlines ask for. `commands`: empty memory for them.
-    pub(crate) fn turn(&mut self, ready: &[Ready], commands: &mut Vec<Command>, by: Worker) {
+    /// One who looks finds the events out first.
+    pub(crate) fn turn(&mut self, ready: &mut Vec<Ready>, commands: &mut Vec<Command>, by: Worker) {
+        if by == Worker::Looking {
+            looking::look(self, ready);
+        }
         self.worker = by;
+        self.turned = self.began.elapsed();
+        self.looks.found = by != Worker::Looking;
         self.wakes();
-        for event in ready {
+        for event in &*ready {
             self.event(*event);
         }
         self.commands(commands);
@@ -183,7 +195,13 @@ impl Reactor {
             self.timers();
         }
         self.after();
-        self.lived.rests(self.began.elapsed());
+        // A look in vain has noted nothing that is later than its beginning.
+        let until = if self.looks.found {
+            self.began.elapsed()
+        } else {
+            self.turned
+        };
+        self.lived.rests(until);
     }
 
     /// Zero when there is work that no descriptor tells of.
@@ -195,6 +213,8 @@ impl Reactor {
     }
 
     fn event(&mut self, event: Ready) {
+        // What a reading finds it says itself.
+        self.looks.found |= event.write || !matches!(self.slots.get(event.number), Some(Task::Wide(..)));
         match event.number {
             // It is for the thread.
             BELL if self.worker == Worker::Thread => self.link.thread_bell().quiet(),
@@ -223,6 +243,7 @@ impl Reactor {
 
     fn commands(&mut self, commands: &mut Vec<Command>) {
         self.link.take_commands(commands);
+        self.looks.found |= !commands.is_empty();
         for command in commands.drain(..) {
             match command {
                 Command::Dial { peer, early } => self.dial_plain(peer, early),
@@ -246,8 +267,11 @@ impl Reactor {
     }
 
     fn send_all(&mut self) {
-        for peer in std::mem::take(&mut self.busy) {
-            self.send(peer);
+        if !self.busy.is_empty() {
+            self.looks.found = true;
+            for peer in std::mem::take(&mut self.busy) {
+                self.send(peer);
+            }
         }
         self.deliver();
     }
@@ -293,16 +317,17 @@ impl Reactor {
     /// Finds out whether it should have been here earlier. After a long stop nobody can be blamed for silence.
     fn wakes(&mut self) {
         let Some(due) = self.timer else { return };
-        if self.lived.woke(due, self.began.elapsed()) > STOPPED {
+        if self.lived.woke(due, self.turned) > STOPPED {
             self.forgive();
         }
     }
 
     fn timers(&mut self) {
-        let now = self.now();
+        let now = time_of(self);
         if self.timer.is_none_or(|due| due > now) {
             return;
         }
+        self.looks.found = true;
         self.timer = None;
         self.upkeep(now);
         self.open_door(now);

@@ -11,9 +11,10 @@ use isthmus_wire::frame::Header;
 use isthmus_wire::segment::COMPRESSED;
 use rustc_hash::FxHashMap;
 
-use super::Reactor;
 use super::channels::{Channel, State};
 use super::lanes::Down;
+use super::looking::time_of;
+use super::{Reactor, Worker};
 use crate::compression::{Adaptive, SHORTEST};
 use crate::link::{Arrival, Traffic};
 use crate::queues::{Body, Held, SEGMENT};
@@ -49,8 +50,11 @@ impl Reactor {
                 break;
             }
             match self.read(peer, lane) {
+                // Somebody looked, and nobody had said that there is anything.
+                Read::Nothing if used.is_none() && self.worker == Worker::Looking => return,
                 Read::Nothing => break,
                 Read::Some(bytes, told, probes, inside, all) => {
+                    self.looks.found = true;
                     emptied = all;
                     if inside.0 || inside.1 {
                         self.link.moved.store(true, Ordering::Relaxed);
@@ -61,10 +65,14 @@ impl Reactor {
                     }
                 }
                 Read::End(why) => {
+                    self.looks.found = true;
                     self.lane_down(peer, lane, Down::Ended(&why));
                     break;
                 }
-                Read::Fault(fault) => return self.broken_rules(peer, &fault),
+                Read::Fault(fault) => {
+                    self.looks.found = true;
+                    return self.broken_rules(peer, &fault);
+                }
             }
             self.deliver();
         }
@@ -77,7 +85,7 @@ impl Reactor {
     }
 
     fn read(&mut self, peer: Peer, lane: Lane) -> Read {
-        let now = self.now();
+        let now = time_of(self);
         let Some(channel) = self.channels.get_mut(&peer) else {
             return Read::Nothing;
         };
@@ -108,6 +116,7 @@ impl Reactor {
             (Err(fault), _) => Read::Fault(fault),
             (_, Ok(0)) => Read::Nothing,
             (_, Ok(n)) if !ended => {
+                connection.came = n;
                 connection.vigil.heard(now);
                 channel.traffic.received += n as u64;
                 let after = channel.connections.values().any(|c| c.reading.in_long());
