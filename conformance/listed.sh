@@ -29,6 +29,7 @@ listed_wanted() {
 }
 
 # listed_run DIRECTORY: all of list.txt (or of the file that listed_list names), with the programs of a directory. listed_good LOG STATUS judges one.
+# listed_apart: programs that make files where they stand work in a directory below /tmp.
 listed_run() {
     directory=$1 passed=0 failed=0 expected=0
     if [ -n "$sites" ]; then place=sites launch="$here/../spread"; else place=node launch="$bin/mpiexec"; fi
@@ -41,9 +42,10 @@ listed_run() {
         data=/tmp/isthmus-$program.$$
         rm -rf "$data"*
         words=$(echo "$arguments" | sed "s|FILE|$data|g")
-        status=0
+        status=0 stand=$directory
+        if [ -n "${listed_apart:-}" ]; then stand=$data.d && mkdir -p "$stand"; fi
         # shellcheck disable=SC2086 # arguments are words
-        (cd "$directory" && timeout -k 5 "$limit" $launch -n "$ranks" "./$name" $words) >"$log" 2>&1 </dev/null || status=$?
+        (cd "$stand" && timeout -k 5 "$limit" $launch -n "$ranks" "$directory/$name" $words) >"$log" 2>&1 </dev/null || status=$?
         rm -rf "$data"*
         reason=$(awk -F '\t' -v name="$name" -v place="$place" \
             '$1 == name && ($2 == place || $2 == "both") { print $3 }' "$here/expected.tsv")
