@@ -43,6 +43,12 @@ use crate::view::View;
 /// Tag of opening: below those of operations.
 const OPENING: i32 = 0;
 
+/// What processes say when they have opened what their name leads to: it is not the opener's file, it is, or it cannot
+/// be, since they are at the opener's site and their name is another one.
+const IS_FAR: u64 = 0;
+const REACHES: u64 = 1;
+const HAS_ANOTHER: u64 = 2;
+
 /// The process that opens first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opener {
@@ -167,12 +173,13 @@ impl Wish {
         }
     }
 
-    /// The class of an error, and what must be equal everywhere.
-    fn words(&self) -> [u64; 4] {
+    /// The class of an error, what must be equal everywhere, and the name, which may differ if it leads to the same
+    /// file.
+    fn words(&self) -> [u64; 5] {
         let class = self.checked.as_ref().err().map_or(0, |error| error.class as u64);
         let scope = u64::from(self.scope == Scope::Site);
         let before = self.before.map_or(0, |rank| u64::from(rank) + 1);
-        [class, self.amode as u32 as u64, scope, before]
+        [class, self.amode as u32 as u64, scope, before, digest(&self.sent)]
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -216,6 +223,8 @@ struct Wanted {
     open: Open,
     opener: Opener,
     path: Shown,
+    /// Whether the opener's name is this one.
+    alike: bool,
     spans_kernels: bool,
 }
 
@@ -269,14 +278,27 @@ impl Wanted {
             false => open_here(&self.path, mode, self.open.permissions, false).ok(),
         };
         let reaches = is_opener || from_opener.is_same(disk.as_ref());
-        let all = members.words(port, 6, u64::from(reaches)).await?;
+        let is_near = site.map(|site| site.lan) == Site::of(self.world, self.world.me()).map(|own| own.lan);
+        let says = match reaches {
+            true => REACHES,
+            false if is_near && !self.alike => HAS_ANOTHER,
+            false => IS_FAR,
+        };
+        let all = members.words(port, 6, says).await?;
         if let Some(first) = first {
             disk = Some(first.settle());
+        }
+        if let Some(rank) = all.iter().position(|said| *said == HAS_ANOTHER) {
+            fail!(
+                abi::MPI_ERR_NOT_SAME,
+                argument("filename"),
+                "must name the same file on all processes, but on rank {rank} it names another one than on rank {opener}"
+            );
         }
         Ok(Opened {
             mode,
             disk: disk.filter(|_| reaches),
-            reach: all.iter().map(|word| *word == 1).collect(),
+            reach: all.iter().map(|said| *said == REACHES).collect(),
             opener: self.comm.group().members().get(opener as usize).copied(),
             guest: None,
             layout: from_opener.layout,
@@ -301,6 +323,21 @@ impl Wanted {
             size: None,
         })
     }
+}
+
+/// Different names have different ones. (Fowler, Noll, Vo: FNV-1a.)
+fn digest(path: &FilePath) -> u64 {
+    let bytes = path.bytes.iter().copied().chain([u8::from(path.below_home)]);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Whether the opener, if it is one of those who say something, says that name. `said`: by rank, [`Wish::words`].
+fn is_alike(said: &[Vec<u8>], comm: &Comm, opener: Option<Peer>, name: u64) -> bool {
+    let rank = comm.group().members().iter().position(|member| Some(*member) == opener);
+    let theirs = rank.and_then(|rank| said.get(rank)?.get(4 * 8..));
+    theirs.is_none_or(|theirs| crate::group::word(theirs) == name)
 }
 
 /// What a process says of the file that it has opened for all; others say nothing, as long.
@@ -440,6 +477,7 @@ fn opened(
         (None, Some(before)) => Opener::again(world, &comm, before),
         (None, None) => Opener::Member(0),
     };
+    let alike = is_alike(&heard.said, &whole, opener.peer(world, &comm), digest(&wish.sent));
     let path = wish.path;
     let kept = (one && plain && homes::is_own(world, &comm)).then(|| wish.sent.bytes.clone());
     let wanted = Wanted {
@@ -454,6 +492,7 @@ fn opened(
         },
         opener,
         path: path.clone(),
+        alike,
         spans_kernels: spans_nodes(world, &comm),
         comm: comm.clone(),
     };
