@@ -46,9 +46,9 @@ S
 cat >run.sh <<'S'
 set -eu
 echo elsewhere >"$HOME/unused"
-ssh b1 'echo from b1 >other'
+ssh b1 'echo from b1 >other; mkdir odd; mkfifo odd/pipe; echo inside >odd/file'
 stage() {
-    isthmus run --site b1:1 --site c1:1 --site d1:1 --input large --input tree --input 'isthmus://b1/~/other' \
+    isthmus run --site b1:1 --site c1:1 --site d1:1 --input large --input tree --input 'isthmus://b1/~/other' --input 'isthmus://b1/~/odd' \
         --output 'sum' --output small --output 'out/**' --results "$1" ./program.sh >"$1.out" 2>"$1.err" </dev/null
 }
 # The service of each site is killed twice while the file is on its way there.
@@ -111,6 +111,7 @@ for job in first second; do
 done
 awk -v most="$((mib * 11 / 10))" '/; sent .* bytes over/ { n++; if ($(NF - 4) / 1048576 > most || $(NF - 1) != 3) bad = 1 } END { exit bad || n < 3 }' first.err ||
     fail "more than 1.1 times the size was sent, or nothing was cut: $(cat first.err)"
+grep -q "'odd/pipe' was not copied" first.err || fail "what an input of a site lacks is not told: $(cat first.err)"
 grep -q 'sent' second.err && fail "the second job sent again: $(cat second.err)"
 for site in b1 c1 d1; do
     [ "$(cat third/$site/early third/$site/late)" = "two

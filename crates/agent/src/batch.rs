@@ -134,7 +134,7 @@ impl Batch {
         };
         let cannot = |error: std::io::Error| Refusal::new(format!("cannot prepare the submission: {error}"), "");
         let spool =
-            Guarded::in_cache(&crate::cache_directory().map_err(|why| Refusal::new(why, ""))?).map_err(cannot)?;
+            Guarded::in_cache(&crate::place_for_files().map_err(|why| Refusal::new(why, ""))?).map_err(cannot)?;
         let secret = isthmus_stage::guarded::random::<32>().map_err(cannot)?;
         let listener = listen::listen(secret, binary.to_owned(), Arc::new(files), events.clone()).map_err(cannot)?;
         let adaptor = isthmus_sched::adaptor(allocation.scheduler);

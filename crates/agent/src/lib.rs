@@ -39,6 +39,7 @@ pub use sweeper::{SWEEPER, sweep};
 use batch::{Batch, StagedFile};
 use event::{Event, Resumed};
 use gateway::Gateway;
+use isthmus_stage::cache;
 use isthmus_stage::store::{Incoming, Store};
 use isthmus_stage::workspace::Workspace;
 use isthmus_wire::codec::Deframer;
@@ -418,7 +419,7 @@ impl Agent {
             Some(store) => store,
             None => self
                 .store
-                .insert(Store::open(&cache_directory()?).map_err(|e| e.to_string())?),
+                .insert(Store::open(&place_for_files()?).map_err(|e| e.to_string())?),
         };
         let found = store.find(&hash, name, size).map_err(|e| e.to_string())?;
         let file = |path| StagedFile {
@@ -466,9 +467,7 @@ impl Agent {
     }
 }
 
-pub(crate) fn cache_directory() -> Result<PathBuf, String> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
-    base.map(|base| base.join("isthmus"))
-        .ok_or_else(|| "HOME is not set: there is no place for staged files".to_owned())
+/// Where staged files are kept.
+pub(crate) fn place_for_files() -> Result<PathBuf, String> {
+    cache::directory().map_err(|why| format!("{why}: there is no place for staged files; XDG_CACHE_HOME can name one"))
 }

@@ -200,7 +200,7 @@ impl Subjob {
         template: Template,
         events: &mpsc::Sender<Event>,
     ) -> Result<(), Refusal> {
-        let cache = crate::cache_directory().map_err(|reason| Refusal::new(reason, ""))?;
+        let cache = crate::place_for_files().map_err(|reason| Refusal::new(reason, ""))?;
         let cannot = |error| Refusal::new(format!("cannot prepare what the machine's own MPI starts: {error}"), "");
         let tokens = (0..start.count).map(|_| isthmus_stage::guarded::random::<16>());
         let tokens: Vec<_> = tokens.collect::<std::io::Result<_>>().map_err(cannot)?;

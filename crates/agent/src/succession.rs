@@ -79,7 +79,7 @@ pub(crate) fn name(job: &str, subjob: u32) -> Option<String> {
 
 /// The directory of all places, and the path of one in it.
 fn place(name: &str) -> io::Result<(File, PathBuf)> {
-    let directory = crate::cache_directory().map_err(io::Error::other)?.join("held");
+    let directory = crate::place_for_files().map_err(io::Error::other)?.join("held");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
     let path = directory.join(name);
     Ok((File::open(&directory)?, path))

@@ -64,7 +64,5 @@ fn built(mpicc: &str, directory: Option<PathBuf>, as_json: bool) -> Result<Strin
 }
 
 pub(crate) fn cache() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    base.map(|base| base.join("isthmus/adaptors"))
+    Some(isthmus_stage::cache::directory().ok()?.join("adaptors"))
 }

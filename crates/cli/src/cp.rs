@@ -155,8 +155,8 @@ impl Ends<'_> {
     /// Through a private directory at home; sites need not reach each other for that.
     fn across(&self, from: (&str, &str), to: (&str, &str)) -> Result<Tally, JobError> {
         let cannot = |e: std::io::Error| JobError::new(format!("cannot make a directory for what is on its way: {e}"));
-        let base = reach::cache_directory()
-            .ok_or_else(|| JobError::new("HOME is not set: there is no place for what is on its way"))?;
+        let none = |why| JobError::new(format!("{why}: there is no place for what is on its way"));
+        let base = isthmus_stage::cache::directory().map_err(none)?;
         std::fs::create_dir_all(&base).map_err(cannot)?;
         let way = isthmus_stage::guarded::Guarded::in_cache(&base).map_err(cannot)?;
         let from_name = words::path(from.1.trim_end_matches('/'));

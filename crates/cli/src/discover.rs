@@ -14,6 +14,7 @@ use isthmus_discovery::select::{Candidate, Placement, Selection, View, place};
 use isthmus_job::catalogue::Catalogue;
 use isthmus_job::{JobError, JobErrors};
 use isthmus_launch::{Access, Remote, Sighting, measure_links, site_name};
+use isthmus_stage::cache;
 use isthmus_topology::{Measured, Rate};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -181,7 +182,7 @@ fn pair(a: &str, b: &str) -> String {
 
 impl Known {
     fn read() -> Self {
-        let file = reach::cache_directory().map(|d| d.join("discovery.json"));
+        let file = cache::directory().ok().map(|d| d.join("discovery.json"));
         let small = file.filter(|f| std::fs::metadata(f).is_ok_and(|m| m.is_file() && m.len() < MAX_BYTES));
         let text = small.and_then(|f| std::fs::read_to_string(f).ok()).unwrap_or_default();
         // What cannot be read is asked again.
@@ -199,7 +200,7 @@ impl Known {
     }
 
     fn keep(&self) {
-        let Some(directory) = reach::cache_directory() else {
+        let Ok(directory) = cache::directory() else {
             return;
         };
         let text = json!({ "sites": self.sites, "links": self.links }).to_string();

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use isthmus_job::JobError;
+use isthmus_stage::cache;
 
-use crate::{diagnostic, print, reach};
+use crate::{diagnostic, print};
 
 pub(crate) use refused::refused;
 pub(crate) use words::all as words;
@@ -273,8 +274,8 @@ fn read_sources(shipped: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
 /// Makes the modules in the user's cache, or where temporary files are if there is no cache that can be written: builds
 /// of packages have no home.
 fn make_somewhere(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], name: &str) -> Result<PathBuf, String> {
-    let cache = reach::cache_directory().map(|cache| cache.join("fortran"));
-    let cache = cache.ok_or_else(|| "there is no place for Fortran modules: set HOME or XDG_CACHE_HOME".to_owned());
+    let none = |why| format!("{why}: there is no place for Fortran modules; set HOME or XDG_CACHE_HOME");
+    let cache = cache::directory().map(|cache| cache.join("fortran")).map_err(none);
     let locked = match cache.and_then(|cache| Place::lock(cache.join(name))) {
         Ok(place) => place,
         Err(message) => {

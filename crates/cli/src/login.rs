@@ -134,7 +134,8 @@ fn obtain(arguments: &Login) -> Result<(), JobErrors> {
             .into());
     }
     let valid = arguments.valid.as_deref().map_or(Ok(LIFE), allocation::limit)?;
-    let base = reach::cache_directory().ok_or_else(|| JobError::new("HOME is not set: there is no place for a key"))?;
+    let none = |why| JobError::new(format!("{why}: there is no place for a key"));
+    let base = isthmus_stage::cache::directory().map_err(none)?;
     let cannot = |e: std::io::Error| JobError::new(format!("cannot make a private directory: {e}"));
     std::fs::create_dir_all(&base).map_err(cannot)?;
     let private = Guarded::in_cache(&base).map_err(cannot)?;

@@ -15,20 +15,11 @@ use std::time::Duration;
 /// How long a site may take to be reached, where nobody waits at a terminal.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-fn directory(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = named(variable).or_else(|| named("HOME").map(|home| home.join(below_home)));
-    base.map(|base| base.join("isthmus"))
-}
-
 /// `$XDG_CONFIG_HOME/isthmus/sites.toml` or `$HOME/.config/isthmus/sites.toml`.
 pub(crate) fn sites_file() -> Option<PathBuf> {
-    directory("XDG_CONFIG_HOME", ".config").map(|d| d.join("sites.toml"))
-}
-
-/// `$XDG_CACHE_HOME/isthmus` or `$HOME/.cache/isthmus`.
-pub(crate) fn cache_directory() -> Option<PathBuf> {
-    directory("XDG_CACHE_HOME", ".cache")
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")))?;
+    Some(base.join("isthmus").join("sites.toml"))
 }
 
 /// The sites file and its name for messages; an empty text when there is none.

@@ -14,7 +14,7 @@ pub mod select;
 mod serve;
 
 pub use never::{Never, never, usable};
-pub use serve::{cache_directory, serve};
+pub use serve::serve;
 
 /// Fuzz entry: no text may make the parsers panic, and what a selection is written as is read as the same.
 pub fn fuzz(bytes: &[u8]) {

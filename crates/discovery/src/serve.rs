@@ -4,7 +4,7 @@
 use crate::{look, probe};
 use isthmus_stage::store::{Partial, StageError, Store};
 use isthmus_stage::workspace::Workspace;
-use isthmus_stage::{content, elf, local, words};
+use isthmus_stage::{cache, content, elf, local, words};
 use isthmus_wire::codec::{Deframer, MAX_MESSAGE};
 use isthmus_wire::service::{Answer, Ask, CacheVerb, Cached, File, Placed, Root, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -78,13 +78,6 @@ fn tell_busy<W: Write>(output: &Mutex<Output<W>>) {
             return;
         }
     }
-}
-
-/// `$XDG_CACHE_HOME/isthmus` or `$HOME/.cache/isthmus`.
-pub fn cache_directory() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
-    base.map(|base| base.join("isthmus"))
 }
 
 struct Service<W> {
@@ -190,7 +183,8 @@ impl<W: Write> Service<W> {
 
     fn store(&mut self) -> Result<&(Store, PathBuf), String> {
         if self.cache.is_none() {
-            let cache = cache_directory().ok_or("HOME is not set: there is no place for files")?;
+            let cache = cache::directory()
+                .map_err(|why| format!("{why}: there is no place for files; XDG_CACHE_HOME can name one"))?;
             tidy_binaries(&cache);
             let store = Store::open(&cache).map_err(text)?;
             Workspace::sweep(&cache);

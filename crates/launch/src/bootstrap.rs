@@ -54,7 +54,7 @@ const SCRIPT: &str = r#"
     if test -x "$f"; then echo "ISTHMUS have $m"; exec "$f" VERB; fi;
     echo "ISTHMUS want $m"; t="$f.$$";
     trap "rm -f \"$t\"" EXIT; trap "exit 1" HUP INT TERM;
-    if { mkdir -p "$d" && : > "$t"; } 2>/dev/null; then :; else head -c SIZE > /dev/null; echo "ISTHMUS fail cannot write to $d"; exit 1; fi;
+    if { { test -n "$XDG_CACHE_HOME" || test -d "$HOME"; } && mkdir -p "$d" && : > "$t"; } 2>/dev/null; then :; else head -c SIZE > /dev/null; echo "ISTHMUS fail cannot write to $d"; exit 1; fi;
     head -c SIZE > "$t" || { echo "ISTHMUS fail cannot write $t, is the disk full?"; exit 1; };
     s="$(sha256sum < "$t")";
     if test "${s%% *}" = HASH; then :; else echo "ISTHMUS fail the binary arrived damaged"; exit 1; fi;

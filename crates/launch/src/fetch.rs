@@ -12,8 +12,8 @@
 use crate::connection::Failure;
 use crate::here::here;
 use crate::sharing::Access;
-use crate::staging;
 use crate::transfer::Line;
+use crate::uncopied::{Fetched, Uncopied};
 use isthmus_job::catalogue::{Catalogue, Entry};
 use isthmus_job::transfer::Place;
 use isthmus_stage::content::{MAX_FILE, hex};
@@ -31,9 +31,10 @@ pub(crate) async fn to_home(
     home: &Path,
     place: &Place,
     tell: &(dyn Fn(String) + Sync),
-) -> Result<PathBuf, Failure> {
+) -> Result<Fetched, Failure> {
     if let Place::Home(path) = place {
-        return here(home, path);
+        let (path, uncopied) = (here(home, path)?, Uncopied::default());
+        return Ok(Fetched { path, uncopied });
     }
     let key = place.to_string();
     let cell = access
@@ -61,7 +62,8 @@ async fn once(
     catalogue: &Catalogue,
     place: &Place,
     tell: &(dyn Fn(String) + Sync),
-) -> Result<PathBuf, Failure> {
+) -> Result<Fetched, Failure> {
+    let mut uncopied = Uncopied::default();
     let directory = directory(place)?;
     let _alone = alone(directory.join(".lock")).await?;
     let name = Some(place.name())
@@ -72,11 +74,13 @@ async fn once(
     let fetched = match place {
         Place::Web(url) => web(url, &target).await,
         Place::Sftp(destination, path) => sftp(access, destination, path, &target).await,
-        Place::Site(site, path) => from_site(access, catalogue, site, path, &target, tell).await,
+        Place::Site(site, path) => from_site(access, catalogue, site, path, &target, tell)
+            .await
+            .map(|left| uncopied = left),
         Place::Home(_) => Ok(()),
     };
     fetched.map_err(|f| Failure::new(format!("'{place}' cannot be fetched: {}", f.problem), f.hint))?;
-    Ok(target)
+    Ok(Fetched { path: target, uncopied })
 }
 
 /// Waits until no other job fetches into this directory.
@@ -99,8 +103,8 @@ async fn alone(lock: PathBuf) -> Result<std::fs::File, Failure> {
 }
 
 fn directory(place: &Place) -> Result<PathBuf, Failure> {
-    let cache = staging::cache_directory()
-        .ok_or_else(|| Failure::new("HOME is not set: there is no place for what is fetched", ""))?;
+    let none = |why| Failure::new(format!("{why}: there is no place for what is fetched"), "");
+    let cache = isthmus_stage::cache::directory().map_err(none)?;
     let name = isthmus_stage::content::root(
         0,
         &[isthmus_stage::content::manifest(&mut place.to_string().as_bytes())
@@ -221,7 +225,8 @@ async fn from_site(
     path: &str,
     target: &Path,
     tell: &(dyn Fn(String) + Sync),
-) -> Result<(), Failure> {
+) -> Result<Uncopied, Failure> {
+    let mut uncopied = Uncopied::default();
     let entry = entry(catalogue, site)?;
     let mut line = Line::open(access, &entry.contact, &entry.setup).await?;
     let file = |path: String| File { root: Root::Site, path };
@@ -240,7 +245,11 @@ async fn from_site(
         };
         match entry.kind {
             EntryKind::Directory => std::fs::create_dir_all(&here).map_err(cannot)?,
-            EntryKind::Other => {}
+            EntryKind::Other if entry.path.is_empty() => {
+                let problem = "it is a pipe, a socket or a device";
+                return Err(Failure::new(problem, "give a file or a directory"));
+            }
+            EntryKind::Other => uncopied.add(&entry.path),
             EntryKind::File => {
                 if let Some(parent) = here.parent() {
                     std::fs::create_dir_all(parent).map_err(cannot)?;
@@ -251,5 +260,5 @@ async fn from_site(
         }
     }
     line.into_service()?.leave().await;
-    Ok(())
+    Ok(uncopied)
 }

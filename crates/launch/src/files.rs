@@ -86,9 +86,10 @@ impl Filling<'_> {
     /// Brings all inputs and makes the directory.
     pub(crate) async fn fill(&self, tell: &(dyn Fn(String) + Sync)) -> Result<Filled, Failure> {
         let subjob = self.subjob;
-        let (mut items, mut uncopied) = (Vec::new(), Uncopied::default());
+        let (mut items, mut uncopied, mut unfetched) = (Vec::new(), Uncopied::default(), Uncopied::default());
         for input in &subjob.files.inputs {
-            self.collect(input, &mut items, &mut uncopied, tell).await?;
+            self.collect(input, &mut items, [&mut uncopied, &mut unfetched], tell)
+                .await?;
         }
         for given in &subjob.files.given {
             items.push(self.collect_given(given, tell).await?);
@@ -119,7 +120,7 @@ impl Filling<'_> {
         });
         // Where they work in the user's own directory, they see all of it.
         let uncopied = uncopied.note().filter(|_| !works_at_home(subjob));
-        let notes: Vec<String> = cuts.into_iter().chain(uncopied).collect();
+        let notes: Vec<String> = cuts.into_iter().chain(uncopied).chain(unfetched.note()).collect();
         let options = &self.shared.options;
         let workspace = line.make_workspace(self.shared.terms()).await?;
         let scratch = match &subjob.files.scratch {
@@ -162,7 +163,8 @@ impl Filling<'_> {
 
     async fn collect_given(&self, given: &Given, tell: &(dyn Fn(String) + Sync)) -> Result<Item, Failure> {
         let (access, options) = (&self.shared.access, &self.shared.options);
-        let here = fetch::to_home(access, &options.catalogue, &options.directory, &given.source, tell).await?;
+        let fetched = fetch::to_home(access, &options.catalogue, &options.directory, &given.source, tell).await?;
+        let here = fetched.path;
         if !here.is_file() {
             let problem = format!("input '{}' is no file: '{}'", given.source, here.display());
             return Err(Failure::new(
@@ -178,16 +180,19 @@ impl Filling<'_> {
         })
     }
 
-    /// What an input consists of; one that is not at home is brought here first.
+    /// What an input consists of; one that is not at home is brought here first. What cannot be copied: here, and from
+    /// where it was fetched.
     async fn collect(
         &self,
         input: &Input,
         items: &mut Vec<Item>,
-        uncopied: &mut Uncopied,
+        [uncopied, unfetched]: [&mut Uncopied; 2],
         tell: &(dyn Fn(String) + Sync),
     ) -> Result<(), Failure> {
         let (access, options) = (&self.shared.access, &self.shared.options);
-        let path = fetch::to_home(access, &options.catalogue, &options.directory, &input.source, tell).await?;
+        let fetched = fetch::to_home(access, &options.catalogue, &options.directory, &input.source, tell).await?;
+        unfetched.add_all(&input.name, &fetched.uncopied);
+        let path = fetched.path;
         let walked = {
             let path = path.clone();
             tokio::task::spawn_blocking(move || local::walk(&path, true)).await

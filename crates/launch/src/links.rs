@@ -82,9 +82,7 @@ pub fn believe(seen: &[Sighting], options: &LinkOptions) -> (Vec<Remembered>, Op
 
 /// The place of the cache: `$XDG_CACHE_HOME/isthmus/links.toml` or `$HOME/.cache/isthmus/links.toml`.
 pub fn cache_file() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")))?;
-    Some(base.join("isthmus").join("links.toml"))
+    Some(isthmus_stage::cache::directory().ok()?.join("links.toml"))
 }
 
 /// Seconds since 1970.

@@ -15,6 +15,7 @@
 use crate::events::JobEvent;
 use crate::session::{self, Candidate, KEPT, Session, Unclear};
 use crate::{LinkReport, PathReport, Statistics, plain, times};
+use isthmus_stage::cache::NoCache;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::time::SiteTime;
 use serde_json::{Value, json};
@@ -35,8 +36,8 @@ const MAX_RECORDS: usize = 50;
 const SAMPLE: Duration = Duration::from_secs(2);
 
 /// Where all records are.
-fn directory() -> Option<PathBuf> {
-    Some(session::directory()?.with_file_name("records"))
+fn directory() -> Result<PathBuf, NoCache> {
+    Ok(session::directory()?.with_file_name("records"))
 }
 
 /// What is known when a job has ended.
@@ -65,7 +66,7 @@ pub(crate) struct Record {
 impl Record {
     /// Begins the record of a job. Older ones make room.
     pub(crate) fn begin(session: &Session, subjobs: &[(&str, u32)]) -> io::Result<Self> {
-        let base = directory().ok_or_else(|| io::Error::other("HOME is not set"))?;
+        let base = directory().map_err(io::Error::other)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&base)?;
         sweep(&base);
         let mut options = fs::OpenOptions::new();
@@ -96,7 +97,7 @@ impl Record {
 
     /// Goes on with the record that another launcher has begun.
     pub(crate) fn go_on(session: &Session) -> io::Result<Self> {
-        let base = directory().ok_or_else(|| io::Error::other("HOME is not set"))?;
+        let base = directory().map_err(io::Error::other)?;
         let file = File::options()
             .append(true)
             .open(base.join(format!("{}.jsonl", session.name())))?;
@@ -306,9 +307,8 @@ fn meant(word: &str, all: &[Kept]) -> Result<usize, Unclear> {
 /// # Errors
 /// There is none, or several are meant, or it cannot be read.
 pub fn read(job: Option<&str>) -> Result<Found, Unread> {
-    let nowhere =
-        || Unread::Broken("neither HOME nor XDG_CACHE_HOME is set, so there are no records of jobs".to_owned());
-    let base = directory().ok_or_else(nowhere)?;
+    let nowhere = |why| Unread::Broken(format!("{why}: there are no records of jobs"));
+    let base = directory().map_err(nowhere)?;
     let mut all = kept(&base);
     let at = match job {
         Some(word) => meant(word, &all).map_err(|why| {

@@ -17,6 +17,7 @@ mod held;
 
 use crate::plain;
 use held::HELD;
+use isthmus_stage::cache::{self, NoCache};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -35,10 +36,8 @@ pub const LOG_BYTES: u64 = 32 << 20;
 const MAX_FACTS: u64 = 1 << 20;
 
 /// Where all sessions are.
-pub fn directory() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")))?;
-    Some(base.join("isthmus").join("sessions"))
+pub fn directory() -> Result<PathBuf, NoCache> {
+    Ok(cache::directory()?.join("sessions"))
 }
 
 /// The session of a job that runs in this process.
@@ -92,7 +91,7 @@ impl Session {
     /// # Errors
     /// Its name is taken, or nothing can be kept here.
     pub fn create(about: &About<'_>, keep: bool) -> Result<Self, Refused> {
-        let base = directory().ok_or_else(|| io::Error::other("HOME is not set"))?;
+        let base = directory().map_err(io::Error::other)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&base)?;
         sweep(&base);
         // Of two that begin at once with one name the second sees the first.
@@ -316,7 +315,7 @@ impl Entry {
 
     /// All jobs of the user, the oldest first. What nobody needs is removed before.
     pub fn all() -> Vec<Self> {
-        let Some(base) = directory() else { return Vec::new() };
+        let Ok(base) = directory() else { return Vec::new() };
         sweep(&base);
         let entries = fs::read_dir(base).into_iter().flatten().flatten();
         let mut all: Vec<Self> = entries.filter_map(|e| Self::open(e.path())).collect();
@@ -406,7 +405,7 @@ impl Entry {
 
 /// Whether the coordinator of the job with this identifier lives here.
 pub(crate) fn lives(identifier: &str) -> bool {
-    directory().is_some_and(|base| Entry::open(base.join(identifier)).is_some_and(|entry| entry.lives))
+    directory().is_ok_and(|base| Entry::open(base.join(identifier)).is_some_and(|entry| entry.lives))
 }
 
 fn facts(path: &Path) -> Option<Value> {

@@ -8,6 +8,7 @@
 use crate::asking::Asking;
 use crate::connection::Failure;
 use crate::staging;
+use crate::uncopied::Fetched;
 use isthmus_job::Contact;
 use isthmus_stage::guarded::{Guarded, sweep};
 use isthmus_wire::grid::Hash;
@@ -43,7 +44,7 @@ pub struct Access {
     helper: OnceCell<HashMap<String, PathBuf>>,
     hashed: OnceCell<(Hash, u64)>,
     /// What has been fetched, by where it is.
-    pub(crate) fetched: Mutex<BTreeMap<String, Arc<OnceCell<PathBuf>>>>,
+    pub(crate) fetched: Mutex<BTreeMap<String, Arc<OnceCell<Fetched>>>>,
 }
 
 impl Access {

@@ -191,7 +191,8 @@ impl Site {
                 continue;
             }
             let place = Place::parse(program).map_err(|e| Failure::new(e.problem, e.hint.unwrap_or_default()))?;
-            let here = fetch::to_home(access, &options.catalogue, &options.directory, &place, &tell).await?;
+            let fetched = fetch::to_home(access, &options.catalogue, &options.directory, &place, &tell).await?;
+            let here = fetched.path;
             if !matches!(place, Place::Home(_)) {
                 fetch::make_executable(&here)?;
             }

@@ -5,7 +5,7 @@ use crate::connection::Failure;
 use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
 use isthmus_job::Contact;
-use isthmus_stage::{content, elf, hashes, words};
+use isthmus_stage::{cache, content, elf, hashes, words};
 use isthmus_wire::grid::Hash;
 use isthmus_wire::service::{Answer, Ask, Manifest};
 use std::path::{Path, PathBuf};
@@ -18,13 +18,6 @@ pub(crate) struct Staged {
     pub(crate) size: u64,
     pub(crate) name: String,
     pub(crate) manifest: Manifest,
-}
-
-/// `$XDG_CACHE_HOME/isthmus` or `$HOME/.cache/isthmus`, here.
-pub(crate) fn cache_directory() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
-    base.map(|base| base.join("isthmus"))
 }
 
 /// Hash and size of our own binary, as a bare site can check it.
@@ -143,7 +136,7 @@ pub(crate) async fn prepare(path: PathBuf) -> Result<Staged, Failure> {
     let name = path.file_name().map(words::text);
     let name = name.ok_or_else(|| Failure::new(format!("'{}' has no file name", path.display()), ""))?;
     let file = path.clone();
-    let cache = cache_directory();
+    let cache = cache::directory().ok();
     let hashed = tokio::task::spawn_blocking(move || hashes::manifest(&file, cache.as_deref())).await;
     match hashed {
         Ok(Ok(manifest)) => Ok(Staged {

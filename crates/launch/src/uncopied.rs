@@ -2,6 +2,7 @@
 //! What is in a directory and has no content to copy.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// Names that are told.
 const SHOWN: usize = 3;
@@ -11,6 +12,15 @@ const SHOWN: usize = 3;
 pub struct Uncopied {
     count: u64,
     first: Vec<String>,
+}
+
+/// What was brought home.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// What of it has no content to bring.
+    pub(crate) uncopied: Uncopied,
 }
 
 impl Uncopied {
@@ -24,6 +34,17 @@ impl Uncopied {
         if self.first.len() < SHOWN {
             self.first.push(name.to_owned());
         }
+    }
+
+    /// Adds what another copy left out, in this directory; empty: in the one at hand.
+    pub(crate) fn add_all(&mut self, directory: &str, others: &Self) {
+        for name in &others.first {
+            match directory {
+                "" => self.add(name),
+                directory => self.add(&format!("{directory}/{name}")),
+            }
+        }
+        self.count += others.count - others.first.len() as u64;
     }
 
     /// What the user should know.
@@ -64,5 +85,10 @@ mod tests {
         let all = "'d/pipe', 'b', 'c' and 2 more were not copied: pipes, sockets, devices or links to nothing";
         assert_eq!(left.note().as_deref(), Some(all));
         assert_eq!(left.count(), 5);
+        let mut all = Uncopied::default();
+        all.add("a");
+        all.add_all("in", &left);
+        let said = "'a', 'in/d/pipe', 'in/b' and 3 more were not copied: pipes, sockets, devices or links to nothing";
+        assert_eq!((all.count(), all.note().as_deref()), (6, Some(said)));
     }
 }

@@ -72,7 +72,12 @@ impl NodeAgent {
 const NODE: &str = r#"b=BINARY
 if test -x "$b"; then :; else
     umask 077
-    c=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/isthmus
+    c=${XDG_CACHE_HOME:-${HOME:-}/.cache}/isthmus
+    if test -z "${XDG_CACHE_HOME:-}" && ! test -d "${HOME:-}"; then
+        c=/tmp/isthmus-$(id -u)
+        mkdir -p "$c"
+        test -O "$c" || { echo "isthmus: $(hostname) has no home directory, and $c belongs to somebody else"; exit 1; }
+    fi
     b=$c/isthmus-HASH
     if test -x "$b"; then :; else
         mkdir -p "$c"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Content-addressed staging and stdio by whole lines.
 //!
+//! * [`cache`]: where the cache of this user is.
 //! * [`content`]: hashes of files, and what machine a program is for.
 //! * [`elf`]: which shared libraries a program needs, and where they are.
 //! * [`guarded`]: private directories that vanish with their owner.
@@ -12,6 +13,7 @@
 //! * [`workspace`]: the directory of a job at a site.
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod content;
 pub mod elf;
 mod error;

@@ -117,3 +117,28 @@ fn a_reader_that_is_slow_holds_the_writers_back() {
     assert!(peak < 64 << 10, "the coordinator took {peak} kB");
     bench.assert_clean();
 }
+
+#[test]
+fn a_home_that_is_not_there_is_told_of_once_and_not_made() {
+    let bench = Bench::new("no-home");
+    let home = bench.root.join("no-home");
+    for line in ["run -n 2 echo here", "run --site a=home:1 --site b=home:1 echo here"] {
+        let mut command = bench.command(line);
+        command.env_remove("XDG_CACHE_HOME").env("HOME", &home);
+        let done = finish(command.spawn().unwrap());
+        bench.assert_clean();
+        assert_eq!(
+            (done.code(), done.output.as_slice()),
+            (Some(0), &b"here\nhere\n"[..]),
+            "{}",
+            done.errors
+        );
+        assert_eq!(
+            done.errors.matches("which is no directory").count(),
+            1,
+            "{}",
+            done.errors
+        );
+        assert!(!home.exists(), "{line} made it");
+    }
+}
