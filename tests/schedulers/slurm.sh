@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced on a host of the testbed: Debian's Slurm on other hosts of it. Nothing outlives the testbed. POSIX sh.
 
-# slurm_start WORK CONTROLLER NODE...: munged everywhere, slurmctld on the controller, slurmd with 4 processors on each node.
+# slurm_start WORK CONTROLLER NODE...: munged everywhere, slurmctld on the controller, slurmd with 4 processors on each node. With
+# lines for accounting in $slurm_accounts, after slurm_database.
 slurm_start() {
     slurm=$1/slurm controller=$2
     shift 2
@@ -36,6 +37,7 @@ SlurmdTimeout=20
 NodeName=$nodes CPUs=4 RealMemory=500 State=UNKNOWN
 PartitionName=main Nodes=$nodes Default=YES MaxTime=60 State=UP
 PartitionName=short Nodes=$nodes MaxTime=1 OverTimeLimit=0 State=UP
+$slurm_accounts
 CONF
     printf 'CgroupAutomount=no\nConstrainCores=no\n' >"$slurm/cgroup.conf"
     for host in "$controller" "$@"; do
@@ -43,6 +45,7 @@ CONF
             munged --force --key-file='$slurm/munge.key' --socket=/run/munge/munge.socket.2 --pid-file=/run/munge/munged.pid \
                 --log-file=/run/munge/log --seed-file=/run/munge/seed" || return 1
     done
+    [ -z "$slurm_accounts" ] || slurm_database || return 1
     ssh "$controller" "setsid slurmctld -D >'$slurm/slurmctld.log' 2>&1 </dev/null &"
     for host in "$@"; do
         ssh "$host" "setsid slurmd -D -N $host >'$slurm/slurmd-$host.log' 2>&1 </dev/null &"
