@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Combining contributions without needless copies.
 
-use crate::pace::Pace;
 use crate::parties::{Parties, Role};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Rank, Slice};
 use crate::tree::{Council, Family};
-use std::ops::Range;
 
 /// A growing result. It begins where the own contribution is and moves to where it may be written with the first
 /// operand.
@@ -48,7 +46,9 @@ impl Sum {
         spare: impl Fn(usize) -> Slice,
     ) {
         self.absorb_node(script, family);
-        self.absorb_some(script, family, 0..family.children.len(), piece, spare);
+        for (i, child) in family.children.iter().enumerate().rev() {
+            self.absorb(script, child.rank, piece.slot(Kind::Up), spare(i), child.left);
+        }
     }
 
     /// Combines with what the other processes of the node give, if they take steps together.
@@ -56,46 +56,6 @@ impl Sum {
         if family.seat.is_some() {
             family.combine(script, self.value, self.target);
             self.value = self.target;
-        }
-    }
-
-    /// The same where pieces keep in step. For whoever is at the outermost tier the piece passes with what is inside
-    /// his part; the others have to send it first ([`Pace::sent`]). Leaders who meet hold nothing back: those below
-    /// them do.
-    pub(crate) fn absorb_in_step(
-        &mut self,
-        script: &mut Script,
-        family: &Family,
-        piece: &Piece,
-        pace: Option<&mut Pace>,
-        spare: impl Fn(usize) -> Slice,
-    ) {
-        let outer = family.outer.unwrap_or(0);
-        let inside = outer..family.children.len();
-        let Some(pace) = pace else {
-            return self.absorb_children(script, family, piece, spare);
-        };
-        pace.hold_back(script);
-        self.absorb_node(script, family);
-        self.absorb_some(script, family, inside, piece, &spare);
-        script.hold_back(None);
-        if family.outer.is_some() {
-            pace.pass(script);
-        }
-        self.absorb_some(script, family, 0..outer, piece, &spare);
-    }
-
-    fn absorb_some(
-        &mut self,
-        script: &mut Script,
-        family: &Family,
-        children: Range<usize>,
-        piece: &Piece,
-        spare: impl Fn(usize) -> Slice,
-    ) {
-        for i in children.rev() {
-            let child = &family.children[i];
-            self.absorb(script, child.rank, piece.slot(Kind::Up), spare(i), child.left);
         }
     }
 

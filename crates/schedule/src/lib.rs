@@ -28,7 +28,6 @@ mod network;
 mod node;
 mod order;
 mod overrides;
-mod pace;
 mod parcels;
 mod parties;
 mod places;

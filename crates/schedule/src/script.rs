@@ -180,8 +180,6 @@ pub(crate) struct Script {
     sharers: u32,
     /// What all steps wait for that are written from here on.
     awaited: After,
-    /// What they wait for besides until another one is named.
-    held: Option<StepId>,
     /// The last steps on the way up and down that this process has taken together with those of its node
     /// ([`node`](crate::node)).
     pub(crate) met: [Option<StepId>; 2],
@@ -263,18 +261,8 @@ impl Script {
     /// The same, and for one more.
     pub(crate) fn add_after(&mut self, action: Action, before: Option<StepId>) -> StepId {
         let mut after = self.conflicts(&action);
-        after.extend(self.awaited.iter().copied().chain(self.held).chain(before));
+        after.extend(self.awaited.iter().copied().chain(before));
         self.push(action, after)
-    }
-
-    /// Lets steps that are written from here on wait for one more, or for none.
-    pub(crate) fn hold_back(&mut self, step: Option<StepId>) {
-        self.held = step;
-    }
-
-    /// The last step that was written.
-    pub(crate) fn latest(&self) -> Option<StepId> {
-        self.end().checked_sub(1)
     }
 
     /// Sends.

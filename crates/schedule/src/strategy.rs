@@ -119,9 +119,6 @@ pub(crate) struct Strategy {
     pub(crate) lanes: u64,
     /// Steps of all pieces that should be under way at a process.
     pub(crate) window: usize,
-    /// Pieces with which a process may begin before it has passed the first of them on; any number where nothing is
-    /// slow ([`pace`](crate::pace)).
-    pub(crate) ahead: Option<u64>,
     /// How pieces are dealt out to trees.
     pub(crate) sharing: Sharing,
     /// Processes that carry shares for each part of the outermost tier.
@@ -142,7 +139,6 @@ impl Strategy {
             segment: u64::MAX,
             lanes: 1,
             window: 0,
-            ahead: None,
             sharing: Sharing::Whole,
             leaders: 1,
             shares: 1,

@@ -89,27 +89,19 @@ impl Trees<'_> {
         let pieces = bytes.div_ceil(segment.max(1)).max(1).next_multiple_of(shares);
         let piece = bytes.div_ceil(pieces);
         let (mut phases, from) = (top(piece), strategy.first_tier());
-        let mut inside = 0u64;
         for tier in 0..self.network.tiers() {
             let (form, mut own) = match tier < from {
                 true => (Form::Flat, Vec::new()),
                 false => self.tier(tier, piece, pieces),
             };
             strategy.forms.push(form);
-            if tier > 0 {
-                inside = own.iter().fold(inside, |sum, phase| sum.saturating_add(phase.depth));
-            }
             phases.append(&mut own);
         }
         let interval = Phase::interval(&phases).max(1);
         let depth: u64 = phases.iter().map(|p| p.depth).sum();
         // So many that the first is through, and its sender knows, before the last is begun, with its announcement; and
         // half as many again, since processes have other work at times. More take memory for nothing.
-        let under_way = |depth: u64, tier| (depth + self.replies(tier)) * 3 / 2 / interval + 2;
-        let wanted = under_way(depth, 0);
-        if self.network.tiers() > 1 && self.network.level(0) == Level::WideArea {
-            strategy.ahead = Some(under_way(inside, 1));
-        }
+        let wanted = (depth + self.replies()) * 3 / 2 / interval + 2;
         let memory = self.flows.iter().any(|flow| flow.0 == Way::Combine);
         let steps = phases.iter().map(|p| p.steps).sum::<u64>().max(1);
         let most = match memory {
@@ -147,12 +139,12 @@ impl Trees<'_> {
         self.flows.iter().map(tree).collect()
     }
 
-    /// What passes between the members of a tier beside a long message, nanoseconds: the announcement, the answer
-    /// before it, and the acknowledgement after it.
-    fn replies(&self, tier: usize) -> u64 {
-        match tier < self.network.tiers() {
-            false => 0,
-            true => 3 * Council::largest(self.network, tier).longest(),
+    /// What passes between the members of the outermost tier beside a long message, nanoseconds: the announcement, the
+    /// answer before it, and the acknowledgement after it.
+    fn replies(&self) -> u64 {
+        match self.network.tiers() {
+            0 => 0,
+            _ => 3 * Council::largest(self.network, 0).longest(),
         }
     }
 

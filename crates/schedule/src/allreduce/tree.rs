@@ -16,7 +16,6 @@ use crate::Call;
 use crate::Messages;
 use crate::Network;
 use crate::fold::Sum;
-use crate::pace::Pace;
 use crate::places::Places;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -30,7 +29,6 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, st
     let meets = strategy.first_tier() > 0 && families.of_piece(0).parent.is_none();
     let council = meets.then(|| Council::meeting(network, me, top));
     let cut = strategy.cut(call, units);
-    let mut pace = Pace::of(strategy, &cut);
     let mut script = Script::default();
     let meeting = council.as_ref().map_or(0, |c| spares(c, top, cut.piece));
     let spares = families
@@ -50,13 +48,10 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64, st
             value: piece.of(own),
             target: result,
         };
-        sum.absorb_in_step(script, family, &piece, pace.as_mut(), |i| pool.place(&piece, i));
+        sum.absorb_children(script, family, &piece, |i| pool.place(&piece, i));
         match (family.parent, &council) {
             (Some(parent), _) => {
                 script.send(parent, sum.value, piece.slot(Kind::Up));
-                if let Some(pace) = &mut pace {
-                    pace.sent(script, family);
-                }
                 script.receive(parent, result, piece.slot(Kind::Down));
             }
             (None, Some(council)) => meet(script, council, top, &mut sum, &piece, &pool, family.children.len()),

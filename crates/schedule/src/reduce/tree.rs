@@ -12,7 +12,6 @@
 
 use crate::Network;
 use crate::fold::Sum;
-use crate::pace::Pace;
 use crate::script::{Kind, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::Strategy;
@@ -24,8 +23,6 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
     let families = strategy.families(network, call.root, me, !call.commutative);
     let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
     let cut = strategy.cut_in_shares(call, network, units, !call.commutative);
-    let cut = strategy.in_step(cut, families.all());
-    let mut pace = Pace::of(&strategy, &cut);
     let mut script = Script::default();
     // The last spare is where a process that acts for others, but has no result buffer, combines.
     let spares = |family: &Family| family.children.len() as u64 + u64::from(!family.is_leaf());
@@ -42,13 +39,10 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
             Some(_) => pool.place(&piece, family.children.len()),
         };
         let mut sum = Sum { value: own, target };
-        sum.absorb_in_step(script, family, &piece, pace.as_mut(), |i| pool.place(&piece, i));
+        sum.absorb_children(script, family, &piece, |i| pool.place(&piece, i));
         match family.parent {
             Some(parent) => {
                 script.send(parent, sum.value, piece.slot(Kind::Up));
-                if let Some(pace) = &mut pace {
-                    pace.sent(script, family);
-                }
             }
             None => sum.settle(script),
         }
