@@ -62,10 +62,10 @@ cat >make-old.sh <<S
 set -e
 cd "$PWD"
 cp -a "$root" system
-mkdir -p system/proc system/dev system/tmp system/sys "system\$HOME" system/etc
+mkdir -p system/proc system/dev system/tmp system/sys system/etc
 mount --rbind /proc system/proc && mount --rbind /dev system/dev && mount --rbind /sys system/sys
 mount -t tmpfs none system/tmp
-mount -t tmpfs none "system\${HOME%%/home}" 2>/dev/null && mkdir -p "system\$HOME" && mount --bind "\$HOME" "system\$HOME"
+mkdir -p "system\$HOME" && mount --bind "\$HOME" "system\$HOME"
 mount -t tmpfs none system/etc && cp /etc/hosts /etc/passwd system/etc/
 sed "s|:[^:]*\$|:$PWD/shell|" /etc/passwd >passwd && mount --bind passwd /etc/passwd
 S

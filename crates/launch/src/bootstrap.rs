@@ -54,7 +54,9 @@ const SCRIPT: &str = r#"
     if test -x "$f"; then echo "ISTHMUS have $m"; exec "$f" VERB; fi;
     echo "ISTHMUS want $m"; t="$f.$$";
     trap "rm -f \"$t\"" EXIT; trap "exit 1" HUP INT TERM;
-    if { { test -n "$XDG_CACHE_HOME" || test -d "$HOME"; } && mkdir -p "$d" && : > "$t"; } 2>/dev/null; then :; else head -c SIZE > /dev/null; echo "ISTHMUS fail cannot write to $d"; exit 1; fi;
+    w=; test -n "$XDG_CACHE_HOME" || test -d "$HOME" || w="the home directory $HOME is not there";
+    test -n "$w" || { mkdir -p "$d" && : > "$t"; } 2>/dev/null || w="cannot write to $d";
+    test -z "$w" || { head -c SIZE > /dev/null; echo "ISTHMUS fail $w"; exit 1; };
     head -c SIZE > "$t" || { echo "ISTHMUS fail cannot write $t, is the disk full?"; exit 1; };
     s="$(sha256sum < "$t")";
     if test "${s%% *}" = HASH; then :; else echo "ISTHMUS fail the binary arrived damaged"; exit 1; fi;
