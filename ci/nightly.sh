@@ -36,7 +36,7 @@ while [ $# -gt 0 ]; do
     files)
         ISTHMUS_TEST_IO_CASES=100000 cargo test -q -p isthmus-io --test model || bad=1
         sh conformance/external32/run.sh || bad=1
-        for suite in romio pnetcdf hdf5 netcdf; do
+        for suite in romio pnetcdf hdf5 netcdf h5py; do
             for where in '' --sites; do sh "conformance/$suite/run.sh" --limit 1800 $where || bad=1; done
         done
         ;;
