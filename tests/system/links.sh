@@ -60,7 +60,38 @@ cp cache.toml "$HOME/.cache/isthmus/links.toml"
 isthmus links --forget c1 >forget.out
 isthmus links >left.out
 S
-isthmus-testbed run --topology three.toml -- sh run.sh || fail "the jobs"
+cat >compare.py <<'P'
+import json
+PAIRS = {("a1", "b1"): 200e6, ("a1", "c1"): 20e6, ("b1", "c1"): 1e9}
+def read(name):
+    links = json.load(open(name + ".json"))["links"]
+    place = lambda name: name.split("@")[-1].replace("home", "a1")
+    return {tuple(sorted(map(place, l["between"]))): l for l in links}
+wrong = []
+for name in "doctor", "discover":
+    for pair, rate in PAIRS.items():
+        link = read(name)[pair]
+        off = link["bits_per_second"] / (0.945 * rate) - 1
+        print(f"{name}: {pair}: {link['bits_per_second'] / 1e6:.1f} Mbit/s, {off:+.1%}, at least: {link['at_least']}, seen {link['seen_bytes']} B in {link['seen_seconds']:.3f} s")
+        fits = off < 0.15 and (off > -0.15 or pair == ("b1", "c1") and off > -0.8)
+        if not fits or link["seen_bytes"] <= 0:
+            wrong.append((name, pair, link))
+kept = read("links")
+for pair in PAIRS:
+    for name in "doctor-knows", "discover-knows":
+        told = read(name)[pair]
+        # The doctor came first; discover may have had better evidence since.
+        same = told["bits_per_second"] == kept[pair]["bits_per_second"]
+        better = told["seen_seconds"] <= kept[pair]["seen_seconds"]
+        if not (same or name == "doctor-knows" and better):
+            wrong.append((name, pair, told, kept[pair]))
+print(*wrong, sep="\n")
+raise SystemExit(bool(wrong))
+P
+measure() { isthmus-testbed run --topology three.toml -- sh run.sh >bed 2>&1 || { cat bed; fail "the jobs"; }; cat bed; }
+measure
+# A link that was not what it should be says nothing of its measurements.
+python3 compare.py || { grep -q 'do not trust times' bed && measure && python3 compare.py; } || fail "measurements of the same link differ"
 
 # same FILE PHASE: all processes tell the same.
 same() {
@@ -90,34 +121,6 @@ near first refreshed 'home c1' 6 16.2 21.6
 near first refreshed 'b1 c1' 6 200 1150
 grep 'b1@b1 - c1@c1' list.out | grep -q 'at least\|+-' || { cat list.out; fail "how sure the rate is is not said"; }
 grep 'b1@b1 - home@a1' list.out | grep -q '+- .* %.* [kM]B in 0' || { cat list.out; fail "what the rate stands on is not said"; }
-python3 - <<'P' || fail "measurements of the same link differ"
-import json
-PAIRS = {("a1", "b1"): 200e6, ("a1", "c1"): 20e6, ("b1", "c1"): 1e9}
-def read(name):
-    links = json.load(open(name + ".json"))["links"]
-    place = lambda name: name.split("@")[-1].replace("home", "a1")
-    return {tuple(sorted(map(place, l["between"]))): l for l in links}
-wrong = []
-for name in "doctor", "discover":
-    for pair, rate in PAIRS.items():
-        link = read(name)[pair]
-        off = link["bits_per_second"] / (0.945 * rate) - 1
-        print(f"{name}: {pair}: {link['bits_per_second'] / 1e6:.1f} Mbit/s, {off:+.1%}, at least: {link['at_least']}, seen {link['seen_bytes']} B in {link['seen_seconds']:.3f} s")
-        fits = off < 0.15 and (off > -0.15 or pair == ("b1", "c1") and off > -0.8)
-        if not fits or link["seen_bytes"] <= 0:
-            wrong.append((name, pair, link))
-kept = read("links")
-for pair in PAIRS:
-    for name in "doctor-knows", "discover-knows":
-        told = read(name)[pair]
-        # The doctor came first; discover may have had better evidence since.
-        same = told["bits_per_second"] == kept[pair]["bits_per_second"]
-        better = told["seen_seconds"] <= kept[pair]["seen_seconds"]
-        if not (same or name == "doctor-knows" and better):
-            wrong.append((name, pair, told, kept[pair]))
-print(*wrong, sep="\n")
-raise SystemExit(bool(wrong))
-P
 begin=$(sed -n 's/^begin: 0: //p' first.out) still=$(sed -n 's/^still: 0: //p' first.out)
 [ "$begin" = "$still" ] || { cat first.out; fail "what is in force has changed by itself"; }
 for pair in 'home b1' 'home c1' 'b1 c1'; do
