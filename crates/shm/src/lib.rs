@@ -73,6 +73,8 @@ mod spread;
 mod together;
 #[cfg(not(loom))]
 mod transport;
+#[cfg(not(loom))]
+mod view;
 
 #[cfg(not(loom))]
 pub use assist::fuzz_desk;

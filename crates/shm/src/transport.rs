@@ -499,7 +499,7 @@ impl Transport for ShmTransport {
             self.owed += usize::from(self.segment.block(self.slot).bell.wake());
         }
         self.restore_watching();
-        self.unwatch_frames();
+        self.frames.unwatch(&self.segment, self.slot);
         if self.owed > 0 {
             self.owed = self.owed.saturating_sub(self.doorbells.drain());
         }

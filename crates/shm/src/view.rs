@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A frame as the members of a place use it: whose words and cells are where, and how far they are.
+
+use isthmus_transport::meeting::{Lane, Place, Round};
+
+use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS};
+use crate::frames::{CELL_HEADER, Cells, NOTES, SHORT_CELL, SHORT_ROUNDS, WORD_CELL, WORD_HEADER, WORD_ROUNDS};
+use crate::segment::Segment;
+use crate::sync::{AtomicU64, Ordering};
+
+/// The memory of a frame, divided among the members of a place.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameView<'s> {
+    segment: &'s Segment,
+    place: &'s Place,
+}
+
+impl<'s> FrameView<'s> {
+    #[inline]
+    pub(crate) fn of(segment: &'s Segment, place: &'s Place) -> Self {
+        Self { segment, place }
+    }
+
+    /// As for a new group, whose members have neither noted nor given anything.
+    pub(crate) fn reset(&self) {
+        self.left().iter().for_each(Left::reset);
+        for member in 0..self.place.members {
+            (0..NOTES as u64).for_each(|step| self.note(member, step).store(0, Ordering::Relaxed));
+        }
+        for number in 0..SHORT_ROUNDS as u64 {
+            let lane = Lane::Short;
+            (0..self.place.members).for_each(|cell| self.arrived(Round { lane, number }, cell).0.reset());
+        }
+        for number in 0..WORD_ROUNDS as u64 {
+            let lane = Lane::Word;
+            self.arrived(Round { lane, number }, 0).0.reset();
+        }
+    }
+
+    /// How far the members have left rounds.
+    #[inline]
+    pub(crate) fn left(&self) -> &'s [Left] {
+        let members = self.place.members as usize;
+        let words = self.memory(Cells::LEFT_AT, members * size_of::<Left>());
+        // SAFETY: inside the mapping, aligned to a page, only touched as atomics.
+        unsafe { std::slice::from_raw_parts(words.cast::<Left>(), members) }
+    }
+
+    /// Up to which turn a cell is there, and the turn of the round.
+    #[inline]
+    pub(crate) fn arrived(&self, round: Round, cell: u32) -> (&'s Arrived, u64) {
+        let rounds = rounds(round.lane);
+        let turn = round.number / rounds;
+        let arrived = match round.lane {
+            Lane::Word | Lane::Short => self.arrived_at(round.lane, self.cell(round, cell).0),
+            Lane::Middle => &self.left()[cell as usize].middle[(round.number % rounds) as usize],
+            Lane::Long => &self.left()[cell as usize].long[(round.number % rounds) as usize],
+        };
+        (arrived, turn)
+    }
+
+    /// Up to which turn the cell of a word or the short one that begins here is there.
+    #[inline]
+    pub(crate) fn arrived_at(&self, lane: Lane, at: usize) -> &'s Arrived {
+        let at = if lane == Lane::Word { at } else { at + 8 };
+        let word = self.memory(at, size_of::<Arrived>());
+        // SAFETY: inside the mapping, which outlives the transport; aligned to 8, as cells are to 16 or more; only
+        // touched as an atomic.
+        unsafe { &*word.cast::<Arrived>() }
+    }
+
+    /// Where in the frame a cell begins, and how many bytes it and those behind it have.
+    #[inline]
+    pub(crate) fn cell(&self, round: Round, cell: u32) -> (usize, usize) {
+        let cells = Cells::of(self.place.members as usize);
+        let (index, rest) = (cell as usize, (self.place.members - cell) as usize);
+        match round.lane {
+            Lane::Word => (cells.word_at((round.number % WORD_ROUNDS as u64) as usize), WORD_CELL),
+            Lane::Short => {
+                let at = cells.short_at((round.number % SHORT_ROUNDS as u64) as usize, index);
+                (at, rest * SHORT_CELL)
+            }
+            Lane::Middle => {
+                let at = cells.middle_at((round.number % MIDDLE_ROUNDS as u64) as usize, index);
+                (at, rest * (cells.middle_bytes() + CELL_HEADER))
+            }
+            Lane::Long => {
+                let at = cells.long_at((round.number % LONG_ROUNDS as u64) as usize, index);
+                (at, rest * (cells.long_bytes() + CELL_HEADER))
+            }
+        }
+    }
+
+    /// Where a member notes what it takes a step for.
+    #[inline]
+    pub(crate) fn note(&self, member: u32, step: u64) -> &'s AtomicU64 {
+        let at = Cells::of(self.place.members as usize).note_at(member as usize, step);
+        let word = self.memory(at, size_of::<u64>());
+        // SAFETY: inside the mapping, aligned to 8, only touched as an atomic.
+        unsafe { &*word.cast::<AtomicU64>() }
+    }
+
+    /// The word in which a member says how many bytes it gives, in the cell that begins here.
+    #[inline]
+    pub(crate) fn length(&self, at: usize) -> &'s AtomicU64 {
+        let word = self.memory(at, CELL_HEADER);
+        // SAFETY: inside the mapping, aligned to 128, only touched as an atomic.
+        unsafe { &*word.cast::<AtomicU64>() }
+    }
+
+    /// Bytes of the frame.
+    #[inline]
+    pub(crate) fn memory(&self, at: usize, bytes: usize) -> *mut u8 {
+        self.segment.frame_memory(self.place.frame as usize, at, bytes)
+    }
+}
+
+/// How many rounds take turns in memory.
+#[inline]
+pub(crate) fn rounds(lane: Lane) -> u64 {
+    match lane {
+        Lane::Word => WORD_ROUNDS as u64,
+        Lane::Short => SHORT_ROUNDS as u64,
+        Lane::Middle => MIDDLE_ROUNDS as u64,
+        Lane::Long => LONG_ROUNDS as u64,
+    }
+}
+
+/// Bytes of what stands before what a member gives.
+#[inline]
+pub(crate) fn header(lane: Lane) -> usize {
+    match lane {
+        Lane::Word => WORD_HEADER,
+        _ => CELL_HEADER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::segment::Geometry;
+
+    #[test]
+    fn every_cell_of_every_round_has_words_of_its_own() {
+        let at = tempfile::tempdir().expect("a directory");
+        let geometry = Geometry::new(3).expect("few processes");
+        let segment = Segment::open(&at.path().join("segment"), "view", 0, geometry).expect("opened");
+        let place = Place {
+            frame: 0,
+            members: 3,
+            me: 1,
+        };
+        let view = FrameView::of(&segment, &place);
+        let lanes = [Lane::Word, Lane::Short, Lane::Middle, Lane::Long];
+        let cells = |lane| 0..if lane == Lane::Word { 1 } else { place.members };
+        let every = || {
+            let rounds = lanes
+                .iter()
+                .flat_map(|&lane| (0..rounds(lane)).map(move |number| Round { lane, number }));
+            rounds.flat_map(|round| cells(round.lane).map(move |cell| (round, cell)))
+        };
+        view.reset();
+        let words: HashSet<usize> = every()
+            .map(|(r, c)| std::ptr::from_ref(view.arrived(r, c).0).addr())
+            .collect();
+        let notes = (0..place.members).flat_map(|member| (0..NOTES as u64).map(move |step| (member, step)));
+        let notes: HashSet<usize> = notes.map(|(m, s)| std::ptr::from_ref(view.note(m, s)).addr()).collect();
+        assert_eq!(words.len(), every().count());
+        assert_eq!(notes.len(), place.members as usize * NOTES);
+        assert!(words.is_disjoint(&notes));
+
+        // The first turn of every cell comes, and a new group knows nothing of it.
+        every().for_each(|(round, cell)| view.arrived(round, cell).0.one(0));
+        view.note(2, 7).store(1, Ordering::Relaxed);
+        assert!(every().all(|(round, cell)| view.arrived(round, cell).0.is_there(0)));
+        view.reset();
+        assert!(every().all(|(round, cell)| !view.arrived(round, cell).0.is_there(0)));
+        assert_eq!(view.note(2, 7).load(Ordering::Relaxed), 0);
+    }
+}
