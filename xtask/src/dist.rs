@@ -24,7 +24,7 @@ use crate::codegen;
 use crate::fortran;
 use crate::glibc;
 use crate::spec::Spec;
-use crate::tools::{c_compiler, copy, defined, directory_option, execute, point, replaceable};
+use crate::tools::{c_compiler, copy, defined, directory_option, execute, point, put, replace, write};
 use crate::tree::{self, Result};
 
 const SONAME: &str = "libmpi_abi.so.1";
@@ -133,7 +133,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         fs::create_dir_all(&path).map_err(|e| format!("{}: cannot make it: {e}", path.display()))?;
     }
     link_library(options, &built, old)?;
-    check_exports(&options.out.join("lib").join(LIBRARY))?;
     let fortran = fortran::library(&options.out, &built.join("isthmus-dist"), options.release, old)?;
     if options.target.is_none() {
         commands(options, &built)?;
@@ -214,13 +213,15 @@ fn link_library(options: &Options, built: &Path, old: Option<&Path>) -> Result<(
         link.arg("-Wl,--strip-debug");
     }
     link.args(old.map(directory_option));
-    let library = options.out.join("lib").join(LIBRARY);
-    link.arg("-o")
-        .arg(replaceable(&library)?)
-        .arg(&object)
-        .arg(built.join("libisthmus_mpi.a"));
-    link.args(["-lpthread", "-ldl", "-lrt", "-lm"]);
-    execute(&mut link, "linking the library")?;
+    replace(&options.out.join("lib").join(LIBRARY), |beside| {
+        link.arg("-o")
+            .arg(beside)
+            .arg(&object)
+            .arg(built.join("libisthmus_mpi.a"));
+        link.args(["-lpthread", "-ldl", "-lrt", "-lm"]);
+        execute(&mut link, "linking the library")?;
+        check_exports(beside)
+    })?;
     point(&options.out.join("lib").join(SONAME), LIBRARY)?;
     point(&options.out.join("lib/libmpi_abi.so"), SONAME)?;
     for name in LIBRARY_NAMES {
@@ -275,9 +276,6 @@ fn documents(out: &Path) -> Result<()> {
         ("fish", "share/fish/vendor_completions.d/isthmus.fish"),
     ];
     for (shell, place) in places {
-        let path = out.join(place);
-        let wrong = |e: std::io::Error| format!("{}: cannot write: {e}", path.display());
-        fs::create_dir_all(path.parent().unwrap_or(out)).map_err(wrong)?;
         let made = Command::new(&isthmus).args(["completions", shell]).output();
         let made = made.map_err(|e| format!("{}: {e}", isthmus.display()))?;
         if !made.status.success() || made.stdout.is_empty() {
@@ -286,25 +284,33 @@ fn documents(out: &Path) -> Result<()> {
                 String::from_utf8_lossy(&made.stderr)
             ));
         }
-        fs::write(&path, made.stdout).map_err(wrong)?;
+        write(&out.join(place), made.stdout)?;
+    }
+    let manual = out.join("share/.man.new");
+    if manual.exists() {
+        fs::remove_dir_all(&manual).map_err(|e| format!("{}: cannot remove: {e}", manual.display()))?;
     }
     execute(
-        Command::new(&isthmus).arg("manual").arg(out.join("share/man")),
+        Command::new(&isthmus).arg("manual").arg(&manual),
         "writing the manual pages",
     )?;
-    codegen::manual(&out.join("share/man/man3"))
+    codegen::manual(&manual.join("man3"))?;
+    put(&manual, &out.join("share/man"))
 }
 
 /// Copies a program, without its debugging sections if it is for release.
 fn install_program(options: &Options, from: &Path, to: &Path) -> Result<()> {
-    copy(from, replaceable(to)?)?;
-    if options.release {
-        execute(
-            Command::new("strip").arg("--strip-debug").arg(to),
-            "stripping a program",
-        )?;
-    }
-    Ok(())
+    let cannot = |e: std::io::Error| format!("cannot copy {} to {}: {e}", from.display(), to.display());
+    replace(to, |beside| {
+        fs::copy(from, beside).map_err(cannot)?;
+        match options.release {
+            true => execute(
+                Command::new("strip").arg("--strip-debug").arg(beside),
+                "stripping a program",
+            ),
+            false => Ok(()),
+        }
+    })
 }
 
 fn texts(options: &Options) -> Result<()> {
@@ -325,11 +331,11 @@ fn texts(options: &Options) -> Result<()> {
     for (name, version) in PACKAGES {
         write(
             &options.out.join(format!("lib/pkgconfig/{name}.pc")),
-            &pkg_config(name, version),
+            pkg_config(name, version),
         )?;
     }
     write(&options.out.join("share/modulefiles/isthmus"), MODULE)?;
-    write(&options.out.join("share/doc/isthmus/packages.yaml"), &spack())
+    write(&options.out.join("share/doc/isthmus/packages.yaml"), spack())
 }
 
 /// Says where it is by its own place, so that the tree can be moved.
@@ -376,12 +382,6 @@ fn spack() -> String {
          externals:\n    - spec: isthmus@{}\n      prefix: PREFIX\n",
         env!("CARGO_PKG_VERSION")
     )
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    let wrong = |e: std::io::Error| format!("{}: cannot write: {e}", path.display());
-    fs::create_dir_all(path.parent().unwrap_or(path)).map_err(wrong)?;
-    fs::write(path, text).map_err(wrong)
 }
 
 fn target_directory() -> Result<PathBuf> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::interfaces;
-use crate::tools::{c_compiler, check_defined, copy, directory_option, execute, point, replaceable};
+use crate::tools::{c_compiler, check_defined, copy, directory_option, execute, point, replace};
 use crate::tree::{self, Result};
 
 const SONAME: &str = "libmpifort_abi.so.1";
@@ -58,14 +58,16 @@ pub(crate) fn library(out: &Path, objects: &Path, strip: bool, old: Option<&Path
         link.arg("-Wl,--strip-debug");
     }
     link.args(old.map(directory_option));
-    link.arg("-o")
-        .arg(replaceable(&library)?)
-        .args(&made)
-        .arg("-L")
-        .arg(out.join("lib"))
-        .arg("-lmpi_abi");
-    execute(&mut link, "linking the Fortran library")?;
-    check_defined(&library, &names()?)?;
+    replace(&library, |beside| {
+        link.arg("-o")
+            .arg(beside)
+            .args(&made)
+            .arg("-L")
+            .arg(out.join("lib"))
+            .arg("-lmpi_abi");
+        execute(&mut link, "linking the Fortran library")?;
+        check_defined(beside, &names()?)
+    })?;
     point(&out.join("lib").join(SONAME), LIBRARY)?;
     point(&out.join("lib/libmpifort_abi.so"), SONAME)?;
     archive(out, objects)?;
@@ -103,8 +105,10 @@ fn archive(out: &Path, objects: &Path) -> Result<()> {
     compile("src/here.c", false, &object)?;
     let archive = out.join("lib/libmpifort_here.a");
     let mut make = Command::new(std::env::var("AR").unwrap_or_else(|_| "ar".to_owned()));
-    make.arg("rcsD").arg(replaceable(&archive)?).arg(object);
-    execute(&mut make, "making the archive that mpifort links")
+    replace(&archive, |beside| {
+        make.arg("rcsD").arg(beside).arg(object);
+        execute(&mut make, "making the archive that mpifort links")
+    })
 }
 
 /// Every procedure of mpif.h under its eight names.
