@@ -79,14 +79,16 @@ ssh -o ControlPath=none d1 'kill -KILL $(for p in $(pgrep -f "isthmus-[0-9a-f]* 
 go_on
 if wait $job; then echo "a job that lost a site has ended well"; exit 1; fi
 left >>left.out
-# A launcher that is killed leaves outputs for the time of their lease.
-export ISTHMUS_LEASE=12
+# A launcher that is killed leaves outputs for the time of their lease, which counts from when its file was last touched.
+export ISTHMUS_LEASE=3600
 wait_job fifth
 kill -KILL $job
 wait $job || true
-sleep 6
+for host in b1 c1 d1; do
+    ssh -o ControlPath=none $host 'n=0; while pgrep -f "isthmus-[0-9a-f]* (service|agent)" >/dev/null && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done'
+done
 isthmus cache list b1 --json >leased.json
-sleep 9
+for host in b1 c1 d1; do ssh -o ControlPath=none $host 'touch -d "2 hours ago" ~/.cache/isthmus/jobs/*/lease'; done
 isthmus cache list b1 c1 d1 >>run.out
 left >>left.out
 isthmus cp part isthmus://c1/~/copied/
