@@ -40,6 +40,11 @@ for mpi in openmpi mpich; do
     # What runs inside a shell is known when nobody has called us.
     "$build/bin/mpiexec" -n 2 sh -c "./theirs-$mpi" >out 2>&1 || { cat out; fail "sh -c ./theirs-$mpi"; }
     grep -q "none of the 2 processes called MPI_Init of Isthmus.*'./theirs-$mpi' is linked with $name" out || { cat out; fail "no note of $mpi"; }
+    # So is what fails because it is alone, and what runs beside a program of ours.
+    "$build/bin/mpiexec" -n 2 sh -c "./theirs-$mpi; exit 3" >out 2>&1
+    grep -q "none of the 2 processes called MPI_Init of Isthmus.*'./theirs-$mpi' is linked with $name" out || { cat out; fail "no note of $mpi that failed"; }
+    "$build/bin/mpiexec" -n 2 sh -c "./ours && ./theirs-$mpi" >out 2>&1 || { cat out; fail "./ours && ./theirs-$mpi"; }
+    grep -q "called MPI_Init of Isthmus, but './theirs-$mpi' is linked with $name" out || { cat out; fail "no note of $mpi beside ours"; }
     ISTHMUS_ALONE=1 "$build/bin/mpiexec" -n 2 "./theirs-$mpi" >out 2>&1 || { cat out; fail "ISTHMUS_ALONE, $mpi"; }
     [ "$(grep -c '^rank 0 of 1$' out)" = 2 ] || { cat out; fail "ISTHMUS_ALONE, $mpi"; }
     if have mpiexec.$mpi; then

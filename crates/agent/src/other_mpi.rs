@@ -2,7 +2,7 @@
 //! Programs that are linked with another MPI: each of their processes would be a world of one, without a word.
 //!
 //! The program itself is looked at before the start. What it runs in turn (a shell's command, a script's, Python's
-//! mpi4py) is looked at when all processes have ended well and none has called us.
+//! mpi4py) is looked at when all processes have ended and not all of what they ran can have called us.
 
 use crate::program::Refusal;
 use isthmus_stage::elf;
@@ -12,9 +12,12 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a script, and most words of it, that are looked at.
+/// Most bytes of a script that are looked at, most words of all scripts, and most files that they name.
 const MAX_SCRIPT: u64 = 64 << 10;
 const MAX_WORDS: usize = 4096;
+const MAX_FILES: usize = 64;
+/// Scripts that scripts name are looked into as well, so many deep.
+const MAX_DEPTH: usize = 3;
 
 /// What to do about it.
 const HINT: &str = "compile it with Isthmus's mpicc, or start it with the other MPI's own mpiexec; \
@@ -28,9 +31,7 @@ fn owner(library: &str) -> Option<&'static str> {
         ("libmpi" | "libmpifort" | "libmpicxx", ".12") | ("libmpich" | "libmpichfort" | "libmpichcxx", _) => "MPICH",
         ("libmpi_cray" | "libmpi_gnu" | "libmpifort_cray" | "libmpifort_gnu", _) => "Cray MPICH",
         ("libmpi_ibm", _) => "Spectrum MPI",
-        ("libmpi", ".20" | ".40" | ".80") | ("libmpi_mpifh" | "libmpi_usempif08" | "libmpi_cxx" | "libopen-pal", _) => {
-            "Open MPI"
-        }
+        ("libmpi", ".20" | ".40" | ".80") | ("libmpi_mpifh" | "libmpi_usempif08" | "libmpi_cxx", _) => "Open MPI",
         ("libmpi", _) => "another MPI",
         _ => return None,
     })
@@ -58,7 +59,7 @@ pub(crate) fn check(program: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// A program that has ended without calling us.
+/// What was started, and has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) program: PathBuf,
@@ -75,22 +76,44 @@ impl Ended {
         given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     }
 
-    /// What of all that it may have run is linked with another MPI, in words.
-    pub(crate) fn culprit(&self) -> Option<String> {
+    /// What to tell when none of so many processes has called us, if what they ran is linked with another MPI.
+    pub(crate) fn none_called(&self, processes: u32) -> Option<String> {
+        let culprit = self.mpi4py_of_python().or_else(|| self.named())?;
+        Some(format!(
+            "none of the {processes} processes called MPI_Init of Isthmus, each ran alone: {culprit}"
+        ))
+    }
+
+    /// What to tell when they have called us: they may have run a program of another MPI as well.
+    pub(crate) fn called(&self) -> Option<String> {
+        let culprit = self.named()?;
+        Some(format!(
+            "the processes called MPI_Init of Isthmus, but {culprit}: where they ran it, each ran it alone"
+        ))
+    }
+
+    fn mpi4py_of_python(&self) -> Option<String> {
         let script = script(&self.program).unwrap_or_default();
         let interpreter = words(&script).take(4).map(PathBuf::from);
-        let python = std::iter::once(self.program.clone())
+        let arguments = self.arguments.iter().map(PathBuf::from);
+        std::iter::once(self.program.clone())
             .chain(interpreter)
-            .find(|p| p.file_name().is_some_and(|n| n.as_bytes().starts_with(b"python")));
-        if let Some(found) = python.and_then(|python| self.mpi4py(&python)) {
-            return Some(found);
-        }
-        let all = self.arguments.iter().flat_map(|a| words(a)).chain(words(&script));
-        all.take(MAX_WORDS).find_map(|word| {
-            let file = self.directory.join(word);
-            let mpi = file.is_file().then(|| linked(&file)).flatten()?;
-            Some(format!("'{word}' is linked with {mpi}"))
-        })
+            .chain(arguments)
+            .find(|p| is_python(p))
+            .and_then(|python| self.mpi4py(&python))
+    }
+
+    /// The first program that arguments and scripts name and that is linked with another MPI, in words.
+    fn named(&self) -> Option<String> {
+        let mut search = Search {
+            path: std::env::split_paths(&self.variable("PATH").unwrap_or_default()).collect(),
+            words: MAX_WORDS,
+            seen: Vec::new(),
+        };
+        let arguments = self.arguments.join("\n");
+        search
+            .text(&arguments, &self.directory, 0)
+            .or_else(|| search.text(&script(&self.program)?, &self.directory, 1))
     }
 
     /// What the mpi4py that this Python imports is linked with, if all its variants are linked with other MPIs.
@@ -132,22 +155,95 @@ impl Ended {
     }
 }
 
-/// The text of a script; `None`: it is something else.
+/// `python`, `python3`, `python3.11`.
+fn is_python(program: &Path) -> bool {
+    let name = program.file_name().unwrap_or_default().as_bytes();
+    let version = name.strip_prefix(b"python");
+    version.is_some_and(|v| v.iter().all(|c| c.is_ascii_digit() || *c == b'.'))
+}
+
+/// Looks through the words of commands for programs.
+struct Search {
+    /// Where the shell looks for commands.
+    path: Vec<PathBuf>,
+    /// How many words may still be looked at.
+    words: usize,
+    seen: Vec<PathBuf>,
+}
+
+impl Search {
+    /// The first program that this text names and that is linked with another MPI. `directory`: where it runs.
+    fn text(&mut self, text: &str, directory: &Path, depth: usize) -> Option<String> {
+        let mut directory = directory.to_owned();
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let mut words = lines.flat_map(words);
+        while let Some(word) = words.next() {
+            self.words = self.words.checked_sub(1)?;
+            if word == "cd" {
+                let to = words.next().map(|to| directory.join(to)).filter(|to| to.is_dir());
+                directory = to.unwrap_or(directory);
+                continue;
+            }
+            let Some(file) = self.file(word, &directory) else {
+                continue;
+            };
+            let found = match script(&file).or_else(|| listed(&file)) {
+                Some(text) if depth < MAX_DEPTH => self.text(&text, &directory, depth + 1),
+                _ => linked(&file).map(|mpi| format!("'{word}' is linked with {mpi}")),
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// The file that this word names, if it has not been looked at yet.
+    fn file(&mut self, word: &str, directory: &Path) -> Option<PathBuf> {
+        let here = Some(directory.join(word)).filter(|f| f.is_file());
+        let file = here.or_else(|| {
+            let is_command = !word.contains('/');
+            let mut places = self.path.iter().filter(|_| is_command);
+            places.find_map(|place| Some(place.join(word)).filter(|f| f.is_file()))
+        })?;
+        let is_new = self.seen.len() < MAX_FILES && !self.seen.contains(&file);
+        is_new.then(|| {
+            self.seen.push(file.clone());
+            file
+        })
+    }
+}
+
+/// The text of a script that says what it is; `None`: it is something else.
 fn script(program: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    fs::File::open(program)
-        .ok()?
-        .take(MAX_SCRIPT)
-        .read_to_end(&mut bytes)
-        .ok()?;
+    let bytes = beginning(program)?;
     bytes
         .starts_with(b"#!")
         .then(|| String::from_utf8_lossy(&bytes[2..]).into_owned())
 }
 
+/// The text of a file that a shell or Python reads as a script though it does not begin like one.
+fn listed(file: &Path) -> Option<String> {
+    let is_script = file
+        .extension()
+        .is_none_or(|e| ["sh", "bash", "py"].iter().any(|known| e == *known));
+    let bytes = is_script.then(|| beginning(file)).flatten()?;
+    (!bytes.contains(&0)).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn beginning(file: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(file)
+        .ok()?
+        .take(MAX_SCRIPT)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(bytes)
+}
+
 /// Words that may be names of files.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| c.is_whitespace() || "'\"`;&|()<>=".contains(c))
+    text.split(|c: char| c.is_whitespace() || "'\"`;&|()<>=[]{},".contains(c))
         .filter(|word| {
             !word.is_empty() && !word.starts_with('-') && Path::new(word).file_name() != Some(OsStr::new(""))
         })
@@ -178,6 +274,86 @@ mod tests {
     fn words_of_commands_are_taken_apart() {
         let found: Vec<&str> = words("cd /tmp && ./a -n 4; X=1 '/opt/b c'").collect();
         assert_eq!(found, ["cd", "/tmp", "./a", "4", "X", "1", "/opt/b", "c"]);
+        let found: Vec<&str> = words("run(['./a', x])").collect();
+        assert_eq!(found, ["run", "./a", "x"]);
+    }
+
+    fn ended(program: &str, arguments: &[&str], directory: &Path) -> Ended {
+        Ended {
+            program: program.into(),
+            arguments: arguments.iter().map(|&a| a.to_owned()).collect(),
+            directory: directory.to_owned(),
+            environment: vec![("PATH".to_owned(), directory.join("bin").into())],
+        }
+    }
+
+    /// The smallest ELF file that `needs` reads is not small: a real program is made with the C compiler, against a
+    /// library that has the name of another MPI's.
+    fn program_of_mpich(directory: &Path) -> PathBuf {
+        let make = |arguments: &[&str]| {
+            let made = std::process::Command::new("cc")
+                .args(arguments)
+                .current_dir(directory)
+                .status();
+            assert!(made.unwrap().success());
+        };
+        fs::write(directory.join("mpi.c"), "int MPI_Init(void) { return 0; }").unwrap();
+        fs::write(
+            directory.join("main.c"),
+            "int MPI_Init(void); int main(void) { return MPI_Init(); }",
+        )
+        .unwrap();
+        make(&[
+            "-shared",
+            "-fPIC",
+            "-Wl,-soname,libmpi.so.12",
+            "mpi.c",
+            "-o",
+            "libmpi.so",
+        ]);
+        make(&["main.c", "-L.", "-lmpi", "-o", "ring"]);
+        directory.join("ring")
+    }
+
+    #[test]
+    fn programs_of_another_mpi_are_found_in_what_runs_them() {
+        let place = std::env::temp_dir().join(format!("isthmus-other-mpi-{}", std::process::id()));
+        fs::create_dir_all(place.join("bin")).unwrap();
+        let ring = program_of_mpich(&place);
+        fs::create_dir_all(place.join("sub")).unwrap();
+        fs::copy(&ring, place.join("bin/other-ring")).unwrap();
+        fs::copy(&ring, place.join("sub/inside")).unwrap();
+        let text = |name: &str, text: &str| fs::write(place.join(name), text).unwrap();
+        text("run", "#!/bin/sh\nexec ./ring\n");
+        text("run.sh", "exec ./ring\n");
+        text("run.py", "import subprocess\nsubprocess.run(['./ring'])\n");
+        text("itself", "#!/bin/sh\n# not ./ring\n./itself\n");
+        text("data.txt", "./ring\n");
+        let found = |program: &str, arguments: &[&str]| ended(program, arguments, &place).none_called(2);
+        for (program, arguments) in [
+            ("/bin/bash", &["-c", "./ours && ./ring"][..]),
+            ("/usr/bin/env", &["A=1", "./ring"]),
+            ("/usr/bin/nice", &["-n", "5", "./ring"]),
+            ("/usr/bin/time", &["-v", "./ring"]),
+            ("/usr/bin/numactl", &["--membind=0", "./ring"]),
+            ("/bin/sh", &["-c", "cd sub && ./inside"]),
+            ("/bin/sh", &["-c", "other-ring"]),
+            ("/bin/sh", &["run.sh"]),
+            ("/bin/sh", &["-c", "./run"]),
+            ("/usr/bin/python3", &["run.py"]),
+        ] {
+            let told = found(program, arguments).unwrap_or_default();
+            assert!(
+                told.contains("is linked with MPICH (libmpi.so.12)"),
+                "{program} {arguments:?}: {told}"
+            );
+        }
+        assert_eq!(found("/bin/sh", &["-c", "./itself; cat data.txt"]), None);
+        let both = ended("/bin/bash", &["-c", "./ours && ./ring"], &place)
+            .called()
+            .unwrap();
+        assert!(both.contains("'./ring' is linked with MPICH"), "{both}");
+        fs::remove_dir_all(place).unwrap();
     }
 
     #[test]

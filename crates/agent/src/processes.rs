@@ -79,9 +79,9 @@ impl Process {
         }
     }
 
-    /// Whether it has ended well and has never called MPI_Init.
-    pub(crate) fn ended_without_us(&self) -> bool {
-        !self.called && self.exit == Some(Exit::Status(0))
+    /// Whether it has ever called MPI_Init.
+    pub(crate) fn has_called(&self) -> bool {
+        self.called
     }
 
     /// Sends something on its rendezvous connection, if it has one.

@@ -65,7 +65,7 @@ pub(crate) struct Subjob {
     input: Vec<mpsc::UnboundedSender<Arc<Piece>>>,
     arrivals: Vec<Arrival>,
     exits: Vec<(u32, Exit)>,
-    /// What was started, until it has been looked at why nobody has called us.
+    /// What was started, until it has been looked at whether it called another MPI.
     started: Option<other_mpi::Ended>,
     /// What the processes tell while they run.
     told: Told,
@@ -251,22 +251,26 @@ impl Subjob {
             outbox.send(&FromAgent::Arrived(std::mem::take(&mut self.arrivals)));
         }
         if !self.exits.is_empty() {
-            if self.processes.iter().all(Process::ended_without_us) {
+            if self.processes.iter().all(|p| p.exit.is_some()) {
                 self.tell_who_was_called(outbox);
             }
             outbox.send(&FromAgent::Exited(std::mem::take(&mut self.exits)));
         }
     }
 
-    /// All have ended well and none has called us: if what they ran calls another MPI, the user is told.
+    /// All have ended: if what they ran calls another MPI, the user is told.
     fn tell_who_was_called(&mut self, outbox: &Outbox) {
-        let Some(culprit) = self.started.take().and_then(|started| started.culprit()) else {
+        let Some(started) = self.started.take() else {
             return;
         };
-        let text = format!(
-            "isthmus: note: none of the {} processes called MPI_Init of Isthmus, each ran alone: {culprit}\n",
-            self.of
-        );
+        let note = if self.processes.iter().any(Process::has_called) {
+            let ended_well = self.processes.iter().all(|p| p.exit == Some(Exit::Status(0)));
+            ended_well.then(|| started.called()).flatten()
+        } else {
+            started.none_called(self.of)
+        };
+        let Some(note) = note else { return };
+        let text = format!("isthmus: note: {note}\n");
         let (index, stream, bytes) = (0, Stream::Error, text.into_bytes());
         outbox.send(&FromAgent::Output { index, stream, bytes });
     }
