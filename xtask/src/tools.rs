@@ -57,8 +57,8 @@ pub(crate) fn execute(command: &mut Command, what: &str) -> Result<()> {
     }
 }
 
-/// Makes a file beside its place and then puts it there: whoever starts, compiles or links meanwhile finds the old one or
-/// the new one, whole, and programs that run from the old one keep it. Where making it fails the old one stays.
+/// Makes a file beside its place and then puts it there: whoever starts, compiles or links meanwhile finds the old one
+/// or the new one, whole, and programs that run from the old one keep it. Where making it fails the old one stays.
 pub(crate) fn replace(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
