@@ -289,9 +289,9 @@ impl Engine {
     // ---- the end --------------------------------------------------------------------------------------------------
 
     /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
-    /// [`crate::Shared::wait`], which makes progress.
-    pub fn is_flushed(&mut self) -> bool {
-        self.has_left(false) && self.core.transports.iter().all(|transport| transport.is_flushed())
+    /// [`crate::Shared::wait`], which makes progress. `unanswered`: messages that nobody has received yet do not count.
+    pub fn is_flushed(&mut self, unanswered: bool) -> bool {
+        self.has_left(unanswered) && self.core.transports.iter().all(|transport| transport.is_flushed())
     }
 
     /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends have left and arrived as

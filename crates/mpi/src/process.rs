@@ -4,7 +4,8 @@
 //! The world model (MPI_Init … MPI_Finalize, once) and any number of sessions use one process underneath, which starts
 //! with its first user. Between users it rests and can be used again. It parts from the job for good
 //! * at MPI_Finalize, if the program never had a session: the processes of the job wait for each other there;
-//! * otherwise when the program exits, since any later session may want to talk to the others again.
+//! * otherwise when the program exits, since any later session may want to talk to the others again. Messages that
+//!   nobody has received a second after the last user has gone are kept until then, in memory of the library.
 
 use std::ffi::c_int;
 use std::io::Write;
@@ -322,6 +323,9 @@ pub(crate) fn finish() -> Result<()> {
     crate::tool::dispatch();
     let mut users = users();
     leave(&mut users, process)?;
+    if users.count > 0 {
+        process.running.give_memory_back();
+    }
     WORLD_MODEL.store(AFTER, Ordering::Release);
     Ok(())
 }
@@ -338,8 +342,7 @@ fn leave(users: &mut Users, process: &Process) -> Result<()> {
     }
     if users.sessions {
         // Nobody makes progress until the next session or the exit.
-        let engine = process.running.world().engine();
-        engine.wait(|engine| engine.is_flushed().then_some(()));
+        process.running.rest();
     } else {
         part(users, process)?;
     }
@@ -350,7 +353,13 @@ fn leave(users: &mut Users, process: &Process) -> Result<()> {
 /// Leaves the job, together with all other processes.
 fn part(users: &mut Users, process: &Process) -> Result<()> {
     if !std::mem::replace(&mut users.parted, true) {
-        process.running.finish(isthmus_io::used).map_err(|e| boot_error(&e))?;
+        let end = if users.sessions {
+            "the end of the program"
+        } else {
+            "MPI_Finalize"
+        };
+        let finished = process.running.finish(end, isthmus_io::used);
+        finished.map_err(|e| boot_error(&e))?;
     }
     Ok(())
 }

@@ -21,7 +21,8 @@ const STEP: Duration = Duration::from_millis(5);
 impl Running {
     /// Ends communication: everything that was sent has left, every process of the job has come here. Until then this
     /// one serves the others, so connections are closed only after the agent's word, and by then nobody needs them.
-    pub fn finish(&self, files: impl FnOnce() -> Vec<isthmus_wire::usage::Usage>) -> Result<(), BootError> {
+    /// `end`: where this process is, for people.
+    pub fn finish(&self, end: &str, files: impl FnOnce() -> Vec<isthmus_wire::usage::Usage>) -> Result<(), BootError> {
         let engine = self.world().engine();
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(keeper) = keeper {
@@ -45,15 +46,44 @@ impl Running {
             }
             None => print_counters(&counters),
         }
-        self.forget_unreceived();
+        self.forget_unreceived(end);
         engine.wait(|engine| engine.close().then_some(()));
         engine.lock().finish();
         Ok(())
     }
 
+    /// At MPI_Finalize where sessions go on: the program may use the memory of what it sent without waiting for it.
+    pub fn give_memory_back(&self) {
+        let engine = self.world().engine();
+        engine.wait(|engine| engine.is_flushed(true).then_some(()));
+        engine.lock().keep_unanswered(true);
+    }
+
+    /// Between two uses of MPI, and before the end of a program that has used sessions: what was sent has left. Whoever
+    /// is late may still receive, so messages that nobody receives are kept, in memory of the library.
+    pub fn rest(&self) {
+        let engine = self.world().engine();
+        let until = Instant::now() + ANSWERS;
+        loop {
+            engine.wait(|engine| engine.is_flushed(true).then_some(()));
+            let mut engine = engine.lock();
+            engine.progress();
+            if engine.is_flushed(false) {
+                return;
+            }
+            // A vendor MPI has the program's memory until it says otherwise.
+            if Instant::now() >= until && engine.is_flushed(true) {
+                engine.keep_unanswered(false);
+                return;
+            }
+            drop(engine);
+            std::thread::sleep(STEP);
+        }
+    }
+
     /// All processes are at the end, so what nobody has received nobody will. What is on its way gets a moment, since
     /// saying so of a message that was received would be wrong.
-    fn forget_unreceived(&self) {
+    fn forget_unreceived(&self, end: &str) {
         let engine = self.world().engine();
         let until = Instant::now() + ANSWERS;
         loop {
@@ -68,9 +98,7 @@ impl Running {
                 drop(engine);
                 if let Some(unreceived) = unreceived {
                     let name = &self.name;
-                    say(&format!(
-                        "{name}: warning: at MPI_Finalize nobody had received {unreceived}"
-                    ));
+                    say(&format!("{name}: warning: at {end} nobody had received {unreceived}"));
                 }
                 return;
             }

@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::base::core::Core;
 use crate::base::requests::{SendStage, Task};
 use crate::base::state::{State, Work};
-use crate::p2p::cancel::forget_asked;
+use crate::p2p::cancel::{forget_asked, let_go};
 
 impl Core {
     /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
@@ -29,6 +29,27 @@ impl Core {
             match &self.state.requests.slot(index).task {
                 Task::Send(task) if task.stage != SendStage::Waiting => {
                     self.lose(task.peer, "all processes are in MPI_Finalize".into());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The program gets back the memory of messages that nobody has received yet: they are copied, and can be received
+    /// as before. `freed`: only those whose request was freed.
+    pub fn keep_unanswered(&mut self, freed: bool) {
+        for index in self.state.requests.indices() {
+            if freed && !self.state.requests.slot(index).detached {
+                continue;
+            }
+            let name = self.state.requests.name(index);
+            match self.state.requests.send(index) {
+                Some(task) if task.stage == SendStage::Waiting && task.parts.is_none() => {
+                    if self.state.peers[task.peer].own {
+                        task.buffer.own();
+                    } else {
+                        let_go(self, name);
+                    }
                 }
                 _ => {}
             }
