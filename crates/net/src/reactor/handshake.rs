@@ -8,8 +8,7 @@ use isthmus_identity::Identity;
 use isthmus_transport::Peer;
 use isthmus_wire::gateway::READY;
 use isthmus_wire::hello::{
-    ANSWER_BYTES, Credential, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, MAX_CREDENTIAL, Purpose, REPLY_BYTES, USE,
-    YOU_DECIDE,
+    ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, Purpose, REPLY_BYTES, USE, YOU_DECIDE,
 };
 use isthmus_wire::place::Rank;
 
@@ -21,6 +20,7 @@ use crate::socket::{self, Interest};
 
 use super::failure::Failure;
 use super::ladder::By;
+use super::pieces::{Claim, Part};
 
 /// First byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 22;
@@ -133,69 +133,12 @@ enum Stage {
     Over,
 }
 
-/// A message of fixed size that may come in pieces.
-struct Part<const N: usize> {
-    bytes: [u8; N],
-    have: usize,
-}
-
-impl<const N: usize> Part<N> {
-    fn new() -> Self {
-        Self { bytes: [0; N], have: 0 }
-    }
-
-    /// Reads no further than the end of the message. True when it is complete.
-    fn read(&mut self, socket: &OwnedFd) -> Result<bool, Failure> {
-        match socket::receive(socket, &mut self.bytes[self.have..]) {
-            Ok(Some(0)) => return Err(Failure::Closed),
-            Ok(Some(n)) => self.have += n,
-            Ok(None) => {}
-            Err(e) => return Err(e.into()),
-        }
-        Ok(self.have == N)
-    }
-}
-
-/// A credential that comes in pieces.
-struct Claim {
-    bytes: Box<[u8; MAX_CREDENTIAL]>,
-    have: usize,
-    /// In the good reply in front of it.
-    verdict: u8,
-}
-
-impl Claim {
-    fn new(verdict: u8) -> Self {
-        Self {
-            bytes: Box::new([0; MAX_CREDENTIAL]),
-            have: 0,
-            verdict,
-        }
-    }
-
-    /// As [`Part::read`].
-    fn read(&mut self, socket: &OwnedFd) -> Result<bool, Failure> {
-        loop {
-            let length = Credential::length(&self.bytes[..self.have]).ok_or(Failure::Stranger)?;
-            if self.have == length {
-                return Ok(true);
-            }
-            match socket::receive(socket, &mut self.bytes[self.have..length]) {
-                Ok(Some(0)) => return Err(Failure::Closed),
-                Ok(Some(n)) => self.have += n,
-                Ok(None) => return Ok(false),
-                Err(e) => return Err(e.into()),
-            }
-        }
-    }
-
-    /// Whether the other end, which is this side, is the rank that it says it is.
-    fn check(&self, cx: &Context<'_>, answered: &Answered, side: Side) -> Result<(), Outcome> {
-        let identity = cx.identity.ok_or(Outcome::Failed(Failure::NoCertificate))?;
-        answered
-            .check(cx.prover, side, identity, &self.bytes[..self.have])
-            .map_err(|e| Outcome::Failed(e.into()))
-    }
+/// Whether the other end, which is this side, is the rank that it says it is.
+fn check(cx: &Context<'_>, claim: &Claim, answered: &Answered, side: Side) -> Result<(), Outcome> {
+    let identity = cx.identity.ok_or(Outcome::Failed(Failure::NoCertificate))?;
+    answered
+        .check(cx.prover, side, identity, claim.bytes())
+        .map_err(|e| Outcome::Failed(e.into()))
 }
 
 /// Proves at our side that we are the rank that we say we are.
@@ -336,7 +279,7 @@ impl Handshake {
         if !claim.read(&socket).map_err(Outcome::Failed)? {
             return Ok(Stage::AnswerClaim(socket, answered, claim));
         }
-        claim.check(cx, &answered, Side::Acceptor)?;
+        check(cx, &claim, &answered, Side::Acceptor)?;
         let peer = cx.claimed(answered.ends.to, Reach::Tcp)?;
         let deciding = cx.decides(peer);
         let reply = answered.reply(cx.prover, if deciding { USE } else { YOU_DECIDE });
@@ -523,7 +466,7 @@ fn claim(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut claim: Claim
     if !claim.read(&socket).map_err(Outcome::Failed)? {
         return Ok(Stage::Claim(socket, answered, claim));
     }
-    claim.check(cx, &answered, Side::Dialler)?;
+    check(cx, &claim, &answered, Side::Dialler)?;
     let peer = cx.claimed(answered.ends.from, Reach::Tcp)?;
     if settle(cx, peer, claim.verdict, Purpose::First)? {
         say(&socket, &[USE])?;

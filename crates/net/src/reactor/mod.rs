@@ -14,6 +14,7 @@ mod lane;
 mod lanes;
 mod looking;
 mod moving;
+mod pieces;
 mod probe;
 mod sharing;
 mod slots;
