@@ -51,6 +51,7 @@ pub(crate) enum Told {
     Ack(u64),
     Streams(u64),
     Farewell,
+    GivenUp,
 }
 
 /// Who gets what arrives.
@@ -354,6 +355,7 @@ impl Stage {
                 receiver.farewell = true;
                 to.told.push(Told::Farewell);
             }
+            Kind::GivenUp => to.told.push(Told::GivenUp),
             Kind::Loose => loose(&bytes, to)?,
             Kind::Ordered | Kind::Fragment => {
                 let size = bytes.len();

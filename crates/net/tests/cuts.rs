@@ -148,3 +148,44 @@ fn a_process_that_has_ended_is_lost_at_once() {
     assert!(before.elapsed() < Config::AWAY_TIME / 2, "{reason}");
     assert!(reason.contains("has probably ended"), "{reason}");
 }
+
+#[test]
+fn who_is_given_up_hears_of_it() {
+    // Whichever of the two decides which connection is used, whichever can be dialled, and whether they had one.
+    for (by, met) in [(0, true), (1, true), (0, false), (1, false)] {
+        for both_listen in [true, false] {
+            let mut all = if both_listen {
+                job(2, Reach::Tls)
+            } else {
+                pair(Config::AWAY_TIME).0
+            };
+            if met {
+                exchange(&mut all, 1, |_| {});
+            }
+            let other = 1 - by;
+            all[by].transport.lose(Peer::new(other as u32), "it broke the rules");
+            // Who cannot be dialled and was never met cannot be told before it calls.
+            let header = Header::new(Kind::Eager, 0, 0, 0, 0, 0);
+            let _ = all[other].transport.send(Peer::new(by as u32), &header, &[]);
+            if !met && !both_listen && other == 1 {
+                continue;
+            }
+            until(&mut all, "the other one hears of it", |all| {
+                all[other].sink.lost.len() == 1
+            });
+            let (_, reason) = &all[other].sink.lost[0];
+            assert!(reason.contains("has given this process up"), "{reason}");
+            assert!(reason.contains(&format!("rank {by}")), "{reason}");
+            assert_eq!(all[by].sink.lost, [], "whoever gives up knows it");
+            close_all(all);
+        }
+    }
+}
+
+/// As [`close`], of processes that have lost each other.
+fn close_all(mut all: Vec<Process>) {
+    until(&mut all, "close", |all| {
+        let closed = all.iter_mut().map(|p| p.transport.close(&mut p.sink));
+        closed.filter(|done| !done).count() == 0
+    });
+}

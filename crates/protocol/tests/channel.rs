@@ -133,7 +133,7 @@ impl End {
                                 fragments.push(segment.token);
                             }
                         }
-                        Kind::Streams | Kind::Loose | Kind::Farewell => unreachable!(),
+                        Kind::Streams | Kind::Loose | Kind::Farewell | Kind::GivenUp => unreachable!(),
                     }
                 }
             }

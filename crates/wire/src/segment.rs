@@ -42,6 +42,7 @@ pub const COMPRESSED: u8 = 1;
 /// | Streams | – | how many connections are wanted in all | – | – |
 /// | Loose | one frame that may be lost | – | – | – |
 /// | Farewell | – | – | – | – |
+/// | GivenUp | – | – | – | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -61,6 +62,8 @@ pub enum Kind {
     Loose = 7,
     /// All was acknowledged, and no more comes.
     Farewell = 8,
+    /// Whoever says it does not rely on the other end any more, and takes nothing from it.
+    GivenUp = 9,
 }
 
 impl Kind {
@@ -74,13 +77,14 @@ impl Kind {
             6 => Self::Streams,
             7 => Self::Loose,
             8 => Self::Farewell,
+            9 => Self::GivenUp,
             _ => return None,
         })
     }
 }
 
 /// Version of this layout, in the hello.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// A decoded header. See the module for the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 //! Several engines in one thread over the in-memory transport.
 #![allow(dead_code, clippy::allow_attributes_without_reason)]
 
+pub(crate) mod changing;
+
 use std::sync::Arc;
 
 use isthmus_datatype::Representation;

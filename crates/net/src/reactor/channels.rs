@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use super::Reactor;
 use super::dial::LastSeen;
 use super::lane::Connection;
+use super::last_word;
 use super::probe::Gauge;
 use crate::compression::Adaptive;
 use crate::config::Reach;
@@ -71,6 +72,8 @@ pub(super) struct Channel {
     pub(super) loose: Vec<u8>,
     pub(super) gauge: Gauge,
     pub(super) away: Option<Away>,
+    /// The peer counts as lost here, and hears so if it calls again.
+    pub(super) given_up: bool,
     pub(super) pipe: Pipe,
     /// Fastest rate of late.
     pub(super) fastest: f64,
@@ -111,6 +114,7 @@ impl Channel {
             loose: Vec::new(),
             gauge: Gauge::default(),
             away: None,
+            given_up: false,
             pipe: Pipe::default(),
             fastest: 0.0,
             kinds_at: Duration::ZERO,
@@ -370,6 +374,7 @@ impl Reactor {
             return;
         }
         self.end(peer);
+        last_word::given_up(self, peer);
         self.arrivals.push(Arrival::Lost { peer, reason });
     }
 
@@ -379,6 +384,7 @@ impl Reactor {
             self.link
                 .note_connection(format!("gave up {}: {reason}", self.places.name(peer)));
             self.end(peer);
+            last_word::given_up(self, peer);
         }
     }
 

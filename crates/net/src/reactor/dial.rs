@@ -8,10 +8,10 @@ use std::time::Duration;
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 
-use super::channels::Channel;
 use super::failure::Failure;
 use super::handshake::{Handshake, Target};
 use super::ladder::{By, Rung};
+use super::last_word;
 use super::{Reactor, Task};
 use crate::config::Reach;
 use crate::link::PlainEvent;
@@ -257,9 +257,14 @@ impl Reactor {
         if let Some(next) = dial.next_time() {
             self.alarm(next);
         }
-        let Some(last) = self.channels.get(&peer).map(Channel::last_seen) else {
+        let Some(channel) = self.channels.get(&peer) else {
             return;
         };
+        if channel.given_up {
+            // It is told if it calls.
+            return self.give_up_dial(peer);
+        }
+        let last = channel.last_seen();
         if let Some(dial) = self.dials.get(&peer).filter(|d| d.is_refused(&last)) {
             let report = dial.explain();
             self.still_away(peer, &report, true);
@@ -281,8 +286,11 @@ impl Reactor {
 
     /// A peer that cannot reach us asks to be dialled.
     pub(super) fn called(&mut self, peer: Peer) {
-        let away = self.channels.get(&peer).is_some_and(|c| c.away.is_some());
-        if !self.closing {
+        let channel = self.channels.get(&peer);
+        let away = channel.is_some_and(|c| c.away.is_some());
+        if channel.is_some_and(|c| c.given_up) {
+            last_word::dial(self, peer);
+        } else if !self.closing {
             let purpose = if away { Purpose::Resume } else { Purpose::First };
             self.dial(peer, Reach::Tls, purpose);
         }

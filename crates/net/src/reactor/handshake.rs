@@ -20,6 +20,7 @@ use crate::socket::{self, Interest};
 
 use super::failure::Failure;
 use super::ladder::By;
+use super::last_word::LastWord;
 use super::pieces::{Claim, Part};
 
 /// First byte of a TLS handshake record.
@@ -34,6 +35,8 @@ pub(super) struct Context<'a> {
     pub(super) identity: Option<&'a Identity>,
     /// Whether another connection to this peer, for this purpose, is wanted.
     pub(super) admits: &'a dyn Fn(Peer, Purpose) -> bool,
+    /// Whether it counts as lost, and is to hear so.
+    pub(super) given_up: &'a dyn Fn(Peer) -> bool,
     pub(super) scratch: &'a mut Scratch,
 }
 
@@ -71,6 +74,8 @@ pub(super) enum Outcome {
     Asked,
     /// This peer asks to be dialled.
     Called(Peer),
+    /// This peer, which counts as lost, has heard so.
+    Over(Peer),
 }
 
 /// What a dialler wants.
@@ -130,6 +135,7 @@ enum Stage {
         early: Vec<u8>,
         greeted: bool,
     },
+    LastWord(LastWord),
     Over,
 }
 
@@ -200,6 +206,7 @@ impl Handshake {
             | Stage::Answer(s, ..)
             | Stage::Verdict(s) => Some(s.as_fd()),
             Stage::Tls { secure, .. } => Some(secure.socket.as_fd()),
+            Stage::LastWord(word) => Some(word.socket()),
             Stage::Over => None,
         }
     }
@@ -232,6 +239,7 @@ impl Handshake {
                 Stage::GateVerdict(socket) => self.gate_verdict(cx, socket),
                 Stage::Call(socket, answered, part) => call(cx, socket, answered, part),
                 Stage::Tls { secure, early, greeted } => self.tls(cx, secure, early, greeted),
+                Stage::LastWord(word) => go_on(cx, word),
                 Stage::Over => fail(Failure::Bug("a handshake went on after its end")),
             };
             match next {
@@ -364,14 +372,14 @@ impl Handshake {
             secure.write_short(&greeting.encode()).map_err(broken)?;
             greeted = true;
             if deciding {
-                return Err(self.wide(peer, secure, early));
+                return self.wide(cx, peer, secure, early);
             }
         }
         if greeted && !early.is_empty() {
-            if early.remove(0) != USE || !(cx.admits)(peer, self.purpose) {
+            if early.remove(0) != USE || !((cx.admits)(peer, self.purpose) || (cx.given_up)(peer)) {
                 return fail(Failure::Stranger);
             }
-            return Err(self.wide(peer, secure, early));
+            return self.wide(cx, peer, secure, early);
         }
         if secure.ended {
             fail(Failure::Closed)
@@ -380,9 +388,12 @@ impl Handshake {
         }
     }
 
-    fn wide(&self, peer: Peer, secure: Box<Secure>, early: Vec<u8>) -> Outcome {
+    fn wide(&self, cx: &Context<'_>, peer: Peer, secure: Box<Secure>, early: Vec<u8>) -> Next {
+        if (cx.given_up)(peer) {
+            return last_word(peer, secure, &[]);
+        }
         let purpose = self.purpose;
-        Outcome::Proven(peer, Proven::Wide { secure, early, purpose })
+        Err(Outcome::Proven(peer, Proven::Wide { secure, early, purpose }))
     }
 }
 
@@ -502,6 +513,14 @@ fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Ne
     identity
         .check(secure.peer_certificates(), from.0)
         .map_err(|e| Outcome::Failed(e.into()))?;
+    if (cx.given_up)(peer) {
+        let verdict: &[u8] = if decides(cx, peer, greeting.purpose) {
+            &[USE]
+        } else {
+            &[]
+        };
+        return last_word(peer, secure, verdict);
+    }
     if settle(cx, peer, greeting.verdict, greeting.purpose)? {
         secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.into()))?;
     }
@@ -509,9 +528,27 @@ fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Ne
     Err(Outcome::Proven(peer, Proven::Wide { secure, early, purpose }))
 }
 
+fn last_word(peer: Peer, secure: Box<Secure>, verdict: &[u8]) -> Next {
+    let word = LastWord::say(peer, secure, verdict);
+    word.map(Stage::LastWord).map_err(Outcome::Failed)
+}
+
+fn go_on(cx: &mut Context<'_>, mut word: LastWord) -> Next {
+    match word.go_on(cx.scratch) {
+        Ok(false) => Ok(Stage::LastWord(word)),
+        Ok(true) => Err(Outcome::Over(word.peer)),
+        Err(reason) => fail(reason),
+    }
+}
+
+/// Whether the acceptor says which connection counts.
+fn decides(cx: &Context<'_>, peer: Peer, purpose: Purpose) -> bool {
+    cx.decides(peer) && !purpose.is_more()
+}
+
 /// At the acceptor: whether this connection is the one. `Ok(true)`: we decided so and must say it.
 fn settle(cx: &Context<'_>, peer: Peer, verdict: u8, purpose: Purpose) -> Result<bool, Outcome> {
-    let deciding = cx.decides(peer) && !purpose.is_more();
+    let deciding = decides(cx, peer, purpose);
     if !(cx.admits)(peer, purpose) || (!deciding && verdict != USE) {
         return fail(Failure::Taken);
     }

@@ -12,6 +12,7 @@ mod handshake;
 mod ladder;
 mod lane;
 mod lanes;
+mod last_word;
 mod looking;
 mod moving;
 mod pieces;
@@ -407,6 +408,7 @@ impl Reactor {
             gate: self.ladder.prover(),
             identity: self.identity.as_ref(),
             admits: &admits,
+            given_up: &|peer| channels.get(&peer).is_some_and(|c| c.given_up),
             scratch: &mut self.scratch,
         };
         match handshake.advance(&mut context) {
@@ -427,6 +429,10 @@ impl Reactor {
             Outcome::Called(peer) => {
                 self.forget(number);
                 self.called(peer);
+            }
+            Outcome::Over(peer) => {
+                self.forget(number);
+                self.give_up_dial(peer);
             }
             Outcome::Proven(peer, proven) => {
                 let by = handshake.by;

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::channels::{Channel, State};
 use super::lanes::Down;
+use super::last_word;
 use super::looking::time_of;
 use super::{Reactor, Worker};
 use crate::compression::{Adaptive, SHORTEST};
@@ -177,6 +178,7 @@ impl Reactor {
             }
             Told::Streams(count) => self.streams_wanted(peer, count),
             Told::Farewell => {}
+            Told::GivenUp => self.lose(peer, last_word::heard(&self.places.name(peer))),
         }
     }
 
