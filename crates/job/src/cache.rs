@@ -15,14 +15,14 @@
 //! ```
 //! Pure: the time and the file's content are arguments.
 
-use crate::document::Document;
 use crate::error::JobError;
-use crate::links::place;
+use crate::links::between;
 use crate::quantity;
+use crate::source::{Source, Table};
 use isthmus_topology::{Measured, Rate};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use toml_edit::{Item, TableLike, Value};
+use toml_edit::{Item, Value};
 
 /// Most pairs of sites that are kept; the ones measured longest ago go first.
 pub const MAX_LINKS: usize = 4096;
@@ -165,38 +165,37 @@ impl LinkCache {
 
 /// Reads such a file; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<LinkCache, JobError> {
-    let source = Document::new(text, file);
+    let source = Source::new(text, file);
     let document = source.read("cache of links")?;
-    let top: &dyn TableLike = document.as_table();
-    source.check_keys(top, &["link"], "a cache of links")?;
+    let top = Table::top(source, &document);
+    top.check_keys(&["link"], "a cache of links")?;
     let mut links = BTreeMap::new();
-    for (table, span) in source.tables(top, "link")? {
-        source.check_keys(table, &KEYS, "a link")?;
-        let [a, b] = source.between(table, &span)?;
-        let whole = |name: &str| {
-            table
-                .get(name)
-                .and_then(Item::as_integer)
-                .and_then(|n| u64::try_from(n).ok())
+    for table in top.tables("link")? {
+        table.check_keys(&KEYS, "a link")?;
+        let [a, b] = between(&table)?;
+        if links.insert(key(&a, &b), Remembered::read(&table)?).is_some() || links.len() > MAX_LINKS {
+            let error = JobError::new("this link is there twice, or there are too many");
+            return Err(table.at_key("between", error));
+        }
+    }
+    Ok(LinkCache { links })
+}
+
+impl Remembered {
+    fn read(table: &Table<'_>) -> Result<Self, JobError> {
+        let whole = |key: &str| {
+            let number = table.get(key).and_then(Item::as_integer);
+            number.and_then(|n| u64::try_from(n).ok())
         };
-        let dated = |name: &str, when: &str, read: fn(&str) -> Result<u64, JobError>| {
-            let Some(text) = source.text(table, name)? else {
+        let dated = |key: &str, when: &str, read: fn(&str) -> Result<u64, JobError>| {
+            let Some(value) = table.meaning(key, read)? else {
                 return Ok(None);
             };
-            let value = source.point(read(&text), table, name)?;
-            let missing = || {
-                source.at(
-                    JobError::new(format!("'{when}' must be a number of seconds")),
-                    place(table, when, &span),
-                )
-            };
-            Ok(Some(Dated {
-                value,
-                at: whole(when).ok_or_else(missing)?,
-            }))
+            let missing = || table.at_key(when, JobError::new(format!("'{when}' must be a number of seconds")));
+            let at = whole(when).ok_or_else(missing)?;
+            Ok(Some(Dated { value, at }))
         };
-        let busy = source.text(table, "rate_time")?;
-        let busy = busy.map_or(Ok(0), |text| source.point(quantity::time(&text), table, "rate_time"))?;
+        let busy = table.meaning("rate_time", quantity::time)?.unwrap_or(0);
         // Files of earlier versions say nothing about evidence: that is none.
         let evidence = |bytes_per_second| Rate {
             bytes: whole("rate_bytes").unwrap_or(0),
@@ -206,19 +205,14 @@ pub fn parse(text: &str, file: &str) -> Result<LinkCache, JobError> {
             ..Rate::bare(bytes_per_second)
         };
         let rate = dated("rate", "rate_at", quantity::rate)?;
-        let known = Remembered {
+        Ok(Self {
             latency: dated("latency", "latency_at", quantity::time)?,
             rate: rate.map(|Dated { value, at }| Dated {
                 value: evidence(value),
                 at,
             }),
-        };
-        if links.insert(key(&a, &b), known).is_some() || links.len() > MAX_LINKS {
-            let error = JobError::new("this link is there twice, or there are too many");
-            return Err(source.at(error, place(table, "between", &span)));
-        }
+        })
     }
-    Ok(LinkCache { links })
 }
 
 #[cfg(test)]

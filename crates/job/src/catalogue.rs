@@ -4,12 +4,13 @@
 #![doc = concat!("```toml\n", include_str!("catalogue/example.toml"), "```")]
 
 use crate::allocation;
+use crate::asked;
 use crate::attributes;
-use crate::document::Document;
 use crate::error::{JobError, JobErrors};
-use crate::links::Pins;
+use crate::links::{self, Pins};
 use crate::model::{Contact, Job, Subjob, check_count, check_name, to_count};
 use crate::rsl;
+use crate::source::{Source, Table};
 use isthmus_wire::grid::{Allocation, Scheduler};
 use std::collections::BTreeMap;
 use toml_edit::{Item, TableLike};
@@ -95,107 +96,72 @@ impl Entry {
 
 /// Reads a sites file; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<Catalogue, JobErrors> {
-    let source = Document::new(text, file);
+    let source = Source::new(text, file);
     let document = source.read("sites file")?;
-    let top: &dyn TableLike = document.as_table();
+    let top = Table::top(source, &document);
     let mut errors = JobErrors::default();
-    source
-        .unknown_keys(top, &TOP_KEYS, "a sites file")
-        .for_each(|e| errors.push(e));
+    top.check_all_keys(&TOP_KEYS, "a sites file", &mut errors);
     let mut catalogue = Catalogue::default();
-    if let Some(item) = top.get("site") {
-        match item.as_table_like() {
-            Some(sites) => source.sites(sites, &mut catalogue, &mut errors),
-            None => errors.push(source.wrong_type(item, "site", "tables: [site.NAME]")),
-        }
-    }
-    let links = errors.take(source.pins(top, |name| Some(name.to_owned())));
-    catalogue.links = links.unwrap_or_default();
-    errors.or(Some(catalogue))
-}
-
-impl Document<'_> {
-    fn sites(&self, sites: &dyn TableLike, catalogue: &mut Catalogue, errors: &mut JobErrors) {
-        for (name, item) in sites.iter() {
-            let Some(table) = item.as_table_like() else {
-                errors.push(self.wrong_type(item, name, "a table: [site.NAME]"));
-                continue;
-            };
-            let key = sites
-                .get_key_value(name)
-                .and_then(|(key, _)| key.span())
-                .unwrap_or(0..0);
-            if let Some(entry) = self.entry(name, table, key, errors) {
+    if let Some(sites) = errors.take(top.table("site", "tables: [site.NAME]")).flatten() {
+        for (name, _) in sites.iter() {
+            let table = errors.take(sites.table(name, "a table: [site.NAME]")).flatten();
+            if let Some(entry) = table.and_then(|table| Entry::read(name, &table, &mut errors)) {
                 catalogue.sites.insert(name.to_owned(), entry);
             }
         }
     }
+    let links = errors.take(links::pins(&top, |name| Some(name.to_owned())));
+    catalogue.links = links.unwrap_or_default();
+    errors.or(Some(catalogue))
+}
 
-    fn entry(
-        &self,
-        name: &str,
-        table: &dyn TableLike,
-        key: std::ops::Range<usize>,
-        errors: &mut JobErrors,
-    ) -> Option<Entry> {
-        self.unknown_keys(table, &KEYS, "a site").for_each(|e| errors.push(e));
-        errors.take(check_site_name(name).map_err(|e| self.at(e, key.clone())));
-        let contact = errors.take(match self.text(table, "contact") {
-            Ok(Some(contact)) => self.point(Contact::parse(&contact), table, "contact"),
-            Ok(None) => Contact::parse(name).map_err(|e| self.at(e, key.clone())),
+impl Entry {
+    /// What a table says of the site of this name. All that is wrong with it goes to `errors`.
+    fn read(name: &str, table: &Table<'_>, errors: &mut JobErrors) -> Option<Self> {
+        table.check_all_keys(&KEYS, "a site", errors);
+        errors.take(check_site_name(name).map_err(|e| table.at(e)));
+        let contact = errors.take(match table.meaning("contact", Contact::parse) {
+            Ok(None) => Contact::parse(name).map_err(|e| table.at(e)),
+            Ok(Some(contact)) => Ok(contact),
             Err(error) => Err(error),
         });
-        let modules = errors.take(self.texts(table, "modules")).flatten().unwrap_or_default();
-        let setup = errors.take(self.texts(table, "setup")).flatten().unwrap_or_default();
-        let environment = table
-            .get("environment")
-            .map(|item| self.texts_by_name(item, "environment"));
-        Some(Entry {
-            allocation: self.allocation(table, &key, name, errors),
-            setup: errors.take(self.setup(table, &modules, setup))?,
-            environment: errors.take(environment.transpose()).flatten().unwrap_or_default(),
-            directory: errors.take(self.text(table, "directory")).flatten(),
-            lan: errors.take(self.lan(table)).flatten(),
-            processes: errors.take(self.most(table, name)).flatten(),
-            ports: errors.take(self.ports(table)).flatten(),
-            mpi: errors.take(self.text(table, "mpi")).flatten(),
+        let modules = errors.take(table.texts("modules")).flatten().unwrap_or_default();
+        let setup = errors.take(table.texts("setup")).flatten().unwrap_or_default();
+        Some(Self {
+            allocation: asked::read(table, name, None, errors),
+            setup: errors.take(whole_setup(table, &modules, setup))?,
+            environment: errors
+                .take(table.texts_by_name("environment"))
+                .flatten()
+                .unwrap_or_default(),
+            directory: errors.take(table.text("directory")).flatten(),
+            lan: errors
+                .take(table.meaning("lan", |lan| check_name("lan", lan).map(|()| lan.to_owned())))
+                .flatten(),
+            processes: errors.take(most(table, name)).flatten(),
+            ports: errors.take(table.meaning("ports", ports)).flatten(),
+            mpi: errors.take(table.text("mpi")).flatten(),
             found: found(table),
             contact: contact?,
         })
     }
+}
 
-    /// What is run there first. The place of the cache comes before all.
-    fn setup(&self, table: &dyn TableLike, modules: &[String], setup: Vec<String>) -> Result<Vec<String>, JobError> {
-        let mut lines = self.point(commands(modules, setup), table, "modules")?;
-        if let Some(place) = self.text(table, "cache")? {
-            lines.insert(0, self.point(cache(&place), table, "cache")?);
-        }
-        Ok(lines)
+/// What is run there first. The place of the cache comes before all.
+fn whole_setup(table: &Table<'_>, modules: &[String], setup: Vec<String>) -> Result<Vec<String>, JobError> {
+    let mut lines = table.point("modules", commands(modules, setup))?;
+    if let Some(cache) = table.meaning("cache", cache)? {
+        lines.insert(0, cache);
     }
+    Ok(lines)
+}
 
-    fn lan(&self, table: &dyn TableLike) -> Result<Option<String>, JobError> {
-        let lan = self.text(table, "lan")?;
-        lan.map(|lan| self.point(check_name("lan", &lan), table, "lan").map(|()| lan))
-            .transpose()
-    }
-
-    fn most(&self, table: &dyn TableLike, site: &str) -> Result<Option<u32>, JobError> {
-        let Some(item) = table.get("processes") else {
-            return Ok(None);
-        };
-        let number = item
-            .as_integer()
-            .ok_or_else(|| self.wrong_type(item, "processes", "a number"))?;
-        let count = to_count(number.max(0)).and_then(|count| check_count(site, count).map(|()| count));
-        self.point(count, table, "processes").map(Some)
-    }
-
-    fn ports(&self, table: &dyn TableLike) -> Result<Option<(u16, u16)>, JobError> {
-        let Some(text) = self.text(table, "ports")? else {
-            return Ok(None);
-        };
-        self.point(ports(&text), table, "ports").map(Some)
-    }
+fn most(table: &Table<'_>, site: &str) -> Result<Option<u32>, JobError> {
+    let Some(number) = table.integer("processes")? else {
+        return Ok(None);
+    };
+    let count = to_count(number.max(0)).and_then(|count| check_count(site, count).map(|()| count));
+    table.point("processes", count).map(Some)
 }
 
 /// `FIRST-LAST`.
@@ -259,7 +225,7 @@ const MODULES: &str = r"
     command -v module >/dev/null 2>&1 || { echo isthmus: this site has no module command >&2; exit 1; }
 ";
 
-fn found(table: &dyn TableLike) -> Vec<(String, String)> {
+fn found(table: &Table<'_>) -> Vec<(String, String)> {
     let Some(found) = table.get("found").and_then(Item::as_table_like) else {
         return Vec::new();
     };

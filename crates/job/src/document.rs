@@ -3,27 +3,27 @@
 //!
 #![doc = concat!("```toml\n", include_str!("document/example.toml"), "```")]
 
-use crate::allocation::{self, FORK};
+use crate::allocation::FORK;
+use crate::asked;
 use crate::attributes::{self, Content, Datum, Fate, Request, Shape};
 use crate::catalogue::Catalogue;
 use crate::error::{JobError, JobErrors};
-use crate::model::{Contact, Job, Program, Subjob, check_count, to_count};
+use crate::links;
+use crate::model::{Contact, Job, Program, Subjob};
 use crate::naming::JobName;
 use crate::network;
 use crate::rsl;
 use crate::rsl::syntax::{Operator, Spec};
-use crate::sites;
+use crate::source::{Source, Table};
 use crate::terms;
 use crate::transfer::{Input, Pattern, Transfers};
-use isthmus_settings::nearest;
-use isthmus_wire::grid::{Allocation, Scheduler};
-use std::ops::Range;
-use toml_edit::{ImDocument, Item, TableLike, Value};
+use isthmus_wire::grid::Scheduler;
+use toml_edit::Item;
+
+pub use crate::source::MAX_BYTES;
 
 /// A job file with everything that it can say.
 pub const EXAMPLE: &str = include_str!("document/example.toml");
-/// Largest job file, bytes.
-pub const MAX_BYTES: usize = 4 << 20;
 
 const TOP_KEYS: [&str; 24] = [
     "arguments",
@@ -51,8 +51,6 @@ const TOP_KEYS: [&str; 24] = [
     "substitutes",
     "world",
 ];
-/// What is asked of a scheduler.
-const ASKED: [&str; 6] = ["queue", "account", "limit", "nodes", "exclusive", "directives"];
 const SUBJOB_KEYS: [&str; 36] = [
     "account",
     "address",
@@ -95,26 +93,15 @@ const SUBJOB_KEYS: [&str; 36] = [
 /// Reads a job file; `file` is its name for messages. What sites have whose schedulers it does not name says
 /// `catalogue`.
 pub fn parse(text: &str, file: &str, catalogue: Option<&Catalogue>) -> Result<Job, JobErrors> {
-    let source = Document {
-        catalogue,
-        ..Document::new(text, file)
-    };
+    let source = Source::new(text, file);
     let document = source.read("job file")?;
-    let mut errors = JobErrors::default();
-    let job = source.job(document.as_table(), &mut errors);
-    errors.or(job)
+    let mut reader = Reader {
+        catalogue,
+        errors: JobErrors::default(),
+    };
+    let job = reader.job(&Table::top(source, &document));
+    reader.errors.or(job)
 }
-
-/// A file of the user: what errors point into.
-pub(crate) struct Document<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) file: &'a str,
-    /// What is known of sites.
-    catalogue: Option<&'a Catalogue>,
-}
-
-/// A subjob's table and where it stands.
-pub(crate) type Spanned<'t> = (&'t dyn TableLike, Range<usize>);
 
 /// What may stand at the top and in a subjob.
 #[derive(Clone, Default)]
@@ -129,42 +116,26 @@ struct Common {
     files: Transfers,
 }
 
-impl<'a> Document<'a> {
-    /// A file of this name.
-    pub(crate) fn new(text: &'a str, file: &'a str) -> Self {
-        Self {
-            text,
-            file,
-            catalogue: None,
-        }
-    }
+/// Reads all of a job file, whatever is wrong with parts of it.
+struct Reader<'c> {
+    /// What is known of sites.
+    catalogue: Option<&'c Catalogue>,
+    /// What was found wrong.
+    errors: JobErrors,
+}
 
-    /// Reads the file as TOML.
-    pub(crate) fn read(&self, what: &str) -> Result<ImDocument<&'a str>, JobError> {
-        if self.text.len() > MAX_BYTES {
-            return Err(JobError::new(format!(
-                "{what} '{}' is larger than {MAX_BYTES} bytes",
-                self.file
-            )));
-        }
-        ImDocument::parse(self.text).map_err(|error| {
-            let at = error.span().unwrap_or(0..0);
-            self.at(JobError::new(error.message().trim_end().replace('\n', ", ")), at)
-        })
-    }
-
-    fn job(&self, top: &dyn TableLike, errors: &mut JobErrors) -> Option<Job> {
-        self.unknown_keys(top, &TOP_KEYS, "a job file")
-            .for_each(|e| errors.push(e));
-        let mut common = self.common(top, Common::default(), errors);
-        if let Some(scope) = errors.take(self.files(top)).flatten() {
+impl Reader<'_> {
+    fn job(&mut self, top: &Table<'_>) -> Option<Job> {
+        top.check_all_keys(&TOP_KEYS, "a job file", &mut self.errors);
+        let mut common = self.common(top, Common::default());
+        if let Some(scope) = self.errors.take(file_scope(top)).flatten() {
             common.environment.insert(0, scope);
         }
-        let name = errors.take(self.name(top)).flatten();
-        let tables = errors.take(self.subjob_tables(top))?;
+        let name = self.errors.take(top.meaning("name", JobName::parse)).flatten();
+        let tables = self.errors.take(subjob_tables(top))?;
         let mut subjobs: Vec<Subjob> = Vec::new();
-        for (table, span) in tables {
-            let Some(subjob) = self.subjob(table, &span, &common, errors) else {
+        for table in tables {
+            let Some(subjob) = self.subjob(&table, &common) else {
                 continue;
             };
             if subjobs.iter().any(|s| s.site == subjob.site) {
@@ -173,98 +144,49 @@ impl<'a> Document<'a> {
                     "give this one a name of its own and add contact = \"{}\"",
                     subjob.contact
                 );
-                errors.push(self.at(error.hint(hint), table.get("site").and_then(Item::span).unwrap_or(span)));
+                self.errors.push(table.at_key("site", error.hint(hint)));
             }
             subjobs.push(subjob);
         }
-        if !errors.is_empty() {
+        if !self.errors.is_empty() {
             return None;
         }
-        let pins = errors.take(self.pins(top, |name| {
+        let pins = self.errors.take(links::pins(top, |name| {
             let named = |s: &&Subjob| s.lan == name || s.site == name;
             subjobs.iter().find(named).map(|s| s.lan.clone())
         }))?;
         let job = Job::new(subjobs).map(|job| job.with_links(pins).called(name));
-        errors.take(job.map_err(|error| JobError {
-            problem: format!("{}: {}", self.file, error.problem),
+        self.errors.take(job.map_err(|error| JobError {
+            problem: top.of_file(&error.problem).problem,
             ..error
         }))
     }
 
-    fn name(&self, top: &dyn TableLike) -> Result<Option<JobName>, JobError> {
-        let text = self.text(top, "name")?;
-        self.point(text.map(|t| JobName::parse(&t)).transpose(), top, "name")
-    }
-
-    fn subjob_tables<'t>(&self, top: &'t dyn TableLike) -> Result<Vec<Spanned<'t>>, JobError> {
-        if top.get("subjob").is_none() {
-            let error = JobError::new(format!("{}: there is no [[subjob]]", self.file));
-            return Err(error.hint("add at least: [[subjob]], site = \"home\", count = 4"));
-        }
-        self.tables(top, "subjob")
-    }
-
-    /// The tables of a list, if there is one.
-    pub(crate) fn tables<'t>(&self, table: &'t dyn TableLike, key: &str) -> Result<Vec<Spanned<'t>>, JobError> {
-        let Some(item) = table.get(key) else {
-            return Ok(Vec::new());
-        };
-        if let Some(tables) = item.as_array_of_tables() {
-            return Ok(tables
-                .iter()
-                .map(|t| (t as &dyn TableLike, t.span().unwrap_or(0..0)))
-                .collect());
-        }
-        let wrong = || {
-            let error = JobError::new(format!("'{key}' must be a list of tables"));
-            let hint = format!("write [[{key}]] in double brackets");
-            self.at(error.hint(hint), item.span().unwrap_or(0..0))
-        };
-        let array = item.as_array().ok_or_else(wrong)?;
-        array
-            .iter()
-            .map(|v| {
-                let table = v.as_inline_table().ok_or_else(wrong)?;
-                Ok((table as &dyn TableLike, v.span().unwrap_or(0..0)))
-            })
-            .collect()
-    }
-
-    fn subjob(
-        &self,
-        table: &dyn TableLike,
-        span: &Range<usize>,
-        top: &Common,
-        errors: &mut JobErrors,
-    ) -> Option<Subjob> {
-        self.unknown_keys(table, &SUBJOB_KEYS, "a subjob")
-            .for_each(|e| errors.push(e));
-        let common = self.common(table, top.clone(), errors);
-        let lan = errors.take(self.text(table, "lan")).flatten();
-        let appnum = errors.take(self.appnum(table)).flatten();
-        let mpi = errors.take(self.text(table, "mpi")).flatten();
-        let Some(site) = errors.take(self.text(table, "site"))? else {
+    fn subjob(&mut self, table: &Table<'_>, top: &Common) -> Option<Subjob> {
+        table.check_all_keys(&SUBJOB_KEYS, "a subjob", &mut self.errors);
+        let common = self.common(table, top.clone());
+        let lan = self.errors.take(table.text("lan")).flatten();
+        let appnum = self.errors.take(appnum(table)).flatten();
+        let mpi = self.errors.take(table.text("mpi")).flatten();
+        let Some(site) = self.errors.take(table.text("site"))? else {
             let error = JobError::new("this subjob lacks 'site'");
-            errors.push(self.at(error.hint("add site = \"home\" or an ssh destination"), span.clone()));
+            self.errors
+                .push(table.at(error.hint("add site = \"home\" or an ssh destination")));
             return None;
         };
-        let count = errors.take(self.tally(table, "count", &site));
-        let allocation = self.allocation(table, span, &site, errors);
-        let network: Vec<_> = network::KEYS
-            .iter()
-            .filter_map(|(key, _)| errors.take(self.network(table, key, &site)).flatten())
-            .collect();
-        let contact = errors.take(match self.text(table, "contact") {
-            Ok(Some(contact)) => self.point(Contact::parse(&contact), table, "contact"),
-            Ok(None) => self.point(Contact::parse(&site), table, "site"),
+        let count = self.errors.take(asked::tally(table, "count", &site));
+        let usual = self.usual_scheduler(table, &site);
+        let allocation = asked::read(table, &site, usual, &mut self.errors);
+        let network = self.network(table, &site);
+        let contact = self.errors.take(match table.meaning("contact", Contact::parse) {
+            Ok(None) => table.point("site", Contact::parse(&site)),
+            Ok(Some(contact)) => Ok(contact),
             Err(error) => Err(error),
         });
-        if common.program.is_none() && table.get("program").is_none() {
+        if common.program.is_none() && !table.has("program") {
             let error = JobError::new(format!("subjob '{site}' has no program"));
-            errors.push(self.at(
-                error.hint("add program = \"./app\" at the top of the file"),
-                span.clone(),
-            ));
+            let error = error.hint("add program = \"./app\" at the top of the file");
+            self.errors.push(table.at(error));
         }
         let mut subjob = Subjob {
             contact: contact?,
@@ -290,358 +212,181 @@ impl<'a> Document<'a> {
         Some(subjob)
     }
 
-    fn network(&self, table: &dyn TableLike, key: &str, site: &str) -> Result<Option<(String, String)>, JobError> {
-        match self.text(table, key)? {
-            Some(value) => self.point(network::variable(site, key, &value), table, key),
-            None => Ok(None),
+    /// The scheduler that a site is known to have, for a subjob that asks something of it.
+    fn usual_scheduler(&self, table: &Table<'_>, site: &str) -> Option<Scheduler> {
+        let contact = table.get("contact").and_then(Item::as_str).unwrap_or(site);
+        self.catalogue.filter(|_| asked::is_any(table))?.scheduler(contact)
+    }
+
+    /// Keys that stand for variables of the environment.
+    fn network(&mut self, table: &Table<'_>, site: &str) -> Vec<(String, String)> {
+        let variable = |key: &str| table.meaning(key, |value| network::variable(site, key, value));
+        let all = network::KEYS
+            .iter()
+            .filter_map(|(key, _)| self.errors.take(variable(key)));
+        all.flatten().flatten().collect()
+    }
+
+    fn common(&mut self, table: &Table<'_>, above: Common) -> Common {
+        let mut environment = above.environment;
+        let own = self.errors.take(table.texts_by_name("environment"));
+        environment.extend(own.flatten().unwrap_or_default());
+        let requests = self.requests(table, above.requests);
+        let errors = &mut self.errors;
+        let program = errors.take(program(table)).flatten();
+        let arguments = errors.take(table.texts("arguments")).flatten();
+        let directory = errors.take(table.text("directory")).flatten();
+        let stage = errors.take(table.flag("stage")).flatten();
+        let mut setup = above.setup;
+        setup.extend(errors.take(table.texts("setup")).flatten().unwrap_or_default());
+        Common {
+            program: program.or(above.program),
+            arguments: arguments.or(above.arguments),
+            environment,
+            directory: directory.or(above.directory),
+            stage: stage.or(above.stage),
+            requests,
+            setup,
+            files: self.transfers(table, above.files),
         }
     }
 
-    fn common(&self, table: &dyn TableLike, above: Common, errors: &mut JobErrors) -> Common {
-        let mut environment = above.environment;
-        if let Some(item) = table.get("environment") {
-            environment.extend(errors.take(self.texts_by_name(item, "environment")).unwrap_or_default());
-        }
-        let mut requests = errors.take(self.requests(table)).unwrap_or_default();
+    /// What is asked of a subjob, here and at the top of the file: what stands here counts.
+    fn requests(&mut self, table: &Table<'_>, above: Vec<Request>) -> Vec<Request> {
+        let mut requests = self.errors.take(relations(table)).unwrap_or_default();
         for (key, _) in terms::KEYS {
-            requests.extend(errors.take(self.term(table, key)).flatten());
+            requests.extend(self.errors.take(term(table, key)).flatten());
         }
         let own: Vec<_> = requests.iter().map(|r| (r.attribute.name, r.operator)).collect();
-        let others = above.requests.into_iter();
+        let others = above.into_iter();
         requests.extend(others.filter(|r| !own.contains(&(r.attribute.name, r.operator))));
         attributes::sort(&mut requests);
-        Common {
-            program: errors.take(self.program(table)).flatten().or(above.program),
-            arguments: errors
-                .take(self.texts(table, "arguments"))
-                .flatten()
-                .or(above.arguments),
-            environment,
-            directory: errors.take(self.text(table, "directory")).flatten().or(above.directory),
-            stage: errors.take(self.flag(table, "stage")).flatten().or(above.stage),
-            requests,
-            setup: [
-                above.setup,
-                errors.take(self.texts(table, "setup")).flatten().unwrap_or_default(),
-            ]
-            .concat(),
-            files: self.transfers(table, above.files, errors),
-        }
-    }
-
-    /// What a name without a site means to MPI_File_open: one file of the job, or one of each site.
-    fn files(&self, top: &dyn TableLike) -> Result<Option<(String, String)>, JobError> {
-        let Some(value) = self.text(top, "files")? else {
-            return Ok(None);
-        };
-        let checked = match &*value {
-            "shared" | "local" => Ok(Some((network::FILE_SCOPE.to_owned(), value))),
-            _ => Err(JobError::new(format!("files = '{value}' means nothing"))
-                .hint("shared: one file for the whole job; local: each site has its own")),
-        };
-        self.point(checked, top, "files")
+        requests
     }
 
     /// Files of a subjob replace those that stand at the top.
-    fn transfers(&self, table: &dyn TableLike, above: Transfers, errors: &mut JobErrors) -> Transfers {
+    fn transfers(&mut self, table: &Table<'_>, above: Transfers) -> Transfers {
         Transfers {
-            inputs: self
-                .parsed(table, "inputs", errors, Input::parse)
-                .unwrap_or(above.inputs),
-            outputs: self
-                .parsed(table, "outputs", errors, Pattern::parse)
-                .unwrap_or(above.outputs),
-            results: errors.take(self.text(table, "results")).flatten().or(above.results),
+            inputs: self.meanings(table, "inputs", Input::parse).unwrap_or(above.inputs),
+            outputs: self.meanings(table, "outputs", Pattern::parse).unwrap_or(above.outputs),
+            results: self.errors.take(table.text("results")).flatten().or(above.results),
             ..Transfers::default()
         }
     }
 
-    fn parsed<T>(
-        &self,
-        table: &dyn TableLike,
+    fn meanings<T>(
+        &mut self,
+        table: &Table<'_>,
         key: &str,
-        errors: &mut JobErrors,
-        parse: impl Fn(&str) -> Result<T, JobError>,
+        read: impl Fn(&str) -> Result<T, JobError>,
     ) -> Option<Vec<T>> {
-        let texts = errors.take(self.texts(table, key)).flatten()?;
-        let items = table.get(key).and_then(Item::as_array);
-        let spans = items.into_iter().flatten().map(|v| v.span().unwrap_or(0..0));
-        let parsed = texts
-            .iter()
-            .zip(spans)
-            .map(|(text, span)| parse(text).map_err(|e| self.at(e, span)));
-        Some(parsed.filter_map(|result| errors.take(result)).collect())
-    }
-
-    /// Relations of RSL about attributes that are kept.
-    fn requests(&self, table: &dyn TableLike) -> Result<Vec<Request>, JobError> {
-        let texts = self.texts(table, "requests")?.unwrap_or_default();
-        let item = table.get("requests").and_then(Item::as_array);
-        let spans = item.into_iter().flatten().map(|v| v.span().unwrap_or(0..0));
-        texts
-            .iter()
-            .zip(spans)
-            .map(|(text, span)| self.request(text).map_err(|error| self.at(error, span)))
-            .collect()
-    }
-
-    fn request(&self, text: &str) -> Result<Request, JobError> {
-        let wrong = |why: &str| {
-            JobError::new(format!("request '{}' {why}", crate::quoted::shown(text)))
-                .hint("write for example \"min_memory >= 512\"; `isthmus job attributes` lists them")
-        };
-        let spec = rsl::evaluate(text, self.file, &[]).map_err(|errors| {
-            let first = errors.iter().next().map_or("", |e| e.problem.as_str());
-            wrong(&format!("is no relation: {first}"))
-        })?;
-        let Spec::Relation(relation) = spec else {
-            return Err(wrong("is more than one relation"));
-        };
-        let attribute = attributes::find(&relation.attribute).filter(|a| !matches!(a.fate, Fate::Understood(_)));
-        let attribute = attribute.ok_or_else(|| wrong("is about nothing that can be asked for so"))?;
-        if let Fate::Refused(hint) = attribute.fate {
-            return Err(wrong("cannot be met").hint(hint));
-        }
-        if matches!(attribute.fate, Fate::Obeyed(_)) && relation.operator != Operator::Equal {
-            return Err(wrong("can only be set with '='"));
-        }
-        let request = attribute
-            .request(relation.operator, &relation.values)
-            .map_err(|(_, problem, _)| wrong(&format!("is wrong: {problem}")))?;
-        let label = request.values[0].text().unwrap_or_default();
-        if attribute.name == "label" && request.operator == Operator::Equal && rsl::label_says_nothing_more(label) {
-            return Err(wrong("is the name of the site").hint(format!("write site = \"{label}\", and contact")));
-        }
-        Ok(request)
-    }
-
-    /// A key that stands for an attribute of RSL.
-    fn term(&self, table: &dyn TableLike, key: &str) -> Result<Option<Request>, JobError> {
-        let (Some(item), Some(attribute)) = (table.get(key), terms::attribute(key)) else {
-            return Ok(None);
-        };
-        let span = item.span().unwrap_or(0..0);
-        let texts = match attribute.shape {
-            Shape::Texts => self.texts(table, key)?,
-            _ => self.text(table, key)?.map(|text| vec![text]),
-        };
-        let datum = |text: &String| {
-            Ok(Datum {
-                content: Content::Text(terms::value_of_attribute(key, text)?),
-                span: span.clone(),
-            })
-        };
-        let values: Result<Vec<Datum>, JobError> = texts.iter().flatten().map(datum).collect();
-        let values = self.point(values, table, key)?;
-        let request = attribute.request(Operator::Equal, &values);
-        request.map(Some).map_err(|(_, problem, hint)| {
-            let error = JobError::new(problem.replace(attribute.name, key));
-            self.at(if hint.is_empty() { error } else { error.hint(hint) }, span)
-        })
-    }
-
-    fn appnum(&self, table: &dyn TableLike) -> Result<Option<u32>, JobError> {
-        let Some(item) = table.get("appnum") else {
-            return Ok(None);
-        };
-        let number = item.as_integer().and_then(|n| u32::try_from(n).ok());
-        number
-            .map(Some)
-            .ok_or_else(|| self.wrong_type(item, "appnum", "a number from 0"))
-    }
-
-    /// What a subjob or a site asks of its scheduler. All that is wrong with it goes to `errors`.
-    pub(crate) fn allocation(
-        &self,
-        table: &dyn TableLike,
-        span: &Range<usize>,
-        site: &str,
-        errors: &mut JobErrors,
-    ) -> Option<Allocation> {
-        let word = errors.take(self.text(table, "scheduler"))?;
-        let scheduler = match &word {
-            Some(word) => errors.take(self.point(allocation::scheduler(word), table, "scheduler")),
-            None => Some(self.usual_scheduler(table, site)),
-        };
-        let limit = match self.text(table, "limit") {
-            Ok(text) => self.point(text.map(|t| allocation::limit(&t)).transpose(), table, "limit"),
-            Err(error) => Err(error),
-        };
-        let asked = |scheduler, errors: &mut JobErrors| Allocation {
-            scheduler,
-            queue: errors.take(self.text(table, "queue")).flatten().unwrap_or_default(),
-            account: errors.take(self.text(table, "account")).flatten().unwrap_or_default(),
-            limit: errors.take(limit).flatten().unwrap_or(0),
-            nodes: errors.take(self.tally(table, "nodes", site)).flatten().unwrap_or(0),
-            exclusive: errors.take(self.flag(table, "exclusive")).flatten().unwrap_or(false),
-            directives: errors
-                .take(self.texts(table, "directives"))
-                .flatten()
-                .unwrap_or_default(),
-        };
-        match scheduler {
-            Some(Some(scheduler)) => Some(asked(scheduler, errors)),
-            Some(None) => {
-                let key = ASKED.into_iter().find(|key| table.contains_key(key))?;
-                let at = table.get(key).and_then(Item::span).unwrap_or_else(|| span.clone());
-                errors.push(self.at(sites::needs_scheduler(site), at));
-                None
-            }
-            // Whichever it was meant to be, the rest is looked at too.
-            None => {
-                asked(Scheduler::Slurm, errors);
-                None
-            }
-        }
-    }
-
-    /// The scheduler that a site is known to have, for a subjob that asks something of it.
-    fn usual_scheduler(&self, table: &dyn TableLike, site: &str) -> Option<Scheduler> {
-        let contact = table.get("contact").and_then(Item::as_str).unwrap_or(site);
-        let asks = ASKED.into_iter().any(|key| table.contains_key(key));
-        self.catalogue.filter(|_| asks)?.scheduler(contact)
-    }
-
-    pub(crate) fn flag(&self, table: &dyn TableLike, key: &str) -> Result<Option<bool>, JobError> {
-        let Some(item) = table.get(key) else { return Ok(None) };
-        item.as_bool()
-            .map(Some)
-            .ok_or_else(|| self.wrong_type(item, key, "true or false"))
-    }
-
-    fn program(&self, table: &dyn TableLike) -> Result<Option<Program>, JobError> {
-        let Some(item) = table.get("program") else {
-            return Ok(None);
-        };
-        if let Some(text) = item.as_str() {
-            return Ok(Some(Program::one(text)));
-        }
-        if item.as_table_like().is_none() {
-            return Err(self.wrong_type(item, "program", "a text, or a table of texts by architecture"));
-        }
-        let by_architecture = self.texts_by_name(item, "program")?.into_iter().collect();
-        Ok(Some(Program {
-            any: None,
-            by_architecture,
-        }))
-    }
-
-    pub(crate) fn texts(&self, table: &dyn TableLike, key: &str) -> Result<Option<Vec<String>>, JobError> {
-        let Some(item) = table.get(key) else {
-            return Ok(None);
-        };
-        let array = item
-            .as_array()
-            .ok_or_else(|| self.wrong_type(item, key, "a list of texts"))?;
-        let texts = array.iter().map(|v| self.argument(v)).collect::<Result<_, _>>()?;
-        Ok(Some(texts))
-    }
-
-    fn argument(&self, value: &Value) -> Result<String, JobError> {
-        value.as_str().map(str::to_owned).ok_or_else(|| {
-            let error = JobError::new(format!(
-                "an argument must be a text, this is {}",
-                article(value.type_name())
-            ));
-            let quoted = value.to_string();
-            self.at(
-                error.hint(format!("write \"{}\"", quoted.trim())),
-                value.span().unwrap_or(0..0),
-            )
-        })
-    }
-
-    /// A number of processes, or of nodes for them.
-    fn tally(&self, table: &dyn TableLike, key: &str, site: &str) -> Result<Option<u32>, JobError> {
-        let Some(item) = table.get(key) else { return Ok(None) };
-        let number = item
-            .as_integer()
-            .ok_or_else(|| self.wrong_type(item, key, "a number"))?;
-        if number < 1 {
-            let what = if key == "nodes" { "nodes" } else { "processes" };
-            let error = JobError::new(format!("site '{site}' is asked for {number} {what}")).hint("ask for at least 1");
-            return self.point(Err(error), table, key);
-        }
-        let count = to_count(number).and_then(|count| check_count(site, count).map(|()| count));
-        self.point(count, table, key).map(Some)
-    }
-
-    pub(crate) fn texts_by_name(&self, item: &Item, key: &str) -> Result<Vec<(String, String)>, JobError> {
-        let table = item
-            .as_table_like()
-            .ok_or_else(|| self.wrong_type(item, key, "a table of texts"))?;
-        table
-            .iter()
-            .map(|(name, value)| match value.as_str() {
-                Some(text) => Ok((name.to_owned(), text.to_owned())),
-                None => Err(self.wrong_type(value, &format!("{key}.{name}"), "a text")),
-            })
-            .collect()
-    }
-
-    pub(crate) fn text(&self, table: &dyn TableLike, key: &str) -> Result<Option<String>, JobError> {
-        match table.get(key) {
-            None => Ok(None),
-            Some(item) => match item.as_str() {
-                Some(text) => Ok(Some(text.to_owned())),
-                None => Err(self.wrong_type(item, key, "a text")),
-            },
-        }
-    }
-
-    pub(crate) fn check_keys(&self, table: &dyn TableLike, known: &[&str], place: &str) -> Result<(), JobError> {
-        self.unknown_keys(table, known, place).next().map_or(Ok(()), Err)
-    }
-
-    /// An error for every key that is not known.
-    pub(crate) fn unknown_keys<'k>(
-        &'k self,
-        table: &'k dyn TableLike,
-        known: &'k [&'k str],
-        place: &'k str,
-    ) -> impl Iterator<Item = JobError> + 'k {
-        let names = table.iter().map(|(name, _)| name);
-        names.filter(|name| !known.contains(name)).map(move |name| {
-            let span = table
-                .get_key_value(name)
-                .and_then(|(key, _)| key.span())
-                .unwrap_or(0..0);
-            let hint = match nearest(name, known) {
-                Some(near) => format!("did you mean '{near}'?"),
-                None => format!("known keys: {}", known.join(", ")),
-            };
-            let error = JobError::new(format!("unknown key '{name}' in {place}"));
-            self.at(error.hint(hint), span)
-        })
-    }
-
-    pub(crate) fn wrong_type(&self, item: &Item, key: &str, wanted: &str) -> JobError {
-        let problem = format!("'{key}' must be {wanted}, this is {}", article(item.type_name()));
-        self.at(JobError::new(problem), item.span().unwrap_or(0..0))
-    }
-
-    /// Adds the place of a key's value to an error.
-    pub(crate) fn point<T>(
-        &self,
-        result: Result<T, JobError>,
-        table: &dyn TableLike,
-        key: &str,
-    ) -> Result<T, JobError> {
-        result.map_err(|error| self.at(error, table.get(key).and_then(Item::span).unwrap_or(0..0)))
-    }
-
-    pub(crate) fn at(&self, error: JobError, span: Range<usize>) -> JobError {
-        error.at(self.file, self.text, span)
+        let meant = self.errors.take(table.meanings(key, read)).flatten()?;
+        Some(meant.into_iter().filter_map(|one| self.errors.take(one)).collect())
     }
 }
 
-fn article(type_name: &str) -> String {
-    let article = if type_name.starts_with(['a', 'e', 'i', 'o', 'u']) {
-        "an"
-    } else {
-        "a"
+fn subjob_tables<'t>(top: &Table<'t>) -> Result<Vec<Table<'t>>, JobError> {
+    if !top.has("subjob") {
+        let error = top.of_file("there is no [[subjob]]");
+        return Err(error.hint("add at least: [[subjob]], site = \"home\", count = 4"));
+    }
+    top.tables("subjob")
+}
+
+/// What a name without a site means to MPI_File_open: one file of the job, or one of each site.
+fn file_scope(top: &Table<'_>) -> Result<Option<(String, String)>, JobError> {
+    top.meaning("files", |value| match value {
+        "shared" | "local" => Ok((network::FILE_SCOPE.to_owned(), value.to_owned())),
+        _ => Err(JobError::new(format!("files = '{value}' means nothing"))
+            .hint("shared: one file for the whole job; local: each site has its own")),
+    })
+}
+
+/// Relations of RSL about attributes that are kept.
+fn relations(table: &Table<'_>) -> Result<Vec<Request>, JobError> {
+    let meant = table.meanings("requests", |text| relation(text, table))?;
+    meant.unwrap_or_default().into_iter().collect()
+}
+
+fn relation(text: &str, table: &Table<'_>) -> Result<Request, JobError> {
+    let wrong = |why: &str| {
+        JobError::new(format!("request '{}' {why}", crate::quoted::shown(text)))
+            .hint("write for example \"min_memory >= 512\"; `isthmus job attributes` lists them")
     };
-    format!("{article} {type_name}")
+    let spec = rsl::evaluate(text, table.file(), &[]).map_err(|errors| {
+        let first = errors.iter().next().map_or("", |e| e.problem.as_str());
+        wrong(&format!("is no relation: {first}"))
+    })?;
+    let Spec::Relation(relation) = spec else {
+        return Err(wrong("is more than one relation"));
+    };
+    let attribute = attributes::find(&relation.attribute).filter(|a| !matches!(a.fate, Fate::Understood(_)));
+    let attribute = attribute.ok_or_else(|| wrong("is about nothing that can be asked for so"))?;
+    if let Fate::Refused(hint) = attribute.fate {
+        return Err(wrong("cannot be met").hint(hint));
+    }
+    if matches!(attribute.fate, Fate::Obeyed(_)) && relation.operator != Operator::Equal {
+        return Err(wrong("can only be set with '='"));
+    }
+    let request = attribute
+        .request(relation.operator, &relation.values)
+        .map_err(|(_, problem, _)| wrong(&format!("is wrong: {problem}")))?;
+    let label = request.values[0].text().unwrap_or_default();
+    if attribute.name == "label" && request.operator == Operator::Equal && rsl::label_says_nothing_more(label) {
+        return Err(wrong("is the name of the site").hint(format!("write site = \"{label}\", and contact")));
+    }
+    Ok(request)
+}
+
+/// A key that stands for an attribute of RSL.
+fn term(table: &Table<'_>, key: &str) -> Result<Option<Request>, JobError> {
+    let (Some(item), Some(attribute)) = (table.get(key), terms::attribute(key)) else {
+        return Ok(None);
+    };
+    let span = item.span().unwrap_or(0..0);
+    let texts = match attribute.shape {
+        Shape::Texts => table.texts(key)?,
+        _ => table.text(key)?.map(|text| vec![text]),
+    };
+    let datum = |text: &String| {
+        Ok(Datum {
+            content: Content::Text(terms::value_of_attribute(key, text)?),
+            span: span.clone(),
+        })
+    };
+    let values: Result<Vec<Datum>, JobError> = texts.iter().flatten().map(datum).collect();
+    let values = table.point(key, values)?;
+    let request = attribute.request(Operator::Equal, &values);
+    request.map(Some).map_err(|(_, problem, hint)| {
+        let error = JobError::new(problem.replace(attribute.name, key));
+        table.at_key(key, if hint.is_empty() { error } else { error.hint(hint) })
+    })
+}
+
+fn appnum(table: &Table<'_>) -> Result<Option<u32>, JobError> {
+    let Some(item) = table.get("appnum") else {
+        return Ok(None);
+    };
+    let number = item.as_integer().and_then(|n| u32::try_from(n).ok());
+    let number = number.map(Some);
+    number.ok_or_else(|| table.wrong_type(item, "appnum", "a number from 0"))
+}
+
+fn program(table: &Table<'_>) -> Result<Option<Program>, JobError> {
+    let Some(item) = table.get("program") else {
+        return Ok(None);
+    };
+    if let Some(text) = item.as_str() {
+        return Ok(Some(Program::one(text)));
+    }
+    if item.as_table_like().is_none() {
+        return Err(table.wrong_type(item, "program", "a text, or a table of texts by architecture"));
+    }
+    let by_architecture = table.texts_by_name("program")?;
+    Ok(Some(Program {
+        any: None,
+        by_architecture: by_architecture.into_iter().flatten().collect(),
+    }))
 }
 
 #[cfg(test)]

@@ -30,13 +30,13 @@
 //! Ranks go by site, machine and node in the order of the file. Algorithms are chosen for the node with the fewest
 //! processors, as in a job.
 
-use crate::document::{Document, Spanned};
 use crate::error::JobError;
-use crate::links::place;
+use crate::links;
 use crate::model::check_name;
+use crate::source::{Source, Table};
 use isthmus_topology::{Known, Links, Topology};
 use std::collections::{HashMap, HashSet};
-use toml_edit::{Item, TableLike};
+use toml_edit::Item;
 
 /// Most processes of a grid.
 pub const MAX_PROCESSES: u64 = 1 << 20;
@@ -58,20 +58,20 @@ pub struct Grid {
 
 /// Reads a topology file; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<Grid, JobError> {
-    let source = Document::new(text, file);
+    let source = Source::new(text, file);
     let document = source.read("topology file")?;
-    let top: &dyn TableLike = document.as_table();
-    source.check_keys(top, &TOP_KEYS, "a topology file")?;
+    let top = Table::top(source, &document);
+    top.check_keys(&TOP_KEYS, "a topology file")?;
     let mut builder = Builder::default();
-    for site in source.tables(top, "site")? {
-        source.site(&site, &mut builder)?;
+    for site in top.tables("site")? {
+        builder.read(&site)?;
     }
     if builder.places.is_empty() {
-        let error = JobError::new(format!("{file}: there is no [[site]]"));
+        let error = top.of_file("there is no [[site]]");
         return Err(error.hint("add at least: [[site]], name = \"home\", processes = 4"));
     }
     let numbers = &builder.numbers;
-    let pins = source.pins(top, |name| numbers.contains_key(name).then(|| name.to_owned()))?;
+    let pins = links::pins(&top, |name| numbers.contains_key(name).then(|| name.to_owned()))?;
     let known = pins.pinned(Known::new(pins.levels(), []), |name| numbers.get(name).copied());
     let known = known.with_processors(builder.processors.unwrap_or(u32::MAX));
     Ok(Grid {
@@ -108,6 +108,40 @@ struct Machine {
 }
 
 impl Builder {
+    /// Appends what a table says of a site, or of several that are alike.
+    fn read(&mut self, table: &Table<'_>) -> Result<(), JobError> {
+        table.check_keys(&SITE_KEYS, "a site")?;
+        let Some(name) = table.text("name")? else {
+            let error = JobError::new("this site lacks 'name'").hint("add name = \"home\"");
+            return Err(table.at(error));
+        };
+        table.point("name", check_name("site", &name))?;
+        let count = number(table, "count")?;
+        let machines = machines(table)?;
+        let each: u64 = machines
+            .iter()
+            .map(|m| u64::from(m.nodes) * u64::from(m.processes))
+            .sum();
+        let all = each.saturating_mul(u64::from(count.unwrap_or(1)));
+        if all.saturating_add(self.places.len() as u64) > MAX_PROCESSES {
+            let problem = format!("with site '{name}' there are more than {MAX_PROCESSES} processes");
+            return Err(table.at(JobError::new(problem)));
+        }
+        for i in 1..=count.unwrap_or(1) {
+            let name = if count.is_some() {
+                format!("{name}-{i}")
+            } else {
+                name.clone()
+            };
+            if self.numbers.contains_key(&name) {
+                let error = JobError::new(format!("site '{name}' is named twice"));
+                return Err(table.at_key("name", error));
+            }
+            self.add(name, &machines);
+        }
+        Ok(())
+    }
+
     /// Appends a site.
     fn add(&mut self, name: String, machines: &[Machine]) {
         let site = self.names.len() as u32;
@@ -129,84 +163,50 @@ impl Builder {
     }
 }
 
-impl Document<'_> {
-    fn site(&self, (table, span): &Spanned<'_>, builder: &mut Builder) -> Result<(), JobError> {
-        self.check_keys(*table, &SITE_KEYS, "a site")?;
-        let name = self.text(*table, "name")?.ok_or_else(|| {
-            let error = JobError::new("this site lacks 'name'").hint("add name = \"home\"");
-            self.at(error, span.clone())
-        })?;
-        self.point(check_name("site", &name), *table, "name")?;
-        let count = self.number(*table, "count")?;
-        let machines = self.machines(*table)?;
-        let each: u64 = machines
-            .iter()
-            .map(|m| u64::from(m.nodes) * u64::from(m.processes))
-            .sum();
-        let all = each.saturating_mul(u64::from(count.unwrap_or(1)));
-        if all.saturating_add(builder.places.len() as u64) > MAX_PROCESSES {
-            let problem = format!("with site '{name}' there are more than {MAX_PROCESSES} processes");
-            return Err(self.at(JobError::new(problem), span.clone()));
-        }
-        for i in 1..=count.unwrap_or(1) {
-            let name = if count.is_some() {
-                format!("{name}-{i}")
-            } else {
-                name.clone()
-            };
-            if builder.numbers.contains_key(&name) {
-                let error = JobError::new(format!("site '{name}' is named twice"));
-                return Err(self.at(error, place(*table, "name", span)));
-            }
-            builder.add(name, &machines);
-        }
-        Ok(())
+impl Machine {
+    /// The machine, or each of several that are alike, of which a table speaks.
+    fn read(table: &Table<'_>) -> Result<Self, JobError> {
+        Ok(Self {
+            nodes: number(table, "nodes")?.unwrap_or(1),
+            processes: number(table, "processes")?.unwrap_or(1),
+            processors: number(table, "processors")?,
+            mpi: table.flag("mpi")?.unwrap_or(false),
+        })
     }
+}
 
-    /// Each machine of a site.
-    fn machines(&self, table: &dyn TableLike) -> Result<Vec<Machine>, JobError> {
-        let alike = |table: &dyn TableLike| -> Result<Machine, JobError> {
-            Ok(Machine {
-                nodes: self.number(table, "nodes")?.unwrap_or(1),
-                processes: self.number(table, "processes")?.unwrap_or(1),
-                processors: self.number(table, "processors")?,
-                mpi: self.flag(table, "mpi")?.unwrap_or(false),
-            })
-        };
-        if table.get("machines").is_none_or(Item::is_integer) {
-            let machine = alike(table)?;
-            return Ok(vec![machine; self.number(table, "machines")?.unwrap_or(1) as usize]);
-        }
-        for key in MACHINE_KEYS {
-            if let Some(item) = table.get(key) {
-                let error = JobError::new(format!("'{key}' is said of each machine in the list 'machines'"));
-                return Err(self.at(error, item.span().unwrap_or(0..0)));
-            }
-        }
-        let machines = self.tables(table, "machines")?.into_iter().map(|(machine, _)| {
-            self.check_keys(machine, &MACHINE_KEYS, "a machine")?;
-            alike(machine)
-        });
-        let machines = machines.collect::<Result<Vec<_>, _>>()?;
-        if machines.is_empty() {
-            let error = JobError::new("'machines' is an empty list");
-            return self.point(Err(error), table, "machines");
-        }
-        Ok(machines)
+/// Each machine of a site.
+fn machines(table: &Table<'_>) -> Result<Vec<Machine>, JobError> {
+    if table.get("machines").is_none_or(Item::is_integer) {
+        let machine = Machine::read(table)?;
+        return Ok(vec![machine; number(table, "machines")?.unwrap_or(1) as usize]);
     }
+    if let Some(key) = MACHINE_KEYS.into_iter().find(|key| table.has(key)) {
+        let error = JobError::new(format!("'{key}' is said of each machine in the list 'machines'"));
+        return Err(table.at_key(key, error));
+    }
+    let machines = table.tables("machines")?.into_iter().map(|machine| {
+        machine.check_keys(&MACHINE_KEYS, "a machine")?;
+        Machine::read(&machine)
+    });
+    let machines = machines.collect::<Result<Vec<_>, _>>()?;
+    if machines.is_empty() {
+        let error = JobError::new("'machines' is an empty list");
+        return Err(table.at_key("machines", error));
+    }
+    Ok(machines)
+}
 
-    /// A number from 1 to [`MAX_PROCESSES`].
-    fn number(&self, table: &dyn TableLike, key: &str) -> Result<Option<u32>, JobError> {
-        let Some(item) = table.get(key) else { return Ok(None) };
-        let number = item
-            .as_integer()
-            .ok_or_else(|| self.wrong_type(item, key, "a number"))?;
-        match u32::try_from(number) {
-            Ok(n) if n > 0 && u64::from(n) <= MAX_PROCESSES => Ok(Some(n)),
-            _ => {
-                let error = JobError::new(format!("'{key}' must be from 1 to {MAX_PROCESSES}"));
-                self.point(Err(error), table, key)
-            }
+/// A number from 1 to [`MAX_PROCESSES`].
+fn number(table: &Table<'_>, key: &str) -> Result<Option<u32>, JobError> {
+    let Some(number) = table.integer(key)? else {
+        return Ok(None);
+    };
+    match u32::try_from(number) {
+        Ok(n) if n > 0 && u64::from(n) <= MAX_PROCESSES => Ok(Some(n)),
+        _ => {
+            let error = JobError::new(format!("'{key}' must be from 1 to {MAX_PROCESSES}"));
+            Err(table.at_key(key, error))
         }
     }
 }

@@ -23,6 +23,7 @@
 
 pub mod address;
 pub mod allocation;
+mod asked;
 pub mod attributes;
 pub mod cache;
 pub mod catalogue;
@@ -45,6 +46,7 @@ mod quoted;
 pub mod rsl;
 pub mod scratch;
 pub mod sites;
+mod source;
 mod staging;
 pub mod terms;
 pub mod transfer;

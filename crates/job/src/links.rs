@@ -19,13 +19,12 @@
 //! ```
 //! What a job file or a file of pins says is not measured.
 
-use crate::document::{Document, Spanned};
 use crate::error::JobError;
 use crate::quantity;
 use crate::quoted::text;
+use crate::source::{Source, Table};
 use isthmus_topology::{Curve, CurveError, Known, Level, Link, Links, Origin, Origins};
-use std::ops::Range;
-use toml_edit::{Item, TableLike, Value};
+use toml_edit::{Item, Value};
 
 /// Keys of these tables at the top of a file.
 pub(crate) const TOP_KEYS: [&str; 3] = ["level", "link", "process"];
@@ -50,6 +49,22 @@ pub struct Pins {
 }
 
 impl Pin {
+    /// The parameters of a link.
+    fn read(table: &Table<'_>) -> Result<Self, JobError> {
+        let latency = table.meaning("latency", quantity::time)?;
+        let rate = table.meaning("rate", quantity::rate)?;
+        if rate.is_some() && table.has("gap") {
+            let error = JobError::new("'rate' and 'gap' say the same thing").hint("leave out one of them");
+            return Err(table.at_key("gap", error));
+        }
+        Ok(Self {
+            latency,
+            gap: curve(table, "gap")?.or_else(|| rate.map(Curve::rate)),
+            send: curve(table, "send")?,
+            receive: curve(table, "receive")?,
+        })
+    }
+
     fn apply(&self, link: &mut Link) {
         let set = |curve: &mut Curve, pin: &Option<Curve>| {
             if let Some(pin) = pin {
@@ -184,142 +199,98 @@ impl Pins {
 
 /// Reads a file of pins; `file` is its name for messages. Names of sites that take no part in a job are ignored then.
 pub fn parse(text: &str, file: &str) -> Result<Pins, JobError> {
-    let source = Document::new(text, file);
+    let source = Source::new(text, file);
     let document = source.read("file of links")?;
-    let top: &dyn TableLike = document.as_table();
-    source.check_keys(top, &TOP_KEYS, "a file of links")?;
-    source.pins(top, |name| Some(name.to_owned()))
+    let top = Table::top(source, &document);
+    top.check_keys(&TOP_KEYS, "a file of links")?;
+    pins(&top, |name| Some(name.to_owned()))
 }
 
-impl Document<'_> {
-    /// The tables of this module at the top of a file. `canonical`: what a site that may be named is called.
-    pub(crate) fn pins(
-        &self,
-        top: &dyn TableLike,
-        canonical: impl Fn(&str) -> Option<String>,
-    ) -> Result<Pins, JobError> {
-        let mut pins = Pins::default();
-        self.levels(top, &mut pins)?;
-        self.process(top, &mut pins)?;
-        for link in self.tables(top, "link")? {
-            pins.pairs.push(self.pair(&link, &canonical)?);
-        }
-        Ok(pins)
+/// The tables of this module at the top of a file. `canonical`: what a site that may be named is called.
+pub(crate) fn pins(top: &Table<'_>, canonical: impl Fn(&str) -> Option<String>) -> Result<Pins, JobError> {
+    let mut pins = Pins {
+        levels: levels(top)?,
+        ..Pins::default()
+    };
+    if let Some(process) = top.table("process", "a table")? {
+        process.check_keys(&["copy", "reduce"], "'process'")?;
+        let curve = |key| Ok(process.meaning(key, quantity::rate)?.map(Curve::rate));
+        (pins.copy, pins.reduce) = (curve("copy")?, curve("reduce")?);
     }
-
-    fn levels(&self, top: &dyn TableLike, pins: &mut Pins) -> Result<(), JobError> {
-        let Some(item) = top.get("level") else { return Ok(()) };
-        let all = item
-            .as_table_like()
-            .ok_or_else(|| self.wrong_type(item, "level", "a table"))?;
-        self.check_keys(all, &Level::ALL.map(Level::key), "'level'")?;
-        for level in Level::ALL {
-            let Some(item) = all.get(level.key()) else { continue };
-            let table = item
-                .as_table_like()
-                .ok_or_else(|| self.wrong_type(item, level.key(), "a table"))?;
-            self.check_keys(table, &LINK_KEYS[1..], "a level")?;
-            pins.levels.push((level, self.link(table)?));
-        }
-        Ok(())
+    for link in top.tables("link")? {
+        pins.pairs.push(pair(&link, &canonical)?);
     }
+    Ok(pins)
+}
 
-    fn process(&self, top: &dyn TableLike, pins: &mut Pins) -> Result<(), JobError> {
-        let Some(item) = top.get("process") else { return Ok(()) };
-        let table = item
-            .as_table_like()
-            .ok_or_else(|| self.wrong_type(item, "process", "a table"))?;
-        self.check_keys(table, &["copy", "reduce"], "'process'")?;
-        for (key, curve) in [("copy", &mut pins.copy), ("reduce", &mut pins.reduce)] {
-            if let Some(text) = self.text(table, key)? {
-                *curve = Some(Curve::rate(self.point(quantity::rate(&text), table, key)?));
-            }
+fn levels(top: &Table<'_>) -> Result<Vec<(Level, Pin)>, JobError> {
+    let Some(all) = top.table("level", "a table")? else {
+        return Ok(Vec::new());
+    };
+    all.check_keys(&Level::ALL.map(Level::key), "'level'")?;
+    let mut levels = Vec::new();
+    for level in Level::ALL {
+        if let Some(table) = all.table(level.key(), "a table")? {
+            table.check_keys(&LINK_KEYS[1..], "a level")?;
+            levels.push((level, Pin::read(&table)?));
         }
-        Ok(())
     }
+    Ok(levels)
+}
 
-    fn pair(
-        &self,
-        (table, span): &Spanned<'_>,
-        canonical: impl Fn(&str) -> Option<String>,
-    ) -> Result<([String; 2], Pin), JobError> {
-        self.check_keys(*table, &LINK_KEYS, "a link")?;
-        let names = self.between(*table, span)?;
-        let wrong = || {
+fn pair(table: &Table<'_>, canonical: impl Fn(&str) -> Option<String>) -> Result<([String; 2], Pin), JobError> {
+    table.check_keys(&LINK_KEYS, "a link")?;
+    let [a, b] = between(table)?.map(|name| canonical(&name));
+    match (a, b) {
+        (Some(a), Some(b)) if a != b => Ok(([a, b], Pin::read(table)?)),
+        _ => {
             let error = JobError::new("'between' must name two different sites of this file");
             let error = error.hint("write between = [\"paris\", \"lab\"]; of a site with a count, \"city-1\"");
-            self.at(error, place(*table, "between", span))
+            Err(table.at_key("between", error))
+        }
+    }
+}
+
+/// The two names of a link.
+pub(crate) fn between(table: &Table<'_>) -> Result<[String; 2], JobError> {
+    let names = table.get("between").and_then(Item::as_array);
+    let texts = names.and_then(|n| {
+        n.iter()
+            .map(|v| v.as_str().map(str::to_owned))
+            .collect::<Option<Vec<_>>>()
+    });
+    texts.and_then(|texts| texts.try_into().ok()).ok_or_else(|| {
+        let error = JobError::new("'between' must name two different sites");
+        table.at_key("between", error.hint("write between = [\"paris\", \"lab\"]"))
+    })
+}
+
+/// One time, or pairs of size and time.
+fn curve(table: &Table<'_>, key: &str) -> Result<Option<Curve>, JobError> {
+    let Some(item) = table.get(key) else { return Ok(None) };
+    if let Some(text) = item.as_str() {
+        return table
+            .point(key, quantity::time(text))
+            .map(|time| Some(Curve::constant(time)));
+    }
+    let wrong = || table.wrong_type(item, key, "a time or a list of pairs such as [\"64 KiB\", \"5 ms\"]");
+    let text = |value: &Value, read: fn(&str) -> Result<u64, JobError>| {
+        let read = value
+            .as_str()
+            .map_or_else(|| Err(JobError::new("this must be a text with a unit")), read);
+        read.map_err(|error| table.at_value(value, error))
+    };
+    let mut points = Vec::new();
+    for pair in item.as_array().ok_or_else(wrong)? {
+        let two = pair.as_array().filter(|p| p.len() == 2);
+        let (Some(size), Some(time)) = (two.and_then(|p| p.get(0)), two.and_then(|p| p.get(1))) else {
+            return Err(wrong());
         };
-        let [a, b] = names.map(|name| canonical(&name));
-        match (a, b) {
-            (Some(a), Some(b)) if a != b => Ok(([a, b], self.link(*table)?)),
-            _ => Err(wrong()),
-        }
+        points.push((text(size, quantity::size)?, text(time, quantity::time)?));
     }
-
-    /// The two names of a link.
-    pub(crate) fn between(&self, table: &dyn TableLike, span: &Range<usize>) -> Result<[String; 2], JobError> {
-        let names = table.get("between").and_then(Item::as_array);
-        let texts = names.and_then(|n| {
-            n.iter()
-                .map(|v| v.as_str().map(str::to_owned))
-                .collect::<Option<Vec<_>>>()
-        });
-        texts.and_then(|texts| texts.try_into().ok()).ok_or_else(|| {
-            let error = JobError::new("'between' must name two different sites");
-            let error = error.hint("write between = [\"paris\", \"lab\"]");
-            self.at(error, place(table, "between", span))
-        })
-    }
-
-    /// The parameters of a link.
-    fn link(&self, table: &dyn TableLike) -> Result<Pin, JobError> {
-        let mut pin = Pin::default();
-        if let Some(text) = self.text(table, "latency")? {
-            pin.latency = Some(self.point(quantity::time(&text), table, "latency")?);
-        }
-        if let Some(text) = self.text(table, "rate")? {
-            if let Some(item) = table.get("gap") {
-                let error = JobError::new("'rate' and 'gap' say the same thing").hint("leave out one of them");
-                return Err(self.at(error, item.span().unwrap_or(0..0)));
-            }
-            pin.gap = Some(Curve::rate(self.point(quantity::rate(&text), table, "rate")?));
-        }
-        for (key, curve) in [
-            ("gap", &mut pin.gap),
-            ("send", &mut pin.send),
-            ("receive", &mut pin.receive),
-        ] {
-            if let Some(item) = table.get(key) {
-                *curve = Some(self.curve(item, table, key)?);
-            }
-        }
-        Ok(pin)
-    }
-
-    /// One time, or pairs of size and time.
-    fn curve(&self, item: &Item, table: &dyn TableLike, key: &str) -> Result<Curve, JobError> {
-        if let Some(text) = item.as_str() {
-            return Ok(Curve::constant(self.point(quantity::time(text), table, key)?));
-        }
-        let wanted = "a time or a list of pairs such as [\"64 KiB\", \"5 ms\"]";
-        let array = item.as_array().ok_or_else(|| self.wrong_type(item, key, wanted))?;
-        let text = |value: &Value, read: fn(&str) -> Result<u64, JobError>| {
-            let read = value
-                .as_str()
-                .map_or_else(|| Err(JobError::new("this must be a text with a unit")), read);
-            read.map_err(|error| self.at(error, value.span().unwrap_or(0..0)))
-        };
-        let mut points = Vec::new();
-        for pair in array {
-            let two = pair.as_array().filter(|p| p.len() == 2);
-            let (Some(size), Some(time)) = (two.and_then(|p| p.get(0)), two.and_then(|p| p.get(1))) else {
-                return Err(self.wrong_type(item, key, wanted));
-            };
-            points.push((text(size, quantity::size)?, text(time, quantity::time)?));
-        }
-        self.point(Curve::new(points).map_err(|e| wrong_points(key, e)), table, key)
-    }
+    table
+        .point(key, Curve::new(points).map_err(|e| wrong_points(key, e)))
+        .map(Some)
 }
 
 fn wrong_points(key: &str, error: CurveError) -> JobError {
@@ -328,11 +299,6 @@ fn wrong_points(key: &str, error: CurveError) -> JobError {
         CurveError::SizesNotAscending => format!("the sizes of '{key}' must ascend"),
         CurveError::TimesDescending => format!("the times of '{key}' must not descend"),
     })
-}
-
-/// Where a key's value stands, or where its table does.
-pub(crate) fn place(table: &dyn TableLike, key: &str, otherwise: &Range<usize>) -> Range<usize> {
-    table.get(key).and_then(Item::span).unwrap_or_else(|| otherwise.clone())
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(super) struct Lexemes {
 
 /// Splits a text; what is no token is told and read as a word.
 pub(super) fn lex(report: &mut Report<'_>) -> Lexemes {
-    let text = report.source.text;
+    let text = report.source.text();
     let mut lexer = Lexer {
         text,
         at: 0,

@@ -50,7 +50,7 @@ pub(super) fn job(spec: &Spec<Datum>, contact: Option<&str>, report: &mut Report
     };
     subjobs.iter_mut().for_each(lan);
     let job = Job::new(subjobs).map_err(|error| JobError {
-        problem: format!("{}: {}", report.source.file, error.problem),
+        problem: format!("{}: {}", report.source.file(), error.problem),
         ..error
     });
     let job = report.errors.take(job)?;

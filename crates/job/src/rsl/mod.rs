@@ -24,10 +24,10 @@ pub(crate) mod write;
 pub(crate) use mapping::{INDEX, LAN, ask, label_says_nothing_more};
 
 use crate::attributes::{Datum, Fault};
-use crate::document::{Document, MAX_BYTES};
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
 use crate::form::Described;
 use crate::scratch;
+use crate::source::{MAX_BYTES, Source};
 use syntax::{Span, Spec, Value};
 
 /// A request as it is written.
@@ -40,16 +40,16 @@ pub const MAX_TEXT: usize = MAX_BYTES / 4;
 
 /// Reads a request without evaluating it; `file` is its name for messages.
 pub fn parse(text: &str, file: &str) -> Result<Written, JobErrors> {
-    let source = Document::new(text, file);
-    let mut report = Report::new(&source);
+    let source = Source::new(text, file);
+    let mut report = Report::new(source);
     let spec = read(&mut report);
     report.errors.or(spec)
 }
 
 /// Reads and evaluates a request. `bindings` are variables that have values before it begins.
 pub fn evaluate(text: &str, file: &str, bindings: &[(String, String)]) -> Result<Evaluated, JobErrors> {
-    let source = Document::new(text, file);
-    let mut report = Report::new(&source);
+    let source = Source::new(text, file);
+    let mut report = Report::new(source);
     let spec = read(&mut report).and_then(|spec| evaluate::evaluate(&spec, bindings, &mut report));
     report.errors.or(spec)
 }
@@ -62,8 +62,8 @@ pub fn job(
     bindings: &[(String, String)],
     contact: Option<&str>,
 ) -> Result<Described, JobErrors> {
-    let source = Document::new(text, file);
-    let mut report = Report::new(&source);
+    let source = Source::new(text, file);
+    let mut report = Report::new(source);
     let spec = read(&mut report).and_then(|spec| evaluate::evaluate(&spec, bindings, &mut report));
     let described = spec.and_then(|spec| mapping::job(&spec, contact, &mut report));
     let notes = std::mem::take(&mut report.notes);
@@ -94,8 +94,8 @@ pub fn canonical(spec: &Evaluated) -> String {
 }
 
 fn read(report: &mut Report<'_>) -> Option<Written> {
-    if report.source.text.len() > MAX_TEXT {
-        let problem = format!("'{}' is larger than {MAX_TEXT} bytes", report.source.file);
+    if report.source.text().len() > MAX_TEXT {
+        let problem = format!("'{}' is larger than {MAX_TEXT} bytes", report.source.file());
         report.errors.push(JobError::new(problem));
         return None;
     }
@@ -105,13 +105,13 @@ fn read(report: &mut Report<'_>) -> Option<Written> {
 
 /// What was found wrong, and what is worth knowing.
 pub(crate) struct Report<'a> {
-    pub(crate) source: &'a Document<'a>,
+    pub(crate) source: Source<'a>,
     pub(crate) errors: JobErrors,
     pub(crate) notes: Vec<JobError>,
 }
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(source: &'a Document<'a>) -> Self {
+    pub(crate) fn new(source: Source<'a>) -> Self {
         Self {
             source,
             errors: JobErrors::default(),
@@ -153,7 +153,7 @@ impl<'a> Report<'a> {
 
     /// Number of the line of a place.
     pub(crate) fn line(&self, at: usize) -> usize {
-        self.source.text.as_bytes()[..at.min(self.source.text.len())]
+        self.source.text().as_bytes()[..at.min(self.source.text().len())]
             .iter()
             .filter(|b| **b == b'\n')
             .count()

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 
 /// Reads one request, and nothing may follow.
 pub(super) fn parse(lexemes: Lexemes, report: &mut Report<'_>) -> Option<Spec<Value>> {
-    let end = report.source.text.trim_end().len();
+    let end = report.source.text().trim_end().len();
     let mut parser = Parser {
         lexemes: lexemes.list,
         at: 0,
@@ -319,7 +319,7 @@ impl Parser<'_, '_> {
 
     /// The text around the next token up to white space, parentheses and quotes.
     fn run(&self) -> &str {
-        let text = self.report.source.text;
+        let text = self.report.source.text();
         let at = self.here();
         let stop = |c: char| c.is_whitespace() || "()\"'".contains(c);
         let start = text[..at.start].rfind(stop).map_or(0, |s| s + 1);
