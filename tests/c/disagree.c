@@ -8,7 +8,7 @@
 static int rank, size;
 static char data[1 << 20], more[1 << 20];
 
-enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, CASES = 19 };
+enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, FIRST_MADE = 19, CASES = 25 };
 
 static int unequal(int what, int odd, MPI_Comm comm)
 {
@@ -70,6 +70,50 @@ static int persistent(int what, int odd, MPI_Comm comm)
     return code ? code : after;
 }
 
+/* Calls that make communicators. */
+static int made(int how, MPI_Comm comm)
+{
+    int dims[1] = {size}, periods[1] = {0}, code;
+    MPI_Comm comm_made = MPI_COMM_NULL;
+    MPI_Request request;
+    switch (how) {
+    case 0:
+        code = MPI_Comm_dup(comm, &comm_made);
+        break;
+    case 1:
+        code = MPI_Comm_split(comm, 0, 0, &comm_made);
+        break;
+    case 2:
+        code = MPI_Cart_create(comm, 1, dims, periods, 0, &comm_made);
+        break;
+    default:
+        code = MPI_Comm_idup(comm, &comm_made, &request);
+        code = code ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (code == MPI_SUCCESS && comm_made != MPI_COMM_NULL)
+        OK(MPI_Comm_free(&comm_made));
+    return code;
+}
+
+/* Members of which one makes a communicator, or makes another one. */
+static int making(int what, int odd, MPI_Comm comm)
+{
+    switch (what) {
+    case 0:
+        return odd ? made(0, comm) : MPI_Barrier(comm);
+    case 1:
+        return odd ? MPI_Barrier(comm) : made(1, comm);
+    case 2:
+        return odd ? made(2, comm) : MPI_Allreduce(data, more, 2, MPI_INT, MPI_SUM, comm);
+    case 3:
+        return odd ? made(3, comm) : MPI_Bcast(data, 8, MPI_BYTE, size - 1, comm);
+    case 4:
+        return made(odd ? 0 : 1, comm);
+    default:
+        return odd ? MPI_Allgather(more, 8, MPI_BYTE, data, 8, MPI_BYTE, comm) : made(0, comm);
+    }
+}
+
 /* The last rank calls something else. Whoever notices has an error; afterwards the communicator is of no use, others are. */
 static void mismatch(int what, MPI_Comm world)
 {
@@ -116,6 +160,15 @@ static void mismatch(int what, MPI_Comm world)
     case FIRST_KEPT + 2:
     case FIRST_KEPT + 3:
         code = persistent(what - FIRST_KEPT, odd, comm);
+        break;
+    case FIRST_MADE:
+    case FIRST_MADE + 1:
+    case FIRST_MADE + 2:
+    case FIRST_MADE + 3:
+    case FIRST_MADE + 4:
+    case FIRST_MADE + 5: /* The first rank is not held up when its part is to say something to all. */
+        code = making(what - FIRST_MADE, odd, comm);
+        code = code ? code : MPI_Barrier(comm);
         break;
     default: /* Short lengths that go different ways; what comes next is no part of it, and nobody waits for it for ever. */
         code = unequal(what, odd, comm);

@@ -5,10 +5,11 @@
    ranks: 2 4 */
 #include "check.h"
 
-enum { KEPT = 40, CASES = 7 };
+enum { KEPT = 40, CASES = 10, INTER = CASES - 1 };
 
 static int rank, size;
 static double mine[4], all[64];
+static MPI_Comm made;
 
 /* An operation of a member; the last rank calls another one than the others. */
 static void start(int what, int odd, MPI_Comm comm, MPI_Request *request)
@@ -38,6 +39,26 @@ static void start(int what, int odd, MPI_Comm comm, MPI_Request *request)
             : MPI_Bcast_init(mine, 1, MPI_DOUBLE, root, comm, MPI_INFO_NULL, request);
         OK(MPI_Start(request));
         break;
+    case 6: /* A persistent one, and one that is called. */
+        if (!odd) {
+            OK(MPI_Ibarrier(comm, request));
+            break;
+        }
+        OK(MPI_Barrier_init(comm, MPI_INFO_NULL, request));
+        OK(MPI_Start(request));
+        break;
+    case 7: /* And the other way round. */
+        if (odd) {
+            OK(MPI_Ibcast(mine, 1, MPI_DOUBLE, root, comm, request));
+            break;
+        }
+        OK(MPI_Allreduce_init(mine, all, 1, MPI_DOUBLE, MPI_SUM, comm, MPI_INFO_NULL, request));
+        OK(MPI_Start(request));
+        break;
+    case 8: /* A communicator is made. */
+        odd ? MPI_Comm_idup(comm, &made, request)
+            : MPI_Iallgather(mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, comm, request);
+        break;
     default: /* Between two groups: the last of one of them. */
         odd ? MPI_Ibarrier(comm, request) : MPI_Iallgather(mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, comm, request);
     }
@@ -66,18 +87,19 @@ int main(int argc, char **argv)
     OK(MPI_Comm_size(world, &size));
     for (int i = 0; i < KEPT; i++)
         OK(MPI_Comm_dup(world, &kept[i]));
-    for (int i = 0; i < CASES - 1; i++)
+    for (int i = 0; i < INTER; i++)
         OK(MPI_Comm_dup(world, &comms[i]));
     OK(MPI_Comm_split(world, rank < size / 2, 0, &half));
-    OK(MPI_Intercomm_create(half, 0, world, rank < size / 2 ? size / 2 : 0, 1, &comms[CASES - 1]));
-    OK(MPI_Comm_set_errhandler(comms[CASES - 1], MPI_ERRORS_RETURN));
+    OK(MPI_Intercomm_create(half, 0, world, rank < size / 2 ? size / 2 : 0, 1, &comms[INTER]));
+    OK(MPI_Comm_set_errhandler(comms[INTER], MPI_ERRORS_RETURN));
 
     for (int i = 0; i < CASES; i++)
         start(i, rank == size - 1, comms[i], &requests[i]);
     for (int i = 0; i < CASES; i++)
         failed[i] = end(&requests[i]);
-    if (requests[5] != MPI_REQUEST_NULL)
-        OK(MPI_Request_free(&requests[5]));
+    for (int i = 5; i < 8; i++)
+        if (requests[i] != MPI_REQUEST_NULL)
+            OK(MPI_Request_free(&requests[i]));
     OK(MPI_Allreduce(failed, any, CASES, MPI_INT, MPI_MAX, world));
     for (int i = 0; i < CASES; i++)
         CHECK(any[i]);

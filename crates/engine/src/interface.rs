@@ -6,12 +6,15 @@ use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
 use isthmus_transport::meeting::Lane;
 
+use crate::base::agreement::Made;
+use crate::base::asking::note_made;
 use crate::base::core::Core;
 use crate::base::requests::Owner;
 use crate::engine::plans;
 use crate::groups::cut::Cut;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Slots;
+use crate::groups::turn::Taker;
 use crate::p2p::queue::Outbound;
 use crate::p2p::{cancel, receive, send};
 use crate::partitioned;
@@ -251,17 +254,27 @@ impl Turns<'_> {
 
     /// An operation of the group takes its turn that needs no step together.
     pub fn take(self, what: What) {
-        self.groups.take_turn(self.core, self.channel, what, None);
+        self.groups
+            .take_turn(self.core, self.channel, what, Taker::Program(None));
     }
 
     /// The same for one that is waited for as this request.
     pub fn take_with(self, what: What, request: Request) {
-        self.groups.take_turn(self.core, self.channel, what, Some(request));
+        self.groups
+            .take_turn(self.core, self.channel, what, Taker::Program(Some(request)));
     }
 
-    /// The same for a persistent operation that is made: all members make theirs in the same order.
-    pub fn take_to_make(self, what: What) {
+    /// The same for one of the library's own, by which a communicator is made or a file opened.
+    pub fn take_to_set_up(self, what: What, request: Request) {
+        self.groups
+            .take_turn(self.core, self.channel, what, Taker::Library(request));
+    }
+
+    /// The same for a persistent operation that is made, by a call of this name: all members make theirs in the same
+    /// order. Where the members do not meet, they can ask for it.
+    pub fn take_to_make(self, what: What, made: Made, call: Operation) {
         self.groups.take_turn_to_make(self.core, self.channel, what);
+        note_made(&mut self.core.state, self.channel, made, call);
     }
 
     /// A persistent operation of the group was started as this request.

@@ -20,7 +20,7 @@ mod vendor;
 mod waiting;
 
 pub use activity::Activity;
-pub use base::agreement::Notes;
+pub use base::agreement::{Made, Notes};
 pub use base::binding::{Binding, BoundBuffer, Next, Reducer, Unit};
 pub use base::block::Block;
 pub use base::buffer::{Charge, ReceiveBuffer, SendBuffer};

@@ -15,12 +15,19 @@ use crate::context;
 use crate::error::Result;
 use crate::world::World;
 
-fn start(world: &World, comm: &Comm, call: Call, binding: Binding, next: Option<Next>) -> Result<Request> {
-    Planned::new(call, binding, Role::Member).start_as(world, comm, comm.next_sequence(), world.agreement(), next)
+fn start(world: &World, comm: &Comm, planned: Planned, next: Option<Next>) -> Result<Request> {
+    let operation = world.operations().agreement(planned.call.operation);
+    planned.start_as(world, comm, comm.next_sequence(), operation, next)
+}
+
+fn planned(comm: &Comm, call: Call, binding: Binding) -> Planned {
+    Planned::new(call, binding, Role::Member).for_library(comm)
 }
 
 fn run(world: &World, comm: &Comm, call: Call, binding: Binding) -> Result<()> {
-    world.wait(start(world, comm, call, binding, None)?).map(drop)
+    world
+        .wait(start(world, comm, planned(comm, call, binding), None)?)
+        .map(drop)
 }
 
 fn bytes(memory: &OwnMemory, length: usize) -> Result<BoundBuffer> {
@@ -47,7 +54,8 @@ pub(crate) fn broadcast(world: &World, comm: &Comm, root: u32, content: &[u8]) -
 pub(crate) fn broadcast_in_turn(world: &World, comm: &Comm, root: u32, content: &[u8]) -> Result<Vec<u8>> {
     let memory = OwnMemory::with(content);
     let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, content.len())?);
-    let request = start(world, comm, bcast(root, content.len()), binding, None)?;
+    let planned = Planned::new(bcast(root, content.len()), binding, Role::Member);
+    let request = start(world, comm, planned, None)?;
     world.engine().lock().turns(comm.channel()).watch(request);
     world.wait(request)?;
     Ok(memory.content())
@@ -75,7 +83,7 @@ pub(crate) fn broadcast_later(
         then(&memory.content());
         None
     });
-    start(world, comm, bcast(0, content.len()), binding, Some(next))
+    start(world, comm, planned(comm, bcast(0, content.len()), binding), Some(next))
 }
 
 /// Everybody's content, of equal length everywhere, by rank; collective.

@@ -226,9 +226,9 @@ impl World {
         self.choices.all()
     }
 
-    /// Counts what the library sends to make communicators.
-    pub(crate) fn agreement(&self) -> Operation {
-        self.operations.agreement
+    /// What other things than the program's operations are counted as.
+    pub(crate) fn operations(&self) -> &Operations {
+        &self.operations
     }
 
     /// The vendor MPI's communicator of all processes, for who asks first.
@@ -288,43 +288,78 @@ impl World {
 }
 
 /// Names for the counters, by number of the collective.
-struct Operations {
+pub(crate) struct Operations {
     collective: [Operation; NAMES.len()],
+    /// Calls that make persistent ones.
+    making: [Operation; NAMES.len()],
     agreement: Operation,
+    exchange: Operation,
 }
 
+/// Of the library's own, by which communicators are made: from one to all, and from all to all.
 const AGREEMENT: &str = "communicator-setup";
+const EXCHANGE: &str = "communicator-exchange";
 
-const NAMES: [(schedule::Operation, &str); 22] = [
-    (schedule::Operation::Barrier, "barrier"),
-    (schedule::Operation::Bcast, "bcast"),
-    (schedule::Operation::Reduce, "reduce"),
-    (schedule::Operation::Allreduce, "allreduce"),
-    (schedule::Operation::Gather, "gather"),
-    (schedule::Operation::Gatherv, "gatherv"),
-    (schedule::Operation::Scatter, "scatter"),
-    (schedule::Operation::Scatterv, "scatterv"),
-    (schedule::Operation::Allgather, "allgather"),
-    (schedule::Operation::Allgatherv, "allgatherv"),
-    (schedule::Operation::Alltoall, "alltoall"),
-    (schedule::Operation::Alltoallv, "alltoallv"),
-    (schedule::Operation::Alltoallw, "alltoallw"),
-    (schedule::Operation::Scan, "scan"),
-    (schedule::Operation::Exscan, "exscan"),
-    (schedule::Operation::ReduceScatterBlock, "reduce_scatter_block"),
-    (schedule::Operation::ReduceScatter, "reduce_scatter"),
-    (schedule::Operation::NeighborAllgather, "neighbor_allgather"),
-    (schedule::Operation::NeighborAllgatherv, "neighbor_allgatherv"),
-    (schedule::Operation::NeighborAlltoall, "neighbor_alltoall"),
-    (schedule::Operation::NeighborAlltoallv, "neighbor_alltoallv"),
-    (schedule::Operation::NeighborAlltoallw, "neighbor_alltoallw"),
+/// Operations, and the calls that make persistent ones of them.
+const NAMES: [(schedule::Operation, &str, &str); 22] = [
+    (schedule::Operation::Barrier, "barrier", "barrier_init"),
+    (schedule::Operation::Bcast, "bcast", "bcast_init"),
+    (schedule::Operation::Reduce, "reduce", "reduce_init"),
+    (schedule::Operation::Allreduce, "allreduce", "allreduce_init"),
+    (schedule::Operation::Gather, "gather", "gather_init"),
+    (schedule::Operation::Gatherv, "gatherv", "gatherv_init"),
+    (schedule::Operation::Scatter, "scatter", "scatter_init"),
+    (schedule::Operation::Scatterv, "scatterv", "scatterv_init"),
+    (schedule::Operation::Allgather, "allgather", "allgather_init"),
+    (schedule::Operation::Allgatherv, "allgatherv", "allgatherv_init"),
+    (schedule::Operation::Alltoall, "alltoall", "alltoall_init"),
+    (schedule::Operation::Alltoallv, "alltoallv", "alltoallv_init"),
+    (schedule::Operation::Alltoallw, "alltoallw", "alltoallw_init"),
+    (schedule::Operation::Scan, "scan", "scan_init"),
+    (schedule::Operation::Exscan, "exscan", "exscan_init"),
+    (
+        schedule::Operation::ReduceScatterBlock,
+        "reduce_scatter_block",
+        "reduce_scatter_block_init",
+    ),
+    (
+        schedule::Operation::ReduceScatter,
+        "reduce_scatter",
+        "reduce_scatter_init",
+    ),
+    (
+        schedule::Operation::NeighborAllgather,
+        "neighbor_allgather",
+        "neighbor_allgather_init",
+    ),
+    (
+        schedule::Operation::NeighborAllgatherv,
+        "neighbor_allgatherv",
+        "neighbor_allgatherv_init",
+    ),
+    (
+        schedule::Operation::NeighborAlltoall,
+        "neighbor_alltoall",
+        "neighbor_alltoall_init",
+    ),
+    (
+        schedule::Operation::NeighborAlltoallv,
+        "neighbor_alltoallv",
+        "neighbor_alltoallv_init",
+    ),
+    (
+        schedule::Operation::NeighborAlltoallw,
+        "neighbor_alltoallw",
+        "neighbor_alltoallw_init",
+    ),
 ];
 
 /// Names that the counters have rows for.
 pub fn operation_names() -> &'static [&'static str] {
-    const ALL: [&str; NAMES.len() + 2] = {
-        let mut all = ["point-to-point"; NAMES.len() + 2];
+    const ALL: [&str; NAMES.len() + 3] = {
+        let mut all = ["point-to-point"; NAMES.len() + 3];
         all[NAMES.len() + 1] = AGREEMENT;
+        all[NAMES.len() + 2] = EXCHANGE;
         let mut i = 0;
         while i < NAMES.len() {
             all[i + 1] = NAMES[i].1;
@@ -336,16 +371,32 @@ pub fn operation_names() -> &'static [&'static str] {
 }
 
 impl Operations {
+    /// What the library sends to make communicators, by such an operation.
+    pub(crate) fn agreement(&self, operation: schedule::Operation) -> Operation {
+        match operation {
+            schedule::Operation::Bcast => self.agreement,
+            _ => self.exchange,
+        }
+    }
+
+    /// The call that makes a persistent operation.
+    pub(crate) fn making(&self, operation: schedule::Operation) -> Operation {
+        self.making[operation as usize]
+    }
+
     fn new(engine: &Shared) -> Self {
         let mut engine = engine.lock();
-        let mut numbers = [Operation::POINT_TO_POINT; NAMES.len()];
-        for (operation, name) in NAMES {
-            numbers[operation as usize] = engine.operation(name);
+        let mut collective = [Operation::POINT_TO_POINT; NAMES.len()];
+        let mut making = collective;
+        for (operation, name, call) in NAMES {
+            collective[operation as usize] = engine.operation(name);
+            making[operation as usize] = engine.operation(call);
         }
-        let agreement = engine.operation(AGREEMENT);
         Self {
-            collective: numbers,
-            agreement,
+            collective,
+            making,
+            agreement: engine.operation(AGREEMENT),
+            exchange: engine.operation(EXCHANGE),
         }
     }
 }

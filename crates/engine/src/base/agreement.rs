@@ -11,6 +11,9 @@
 //! ```
 //! Operations have equal numbers at all members because all call them in the same order, so two that differ under one
 //! number never go together. A member is asked once for each operation, and wakes for that once.
+//!
+//! A persistent operation has a number among those that are called, that of the call which made it, and one of its own.
+//! Whoever waits in it asks by both.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,13 +37,30 @@ pub(crate) const MOST_ASKED: usize = 64;
 
 /// What a communicator's last operations in messages were. A new communicator has none, whatever its context.
 #[derive(Debug, Default)]
-pub struct Notes(Mutex<Vec<Note>>);
+pub struct Notes(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Of operations that were called, and of persistent ones that were started; empty before the first.
+    notes: Vec<Note>,
+    /// Persistent operations that were made.
+    made: Vec<Made>,
+}
+
+/// A persistent operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    /// Its number.
+    pub number: u32,
+    /// That of the call that made it.
+    pub call: u32,
+}
 
 /// An operation, as this process has called it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     sequence: u32,
-    pub(super) operation: Operation,
+    pub(crate) operation: Operation,
     /// Why it has ended before its time.
     pub(super) gave_up: Option<Odd>,
 }
@@ -56,16 +76,19 @@ pub(crate) struct Odd {
 
 impl Notes {
     /// A panic elsewhere leaves no note half written.
-    fn lock(&self) -> MutexGuard<'_, Vec<Note>> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, sequence: u32) -> Option<Note> {
-        let notes = self.lock();
-        notes
-            .get(slot(sequence))
-            .copied()
-            .filter(|note| note.sequence == sequence)
+        let note = self.lock().notes.get(slot(sequence)).copied();
+        note.filter(|note| note.sequence == sequence)
+    }
+
+    /// The call that made a persistent operation.
+    fn call_of(&self, number: u32) -> Option<u32> {
+        let made = self.lock().made.get(number as usize % KEPT).copied();
+        made.filter(|made| made.number == number).map(|made| made.call)
     }
 }
 
@@ -128,19 +151,43 @@ impl Agreement {
     #[inline]
     pub(crate) fn begins(&mut self, notes: &Arc<Notes>, which: Which, operation: Operation) -> bool {
         let mut kept = notes.lock();
-        if kept.is_empty() {
-            kept.resize(2 * KEPT, NOTHING);
+        if kept.notes.is_empty() {
+            kept.notes.resize(2 * KEPT, NOTHING);
             if self.notes.len() >= self.room {
                 self.forget();
             }
             self.notes.insert(which.context, Arc::downgrade(notes));
         }
-        kept[slot(which.sequence)] = Note {
+        kept.notes[slot(which.sequence)] = Note {
             sequence: which.sequence,
             operation,
             gave_up: None,
         };
         !self.questions.is_empty()
+    }
+
+    /// A persistent operation is made, by the call with the number of `which`. True if others may have asked for that.
+    pub(crate) fn makes(&mut self, notes: &Arc<Notes>, which: Which, number: u32, operation: Operation) -> bool {
+        let asked = self.begins(notes, which, operation);
+        let made = &mut notes.lock().made;
+        if made.is_empty() {
+            made.resize(KEPT, Made { number: 0, call: 0 });
+        }
+        made[number as usize % KEPT] = Made {
+            number,
+            call: which.sequence,
+        };
+        asked
+    }
+
+    /// The call that made a persistent operation, as far as this process remembers it.
+    pub(crate) fn call_of(&self, which: Which) -> Option<Which> {
+        if which.sequence < PERSISTENT {
+            return None;
+        }
+        let notes = self.notes.get(&which.context)?.upgrade()?;
+        let sequence = notes.call_of(which.sequence)?;
+        Some(Which { sequence, ..which })
     }
 
     /// Communicators that are gone leave their memory; looked for when as many have come as there were.
@@ -154,7 +201,9 @@ impl Agreement {
     #[inline]
     pub(crate) fn ends(&mut self, which: Which) {
         if !self.questions.is_empty() {
-            self.questions.retain(|question| question.which != which);
+            let call = self.call_of(which);
+            self.questions
+                .retain(|question| question.which != which && Some(question.which) != call);
         }
     }
 
@@ -168,8 +217,8 @@ impl Agreement {
         let Some(notes) = self.notes.get(&which.context).and_then(Weak::upgrade) else {
             return;
         };
-        let mut notes = notes.lock();
-        let note = notes.get_mut(slot(which.sequence));
+        let mut kept = notes.lock();
+        let note = kept.notes.get_mut(slot(which.sequence));
         if let Some(note) = note.filter(|note| note.sequence == which.sequence) {
             note.gave_up = Some(why);
         }

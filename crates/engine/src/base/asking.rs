@@ -5,7 +5,7 @@ use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind, protocol};
 
-use crate::base::agreement::{Found, Odd, Question, Which, Why};
+use crate::base::agreement::{Found, Made, Odd, Question, Which, Why};
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
@@ -89,6 +89,20 @@ fn compare(state: &mut State, question: Question) {
     state.reply(peer, plain(which, OTHER, mine));
     let why = Why::Other(theirs);
     state.agreement.note_found(Found { peer, which, why });
+}
+
+/// A persistent operation is made by this call.
+pub(crate) fn note_made(state: &mut State, channel: &Channel, made: Made, call: Operation) {
+    let Some(notes) = channel.notes.as_ref().filter(|_| channel.frame.is_none()) else {
+        return;
+    };
+    let which = Which {
+        context: channel.context,
+        sequence: made.call,
+    };
+    if state.agreement.makes(notes, which, made.number, call) {
+        compare_kept(state, which);
+    }
 }
 
 /// An operation begins that others may have asked for.

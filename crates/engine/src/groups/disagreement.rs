@@ -15,8 +15,8 @@ use crate::groups::cut::Cut;
 use crate::groups::meet::{LOOKS, Meet};
 use crate::groups::meeting::Groups;
 use crate::groups::pulling::Phase;
-use crate::groups::turn::{InVain, Turn};
-use crate::groups::words::{CALLED, MADE, NO_STEP, in_words, in_words_of};
+use crate::groups::turn::{InVain, Taker, Turn};
+use crate::groups::words::{CALLED, MADE, NO_STEP, SETS_UP, in_words, in_words_of};
 use crate::{Channel, EngineError, Request};
 
 impl Meet {
@@ -102,9 +102,13 @@ impl Groups {
         channel.frame.map_or(0, |frame| self.steps(frame))
     }
 
-    /// An operation of the group takes its turn that needs no step together; `request`: one that is waited for as this.
-    pub(crate) fn take_turn(&mut self, core: &mut Core, channel: &Channel, what: What, request: Option<Request>) {
-        let turn = self.next_turn(core, channel, what, CALLED);
+    /// An operation of the group takes its turn that needs no step together.
+    pub(crate) fn take_turn(&mut self, core: &mut Core, channel: &Channel, what: What, taker: Taker) {
+        let (how, request) = match taker {
+            Taker::Program(request) => (CALLED, request),
+            Taker::Library(request) => (SETS_UP, Some(request)),
+        };
+        let turn = self.next_turn(core, channel, what, how);
         if let (Some((place, step)), Some(request)) = (turn, request) {
             self.wait_for(core, request, place, step);
         }

@@ -5,6 +5,15 @@ use isthmus_transport::meeting::Place;
 
 use crate::{EngineError, Request};
 
+/// Whose operation in messages takes a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Taker {
+    /// The program's, if it is waited for as this request.
+    Program(Option<Request>),
+    /// The library's own, by which it makes a communicator or opens a file.
+    Library(Request),
+}
+
 /// An operation in messages that is waited for, and its turn.
 #[derive(Debug)]
 pub(crate) struct Turn {

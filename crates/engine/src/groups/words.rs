@@ -11,9 +11,11 @@ use crate::groups::meet::Meet;
 /// does not go together with it.
 pub(super) const NO_STEP: u64 = (1 << 33) - 1;
 
-/// What stands in the place of the root of such a note: the operation was called, or made to be started later.
+/// What stands in the place of the root of such a note: the operation was called, made to be started later, or is the
+/// library's own.
 pub(super) const CALLED: u32 = 0;
 pub(super) const MADE: u32 = 1;
+pub(super) const SETS_UP: u32 = 2;
 
 /// In words, as a member of a step sees it.
 pub(crate) fn in_words_of(found: &Disagreement, meet: &Meet) -> EngineError {
@@ -40,6 +42,11 @@ pub(super) fn in_words(
                 root: MADE,
                 ..
             } => format!("{name}_init"),
+            Claim {
+                block: NO_STEP,
+                root: SETS_UP,
+                ..
+            } => format!("a call that makes a communicator or opens a file ({name})"),
             Claim { block: 0 | NO_STEP, .. } => name.to_owned(),
             Claim { block, root, .. } => {
                 let root = rank_of(*root);

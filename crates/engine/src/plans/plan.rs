@@ -7,7 +7,7 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
-use crate::base::agreement::{Found, Odd};
+use crate::base::agreement::{Found, Odd, Which};
 use crate::base::asking::{compare_kept, error_of, odd_of, question};
 use crate::base::buffer::transfer;
 use crate::base::core::Core;
@@ -139,6 +139,12 @@ fn take_together(
     }
 }
 
+/// The call that made a persistent operation, and what it was.
+fn call_of(state: &State, which: Which) -> Option<(Which, Operation)> {
+    let call = state.agreement.call_of(which)?;
+    Some((call, state.agreement.note(call)?.operation))
+}
+
 impl Plans {
     /// Starts this process's part of a collective operation. `sequence`: number of the operation within the
     /// communicator, equal on all members, below 2^16. Messages travel in the context `channel.context + 1`. `next` is
@@ -203,10 +209,16 @@ impl Plans {
     pub(crate) fn questions(&mut self, state: &State) -> Vec<(Peer, Header)> {
         let mut all = Vec::new();
         for execution in self.running.iter_mut().flatten().filter(|e| !e.aborted) {
+            let which = execution.which();
+            let call = call_of(state, which);
             for rank in execution.next_asked() {
                 let peer = execution.channel.members.peer(rank);
-                if peer != state.me {
-                    all.push((peer, question(state, execution.which(), execution.operation)));
+                if peer == state.me {
+                    continue;
+                }
+                all.push((peer, question(state, which, execution.operation)));
+                if let Some((call, operation)) = call {
+                    all.push((peer, question(state, call, operation)));
                 }
             }
         }
@@ -216,14 +228,27 @@ impl Plans {
     /// The plan in which a peer does not take part, and because of whom.
     #[cold]
     pub(crate) fn at_odds(&self, state: &State, found: &Found) -> Option<AtOdds> {
-        let is_it = |e: &Execution| !e.aborted && e.channel.notes.is_some() && e.which() == found.which;
+        // As what the program knows it: an operation, or the call that made a persistent one.
+        let known_as = |e: &Execution| {
+            if e.aborted || e.channel.notes.is_none() {
+                return None;
+            }
+            if e.which() == found.which {
+                return Some(e.operation);
+            }
+            let (_, operation) = call_of(state, e.which()).filter(|(call, _)| *call == found.which)?;
+            Some(operation)
+        };
         let mut running = (0..).zip(&self.running);
-        let (index, execution) = running.find_map(|(index, e)| Some((index, e.as_deref().filter(|e| is_it(e))?)))?;
+        let (index, execution, operation) = running.find_map(|(index, e)| {
+            let execution = e.as_deref()?;
+            Some((index, execution, known_as(execution)?))
+        })?;
         let odd = odd_of(&execution.channel, found)?;
         Some(AtOdds {
             request: state.requests.name(index),
             odd,
-            error: error_of(state, &execution.channel, execution.operation, odd),
+            error: error_of(state, &execution.channel, operation, odd),
         })
     }
 

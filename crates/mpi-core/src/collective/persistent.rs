@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use isthmus_engine::{Channel, Request};
+use isthmus_engine::{Channel, Made, Request};
 use isthmus_schedule::step::Together;
 
 use super::planned::{Among, Planned, acting};
@@ -54,8 +54,13 @@ impl Persistent {
         planned.plans = Some(Arc::default());
         planned.among = Some(Among::of(world, &comm, planned.call.operation)?);
         let sequence = acting(&comm).next_persistent();
+        let made = Made {
+            number: sequence,
+            call: acting(&comm).next_sequence(),
+        };
         let (channel, what) = (acting(&comm).channel(), planned.call.operation);
-        world.engine().lock().turns(channel).take_to_make(what);
+        let call = world.operations().making(what);
+        world.engine().lock().turns(channel).take_to_make(what, made, call);
         let own = Own::of(world, &comm, &mut planned)?;
         Ok(Self {
             planned,

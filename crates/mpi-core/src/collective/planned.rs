@@ -18,19 +18,29 @@ use crate::world::World;
 /// A collective operation that is to be planned.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
-    pub(super) call: Call,
+    pub(crate) call: Call,
     pub(super) binding: Binding,
     pub(super) role: Role,
     /// Among whom, if that is decided before the start.
     pub(super) among: Option<Among>,
     /// Who takes steps together.
     pub(super) steps: Steps,
-    /// All members start it in the same order as their others, and share memory.
-    pub(super) turn: bool,
+    /// Whose turn it takes where the members meet.
+    pub(super) turn: Turn,
     /// What is remembered of it, if not with the communicator: what it was made with stays.
     pub(super) plans: Option<Arc<Plans>>,
     /// The communicator's channel with memory of its own.
     pub(super) own: Option<Channel>,
+}
+
+/// Whose operation it is that takes a turn where the members meet, which all start in the same order as their others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It takes none: there is no such place, or it may be started in any order.
+    None,
+    Program,
+    /// Part of a call that makes a communicator or opens a file.
+    Library,
 }
 
 /// What this process does in an operation.
@@ -52,7 +62,7 @@ impl Planned {
             role,
             among: None,
             steps: Steps::None,
-            turn: false,
+            turn: Turn::None,
             plans: None,
             own: None,
         }
@@ -62,6 +72,15 @@ impl Planned {
     pub(super) fn in_fixed_order(mut self) -> Self {
         self.call.fixed = true;
         self.binding = self.binding.computing(None);
+        self
+    }
+
+    /// As a part of a call that makes a communicator or opens a file: whoever waits in vain is told who does something
+    /// else.
+    pub(crate) fn for_library(mut self, comm: &Comm) -> Self {
+        if acting(comm).channel().frame.is_some() {
+            self.turn = Turn::Library;
+        }
         self
     }
 
@@ -120,8 +139,12 @@ impl Planned {
         let channel = channel.unwrap_or_else(|| comm.channel());
         let before = engine.turns(channel).taken();
         let request = engine.start_plan(channel, operation, sequence, plan, binding, next);
-        if turn && engine.turns(channel).taken() == before {
-            engine.turns(channel).take_with(call_operation, request);
+        if engine.turns(channel).taken() == before {
+            match turn {
+                Turn::None => {}
+                Turn::Program => engine.turns(channel).take_with(call_operation, request),
+                Turn::Library => engine.turns(channel).take_to_set_up(call_operation, request),
+            }
         }
         Ok(request)
     }

@@ -9,7 +9,7 @@ use isthmus_engine::{NativeOperation, Request};
 use isthmus_schedule::step::Together;
 use isthmus_schedule::{self as schedule, Blocks, Operation, Steps};
 
-use super::planned::{Planned, Role, acting};
+use super::planned::{Planned, Role, Turn, acting};
 use super::quick::run_natively;
 use super::unequal::InCells;
 use crate::comm::Comm;
@@ -103,8 +103,10 @@ impl Planned {
     /// As an operation that all members start in the same order as their others: it may be done in memory that they
     /// share.
     fn in_turn(&mut self, comm: &Comm) {
-        self.turn = acting(comm).channel().frame.is_some();
-        self.call.together = self.turn && self.binding.is_dense();
+        if acting(comm).channel().frame.is_some() {
+            self.turn = Turn::Program;
+        }
+        self.call.together = self.turn == Turn::Program && self.binding.is_dense();
     }
 
     /// Whether no data move and nobody waits for anybody: then no member has a part in it. All members find the same,
