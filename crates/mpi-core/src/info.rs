@@ -20,10 +20,10 @@ impl Info {
     /// Sets a key, replacing its value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         check_key(key)?;
-        if value.is_empty() || value.len() > MAX_VALUE {
+        if value.len() > MAX_VALUE {
             fail!(
                 abi::MPI_ERR_INFO_VALUE,
-                "value of key '{key}' has {} bytes, allowed are 1 to {MAX_VALUE}",
+                "value of key '{key}' has {} bytes, allowed are {MAX_VALUE}",
                 value.len()
             );
         }
