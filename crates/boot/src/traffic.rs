@@ -41,6 +41,7 @@ pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, world: &World) -> Vec<LinkTr
             resent: traffic.resent,
             cuts: traffic.cuts,
             moved: traffic.moved,
+            renewed: traffic.renewed,
             away_ms: traffic.away.as_millis().try_into().unwrap_or(u64::MAX),
             streams: traffic.streams,
             compressed: traffic.compressed.0,

@@ -292,7 +292,7 @@ impl View<'_> {
                 "plain_bytes": now.plain, "compressed_bytes": now.compressed,
                 "tcp_retransmitted_bytes": now.retransmitted,
                 "resent_segments": now.resent, "duplicate_segments": now.duplicates,
-                "cuts": now.cuts, "moved": now.moved, "longest_cut_seconds": now.away_ms as f64 / 1e3, "channels_away": now.away,
+                "cuts": now.cuts, "moved": now.moved, "renewed": now.renewed, "longest_cut_seconds": now.away_ms as f64 / 1e3, "channels_away": now.away,
                 "connections": now.connections,
                 "round_trip_seconds": (now.round_trip_us > 0).then_some(now.round_trip_us as f64 / 1e6),
             })

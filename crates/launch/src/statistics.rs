@@ -99,7 +99,10 @@ impl Statistics {
 
     /// A line for every direction between two subjobs over the wide area; `always`: also where all went well.
     pub fn links(&self, always: bool) -> Vec<String> {
-        let all = self.traffic.iter().filter(|(_, t)| always || t.cuts + t.moved > 0);
+        let all = self
+            .traffic
+            .iter()
+            .filter(|(_, t)| always || t.cuts + t.moved + t.renewed > 0);
         all.map(|((from, to), traffic)| line(from, to, traffic)).collect()
     }
 
@@ -170,6 +173,12 @@ fn line(from: &str, to: &str, traffic: &LinkTraffic) -> String {
         add(format!(
             "{} channels moved from gateways to connections of their own",
             traffic.moved
+        ));
+    }
+    if traffic.renewed > 0 {
+        add(format!(
+            "{} channels went on over other connections of gateways, which had ended those before",
+            traffic.renewed
         ));
     }
     if traffic.cuts > 0 {

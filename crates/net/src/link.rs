@@ -187,6 +187,9 @@ pub struct Traffic {
     pub cuts: u64,
     /// How often it moved from a gateway to a connection of its own.
     pub moved: u64,
+    /// How often it went on over another connection of a gateway, which had ended the one before: the stream had to
+    /// move there, or the gateway ended.
+    pub renewed: u64,
     /// How long it was without a connection, in all.
     pub away: Duration,
     /// Most connections side by side.

@@ -40,7 +40,7 @@ use crate::usage::Usage;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
@@ -198,6 +198,8 @@ pub struct LinkTraffic {
     pub cuts: u64,
     /// How often a channel moved from a gateway to a connection of its own.
     pub moved: u64,
+    /// How often a channel went on over another connection of a gateway, which had ended the one before.
+    pub renewed: u64,
     /// Longest time that a channel was without a connection in all, milliseconds.
     pub away_ms: u64,
     /// Most connections of a channel.
@@ -219,6 +221,7 @@ impl LinkTraffic {
             (&mut self.duplicates, other.duplicates),
             (&mut self.cuts, other.cuts),
             (&mut self.moved, other.moved),
+            (&mut self.renewed, other.renewed),
             (&mut self.compressed, other.compressed),
             (&mut self.plain, other.plain),
             (&mut self.connections, other.connections),
@@ -241,7 +244,14 @@ impl LinkTraffic {
         for number in [self.sent, self.received, self.retransmitted, self.resent, self.cuts] {
             w.u64(number);
         }
-        for number in [self.moved, self.away_ms, self.streams, self.compressed, self.plain] {
+        for number in [
+            self.moved,
+            self.renewed,
+            self.away_ms,
+            self.streams,
+            self.compressed,
+            self.plain,
+        ] {
             w.u64(number);
         }
         for number in self.classes {
@@ -263,6 +273,7 @@ impl LinkTraffic {
             resent: r.u64("resent")?,
             cuts: r.u64("cuts")?,
             moved: r.u64("moved")?,
+            renewed: r.u64("renewed")?,
             away_ms: r.u64("away")?,
             streams: r.u64("streams")?,
             compressed: r.u64("compressed")?,

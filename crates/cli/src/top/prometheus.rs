@@ -12,7 +12,7 @@ type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
 /// What came to the first end of a link came from the second.
 const COMING: &str = "received_bytes_total";
 
-const LINK: [Metric<LinkTraffic>; 12] = [
+const LINK: [Metric<LinkTraffic>; 13] = [
     (
         "sent_bytes_total",
         "counter",
@@ -46,6 +46,12 @@ const LINK: [Metric<LinkTraffic>; 12] = [
         "counter",
         "channels that moved from gateways to connections of their own",
         |l| l.moved,
+    ),
+    (
+        "renewed_total",
+        "counter",
+        "channels that went on over other connections of gateways",
+        |l| l.renewed,
     ),
     ("channels_away", "gauge", "channels without a connection now", |l| {
         l.away

@@ -52,6 +52,8 @@ pub(super) struct Away {
     pub(super) why: String,
     /// The other end, or something on the way, ended the connection; otherwise it had been silent.
     pub(super) closed: bool,
+    /// A gateway carried it, and has ended it.
+    pub(super) relayed: bool,
 }
 
 pub(super) struct Channel {

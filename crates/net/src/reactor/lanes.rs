@@ -113,8 +113,14 @@ impl Reactor {
         let back = channel.away.take();
         if let Some(away) = &back {
             let time = now.saturating_sub(away.since);
-            channel.traffic.cuts += 1;
-            channel.traffic.away += time;
+            // Gateways end what they carry on another way or thread from then on: nothing has broken.
+            match away.relayed {
+                true => channel.traffic.renewed += 1,
+                false => {
+                    channel.traffic.cuts += 1;
+                    channel.traffic.away += time;
+                }
+            }
         }
         let farewell = channel.state == State::Farewell;
         if farewell {
@@ -311,6 +317,8 @@ impl Reactor {
         if !self.channel(peer).connections.contains_key(&lane) {
             return;
         }
+        let closed = matches!(why, Down::Ended(_));
+        let relayed = closed && self.channel(peer).connections.get(&lane).is_some_and(|c| c.relayed);
         self.drop_lane(peer, lane);
         let (now, closing) = (self.now(), self.closing);
         let channel = self.channel(peer);
@@ -329,12 +337,16 @@ impl Reactor {
         channel.away = Some(Away {
             since: now,
             why: why.to_string(),
-            closed: matches!(why, Down::Ended(_)),
+            closed,
+            relayed,
         });
         self.taken.remove(&peer);
         self.will_report();
-        self.link
-            .note_connection(format!("the connection to {} broke: {why}", self.places.name(peer)));
+        let name = self.places.name(peer);
+        self.link.note_connection(match relayed {
+            true => format!("the gateway has ended the connection to {name}: it is made again"),
+            false => format!("the connection to {name} broke: {why}"),
+        });
         self.dial(peer, Reach::Tls, Purpose::Resume);
         let end = now + self.away_time;
         self.alarm(end);
