@@ -18,6 +18,8 @@
 //! quoted as CMake's FindMPI reads it (`-I"/a b/include"`).
 #![expect(clippy::print_stderr, reason = "a command for people and build systems")]
 
+mod unlinkable;
+
 use crate::fortran;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -183,6 +185,7 @@ pub(crate) fn main(language: Language, arguments: Vec<OsString>) -> ExitCode {
             crate::put(&line);
             ExitCode::SUCCESS
         }
+        Request::Refuse(why) => fail(language, &why),
         Request::Run { words, echo } => {
             if echo {
                 let line = [b"+ ", &*pasted(&words), b"\n"].concat();
@@ -200,6 +203,8 @@ enum Request {
     Say(String),
     /// Words of a command line.
     Print(Vec<OsString>),
+    /// Nothing: it cannot come to an end.
+    Refuse(String),
     /// To run it.
     Run { words: Vec<OsString>, echo: bool },
 }
@@ -244,11 +249,12 @@ impl Request {
         } else {
             tree.compile_options()
         };
+        let refused = unlinkable::why(&rest).filter(|_| !show && links(&rest));
         let words = [whole(&compiler, rest), options].concat();
-        if show {
-            Self::Print(words)
-        } else {
-            Self::Run { words, echo }
+        match refused {
+            Some(why) => Self::Refuse(why),
+            None if show => Self::Print(words),
+            None => Self::Run { words, echo },
         }
     }
 }
@@ -463,8 +469,9 @@ fn run(language: Language, words: &[OsString]) -> ExitCode {
     fail(
         language,
         &format!(
-            "cannot run the compiler {}: {error}; install it or name another one in {}",
+            "cannot run the compiler {}: {}; install it or name another one in {}",
             compiler.to_string_lossy(),
+            isthmus_wire::word::without_numbers(&error.to_string()),
             language.variables()[0]
         ),
     )
@@ -517,6 +524,18 @@ mod tests {
     fn compiling_only_adds_no_library() {
         assert_eq!(parse("-c a.c"), run_of("cc -c a.c -I/p/include"));
         assert_eq!(parse("-E a.c"), run_of("cc -E a.c -I/p/include"));
+    }
+
+    #[test]
+    fn what_cannot_be_linked_is_refused() {
+        for (words, part) in [("-static a.c", "shared library"), ("a.c -m32 -o a", "64 bits")] {
+            let Request::Refuse(why) = parse(words) else {
+                panic!("{words}: not refused")
+            };
+            assert!(why.contains(part), "{why}");
+        }
+        assert_eq!(parse("-static -c a.c"), run_of("cc -static -c a.c -I/p/include"));
+        assert!(printed("/p", "-show -static a.c").contains("-static"));
     }
 
     #[test]

@@ -142,11 +142,9 @@ fn tell(found: &Examination, verbose: bool) -> String {
     for site in &found.sites {
         tell_site(&mut text, site, verbose);
     }
-    let is_lost = |name: &&String| found.sites.iter().any(|s| s.name == **name && s.host.is_none());
     for path in &found.paths {
         let (a, b) = &path.between;
-        // What was refused then is no news, and no firewall is to be changed for it.
-        match [a, b].into_iter().find(is_lost) {
+        match lost_end(found, path) {
             Some(lost) => drop(writeln!(text, "{a} - {b}: not examined, as {lost} cannot be used")),
             None => tell_path(&mut text, path, verbose),
         }
@@ -158,6 +156,12 @@ fn tell(found: &Examination, verbose: bool) -> String {
     };
     let _ = writeln!(text, "{verdict}");
     text
+}
+
+/// The end of a link that cannot be used: what was refused then is no news, and no firewall is to be changed for it.
+fn lost_end<'a>(found: &Examination, path: &'a PathReport) -> Option<&'a String> {
+    let is_lost = |name: &&String| found.sites.iter().any(|s| s.name == **name && s.host.is_none());
+    [&path.between.0, &path.between.1].into_iter().find(is_lost)
 }
 
 fn tell_site(text: &mut String, site: &SiteReport, verbose: bool) {
@@ -268,10 +272,14 @@ fn as_json(found: &Examination) -> Value {
             "problem": s.problem, "hint": s.hint, "notices": s.notices,
         })
     };
+    let change = |p: &PathReport| match lost_end(found, p) {
+        Some(lost) => Some(format!("not examined, as {lost} cannot be used")),
+        None => cure(p),
+    };
     let path = |p: &PathReport| {
         let mut link = json!({
             "between": [p.between.0, p.between.1], "path": p.path, "round_trip_seconds": p.round_trip.map(|t| t.as_secs_f64()),
-            "reached": [p.reached.0, p.reached.1], "refused": [p.refused.0, p.refused.1], "change": cure(p),
+            "reached": [p.reached.0, p.reached.1], "refused": [p.refused.0, p.refused.1], "change": change(p),
         });
         crate::rates::add_rate(&mut link, p.rate.as_ref());
         link

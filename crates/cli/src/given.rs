@@ -23,14 +23,25 @@ pub(crate) fn read(file: &Path) -> io::Result<String> {
     }
 }
 
-/// What is read, as text, within the bound.
+/// What is read, as text, within the bound; without the mark that editors of Windows put in front.
 pub(crate) fn text(source: impl Read) -> io::Result<String> {
-    let mut text = String::new();
-    source.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MAX_BYTES {
-        true => Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes"))),
-        false => Ok(text),
+    let mut bytes = Vec::new();
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")));
     }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(io::Error::other("it is text in UTF-16; save it in UTF-8"));
+    }
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let line = e.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
+        io::Error::other(format!("line {line} is not text in UTF-8"))
+    })?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
 }
 
 fn through_pipe(file: PathBuf, patience: Duration) -> io::Result<String> {
@@ -50,6 +61,15 @@ fn through_pipe(file: PathBuf, patience: Duration) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_windows_is_text() {
+        assert_eq!(text(&b"\xef\xbb\xbflab:2\r\n"[..]).unwrap(), "lab:2\r\n");
+        for (bytes, part) in [(&b"\xff\xfel\0"[..], "UTF-16"), (b"lab\n\xe9\n", "line 2 is not text")] {
+            let error = text(bytes).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
 
     #[test]
     fn what_has_no_end_is_not_read_for_ever() {

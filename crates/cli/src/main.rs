@@ -2,7 +2,7 @@
 //! The commands: isthmus, mpiexec, mpirun, mpicc, mpicxx. The only room that prints.
 #![deny(unsafe_code)]
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use isthmus_wire::word;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,6 +29,7 @@ mod limits;
 mod links;
 mod login;
 mod manual;
+mod overwritten;
 mod plan;
 mod ps;
 mod rates;
@@ -46,6 +47,7 @@ mod successor;
 mod terminal;
 mod top;
 mod variables;
+mod verbs;
 mod whereabouts;
 
 /// Run one MPI program across machines, clusters and sites as if they were one
@@ -192,11 +194,14 @@ fn is_alias(name: &str) -> bool {
 }
 
 fn isthmus() -> ExitCode {
-    let words = match spelled::spelled(std::env::args_os().collect(), &Command::command()) {
+    let command = verbs::with_numbers(Command::command());
+    let words: Vec<_> = std::env::args_os().collect();
+    let words = match verbs::check(&words, &command).and_then(|()| spelled::spelled(words, &command)) {
         Ok(words) => words,
         Err(error) => return diagnostic::refuse(&error),
     };
-    let verb = match Command::try_parse_from(words) {
+    let parsed = command.try_get_matches_from(words);
+    let verb = match parsed.and_then(|matches| Command::from_arg_matches(&matches)) {
         Ok(command) => command.verb,
         Err(error) if error.use_stderr() => {
             complain(error.render().to_string().trim_end());

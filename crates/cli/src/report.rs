@@ -2,6 +2,7 @@
 //! `isthmus report`: the picture of a job, from its record.
 
 use crate::diagnostic::plain;
+use crate::overwritten;
 use crate::run::STATUS_USAGE;
 use clap::Args;
 use isthmus_launch::record::{self, Found, Unread};
@@ -84,6 +85,7 @@ fn write(found: &Found, arguments: &Report) -> Result<(), String> {
         crate::print(&page);
         return Ok(());
     }
+    overwritten::check("--html", file, overwritten::Kind::Page).map_err(|error| error.to_string())?;
     std::fs::write(file, page).map_err(|error| format!("cannot write '{}': {error}", file.display()))?;
     crate::print(&format!("wrote {}", file.display()));
     Ok(())

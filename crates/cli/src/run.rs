@@ -10,6 +10,7 @@ use crate::background;
 use crate::diagnostic::{note, refuse, warn};
 use crate::discover::{self, Place};
 use crate::job::{self, Source};
+use crate::overwritten;
 use crate::plan;
 use crate::reach;
 use crate::streams;
@@ -383,6 +384,9 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         let session = background::session(&job, &launch.again())?;
         let place = session.as_ref().map(|s| s.path().to_owned());
         let terminal = Terminal::new(launch.label, launch.progress, place.clone());
+        if let Some(file) = launch.events.as_deref().filter(|file| *file != "-") {
+            overwritten::prepare("--events", &words::path(file), overwritten::Kind::Json)?;
+        }
         let terminal = terminal.with_events(launch.events.as_deref()).map_err(|error| {
             let file = launch.events.as_deref().unwrap_or_default();
             JobError::new(format!("cannot write the events file '{file}': {error}"))

@@ -49,6 +49,7 @@ pub(crate) struct Signal {
     /// The job
     job: String,
     /// Name or number: USR1, SIGUSR1, 10
+    #[arg(allow_hyphen_values = true)]
     signal: String,
     /// As JSON
     #[arg(long)]
@@ -61,7 +62,7 @@ pub(crate) struct Kill {
     /// The job
     job: String,
     /// Give its processes no time for an orderly end
-    #[arg(long)]
+    #[arg(short = '9', long)]
     now: bool,
     /// As JSON
     #[arg(long)]
@@ -256,7 +257,7 @@ fn signal_number(text: &str) -> Result<u32, String> {
         ("URG", 23),
         ("XCPU", 24),
     ];
-    let upper = text.to_uppercase();
+    let upper = text.strip_prefix('-').unwrap_or(text).to_uppercase();
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);
     let named = NAMES
         .iter()
@@ -342,7 +343,7 @@ mod tests {
 
     #[test]
     fn signals_have_names_and_numbers() {
-        for text in ["USR1", "sigusr1", "10"] {
+        for text in ["USR1", "sigusr1", "10", "-USR1", "-10"] {
             assert_eq!(signal_number(text), Ok(10));
         }
         assert!(signal_number("0").is_err() && signal_number("SIGNOTHING").is_err());

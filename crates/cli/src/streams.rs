@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the standard input of `isthmus run` goes, and the output of its processes.
 
+use crate::overwritten::{self, Kind};
 use isthmus_job::{Job, JobError};
 use isthmus_launch::{InputTo, Options, OutputPattern};
 
@@ -12,6 +13,9 @@ pub(crate) fn check(output_dir: Option<&str>, options: &Options, job: &Job) -> R
             let error = JobError::new(format!("--stdin {rank}: there is no such rank"));
             return Err(error.hint(format!("the ranks of this job are 0 to {last}")));
         }
+    }
+    if let Some(file) = &options.trace {
+        overwritten::prepare("--trace", file, Kind::Json)?;
     }
     let directory = output_dir.map(|d| options.directory.join(isthmus_stage::words::path(d)));
     match directory.map(|d| (std::fs::create_dir_all(&d), d)) {
@@ -43,7 +47,10 @@ pub(crate) fn input(to: Option<&str>) -> Result<InputTo, JobError> {
 pub(crate) fn output(directory: Option<&str>, pattern: Option<&str>) -> Result<Option<OutputPattern>, JobError> {
     match (directory, pattern) {
         (Some(directory), _) => Ok(Some(OutputPattern::in_directory(directory))),
-        (None, Some(pattern)) => OutputPattern::parse(pattern).map(Some),
+        (None, Some(pattern)) => {
+            overwritten::check("--outfile-pattern", &isthmus_stage::words::path(pattern), Kind::Output)?;
+            OutputPattern::parse(pattern).map(Some)
+        }
         (None, None) => Ok(None),
     }
 }

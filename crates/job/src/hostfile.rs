@@ -131,6 +131,10 @@ fn parse_line(line: &str) -> Result<Host, JobError> {
 }
 
 fn parse_host(text: &str) -> Result<Host, JobError> {
+    if text.contains([',', ';']) {
+        return Err(JobError::new(format!("'{text}' is not one host"))
+            .hint("a host file has one host a line; -host takes a list: -host a:2,b"));
+    }
     let (name, slots) = sites::split_host(text);
     let contact = Contact::parse(if name == "localhost" { "home" } else { name })?;
     let slots = slots.map(|n| parse_slots(&contact, n)).transpose()?;
@@ -185,6 +189,9 @@ mod tests {
         }
         assert!(parse("alpha:0", "h").is_err());
         assert!(parse("-oProxyCommand=evil", "h").is_err());
+        for text in ["alpha,beta", "alpha;beta", "alpha:2,beta"] {
+            assert!(parse(text, "h").is_err(), "{text}");
+        }
     }
 
     #[test]

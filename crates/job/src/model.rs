@@ -336,6 +336,16 @@ impl Subjob {
         if self.program.any.is_none() && self.program.by_architecture.is_empty() {
             return Err(JobError::new(format!("site '{}' has no program to run", self.site)));
         }
+        if self
+            .program
+            .any
+            .iter()
+            .chain(self.program.by_architecture.values())
+            .any(String::is_empty)
+        {
+            let problem = format!("site '{}': the name of the program is empty", self.site);
+            return Err(JobError::new(problem).hint("a variable of the shell in its place may not be set"));
+        }
         if let Some(allocation) = &self.allocation {
             crate::allocation::check(&self.site, self.count, allocation)?;
         }

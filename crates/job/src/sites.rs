@@ -109,6 +109,19 @@ fn parse_number(text: &str, option: &str) -> Result<u32, JobError> {
     Ok(count)
 }
 
+/// A number of nodes as the user wrote it.
+fn parse_nodes(text: &str) -> Result<u32, JobError> {
+    let nodes = text
+        .parse()
+        .ok()
+        .filter(|n| is_number(text) && (1..=MAX_PROCESSES).contains(n));
+    nodes.ok_or_else(|| {
+        JobError::new(format!("'{text}' is not a number of nodes")).hint(format!(
+            "write nodes= and a number from 1 to {MAX_PROCESSES}, for example nodes=4"
+        ))
+    })
+}
+
 /// What is worth knowing where a number of processes looks like a port: behind a user or an address in brackets, as in
 /// `me@[fd00::2]:22`, users of ssh expect one.
 pub fn port_note(host: &str) -> Option<JobError> {
@@ -217,7 +230,7 @@ fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Ask
             "queue" => asked.queue = value.to_owned(),
             "account" => asked.account = value.to_owned(),
             "limit" => asked.limit = allocation::limit(value)?,
-            "nodes" => asked.nodes = parse_number(value, "nodes=")?,
+            "nodes" => asked.nodes = parse_nodes(value)?,
             "exclusive" if value.is_empty() => asked.exclusive = true,
             "mpi" => attributes::ask_vendor(&mut requests, value),
             "directive" => asked.directives.push(value.to_owned()),

@@ -8,7 +8,7 @@ const LONGEST: usize = 40;
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word: String = word.chars().take(LONGEST).collect();
     let length = word.chars().count();
-    let limit = if length < 4 { 1 } else { (length / 3).max(2) };
+    let limit = (length / 3).max(1);
     known
         .iter()
         .map(|k| (distance(&word, k), *k))
@@ -18,20 +18,23 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, k)| k)
 }
 
-/// Edits (insert, delete, replace) between two words.
+/// Edits (insert, delete, replace, exchange of two neighbours) between two words.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+            let replaced = rows[i][j] + usize::from(x != y);
+            let mut least = replaced.min(row[j] + 1).min(rows[i][j + 1] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -41,7 +44,11 @@ mod tests {
     #[test]
     fn the_nearest_word_is_found_if_it_is_near() {
         assert_eq!(nearest("cuont", &["count", "site"]), Some("count"));
+        assert_eq!(nearest("rnu", &["run", "ps"]), Some("run"));
         assert_eq!(nearest("zebra", &["count", "site"]), None);
+        // Words that have half of their letters in common are others.
+        assert_eq!(nearest("trace", &["iface"]), None);
+        assert_eq!(nearest("debug", &["demux"]), None);
         assert_eq!(nearest("D", &["H", "n"]), None);
         assert_eq!(nearest("np", &["n"]), Some("n"));
         assert_eq!(nearest(&"x".repeat(1 << 20), &["count"]), None);

@@ -129,14 +129,20 @@ pub(super) fn sides(low: Rank, processes: u32, me: Rank) -> Sides {
     }
 }
 
+/// The operation of this name, which may be that of the function: `MPI_Bcast`.
 fn operation(name: &str) -> Result<(&'static str, Operation), JobError> {
+    let lower = name.to_ascii_lowercase();
+    let name = lower.strip_prefix("mpi_").unwrap_or(&lower);
     if let Some((name, why)) = OTHERS.iter().find(|o| o.0 == name) {
         return Err(JobError::new(format!("{name} cannot be simulated")).hint(*why));
     }
     OPERATIONS.iter().find(|o| o.0 == name).copied().ok_or_else(|| {
-        let known = OPERATIONS.map(|o| o.0).join(", ");
-        JobError::new(format!("'{name}' is not an operation that can be simulated"))
-            .hint(format!("choose from {known}"))
+        let known = OPERATIONS.map(|o| o.0);
+        let hint = match isthmus_settings::nearest(name, &known) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("choose from {}", known.join(", ")),
+        };
+        JobError::new(format!("'{name}' is not an operation that can be simulated")).hint(hint)
     })
 }
 
@@ -171,7 +177,7 @@ fn check_root(what: &What, operation: Operation, processes: u32) -> Result<(), J
 fn blocks(what: &What, operation: Operation, processes: u32) -> Result<(Blocks, String), JobError> {
     let (blocks, said) = match what.size.as_deref() {
         None if operation == Operation::Barrier => (Blocks::Equal(0), "0 bytes".to_owned()),
-        None => return Err(JobError::new("no size is given").hint("write for example: isthmus simulate bcast 64KiB")),
+        None => return Err(JobError::new("no size is given").hint("write it behind the operation: bcast 64KiB")),
         Some(text) => match (text.strip_prefix('@'), text.split_once("..")) {
             (Some(file), _) => (Blocks::known(sizes(file, processes)?), format!("sizes from '{file}'")),
             (None, Some((least, most))) => drawn(text, least, most, processes)?,

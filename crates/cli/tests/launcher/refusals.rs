@@ -60,6 +60,67 @@ fn long_words() {
 }
 
 #[test]
+fn words_that_are_no_commands() {
+    let bench = Bench::new("verbs");
+    for (line, part) in [
+        ("rnu -n 2 ./app", "did you mean 'isthmus run'?"),
+        ("-n 2 ./app", "isthmus run -n"),
+        ("./app", "isthmus run ./app"),
+        ("--json ps", "isthmus ps --json"),
+        ("mpirun -n 2 ./app", "it is: isthmus run"),
+        ("scancel 7", "it is: isthmus kill JOB"),
+        ("status", "it is: isthmus ps"),
+        ("sbatch job.sh", "isthmus run --detach"),
+        ("xyzzy", "isthmus help lists"),
+    ] {
+        refused(&bench, line, &["is no command of isthmus", "hint:", part]);
+        assert_eq!(bench.run(line).code(), Some(2), "{line}");
+    }
+}
+
+#[test]
+fn files_that_would_be_overwritten() {
+    let bench = Bench::new("overwritten");
+    let app = bench.write("work/app", "#!/bin/sh\n", 0o755);
+    for option in ["--trace", "--events", "--outfile-pattern"] {
+        refused(
+            &bench,
+            &format!("run {option} ./app ./app"),
+            &["is a program, and would be overwritten", "hint:"],
+        );
+    }
+    assert_eq!(std::fs::read_to_string(&app).unwrap(), "#!/bin/sh\n");
+    for option in ["--trace", "--events"] {
+        refused(
+            &bench,
+            &format!("run {option} /nowhere/x ./app"),
+            &["cannot write '/nowhere/x'", "hint:"],
+        );
+    }
+}
+
+#[test]
+fn words_that_are_no_numbers() {
+    let bench = Bench::new("numbers");
+    for (line, part) in [
+        ("run --time -5 true", "'-5' is not a time limit"),
+        ("run -n -5 true", "'-5' is not a number of processes"),
+        ("run --site home:1,nodes=-1 true", "'-1' is not a number of nodes"),
+        (
+            "run --site home:1,scheduler=slurm,nodes=99999999999 true",
+            "is not a number of nodes",
+        ),
+        ("cache limit -5", "'-5' is not a size"),
+        ("explain bcast -1 --site home:2", "'-1' is not a size"),
+        ("explain MPI_Bcsat 1 --site home:2", "did you mean 'bcast'?"),
+        ("explain MPI_Bcast 1MiB --site home:0", "NAME:PROCESSES"),
+    ] {
+        refused(&bench, line, &[part, "hint:"]);
+        assert_eq!(bench.run(line).code(), Some(2), "{line}");
+    }
+}
+
+#[test]
 fn words_that_are_no_sites() {
     let bench = Bench::new("words");
     for command in ["discover", "cache list", "cache clear", "sites test", "ps --site"] {

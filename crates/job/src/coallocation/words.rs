@@ -43,6 +43,7 @@ pub(super) fn interruption(signal: u32) -> &'static str {
     match signal {
         1 => "the terminal was closed (SIGHUP)",
         13 => "nobody reads the output any more",
+        15 => "interrupted (SIGTERM)",
         _ => "interrupted",
     }
 }
@@ -54,6 +55,7 @@ pub(super) fn limit_of(exit: Exit) -> &'static str {
         Exit::Signal(25) => {
             "a file was to be larger than it may (ulimit -f); the memory that processes of a node share is a file too"
         }
+        Exit::Signal(31) => "it made a system call that is forbidden there (seccomp), as in some containers",
         _ => "",
     }
 }
@@ -65,16 +67,24 @@ pub(super) fn signal_name(signal: u32) -> &'static str {
         2 => " (SIGINT)",
         3 => " (SIGQUIT)",
         4 => " (SIGILL)",
+        5 => " (SIGTRAP)",
         6 => " (SIGABRT)",
         7 => " (SIGBUS)",
         8 => " (SIGFPE)",
         9 => " (SIGKILL)",
+        10 => " (SIGUSR1)",
         11 => " (SIGSEGV)",
+        12 => " (SIGUSR2)",
         13 => " (SIGPIPE)",
         14 => " (SIGALRM)",
         15 => " (SIGTERM)",
         24 => " (SIGXCPU)",
         25 => " (SIGXFSZ)",
+        26 => " (SIGVTALRM)",
+        27 => " (SIGPROF)",
+        29 => " (SIGIO)",
+        30 => " (SIGPWR)",
+        31 => " (SIGSYS)",
         _ => "",
     }
 }

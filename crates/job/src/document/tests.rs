@@ -26,6 +26,13 @@ fn error(text: &str) -> String {
 }
 
 #[test]
+fn a_program_has_a_name() {
+    let text = "program = \"\"\n[[subjob]]\nsite = \"home\"\ncount = 1\n";
+    let error = error(text);
+    assert!(error.contains("the name of the program is empty"), "{error}");
+}
+
+#[test]
 fn a_good_file() {
     let job = parse(GOOD, "job.toml", None).unwrap();
     let [home, lab] = job.subjobs() else { panic!("{job:?}") };

@@ -188,6 +188,19 @@ pub(super) fn hint(word: &str) -> Option<&'static str> {
         "cpus-per-task" | "cpus-per-proc" | "cpus-per-rank" | "cpu-bind" | "bynode" | "bycore" | "byslot" => {
             "places of processes are given with --bind-to and --map-by"
         }
+        "tv" | "debug" | "gdb" | "gdba" | "xterm" | "debugger" => {
+            "a debugger is started as the program, with the program behind it: mpiexec -n 2 xterm -e gdb --args ./app; \
+             `isthmus where` shows what each rank waits for"
+        }
+        "trace" | "t3" | "profile" | "check_mpi" | "aps" | "itac" => {
+            "isthmus run --trace FILE writes what each rank did; ISTHMUS_STATS=1 sums it up"
+        }
+        "preload-binary" | "preload-files" => {
+            "programs are copied to sites by themselves, files with isthmus run --input FILE"
+        }
+        "dvm" | "ompi-server" | "server" | "report-uri" | "report-pid" | "ckpoint" | "ckpointlib" => {
+            "jobs in the background: isthmus run --detach, then isthmus ps, attach and kill"
+        }
         "multi-prog" => "several programs stand in a job file: isthmus run JOB.toml",
         "o" | "e" | "error" => "--outfile-pattern NAME writes a file for each process: %r is its rank, %t out or err",
         _ => return None,
@@ -264,7 +277,9 @@ mod tests {
             ("-np", "--help"),
             ("--partition=debug ./p", "queue=Q"),
             ("-p debug ./p", "queue=Q"),
-            ("-hots a ./p", "-hosts"),
+            ("-hots a ./p", "-host"),
+            ("-gdb ./p", "xterm -e gdb"),
+            ("-trace ./p", "--trace FILE"),
             ("-xyzzy a ./p", "isthmus run --help"),
             ("-rankfile f ./p", "order of the hosts"),
         ] {
