@@ -6,6 +6,9 @@
 //!  /dev/shm (ISTHMUS_SHM_DIRECTORY): isthmus-<user>-<random>/memory  shared memory of the processes
 //!                                                   /...     doorbells
 //! ```
+//! In a container that lets nobody write into one of them the next place serves: $TMPDIR and /dev/shm for the first,
+//! the place of the first for the second.
+//!
 //! Each is readable by its user only, has an unguessable name and holds a locked file `lock` as long as its
 //! agent lives. When it is killed its sweeper removes them (`sweeper.rs`). An agent that starts or ends removes all
 //! whose lock is free: their agent, or coordinator, was killed.
@@ -51,16 +54,24 @@ impl Directories {
     pub(crate) fn create(shared: Option<PathBuf>, binary: &Path) -> io::Result<Self> {
         let user = rustix::process::getuid().as_raw();
         let prefix = format!("isthmus-{user}-");
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR")
-            .map(PathBuf::from)
-            .filter(|p| is_own_directory(p, user) && p.as_os_str().len() <= LONGEST);
-        let private = runtime.unwrap_or_else(|| PathBuf::from("/tmp"));
-        let system = || Some(PathBuf::from("/dev/shm")).filter(|p| p.is_dir());
-        let node = shared.or_else(system).unwrap_or_else(|| private.clone());
-        for base in [&private, &node] {
-            sweep(base, &prefix, user);
-        }
-        let (private, node) = (Guarded::create(&private, &prefix)?, Guarded::create(&node, &prefix)?);
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let system = PathBuf::from("/dev/shm");
+        let runtime = variable("XDG_RUNTIME_DIR").filter(|p| is_own_directory(p, user));
+        let temporary = variable("TMPDIR").filter(|p| p.is_absolute());
+        let bases = runtime.into_iter().chain([PathBuf::from("/tmp")]).chain(temporary);
+        let bases: Vec<PathBuf> = bases
+            .chain([system.clone()])
+            .filter(|p| p.as_os_str().len() <= LONGEST)
+            .collect();
+        let private = first_of(&bases, &prefix, user)?;
+        let base = || {
+            private
+                .path()
+                .parent()
+                .map_or_else(|| PathBuf::from("/tmp"), Path::to_owned)
+        };
+        let bases = shared.map_or_else(|| vec![system, base()], |named| vec![named]);
+        let node = first_of(&bases, &prefix, user)?;
         let sweeper = sweeper::start(binary, &[private.path(), node.path()]);
         Ok(Self { private, node, sweeper })
     }
@@ -81,6 +92,20 @@ impl Directories {
     }
 }
 
+/// A directory in the first of these places that lets us make one, after removing what killed agents left there. The
+/// error is that of the first place.
+fn first_of(bases: &[PathBuf], prefix: &str, user: u32) -> io::Result<Guarded> {
+    let mut first = None;
+    for base in bases {
+        sweep(base, prefix, user);
+        match Guarded::create(base, prefix) {
+            Ok(made) => return Ok(made),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| io::Error::other("there is no place for them")))
+}
+
 fn is_own_directory(path: &Path, user: u32) -> bool {
     fs::metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == user)
 }
@@ -88,6 +113,17 @@ fn is_own_directory(path: &Path, user: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_place_serves_where_the_first_cannot() {
+        let good = std::env::temp_dir();
+        let bases = [PathBuf::from("/proc"), PathBuf::from("/nowhere/at/all"), good.clone()];
+        let prefix = format!("isthmus-test-{}-", std::process::id());
+        let made = first_of(&bases, &prefix, 0).unwrap();
+        assert_eq!(made.path().parent(), Some(good.as_path()));
+        let error = first_of(&bases[1..2], &prefix, 0).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+    }
 
     #[test]
     fn directories_are_private_and_vanish() {

@@ -87,7 +87,7 @@ impl Subjob {
         let cannot = |error| {
             Refusal::new(
                 format!("cannot make the directories of the job: {error}"),
-                "look at $XDG_RUNTIME_DIR, /tmp and /dev/shm",
+                "one of $XDG_RUNTIME_DIR, /tmp, $TMPDIR and /dev/shm must let it write; a container may need --tmpfs /tmp",
             )
         };
         let directories = Directories::create(place_of_memory(start), binary).map_err(cannot)?;
