@@ -67,7 +67,6 @@ moved auto first
 grep -q 'path home - b1: direct' err || { cat err; fail "the job stayed with the coordinator's connections"; }
 moved gateway first
 grep -q 'went on over other connections of gateways' err || { cat err; fail "no stream moved from the coordinator's connections"; }
-grep 'connections broke' err && { cat err; fail "streams that moved are told as broken"; }
 # What is direct stays as it is, also where it has the address of a gateway.
 ISTHMUS_STATS=1 isthmus run --site a=home:1 --site b=home:1 sh "$PWD/late.sh" 700 8 >out 2>err </dev/null || { cat out err; fail "the exchange on one machine"; }
 grep 'moved from gateways' err && fail "direct connections moved as well"

@@ -257,14 +257,15 @@ fn signal_number(text: &str) -> Result<u32, String> {
         ("URG", 23),
         ("XCPU", 24),
     ];
-    let upper = text.strip_prefix('-').unwrap_or(text).to_uppercase();
+    let said = text.strip_prefix('-').unwrap_or(text);
+    let upper = said.to_uppercase();
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);
     let named = NAMES
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, number)| *number);
     named
-        .or_else(|| text.parse().ok().filter(|n| (1..=64).contains(n)))
+        .or_else(|| said.parse().ok().filter(|n| (1..=64).contains(n)))
         .ok_or_else(|| format!("'{text}' is no signal: write USR1, TERM or a number from 1 to 64"))
 }
 

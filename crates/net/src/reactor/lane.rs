@@ -38,6 +38,8 @@ pub(super) struct Connection {
     pub(super) apart: bool,
     /// A gateway passes on what it carries: what TCP tells of it is not of the link.
     pub(super) relayed: bool,
+    /// The same, or it came from this node's own address, from which only gateways call for others.
+    pub(super) carried: bool,
     /// It is there instead of those that a gateway passes on.
     pub(super) better: bool,
     /// How its packets are marked.
@@ -62,6 +64,7 @@ impl Connection {
             path: None,
             apart: false,
             relayed: false,
+            carried: false,
             better: false,
             mark: Mark::Normal,
             acknowledged: 0,

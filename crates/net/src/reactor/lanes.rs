@@ -87,6 +87,7 @@ impl Reactor {
             Some(path) => path == Path::Gateway,
             None => from.is_some_and(|ip| self.ladder.is_gateway(ip)),
         };
+        connection.carried = connection.relayed || connection.path.is_none() && from.is_some_and(|ip| ip.is_loopback());
         let Self { channels, ladder, .. } = self;
         let Some(channel) = channels.get_mut(&peer) else {
             return;
@@ -318,7 +319,7 @@ impl Reactor {
             return;
         }
         let closed = matches!(why, Down::Ended(_));
-        let relayed = closed && self.channel(peer).connections.get(&lane).is_some_and(|c| c.relayed);
+        let relayed = closed && self.channel(peer).connections.get(&lane).is_some_and(|c| c.carried);
         self.drop_lane(peer, lane);
         let (now, closing) = (self.now(), self.closing);
         let channel = self.channel(peer);
