@@ -227,10 +227,7 @@ impl LinkTraffic {
             (&mut self.connections, other.connections),
             (&mut self.away, other.away),
         ];
-        for (sum, more) in sums {
-            *sum = sum.saturating_add(more);
-        }
-        for (sum, more) in self.classes.iter_mut().zip(other.classes) {
+        for (sum, more) in sums.into_iter().chain(self.classes.iter_mut().zip(other.classes)) {
             *sum = sum.saturating_add(more);
         }
         self.away_ms = self.away_ms.max(other.away_ms);
@@ -244,17 +241,10 @@ impl LinkTraffic {
         for number in [self.sent, self.received, self.retransmitted, self.resent, self.cuts] {
             w.u64(number);
         }
-        for number in [
-            self.moved,
-            self.renewed,
-            self.away_ms,
-            self.streams,
-            self.compressed,
-            self.plain,
-        ] {
+        for number in [self.moved, self.away_ms, self.streams, self.compressed, self.plain] {
             w.u64(number);
         }
-        for number in self.classes {
+        for number in self.classes.into_iter().chain([self.renewed]) {
             w.u64(number);
         }
         for number in [self.duplicates, self.round_trip_us, self.connections, self.away] {
@@ -273,12 +263,12 @@ impl LinkTraffic {
             resent: r.u64("resent")?,
             cuts: r.u64("cuts")?,
             moved: r.u64("moved")?,
-            renewed: r.u64("renewed")?,
             away_ms: r.u64("away")?,
             streams: r.u64("streams")?,
             compressed: r.u64("compressed")?,
             plain: r.u64("plain")?,
             classes: [r.u64("latency")?, r.u64("normal")?, r.u64("bulk")?],
+            renewed: r.u64("renewed")?,
             duplicates: r.u64("duplicates")?,
             round_trip_us: r.u64("round trip")?,
             connections: r.u64("connections")?,
