@@ -312,6 +312,8 @@ impl Peer {
         } else {
             format!("tcp,{shared_memory},self")
         };
+        // Nor are processors theirs alone: each host would bind its first rank to the first processor of the machine.
+        command.args(["--bind-to", "none"]);
         command.args([
             "--mca",
             "pml",
@@ -425,6 +427,7 @@ mod tests {
             "-launcher ssh -hosts a1:4,b1:4 -n 8 here/mpibench barrier"
         );
         assert!(over(Family::OpenMpi4).contains("--mca btl tcp,vader,self --host a1:4,b1:4 -n 8 here/mpibench"));
+        assert!(over(Family::OpenMpi4).contains("--bind-to none"));
         let one_each = hosts.clone().map(|host| Placed { ranks: 1, ..host });
         let over = |family| words(&peer(family).over(&one_each, Program::Messages, &["barrier"]).unwrap());
         let five = over(Family::OpenMpi5);
