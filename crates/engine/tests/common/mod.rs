@@ -131,11 +131,16 @@ pub(crate) fn pattern(seed: usize, length: usize) -> Vec<u8> {
         .collect()
 }
 
+/// The longest frame and the longest message without an announcement of [`kinds`], bytes.
+/// Interpreted, every byte counts.
+pub(crate) const FRAME: usize = if cfg!(miri) { 512 } else { 4096 };
+pub(crate) const EAGER: usize = FRAME / 4;
+
 /// Networks of all kinds.
 pub(crate) fn kinds() -> Vec<Options> {
     let plain = Options {
-        frame: 4096,
-        eager: 1024,
+        frame: FRAME,
+        eager: EAGER,
         ..Options::default()
     };
     let all = [
