@@ -34,6 +34,24 @@ static void call(int what, int n, int root)
     }
 }
 
+/* The same as a nonblocking operation. */
+static MPI_Request begun(int what, int n, int root)
+{
+    MPI_Request r;
+    switch (what) {
+    case GATHERV: MPI_Igatherv(give, n, MPI_BYTE, take, counts, displs, MPI_BYTE, root, world, &r); break;
+    case SCATTERV: MPI_Iscatterv(give, counts, displs, MPI_BYTE, take, n, MPI_BYTE, root, world, &r); break;
+    case ALLGATHERV: MPI_Iallgatherv(give, n, MPI_BYTE, take, counts, displs, MPI_BYTE, world, &r); break;
+    case ALLTOALLV: MPI_Ialltoallv(give, counts, displs, MPI_BYTE, take, counts, displs, MPI_BYTE, world, &r); break;
+    case ALLTOALLW: MPI_Ialltoallw(give, counts, displs, types, take, counts, displs, types, world, &r); break;
+    case REDUCE_SCATTER: MPI_Ireduce_scatter(give, take, elements, MPI_DOUBLE, MPI_SUM, world, &r); break;
+    case ALLREDUCE: MPI_Iallreduce(give, take, n / 8, MPI_DOUBLE, MPI_SUM, world, &r); break;
+    case BCAST: MPI_Ibcast(give, n, MPI_BYTE, root, world, &r); break;
+    default: MPI_Ibarrier(world, &r);
+    }
+    return r;
+}
+
 #if MPI_VERSION >= 4
 /* The same as a persistent operation with root 0. */
 static MPI_Request made(int what, int n)
@@ -55,18 +73,24 @@ static MPI_Request made(int what, int n)
 }
 #endif
 
-static double loop(int what, int calls, int n, int size, MPI_Request *request)
+enum { BLOCKING, NONBLOCKING, PERSISTENT, WAYS };
+static const char *prefixes[] = {"", "nonblocking_", "persistent_"};
+
+static double loop(int what, int way, int calls, int n, int size, MPI_Request *request)
 {
     double since, time, slower;
     MPI_Barrier(world);
     since = MPI_Wtime();
     for (int i = 0; i < calls; i++) {
-        if (*request == MPI_REQUEST_NULL) {
+        if (way == BLOCKING) {
             call(what, n, i % size);
-        } else {
-            MPI_Start(request);
-            MPI_Wait(request, MPI_STATUS_IGNORE);
+            continue;
         }
+        if (way == PERSISTENT)
+            MPI_Start(request);
+        else
+            *request = begun(what, n, i % size);
+        MPI_Wait(request, MPI_STATUS_IGNORE);
     }
     time = (MPI_Wtime() - since) / calls * 1e6;
     MPI_Allreduce(&time, &slower, 1, MPI_DOUBLE, MPI_MAX, world);
@@ -75,17 +99,17 @@ static double loop(int what, int calls, int n, int size, MPI_Request *request)
 
 int main(int argc, char **argv)
 {
-    int rank, size, what, persistent;
+    int rank, size, what, way;
     const char *name = argc > 3 ? argv[1] : "";
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);
-    /* "persistent_bcast" and so on. */
-    persistent = strncmp(name, "persistent_", 11) == 0;
-    for (what = 0; what < OPERATIONS && strcmp(names[what], name + 11 * persistent) != 0; what++)
+    for (way = WAYS - 1; strncmp(name, prefixes[way], strlen(prefixes[way])) != 0; way--)
+        ;
+    for (what = 0; what < OPERATIONS && strcmp(names[what], name + strlen(prefixes[way])) != 0; what++)
         ;
     if (what == OPERATIONS || size > MOST) {
-        fprintf(stderr, "usage: loop [persistent_]OPERATION CALLS BYTES..., at most %d processes\n", MOST);
+        fprintf(stderr, "usage: loop [nonblocking_|persistent_]OPERATION CALLS BYTES..., at most %d processes\n", MOST);
         MPI_Abort(world, 2);
     }
     for (int k = 3; k < argc; k++) {
@@ -101,11 +125,11 @@ int main(int argc, char **argv)
             types[i] = MPI_BYTE;
         }
 #if MPI_VERSION >= 4
-        if (persistent)
+        if (way == PERSISTENT)
             request = made(what, n);
 #endif
         for (int again = 0; again < 7; again++) {
-            double time = loop(what, atoi(argv[2]), n, size, &request);
+            double time = loop(what, way, atoi(argv[2]), n, size, &request);
             best = time < best ? time : best;
         }
         if (request != MPI_REQUEST_NULL)
