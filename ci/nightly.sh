@@ -22,8 +22,11 @@ while [ $# -gt 0 ]; do
             "$build/bin/mpiexec" -n 1 "$work/memory" 1000000 && "$build/bin/mpiexec" -n 2 "$work/memory" 1000000 || bad=1
         rm -rf "$work"
         ;;
-    # Ten thousand jobs with a rank whose frames are changed at random.
-    changed) ISTHMUS_TEST_CHANGED=10000 cargo test -q -p isthmus-engine --test changed || bad=1 ;;
+    # Ten thousand jobs with a rank whose frames, or bytes on the way, are changed at random.
+    changed)
+        ISTHMUS_TEST_CHANGED=10000 cargo test -q -p isthmus-engine --test changed || bad=1
+        ISTHMUS_TEST_CHANGED=10000 cargo test -q -p isthmus-gateway --test changed || bad=1
+        ;;
     # Solvers and libraries that people use, with their own checks.
     codes) sh conformance/codes/run.sh || bad=1 ;;
     # Codes in Fortran and what they stand on, on one node and over two sites.

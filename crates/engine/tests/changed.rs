@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A rank of the job whose frames are changed at random, in ways that every check of a header stands: whatever it says,
 //! nobody crashes, what the others send each other arrives unchanged, whoever is given up hears of it, and nobody waits
-//! for the rank once it is lost. In memory, over TCP inside a site and over TLS between sites.
+//! for the rank once it is lost. In memory, over TCP inside a site and over TLS between sites. The same of a rank whose
+//! bytes are changed on the way.
 //!
 //! `ISTHMUS_TEST_CHANGED=N`: so many tries; 200 otherwise. `ISTHMUS_TEST_SEED=N`: the first one.
 
@@ -21,6 +22,7 @@ use isthmus_net::Reach;
 use isthmus_protocol::credit::WINDOW;
 use isthmus_transport::memory::{Options, Switch, network};
 use isthmus_transport::{Peer, Processes, Transport};
+use net::middle::Harm;
 
 /// Who is not to be relied on.
 const LIAR: Peer = Peer::new(1);
@@ -34,6 +36,9 @@ enum Way {
     Memory,
     Tcp,
     Tls,
+    /// The rank is as all others, and bytes on its connections are changed.
+    TcpLine,
+    TlsLine,
 }
 
 impl Way {
@@ -41,8 +46,8 @@ impl Way {
     fn lengths(self) -> [usize; 8] {
         match self {
             Self::Memory => [0, 8, 700, 3000, 20_000, 8, 700, 20_000],
-            Self::Tcp => [0, 8, 700, 3000, 60_000, 8, 700, 200_000],
-            Self::Tls => [0, 8, 700, 3000, 60_000, 8, 700, 1_200_000],
+            Self::Tcp | Self::TcpLine => [0, 8, 700, 3000, 60_000, 8, 700, 200_000],
+            Self::Tls | Self::TlsLine => [0, 8, 700, 3000, 60_000, 8, 700, 1_200_000],
         }
     }
 
@@ -50,11 +55,27 @@ impl Way {
         self.lengths()[7]
     }
 
+    /// Whether the rank is changed before anything is encrypted.
+    fn changes(self) -> bool {
+        matches!(self, Self::Memory | Self::Tcp | Self::Tls)
+    }
+
+    /// Whether the rank gets and gives what was sent, whatever happens: changes between sites are found out, and what
+    /// was changed is sent again.
+    fn is_right(self) -> bool {
+        self == Self::TlsLine
+    }
+
     /// The transports of all ranks, and what cuts ranks off where there is no system that does.
     fn transports(self, seed: u64, random: &mut Random) -> (Vec<Box<dyn Transport>>, Option<Switch>) {
         let reach = match self {
             Self::Tcp => Reach::Tcp,
             Self::Tls => Reach::Tls,
+            Self::TcpLine | Self::TlsLine => {
+                let reach = if self == Self::TcpLine { Reach::Tcp } else { Reach::Tls };
+                let jobs = net::job_over_lines(reach, Harm { seed, connections: 2 });
+                return (jobs.into_iter().map(|p| p.transport).collect(), None);
+            }
             Self::Memory => {
                 let options = Options {
                     frame: 4096,
@@ -70,7 +91,8 @@ impl Way {
                 return (ends.collect(), Some(switch));
             }
         };
-        (net::job(RANKS, reach).into_iter().map(|p| p.transport).collect(), None)
+        let jobs = net::job_with(RANKS, reach, net::LONG_DIAL);
+        (jobs.into_iter().map(|p| p.transport).collect(), None)
     }
 }
 
@@ -146,7 +168,7 @@ impl Trial {
         let mut random = Random(seed);
         let (transports, switch) = way.transports(seed, &mut random);
         let engine = |(me, transport): (Peer, Box<dyn Transport>)| {
-            let changes = me == LIAR;
+            let changes = me == LIAR && way.changes();
             let transport = if changes {
                 Box::new(Changing::new(transport, seed ^ 0x5555))
             } else {
@@ -257,7 +279,7 @@ impl Trial {
             let engine = self.engines[from.index()].as_mut().expect("it has not died");
             let data = sending(&self.source, message.length as u64);
             let send = engine.isend(&everybody(from), to.number(), tag, message.mode, data);
-            if from == LIAR && self.random.below(10) == 0 {
+            if from == LIAR && self.way.changes() && self.random.below(10) == 0 {
                 engine.cancel(send);
             }
             message.send.request = Some(send);
@@ -296,7 +318,8 @@ impl Trial {
 
     fn run(mut self) {
         self.exchange();
-        let wanted = |m: &Message| m.is_honest() && !m.any;
+        let right = self.way.is_right();
+        let wanted = |m: &Message| right || m.is_honest() && !m.any;
         self.nobody_waits("for one that is honest", |m, _| wanted(m));
         let rounds = self.random.below(ROUNDS as u64) as usize;
         self.rounds(rounds);
@@ -359,6 +382,16 @@ fn a_rank_whose_frames_are_changed_at_random_hurts_nobody_else() {
 #[test]
 fn it_hurts_nobody_else_over_tcp() {
     attempts(Way::Tcp, 25);
+}
+
+#[test]
+fn a_rank_whose_bytes_are_changed_on_the_way_hurts_nobody_else_inside_a_site() {
+    attempts(Way::TcpLine, 7);
+}
+
+#[test]
+fn bytes_that_are_changed_on_the_way_between_sites_are_sent_again() {
+    attempts(Way::TlsLine, 7);
 }
 
 #[test]

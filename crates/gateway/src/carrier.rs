@@ -31,6 +31,10 @@ const PING: Duration = Duration::from_secs(2);
 /// processor meanwhile (a busy machine, one that was suspended) has asked nothing.
 const UNANSWERED: u32 = 5;
 
+/// How long the other end may take to reach one of its processes, or to say that it cannot. Processes wait longer,
+/// and can ask once more.
+const ANSWER: Duration = Duration::from_secs(6);
+
 /// Something for a process.
 pub(crate) enum Piece {
     Data(Vec<u8>),
@@ -76,7 +80,7 @@ pub(crate) struct Carrier {
     /// The last one.
     pub(crate) last_trip: Cell<Duration>,
     traffic: Arc<Traffic>,
-    /// Questions since something was heard.
+    /// Questions since something was heard that means something.
     vain: Cell<u32>,
     asked: RefCell<Option<(u64, Instant)>>,
     measured: Notify,
@@ -273,13 +277,15 @@ impl Carrier {
 
     /// Takes what has come. False: the other end broke the rules.
     pub(crate) fn feed(self: &Rc<Self>, gateway: &Rc<Gateway>, bytes: &[u8]) -> bool {
-        self.vain.set(0);
         self.traffic.receives(bytes.len());
         if let Some(sounding) = self.sounding.borrow_mut().as_mut() {
             sounding.arrived(std::time::Instant::now(), bytes.len() as u64);
         }
         let mut events = Vec::new();
         let fed = self.trunk.borrow_mut().input(bytes, &mut events);
+        if fed == Ok(true) {
+            self.vain.set(0);
+        }
         events.into_iter().for_each(|event| self.event(gateway, event));
         self.wake.notify_one();
         fed.is_ok()
@@ -347,9 +353,13 @@ impl Carrier {
         let (answer, answered) = oneshot::channel();
         self.keep(number, wish, Some(answer));
         self.wake.notify_one();
-        match answered.await {
-            Ok(true) => Ok(number),
-            _ => Err(()),
+        match tokio::time::timeout(ANSWER, answered).await {
+            Ok(Ok(true)) => Ok(number),
+            Ok(_) => Err(()),
+            Err(_) => {
+                self.reset(number);
+                Err(())
+            }
         }
     }
 

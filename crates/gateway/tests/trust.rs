@@ -4,33 +4,11 @@
 
 mod common;
 
-use common::{Gate, JOB, PAIR, PATIENCE, SECRET, ask, run, settle_in};
-use isthmus_net::{Ends, Knocked, Prover};
+use common::{Gate, PAIR, PATIENCE, SECRET, ask, knock, run, settle_in};
 use isthmus_protocol::trunk::{Event, Trunk};
-use isthmus_wire::gateway::{WISH_STREAM, area_number, thread_wish};
-use isthmus_wire::hello::ANSWER_BYTES;
+use isthmus_wire::gateway::WISH_STREAM;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
-
-/// Says what a gateway of area `from` says; `None`: it was not believed.
-async fn knock(gate: u16, from: u32, to: u32, secret: &[u8; 32]) -> Option<TcpStream> {
-    let prover = Prover::new(secret, JOB);
-    let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.unwrap();
-    let ends = Ends::of(area_number(from), area_number(to));
-    let (knocked, knock) = Knocked::new(&prover, ends).unwrap();
-    stream.write_all(&knock).await.unwrap();
-    let mut answer = [0; ANSWER_BYTES];
-    timeout(PATIENCE, stream.read_exact(&mut answer))
-        .await
-        .expect("not closed")
-        .ok()?;
-    stream
-        .write_all(&knocked.reply(&prover, &answer, thread_wish(0))?)
-        .await
-        .unwrap();
-    Some(stream)
-}
 
 #[test]
 fn nobody_is_taken_for_the_gateway_of_an_area_who_is_not() {

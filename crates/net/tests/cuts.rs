@@ -28,53 +28,6 @@ fn pair(away_time: Duration) -> (Vec<Process>, Middle) {
     (listeners.into_iter().enumerate().map(each).collect(), middle)
 }
 
-/// Short and long messages both ways, while `harm` happens now and then.
-fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
-    let long = 700_000;
-    let data = [pattern(long, 1), pattern(long, 2)];
-    let mut places = [vec![0; long], vec![0; long]];
-    for round in 0..rounds {
-        let token = round as u64 + 1;
-        for me in 0..2 {
-            let place = writing(&mut places[me]);
-            assert!(
-                all[me]
-                    .transport
-                    .expect(Peer::new(1 - me as u32), token, lent(place), long as u64)
-            );
-            all[me].send(Peer::new(1 - me as u32), b"clear", -1);
-        }
-        // As in a rendezvous: the other end knows where before it is told that it may send.
-        until(all, "clearance", |all| all.iter().all(|p| p.sink.frames.len() == 1));
-        for me in 0..2 {
-            let peer = 1 - me as u32;
-            all[me].sink.frames.clear();
-            all[me]
-                .transport
-                .send_bulk(Peer::new(peer), token, lent(reading(&data[me])), long as u64, 0, token)
-                .unwrap();
-            for i in 0..20 {
-                all[me].send(Peer::new(peer), &pattern(i * i * 37, i as u32), (round * 20 + i) as i32);
-            }
-        }
-        harm(round);
-        until(all, "a round", |all| {
-            all.iter()
-                .all(|p| p.sink.received.len() > round && p.sink.sent.len() > round && p.sink.frames.len() >= 20)
-        });
-        for (me, process) in all.iter_mut().enumerate() {
-            for i in 0..20 {
-                let (_, header, payload) = process.sink.frames.pop_front().unwrap();
-                assert_eq!(header.tag, (round * 20 + i) as i32);
-                assert_eq!(payload, pattern(i * i * 37, i as u32));
-            }
-            assert!(process.sink.frames.is_empty() && process.sink.lost.is_empty());
-            assert!(places[me] == data[1 - me], "round {round}");
-        }
-        places.iter_mut().for_each(|p| p.fill(0));
-    }
-}
-
 #[test]
 fn resets_lose_nothing() {
     let (mut all, middle) = pair(Config::AWAY_TIME);

@@ -349,8 +349,9 @@ impl Trunk {
         }
     }
 
-    /// Takes bytes of the connection and tells what they mean.
-    pub fn input(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Violation> {
+    /// Takes bytes of the connection and tells what they mean. Gives whether a frame was complete: what only adds to
+    /// one that never is tells nothing.
+    pub fn input(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<bool, Violation> {
         let mut held = std::mem::take(&mut self.input);
         held.extend_from_slice(bytes);
         let mut at = 0;
@@ -371,7 +372,7 @@ impl Trunk {
         if self.control.len() > MAX_CONTROL {
             return Err(Violation("it asks for more than it hears"));
         }
-        Ok(())
+        Ok(at > 0)
     }
 
     fn frame(&mut self, kind: u8, stream: u32, payload: &[u8], events: &mut Vec<Event>) -> Result<(), Violation> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use isthmus_net::{Ends, Knocked, Prover};
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::gateway::{Area, FromGateway, Open, READY, Settled, ToGateway, Ways};
+use isthmus_wire::gateway::{Area, FromGateway, Open, READY, Settled, ToGateway, Ways, area_number, thread_wish};
 use isthmus_wire::hello::ANSWER_BYTES;
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -153,6 +153,25 @@ pub(crate) async fn settle_in(gates: [&mut Gate; 2], ranks: u32) {
     for gate in gates {
         gate.say(&ToGateway::Places(areas.clone(), table.clone())).await;
     }
+}
+
+/// Says what a gateway of area `from` says; `None`: it was not believed.
+pub(crate) async fn knock(gate: u16, from: u32, to: u32, secret: &[u8; 32]) -> Option<TcpStream> {
+    let prover = Prover::new(secret, JOB);
+    let mut stream = TcpStream::connect(("127.0.0.1", gate)).await.unwrap();
+    let ends = Ends::of(area_number(from), area_number(to));
+    let (knocked, knock) = Knocked::new(&prover, ends).unwrap();
+    stream.write_all(&knock).await.unwrap();
+    let mut answer = [0; ANSWER_BYTES];
+    timeout(PATIENCE, stream.read_exact(&mut answer))
+        .await
+        .expect("not closed")
+        .ok()?;
+    stream
+        .write_all(&knocked.reply(&prover, &answer, thread_wish(0))?)
+        .await
+        .unwrap();
+    Some(stream)
 }
 
 /// A stream between two processes; `None`: the gateway had no time for us, or no way.

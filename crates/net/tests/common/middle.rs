@@ -12,35 +12,106 @@ pub(crate) struct Middle {
     pub(crate) port: u16,
     streams: Arc<Mutex<Vec<TcpStream>>>,
     pub(crate) silent: Arc<AtomicBool>,
+    harm: Option<Harm>,
+}
+
+/// The first connections are harmed, each once, somewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Harm {
+    pub(crate) seed: u64,
+    /// How many of them.
+    pub(crate) connections: u64,
+}
+
+/// What happens to the bytes of one direction of a connection, and where.
+struct Wound {
+    random: u64,
+    at: u64,
+    seen: u64,
+}
+
+impl Wound {
+    /// Next random number, below this one.
+    fn below(&mut self, n: u64) -> u64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % n
+    }
+
+    fn new(Harm { seed, connections }: Harm, number: u64, backwards: bool) -> Option<Self> {
+        let mut wound = Self {
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number << 32,
+            at: 0,
+            seen: 0,
+        };
+        let hits = wound.below(4) > 0 && (wound.below(2) > 0) == backwards;
+        // As often in a handshake as after it.
+        let magnitude = wound.below(17);
+        wound.at = (1 << magnitude) - 1 + wound.below(1 << magnitude);
+        (number < connections && hits).then_some(wound)
+    }
+
+    /// What comes out instead of these bytes; `None`: the line breaks.
+    fn passes(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut out = bytes.to_vec();
+        let begin = self.seen;
+        self.seen += bytes.len() as u64;
+        if self.at < begin || self.at >= self.seen {
+            return Some(out);
+        }
+        let at = (self.at - begin) as usize;
+        let length = (1 + self.below(64) as usize).min(out.len() - at);
+        match self.below(6) {
+            0 => out[at] ^= 1 << self.below(8),
+            1 => drop(out.splice(at..at, bytes[at..at + length].to_vec())),
+            2 => drop(out.splice(at..at, vec![self.below(256) as u8; length])),
+            3 => out[at..at + length].reverse(),
+            4 => drop(out.drain(at..at + length)),
+            _ => return None,
+        }
+        Some(out)
+    }
 }
 
 impl Middle {
     pub(crate) fn new(to: u16) -> Self {
+        Self::with(to, None)
+    }
+
+    pub(crate) fn harmful(to: u16, harm: Harm) -> Self {
+        Self::with(to, Some(harm))
+    }
+
+    fn with(to: u16, harm: Option<Harm>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let middle = Self {
             port: listener.local_addr().unwrap().port(),
             streams: Arc::default(),
             silent: Arc::default(),
+            harm,
         };
         let this = middle.clone();
         std::thread::spawn(move || {
-            for a in listener.incoming().map_while(Result::ok) {
+            for (number, a) in (0..).zip(listener.incoming().map_while(Result::ok)) {
                 let Ok(b) = TcpStream::connect(("127.0.0.1", to)) else {
                     continue;
                 };
                 // What was connected while the line was silent stays silent.
                 let silent = this.silent.load(Ordering::SeqCst);
-                for (from, to) in [(&a, &b), (&b, &a)] {
+                for (from, to, backwards) in [(&a, &b, false), (&b, &a, true)] {
+                    let wound = this.harm.and_then(|harm| Wound::new(harm, number, backwards));
                     this.streams.lock().unwrap().push(from.try_clone().unwrap());
-                    this.clone()
-                        .carry(from.try_clone().unwrap(), to.try_clone().unwrap(), silent);
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    this.clone().carry(from, to, silent, wound);
                 }
             }
         });
         middle
     }
 
-    fn carry(self, mut from: TcpStream, mut to: TcpStream, mut silent: bool) {
+    fn carry(self, mut from: TcpStream, mut to: TcpStream, mut silent: bool, mut wound: Option<Wound>) {
         std::thread::spawn(move || {
             let mut buffer = [0; 5000];
             loop {
@@ -52,11 +123,18 @@ impl Middle {
                 if silent {
                     continue;
                 }
-                if to.write_all(&buffer[..n]).is_err() {
+                let changed = wound.as_mut().map(|wound| wound.passes(&buffer[..n]));
+                let passed = match &changed {
+                    None => to.write_all(&buffer[..n]).is_ok(),
+                    Some(Some(bytes)) => to.write_all(bytes).is_ok(),
+                    Some(None) => false,
+                };
+                if !passed {
                     break;
                 }
             }
             let _ = to.shutdown(Shutdown::Both);
+            let _ = from.shutdown(Shutdown::Both);
         });
     }
 

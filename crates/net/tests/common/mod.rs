@@ -14,12 +14,16 @@ use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach, Transports, star
 use isthmus_transport::{Job, Lease, Lent, Peer, Placement, Processes, Sink, Transport, wait};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::place::{Node, Place, PlaceTable, Rank, Representation, Subjob};
+use middle::{Harm, Middle};
 
 pub(crate) const JOB: &str = "test-job";
 pub(crate) const SECRET: [u8; 32] = [42; 32];
 
 /// Long enough for a loaded machine; nothing is asserted about it but that it is not reached.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// As long as dialling may take where many processes share a processor, or several attempts come to nothing.
+pub(crate) const LONG_DIAL: Duration = Duration::from_secs(40);
 
 pub(crate) fn places(ports: &[u16], addresses: &[&str]) -> PlaceTable {
     let count = ports.len() as u32;
@@ -169,6 +173,73 @@ pub(crate) fn job_with(count: u32, way: Reach, dial_time: Duration) -> Vec<Proce
         Process::of(start(Config { dial_time, ..config }).unwrap())
     };
     Peer::first(count).zip(listeners).map(each).collect()
+}
+
+/// As [`job`], of three; whatever rank 1 says and hears passes lines that harm it.
+pub(crate) fn job_over_lines(way: Reach, harm: Harm) -> Vec<Process> {
+    let listeners: Vec<Listener> = (0..3).map(|_| Listener::bind(None).unwrap()).collect();
+    let ports: Vec<u16> = listeners.iter().map(Listener::port).collect();
+    let line = |to: usize| {
+        let seed = harm.seed.wrapping_mul(3) + to as u64;
+        Middle::harmful(ports[to], Harm { seed, ..harm }).port
+    };
+    let of_others = Arc::new(places(&[ports[0], line(1), ports[2]], &["127.0.0.1"]));
+    let of_one = Arc::new(places(&[line(0), ports[1], line(2)], &["127.0.0.1"]));
+    let authority = Authority::new(JOB).unwrap();
+    let each = |(me, listener): (Peer, Listener)| {
+        let table = if me == Peer::new(1) { &of_one } else { &of_others };
+        let config = config(me, table, way, &authority, listener);
+        let dial_time = LONG_DIAL;
+        Process::of(start(Config { dial_time, ..config }).unwrap())
+    };
+    Peer::first(3).zip(listeners).map(each).collect()
+}
+
+/// Short and long messages both ways, while `harm` happens now and then.
+pub(crate) fn exchange(all: &mut [Process], rounds: usize, mut harm: impl FnMut(usize)) {
+    let long = 700_000;
+    let data = [pattern(long, 1), pattern(long, 2)];
+    let mut places = [vec![0; long], vec![0; long]];
+    for round in 0..rounds {
+        let token = round as u64 + 1;
+        for me in 0..2 {
+            let place = writing(&mut places[me]);
+            assert!(
+                all[me]
+                    .transport
+                    .expect(Peer::new(1 - me as u32), token, lent(place), long as u64)
+            );
+            all[me].send(Peer::new(1 - me as u32), b"clear", -1);
+        }
+        // As in a rendezvous: the other end knows where before it is told that it may send.
+        until(all, "clearance", |all| all.iter().all(|p| p.sink.frames.len() == 1));
+        for me in 0..2 {
+            let peer = 1 - me as u32;
+            all[me].sink.frames.clear();
+            all[me]
+                .transport
+                .send_bulk(Peer::new(peer), token, lent(reading(&data[me])), long as u64, 0, token)
+                .unwrap();
+            for i in 0..20 {
+                all[me].send(Peer::new(peer), &pattern(i * i * 37, i as u32), (round * 20 + i) as i32);
+            }
+        }
+        harm(round);
+        until(all, "a round", |all| {
+            all.iter()
+                .all(|p| p.sink.received.len() > round && p.sink.sent.len() > round && p.sink.frames.len() >= 20)
+        });
+        for (me, process) in all.iter_mut().enumerate() {
+            for i in 0..20 {
+                let (_, header, payload) = process.sink.frames.pop_front().unwrap();
+                assert_eq!(header.tag, (round * 20 + i) as i32);
+                assert_eq!(payload, pattern(i * i * 37, i as u32));
+            }
+            assert!(process.sink.frames.is_empty() && process.sink.lost.is_empty());
+            assert!(places[me] == data[1 - me], "round {round}");
+        }
+        places.iter_mut().for_each(|p| p.fill(0));
+    }
 }
 
 /// Polls all until the condition holds.

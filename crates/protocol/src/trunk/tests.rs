@@ -165,6 +165,14 @@ fn broken_rules_end_the_trunk() {
         out.extend_from_slice(payload);
         out
     };
+    let heard = |bytes: &[u8]| Trunk::new(true).input(bytes, &mut Vec::new());
+    let ping = frame(PING, 0, &[0; 8]);
+    assert_eq!(heard(&ping), Ok(true));
+    assert_eq!(
+        heard(&ping[..ping.len() - 1]),
+        Ok(false),
+        "a frame that is not complete"
+    );
     let refused = |bytes: &[u8]| Trunk::new(true).input(bytes, &mut Vec::new()).is_err();
     assert!(refused(&frame(77, 0, &[])));
     assert!(refused(&frame(OPEN, 1, &[0; 9])), "our own number");
