@@ -39,6 +39,9 @@ for size in 30000 60000 90000 120000 150000 200000; do
     [ $got = 0 ] || grep -q error: err || { cat err; fail "ulimit -v $size: nothing is said"; }
 done
 says 1 'processes need .* open files' 'ulimit -n 30; isthmus run -n 2 true'
+# What is said to be enough is.
+says 1 '64 processes need 320 open files' 'ulimit -n 319; isthmus run -n 64 ./init'
+says 0 '' 'ulimit -n 320; isthmus run -n 64 ./init'
 says 153 'signal 25 (SIGXFSZ)' 'isthmus run -n 1 bash -c "ulimit -f 1; exec cat /dev/zero >large"'
 grep -q 'hint: .*ulimit -f' err || { cat err; fail "no word of the limit"; }
 

@@ -507,9 +507,9 @@ fn check_count(count: u32) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Three descriptors a process: two pipes and the rendezvous connection.
+/// Four descriptors a process: two pipes, the rendezvous connection, and what tells of its end.
 fn check_descriptors(count: u32) -> Result<(), Refusal> {
-    let need = 3 * u64::from(count) + 64;
+    let need = 4 * u64::from(count) + 64;
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     match limit {
         Some(limit) if limit < need => Err(Refusal::new(
