@@ -20,9 +20,11 @@ mod barrier;
 mod edit;
 mod ending;
 mod site;
+mod subjobs;
 mod words;
 
 pub use site::State;
+pub use subjobs::Subjobs;
 
 use crate::model::Job;
 use crate::terms::Substitute;
@@ -31,7 +33,7 @@ use site::{Process, Site};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
-use words::{limit_of, list_of_ranks, signal_name};
+use subjobs::Listeners;
 
 /// How long processes have between being asked to end and being killed.
 pub const GRACE: Duration = Duration::from_millis(1500);
@@ -167,12 +169,11 @@ enum Phase {
     Over,
 }
 
-/// Subjobs whose processes are one MPI job.
-#[derive(Debug)]
-struct World {
-    sites: Vec<usize>,
-    /// Processes that have not finished.
-    unfinished: usize,
+impl Phase {
+    /// Whether the job has not come to its end.
+    fn is_open(self) -> bool {
+        matches!(self, Self::Gathering | Self::Running)
+    }
 }
 
 /// How a job is watched.
@@ -189,10 +190,7 @@ pub struct Watch {
 /// The state machine.
 #[derive(Debug)]
 pub struct Coallocation {
-    sites: Vec<Site>,
-    worlds: Vec<World>,
-    /// Which of them is that of the job.
-    main: Option<usize>,
+    subjobs: Subjobs,
     phase: Phase,
     verdict: Option<Verdict>,
     interrupts: u32,
@@ -208,11 +206,8 @@ pub struct Coallocation {
 impl Coallocation {
     /// A job nothing of which has happened.
     pub fn new(job: &Job, watch: Watch) -> Self {
-        let subjobs = job.subjobs().iter().zip(job.first_ranks());
-        let mut machine = Self {
-            sites: subjobs.map(|(subjob, first)| Site::new(subjob, first)).collect(),
-            worlds: Vec::new(),
-            main: None,
+        Self {
+            subjobs: Subjobs::new(job),
             phase: Phase::Gathering,
             verdict: None,
             interrupts: 0,
@@ -221,50 +216,17 @@ impl Coallocation {
             last_progress: Duration::ZERO,
             running_since: None,
             watch,
-        };
-        let mut next = machine.number();
-        for site in machine.sites.iter_mut().filter(|s| !s.terms.joins()) {
-            site.first = next;
-            next += site.size();
         }
-        machine
     }
 
-    /// Where every subjob stands.
-    pub fn states(&self) -> impl Iterator<Item = (&str, State)> {
-        self.sites.iter().map(|s| (s.name.as_str(), s.shown_state()))
-    }
-
-    /// Where every subjob stands, for people: waiting in a queue, being ready for the others, and running are told
-    /// apart. With what there is to say of it.
-    pub fn standings(&self) -> impl Iterator<Item = (String, String)> {
-        let late = self.sites.iter().filter(|s| s.holds_barrier() && !s.is_complete());
-        let late = words::list_of_sites(late.map(|s| s.name.as_str()));
-        self.sites.iter().map(move |site| match site.shown_state() {
-            State::Pending if site.queued && !site.started => ("queued".to_owned(), String::new()),
-            State::Pending if site.is_complete() && !late.is_empty() => {
-                ("ready".to_owned(), format!("waits for {late}"))
-            }
-            State::Pending => ("starting".to_owned(), String::new()),
-            State::Active => ("running".to_owned(), String::new()),
-            state => (state.to_string(), String::new()),
-        })
-    }
-
-    /// Numbers of the first processes of the subjobs. Those of the job's own world come first, so that there a number
-    /// is a rank. They change when a subjob is dropped before the barrier opens.
-    pub fn first_numbers(&self) -> impl Iterator<Item = u32> {
-        self.sites.iter().map(|s| s.first)
+    /// Where the subjobs stand.
+    pub fn subjobs(&self) -> &Subjobs {
+        &self.subjobs
     }
 
     /// Whether the barrier of the job is open.
     pub fn is_committed(&self) -> bool {
         !matches!(self.phase, Phase::Gathering)
-    }
-
-    /// Whether the subjob is one that the job goes on without.
-    pub fn is_dropped(&self, site: usize) -> bool {
-        self.sites[site].dropped
     }
 
     /// Whether nothing is left to do or to wait for.
@@ -288,15 +250,13 @@ impl Coallocation {
             Phase::Ending { until, .. } | Phase::Leaving { until } => Some(until),
             Phase::Over => None,
             Phase::Gathering | Phase::Running => {
-                let patience = self
-                    .waits_for_someone()
-                    .then(|| self.last_progress + self.watch.patience);
+                let waits = self.subjobs.waits_for_someone();
+                let patience = waits.then(|| self.last_progress + self.watch.patience);
                 let limit = self
                     .running_since
                     .zip(self.watch.limit)
                     .map(|(since, limit)| since + limit);
-                let overdue = self.sites.iter().filter_map(|s| self.due(s)).min();
-                [patience, limit, overdue].into_iter().flatten().min()
+                [patience, limit, self.subjobs.first_due()].into_iter().flatten().min()
             }
         }
     }
@@ -304,13 +264,13 @@ impl Coallocation {
     /// Files are being staged to a site, or staging goes on.
     pub fn handle_staging(&mut self, site: usize, now: Duration) {
         self.last_progress = now;
-        self.sites[site].advance(State::StageIn);
+        self.subjobs.site_mut(site).advance(State::StageIn);
     }
 
     /// A site's scheduler has the subjob in its queue: only its own time-out applies until it has left it.
     pub fn handle_queued(&mut self, site: usize, now: Duration) {
         self.last_progress = now;
-        let site = &mut self.sites[site];
+        let site = self.subjobs.site_mut(site);
         site.queued = !site.started;
         site.advance(State::Pending);
     }
@@ -318,7 +278,7 @@ impl Coallocation {
     /// A site's processes have been forked.
     pub fn handle_started(&mut self, site: usize, now: Duration) {
         self.last_progress = now;
-        let started = &mut self.sites[site];
+        let started = self.subjobs.site_mut(site);
         started.started = true;
         started.queued = false;
         started.advance(State::Pending);
@@ -328,19 +288,18 @@ impl Coallocation {
 
     /// A site's scheduler has stopped the subjob, or let it go on.
     pub fn handle_suspended(&mut self, site: usize, suspended: bool) {
-        self.sites[site].suspended = suspended;
+        self.subjobs.site_mut(site).suspended = suspended;
     }
 
     /// What subjobs gave back is here.
     pub fn handle_staged_out(&mut self) {
-        let sites = self.sites.iter_mut().filter(|s| s.state == State::StageOut);
-        sites.for_each(|s| s.advance(State::Done));
+        self.subjobs.stage_out();
     }
 
     /// A process is in MPI_Init. False when it cannot be (the agent is confused): ignore its message.
     pub fn handle_arrived(&mut self, site: usize, index: u32, now: Duration) -> bool {
         self.last_progress = now;
-        let arrived = &mut self.sites[site];
+        let arrived = self.subjobs.site_mut(site);
         if !arrived.is_live() || arrived.replace(index, Process::Expected, Process::Arrived).is_none() {
             return false;
         }
@@ -353,15 +312,8 @@ impl Coallocation {
 
     /// A process has finished its communication.
     pub fn handle_finished(&mut self, site: usize, index: u32) {
-        let finished = &mut self.sites[site];
-        let Some(number) = finished.world else { return };
-        if finished.replace(index, Process::Arrived, Process::Finished).is_none() {
-            return;
-        }
-        let world = &mut self.worlds[number];
-        world.unfinished -= 1;
-        if world.unfinished == 0 && matches!(self.phase, Phase::Gathering | Phase::Running) {
-            let sites = world.sites.clone();
+        let world = self.subjobs.finish(site, index);
+        if let Some(sites) = world.filter(|_| self.phase.is_open()) {
             self.actions.push_back(Action::Dismiss(sites));
         }
     }
@@ -371,7 +323,7 @@ impl Coallocation {
         let status = if code & 0xff == 0 { 1 } else { code & 0xff };
         // A reason is a whole sentence of the library, which knows the rank and its host.
         let problem = if reason.is_empty() {
-            format!("{}: called MPI_Abort with code {code}", self.who(site, index))
+            format!("{}: called MPI_Abort with code {code}", self.subjobs.who(site, index))
         } else {
             reason.to_owned()
         };
@@ -386,7 +338,7 @@ impl Coallocation {
 
     /// A process ended.
     pub fn handle_exited(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
-        let ended = &mut self.sites[site];
+        let ended = self.subjobs.site_mut(site);
         let Some(process) = ended.processes.get_mut(index as usize) else {
             return;
         };
@@ -395,14 +347,14 @@ impl Coallocation {
             return;
         }
         ended.ended += 1;
-        if let Some(verdict) = self.judge_exit(site, index, was, exit) {
+        if let Some(verdict) = self.subjobs.judge_exit(site, index, was, exit) {
             if was == Process::Arrived {
                 self.tell_gone(site, index..index + 1, &verdict);
             }
             self.fail_site(site, verdict, now);
         }
         // A subjob that begins again elsewhere has no process that ended.
-        let ended = &mut self.sites[site];
+        let ended = self.subjobs.site_mut(site);
         if ended.has_ended() {
             let next = if ended.gives_back { State::StageOut } else { State::Done };
             ended.advance(next);
@@ -413,37 +365,32 @@ impl Coallocation {
 
     /// A site cannot be reached or cannot start its processes, or its scheduler has ended them.
     pub fn handle_site_failed(&mut self, site: usize, problem: &str, hint: &str, now: Duration) {
-        let name = &self.sites[site].name;
+        let name = &self.subjobs.site(site).name;
         let verdict = Verdict::launch(format!("site '{name}': {problem}"), hint);
-        self.tell_gone(site, 0..self.sites[site].size(), &verdict);
+        self.tell_gone(site, 0..self.subjobs.site(site).size(), &verdict);
         self.fail_site(site, verdict, now);
     }
 
     /// The job cannot go on, whatever its subjobs do.
-    pub fn handle_failed(&mut self, problem: &str, now: Duration) {
-        self.fail(Verdict::launch(problem.to_owned(), ""), now);
-    }
-
-    /// Processes wait for what will never come.
-    pub fn handle_stranded(&mut self, problem: &str, hint: &str, now: Duration) {
+    pub fn handle_failed(&mut self, problem: &str, hint: &str, now: Duration) {
         self.fail(Verdict::launch(problem.to_owned(), hint), now);
     }
 
     /// The connection to a site is closed: as it should be when the job leaves, otherwise the site is lost.
     pub fn handle_closed(&mut self, site: usize, detail: &str, hint: &str, now: Duration) {
-        if std::mem::replace(&mut self.sites[site].gone, true) {
+        if std::mem::replace(&mut self.subjobs.site_mut(site).gone, true) {
             return;
         }
         let leaving = matches!(self.phase, Phase::Leaving { .. } | Phase::Over);
-        if !leaving && self.sites[site].is_live() && self.sites[site].asked.is_none() {
+        if !leaving && self.subjobs.site(site).is_live() && self.subjobs.site(site).asked.is_none() {
             self.handle_site_failed(site, detail, hint, now);
         }
-        if self.sites[site].gone && self.sites[site].asked.is_none() {
+        if self.subjobs.site(site).gone && self.subjobs.site(site).asked.is_none() {
             // Its agent ends what it started; nothing more will be heard of it.
-            self.sites[site].end();
+            self.subjobs.site_mut(site).end();
         }
         match self.phase {
-            Phase::Leaving { .. } if self.sites.iter().all(|s| s.gone) => self.phase = Phase::Over,
+            Phase::Leaving { .. } if self.subjobs.iter().all(|s| s.gone) => self.phase = Phase::Over,
             Phase::Leaving { .. } => {}
             _ => self.leave_when_ended(now),
         }
@@ -461,79 +408,16 @@ impl Coallocation {
             }
             Phase::Leaving { .. } | Phase::Over => false,
         };
-        let world = self.sites[site].world.filter(|_| tells && self.sites[site].is_live());
-        let Some(world) = world.map(|number| &self.worlds[number]) else {
+        let listeners = self.subjobs.listeners(site, &indices).filter(|_| tells);
+        let Some(Listeners { sites, first }) = listeners else {
             return;
         };
-        let whole = indices.len() == self.sites[site].size() as usize;
-        let hears = |other: usize| !(self.sites[other].gone || whole && other == site);
-        let sites: Vec<usize> = world.sites.iter().copied().filter(|&other| hears(other)).collect();
-        if sites.is_empty() {
-            return;
-        }
-        // Its ranks are numbered subjob by subjob.
-        let before = world.sites.iter().take_while(|&&other| other != site);
-        let first: u32 = before.map(|&other| self.sites[other].size()).sum();
         self.actions.push_back(Action::Gone {
             sites,
-            first: first + indices.start,
+            first,
             count: indices.end - indices.start,
             reason: verdict.problem.clone().unwrap_or_default(),
         });
-    }
-
-    /// Name of a process for people.
-    pub fn who(&self, site: usize, index: u32) -> String {
-        let s = &self.sites[site];
-        if self.is_in_main(s) {
-            format!("rank {} (site '{}')", s.first + index, s.name)
-        } else {
-            format!("rank {index} of site '{}'", s.name)
-        }
-    }
-
-    fn judge_exit(&self, site: usize, index: u32, was: Process, exit: Exit) -> Option<Verdict> {
-        let who = self.who(site, index);
-        let (status, problem) = match exit {
-            Exit::Status(0) if was == Process::Arrived => {
-                (1, format!("{who} exited with status 0 without calling MPI_Finalize"))
-            }
-            Exit::Status(0) => return None,
-            Exit::Status(status) => (exit.shell_status(), format!("{who} exited with status {status}")),
-            Exit::Signal(signal) => (
-                exit.shell_status(),
-                format!("{who} was killed by signal {signal}{}", signal_name(signal)),
-            ),
-        };
-        Some(Verdict {
-            status,
-            problem: Some(problem),
-            hint: limit_of(exit).to_owned(),
-            late: false,
-        })
-    }
-
-    /// Whether its processes are in the world of the job, or will be if they are there in time.
-    fn is_in_main(&self, site: &Site) -> bool {
-        site.terms.joins()
-            && match site.world {
-                Some(world) => self.main == Some(world),
-                None => self.main.is_none(),
-            }
-    }
-
-    /// Numbers the processes of subjobs that may be in the world of the job, those first that are. The others keep the
-    /// numbers behind all of them. Says what the next number is.
-    fn number(&mut self) -> u32 {
-        let mut order: Vec<usize> = (0..self.sites.len()).collect();
-        order.retain(|&site| self.sites[site].is_live() && self.sites[site].terms.joins());
-        order.sort_by_key(|&site| !self.is_in_main(&self.sites[site]));
-        let mut next = 0;
-        for site in order {
-            self.sites[site].first = next;
-            next += self.sites[site].size();
-        }
-        next
     }
 }
 

@@ -294,7 +294,7 @@ impl Coordinator {
     /// The input of each subjob: its own file, or a share of ours.
     fn inputs(&mut self) -> Vec<Input> {
         let places: Vec<Place> = self.subjobs.iter().map(|s| Place::of(s, "stdin")).collect();
-        let firsts: Vec<u32> = self.machine.first_numbers().collect();
+        let firsts: Vec<u32> = self.machine.subjobs().first_numbers().collect();
         let wanted = self.interactive_input;
         let mut inputs = Vec::with_capacity(places.len());
         let mut ours = Vec::new();
@@ -368,7 +368,7 @@ impl Coordinator {
             }
             Event::FileFailed(why) => {
                 let problem = format!("output cannot be written: {why}");
-                self.machine.handle_failed(&problem, now);
+                self.machine.handle_failed(&problem, "", now);
                 self.unwritten.get_or_insert(problem);
             }
             Event::Marked | Event::Fetching { .. } => {}
@@ -401,6 +401,7 @@ impl Coordinator {
     /// Number of a process: its rank, in the world of the job.
     fn number(&self, site: usize, index: u32) -> u32 {
         self.machine
+            .subjobs()
             .first_numbers()
             .nth(site)
             .unwrap_or(0)

@@ -8,11 +8,11 @@ use std::time::Duration;
 impl Coallocation {
     /// What the user wants to be done about a subjob; an error says why that cannot be.
     pub fn answer(&mut self, site: usize, answer: Answer, now: Duration) -> Result<(), String> {
-        let Some(subject) = self.sites.get(site) else {
+        let Some(subject) = self.subjobs.get(site) else {
             return Err("there is no such subjob".to_owned());
         };
         let name = subject.name.clone();
-        if !matches!(self.phase, Phase::Gathering | Phase::Running) {
+        if !self.phase.is_open() {
             return Err("the job ends already".to_owned());
         }
         if !subject.is_live() {
@@ -21,7 +21,7 @@ impl Coallocation {
         if subject.world.is_some() {
             return Err(format!("'{name}' has begun and cannot be changed any more"));
         }
-        let asked = self.sites[site].asked.take();
+        let asked = self.subjobs.site_mut(site).asked.take();
         let problem = match &asked {
             Some(verdict) => verdict.problem.clone().unwrap_or_default(),
             None => format!("site '{name}': changed by the user"),
@@ -33,11 +33,11 @@ impl Coallocation {
             }
             Answer::Substitute(place) => self.begin_again(site, Some(place), problem, now),
             // Who is only late is waited for; who failed begins again.
-            Answer::Retry if self.sites[site].gone || self.sites[site].state == State::Failed => {
+            Answer::Retry if self.subjobs.site(site).gone || self.subjobs.site(site).state == State::Failed => {
                 self.begin_again(site, None, problem, now);
             }
             Answer::Retry => {
-                self.sites[site].since = now;
+                self.subjobs.site_mut(site).since = now;
                 self.last_progress = now;
             }
             Answer::Abort => {
@@ -50,37 +50,37 @@ impl Coallocation {
 
     /// A subjob failed. What that means says its terms.
     pub(super) fn fail_site(&mut self, site: usize, verdict: Verdict, now: Duration) {
-        if !matches!(self.phase, Phase::Gathering | Phase::Running) || !self.sites[site].is_live() {
+        if !self.phase.is_open() || !self.subjobs.site(site).is_live() {
             return;
         }
         let problem = verdict.problem.clone().unwrap_or_default();
         let Site {
             terms, tried, world, ..
-        } = &self.sites[site];
+        } = self.subjobs.site(site);
         let need = terms.need;
-        if let Some(world) = *world {
-            if self.main != Some(world) && need != Need::Required {
+        if world.is_some() {
+            if self.subjobs.runs_apart(site) && need != Need::Required {
                 return self.drop_site(site, verdict, now);
             }
-            self.sites[site].advance(State::Failed);
+            self.subjobs.site_mut(site).advance(State::Failed);
             return self.fail(verdict, now);
         }
         if let Some(place) = terms.substitutes.get(*tried).cloned() {
-            self.sites[site].tried += 1;
+            self.subjobs.site_mut(site).tried += 1;
             return self.begin_again(site, Some(place), problem, now);
         }
         match need {
             Need::Optional => self.drop_site(site, verdict, now),
             Need::Interactive if self.watch.answers => self.ask(site, verdict),
             Need::Interactive | Need::Required => {
-                self.sites[site].advance(State::Failed);
+                self.subjobs.site_mut(site).advance(State::Failed);
                 self.fail(verdict, now);
             }
         }
     }
 
     fn ask(&mut self, site: usize, verdict: Verdict) {
-        let subject = &mut self.sites[site];
+        let subject = self.subjobs.site_mut(site);
         if subject.asked.is_none() {
             self.actions.push_back(Action::Ask {
                 site,
@@ -98,16 +98,16 @@ impl Coallocation {
 
     /// A subjob that the user was asked about is there after all.
     pub(super) fn settle(&mut self, site: usize) {
-        let subject = &self.sites[site];
-        let here = subject.is_complete() || (subject.started && !self.somebody_waits());
-        let subject = &mut self.sites[site];
+        let subject = self.subjobs.site(site);
+        let here = subject.is_complete() || (subject.started && !self.subjobs.somebody_waits());
+        let subject = self.subjobs.site_mut(site);
         if here && subject.state != State::Failed && subject.asked.take().is_some() {
             self.actions.push_back(Action::Settled { site });
         }
     }
 
     fn drop_site(&mut self, site: usize, verdict: Verdict, now: Duration) {
-        let dropped = &mut self.sites[site];
+        let dropped = self.subjobs.site_mut(site);
         dropped.advance(State::Failed);
         dropped.dropped = true;
         dropped.asked = None;
@@ -116,12 +116,10 @@ impl Coallocation {
             site,
             problem: verdict.problem.clone().unwrap_or_default(),
         });
-        if self.sites.iter().all(|s| !s.is_live()) {
+        if self.subjobs.iter().all(|s| !s.is_live()) {
             return self.fail(verdict, now);
         }
-        if self.main.is_none() {
-            self.number();
-        }
+        self.subjobs.close_ranks();
         self.look_for_start(now);
         self.last_progress = now;
         self.open_barriers(now);
@@ -131,15 +129,15 @@ impl Coallocation {
 
     fn begin_again(&mut self, site: usize, place: Option<Substitute>, problem: String, now: Duration) {
         self.last_progress = now;
-        self.sites[site].begin_again(now);
+        self.subjobs.site_mut(site).begin_again(now);
         self.actions.push_back(Action::Substitute { site, place, problem });
     }
 
     /// Nothing runs any more: the job is over but for its cleaning up.
     pub(super) fn leave_when_ended(&mut self, now: Duration) {
-        let asked = self.sites.iter().any(|s| s.asked.is_some());
+        let asked = self.subjobs.iter().any(|s| s.asked.is_some());
         let leaving = matches!(self.phase, Phase::Leaving { .. } | Phase::Over);
-        if !leaving && !asked && self.sites.iter().all(|s| s.has_ended() || !s.is_live()) {
+        if !leaving && !asked && self.subjobs.iter().all(|s| s.has_ended() || !s.is_live()) {
             self.leave(now + LEAVE);
         }
     }

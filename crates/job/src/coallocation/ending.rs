@@ -53,7 +53,7 @@ impl Coallocation {
             }
         }
         self.look_for_late(now);
-        let waits = matches!(self.phase, Phase::Gathering | Phase::Running) && self.waits_for_someone();
+        let waits = self.phase.is_open() && self.subjobs.waits_for_someone();
         if waits && now >= self.last_progress + self.watch.patience {
             self.give_up_waiting(now);
         }
@@ -89,15 +89,14 @@ impl Coallocation {
         let code = verdict.status;
         self.verdict = Some(verdict);
         // After MPI_Finalize the others need nothing from the one that failed: they may end by themselves first.
-        let dismissed = !self.worlds.is_empty() && self.worlds.iter().all(|w| w.unfinished == 0);
-        if !dismissed {
+        if !self.subjobs.have_finished() {
             self.actions.push_back(Action::Abort { code, reason });
         }
         self.phase = Phase::Ending {
             until: now + GRACE,
             asked: None,
         };
-        if !self.sites.iter().any(Site::has_processes) {
+        if !self.subjobs.iter().any(Site::has_processes) {
             self.leave(now + LEAVE);
         }
     }
@@ -108,7 +107,7 @@ impl Coallocation {
         }
         self.phase = Phase::Leaving { until };
         self.actions.push_back(Action::Leave);
-        if self.sites.iter().all(|s| s.gone) {
+        if self.subjobs.iter().all(|s| s.gone) {
             self.phase = Phase::Over;
         }
     }

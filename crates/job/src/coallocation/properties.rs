@@ -137,7 +137,7 @@ impl Trial {
                         let all = (0..PROCESSES).all(|p| self.here.contains(&(site, p)));
                         assert!(all, "s{site} begins without all of its processes");
                     }
-                    let numbers: Vec<u32> = self.machine.first_numbers().collect();
+                    let numbers: Vec<u32> = self.machine.subjobs().first_numbers().collect();
                     if world.len() > 1 {
                         let firsts: Vec<u32> = world.iter().map(|&site| numbers[site]).collect();
                         let ranks: Vec<u32> = (0..).step_by(PROCESSES as usize).take(world.len()).collect();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use super::words::list_of_ranks;
 use super::*;
 use crate::model::tests::subjob;
 
@@ -49,7 +50,7 @@ fn an_mpi_job_runs_to_its_end() {
     m.handle_closed(1, "", "", T0);
     assert!(m.is_over());
     assert_eq!(m.verdict(), Verdict::default());
-    assert!(m.states().all(|(_, s)| s == State::Done));
+    assert!(m.subjobs().states().all(|(_, s)| s == State::Done));
 }
 
 #[test]
@@ -229,7 +230,10 @@ fn a_queue_may_take_hours() {
     assert_eq!(m.deadline(), Some(PATIENCE));
     m.handle_queued(1, T0);
     assert_eq!(m.deadline(), None);
-    assert_eq!(m.states().map(|(_, s)| s).collect::<Vec<_>>(), [State::Pending; 2]);
+    assert_eq!(
+        m.subjobs().states().map(|(_, s)| s).collect::<Vec<_>>(),
+        [State::Pending; 2]
+    );
     m.handle_started(1, hours);
     assert_eq!(m.deadline(), Some(hours + PATIENCE));
     m.handle_arrived(1, 0, hours);
@@ -288,7 +292,7 @@ fn an_optional_subjob_that_is_late_is_dropped_and_the_ranks_move_up() {
         matches!(&done[0], Action::Drop { site: 1, problem } if problem.contains("20 s") && problem.contains("queue"))
     );
     assert_eq!(done[1..], [Action::Commit(vec![0, 2])]);
-    assert_eq!(m.who(2, 1), "rank 3 (site 's2')");
+    assert_eq!(m.subjobs().who(2, 1), "rank 3 (site 's2')");
     assert!(!m.handle_arrived(1, 0, S(21)), "it comes too late");
 }
 
@@ -386,7 +390,7 @@ fn start_types() {
     assert_eq!(actions(&mut m), []);
     arrive(&mut m, 0, T0);
     assert_eq!(actions(&mut m), [Action::Commit(vec![0, 1]), Action::Commit(vec![3])]);
-    assert_eq!(m.first_numbers().collect::<Vec<_>>(), [0, 2, 6, 8, 4]);
+    assert_eq!(m.subjobs().first_numbers().collect::<Vec<_>>(), [0, 2, 6, 8, 4]);
     arrive(&mut m, 4, S(100));
     assert_eq!(
         actions(&mut m),
@@ -394,7 +398,7 @@ fn start_types() {
         "late, in a world of its own"
     );
     assert_eq!(
-        (m.who(1, 0), m.who(4, 1)),
+        (m.subjobs().who(1, 0), m.subjobs().who(4, 1)),
         ("rank 2 (site 's1')".to_owned(), "rank 1 of site 's4'".to_owned())
     );
     m.handle_closed(4, "lost", "", S(101));
@@ -433,11 +437,14 @@ fn a_scheduler_may_stop_a_subjob_for_a_while() {
     arrive(&mut m, 1, T0);
     m.handle_suspended(1, true);
     assert_eq!(
-        m.states().map(|(_, s)| s).collect::<Vec<_>>(),
+        m.subjobs().states().map(|(_, s)| s).collect::<Vec<_>>(),
         [State::Active, State::Suspended]
     );
     m.handle_suspended(1, false);
-    assert_eq!(m.states().map(|(_, s)| s).collect::<Vec<_>>(), [State::Active; 2]);
+    assert_eq!(
+        m.subjobs().states().map(|(_, s)| s).collect::<Vec<_>>(),
+        [State::Active; 2]
+    );
 }
 
 #[test]
@@ -447,7 +454,7 @@ fn what_a_subjob_gives_back_is_fetched_before_it_is_done() {
     let mut m = Coallocation::new(&Job::new(vec![one]).unwrap(), WATCH);
     m.handle_started(0, T0);
     m.handle_exited(0, 0, Exit::Status(0), T0);
-    assert!(m.states().eq([("a", State::StageOut)]));
+    assert!(m.subjobs().states().eq([("a", State::StageOut)]));
     m.handle_staged_out();
-    assert!(m.states().eq([("a", State::Done)]));
+    assert!(m.subjobs().states().eq([("a", State::Done)]));
 }

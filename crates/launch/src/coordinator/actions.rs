@@ -81,7 +81,7 @@ impl Coordinator {
             }
             Err(problem) => {
                 let problem = format!("{problem}; please report this");
-                self.machine.handle_failed(&problem, self.began.elapsed());
+                self.machine.handle_failed(&problem, "", self.began.elapsed());
             }
         }
     }
@@ -179,7 +179,7 @@ impl Coordinator {
         let now_at = place.map_or_else(|| subjob.contact.to_string(), Substitute::to_string);
         self.tell(&JobEvent::substitute(&subjob.site, &now_at, problem));
         self.notice(format!("{problem}; trying '{now_at}'"));
-        let firsts: Vec<u32> = self.machine.first_numbers().collect();
+        let firsts: Vec<u32> = self.machine.subjobs().first_numbers().collect();
         let reads = self.sources.iter().any(|s| s.is_for(site));
         let input = match self.interactive_input {
             _ if !reads => Input::Nobody,

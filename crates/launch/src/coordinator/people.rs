@@ -162,7 +162,7 @@ impl Coordinator {
             }
         );
         let hint = "look at what that program printed last: an exception or exit() in one process leads there; MPI_Abort ends all";
-        self.machine.handle_stranded(&problem, hint, self.began.elapsed());
+        self.machine.handle_failed(&problem, hint, self.began.elapsed());
     }
 
     /// Tells once when all processes have only waited for as long as the user has chosen.

@@ -101,7 +101,12 @@ impl Coordinator {
     }
 
     pub(super) fn progress(&self) -> Vec<Progress> {
-        let states = self.machine.states().zip(self.machine.standings()).zip(&self.known);
+        let states = self
+            .machine
+            .subjobs()
+            .states()
+            .zip(self.machine.subjobs().standings())
+            .zip(&self.known);
         let shown = states.map(|(((site, state), (word, what)), known)| Progress {
             site: site.to_owned(),
             state,
