@@ -7,10 +7,10 @@ use std::sync::Arc;
 use isthmus_core::error::Result;
 use isthmus_wire::file::{What, encode_runs};
 
-use crate::access;
+use crate::asking::{Ask, Asked};
 use crate::file::File;
 use crate::memory::{Source, Target};
-use crate::service::Asked;
+
 use crate::task::Port;
 use crate::view::View;
 
@@ -19,49 +19,51 @@ const PIECE: u64 = 2 << 20;
 /// Questions under way: while one is answered others travel.
 const UNDER_WAY: usize = 4;
 
-impl File {
-    /// Writes at a byte of the stream; gives the bytes of the stream.
-    pub(crate) async fn write_alone(
-        self: &Arc<Self>,
-        port: &Port,
-        view: Arc<View>,
-        at: u64,
-        mut source: Source,
-    ) -> Result<u64> {
+/// An independent access.
+pub(crate) struct Alone {
+    pub(crate) file: Arc<File>,
+    pub(crate) view: Arc<View>,
+    /// Byte of the view's stream.
+    pub(crate) at: u64,
+}
+
+impl Alone {
+    /// Writes; gives the bytes of the stream.
+    pub(crate) async fn write(self, port: &Port, mut source: Source) -> Result<u64> {
         let length = source.length();
-        if self.disk.is_some() {
-            let file = self.clone();
-            let work = move || write_here(&file, &view, at, &mut source);
+        let (here, processes) = (self.file.here.clone(), &self.file.processes);
+        if here.is_reached() {
+            let work = move || here.write_view(&self.view, self.at, &mut source);
             return port.disk(work).await.map(|()| length);
         }
         let (mut done, mut written, mut asked) = (0, 0, VecDeque::new());
         while done < length || !asked.is_empty() {
             if done < length && asked.len() < UNDER_WAY {
                 let take = PIECE.min(length - done);
-                let (runs, mut payload) = payload(&view, at + done, take);
+                let (number, mut payload) = self.runs(done, take);
                 let start = payload.len();
                 payload.resize(start + take as usize, 0);
                 source.read(done, &mut payload[start..]);
-                asked.push_back(self.ask(port, self.server(), What::Write, runs, &payload, 0));
+                let question = Ask {
+                    payload: &payload,
+                    ..Ask::of(What::Write, number)
+                };
+                asked.push_back(question.send(port, processes, processes.server()));
                 done += take;
             } else if let Some(first) = asked.pop_front() {
-                written += self.answer(first, written).await?.bytes;
+                written += first.answer(&here, written).await?.bytes;
             }
         }
         Ok(written)
     }
 
-    /// Reads from a byte of the stream on; gives the bytes in the representation of this process.
-    pub(crate) async fn read_alone(
-        self: &Arc<Self>,
-        port: &Port,
-        view: Arc<View>,
-        at: u64,
-        mut target: Target,
-    ) -> Result<u64> {
-        if self.disk.is_some() {
-            let file = self.clone();
-            return port.disk(move || read_here(&file, &view, at, &mut target)).await;
+    /// Reads; gives the bytes in the representation of this process.
+    pub(crate) async fn read(self, port: &Port, mut target: Target) -> Result<u64> {
+        let (here, processes) = (self.file.here.clone(), &self.file.processes);
+        if here.is_reached() {
+            let sieve = self.file.sieve();
+            let work = move || here.read_view(&self.view, self.at, &mut target, sieve);
+            return port.disk(work).await;
         }
         let length = target.length();
         let (mut done, mut got) = (0, 0);
@@ -69,45 +71,28 @@ impl File {
         while done < length || !asked.is_empty() {
             if done < length && asked.len() < UNDER_WAY {
                 let take = PIECE.min(length - done);
-                let (runs, payload) = payload(&view, at + done, take);
-                let question = self.ask(port, self.server(), What::Read, runs, &payload, take as usize);
-                asked.push_back((done, question));
+                let (number, payload) = self.runs(done, take);
+                let question = Ask {
+                    payload: &payload,
+                    room: take as usize,
+                    ..Ask::of(What::Read, number)
+                };
+                asked.push_back((done, question.send(port, processes, processes.server())));
                 done += take;
             } else if let Some((from, first)) = asked.pop_front() {
-                let data = self.answer(first, got).await?.data;
+                let data = first.answer(&here, got).await?.data;
                 target.write(from, &data);
                 got += data.len() as u64;
             }
         }
         target.finish(got)
     }
-}
 
-fn payload(view: &View, at: u64, length: u64) -> (u64, Vec<u8>) {
-    let mut runs = Vec::new();
-    view.runs(at, length, &mut |place, length| runs.push((place, length)));
-    (runs.len() as u64, encode_runs(&runs))
-}
-
-/// Independent access to what this process reaches.
-pub(crate) fn write_here(file: &File, view: &View, at: u64, source: &mut Source) -> Result<()> {
-    let disk = file.disk()?;
-    let _atom = file.atom(true)?;
-    match access::write(&*disk, view, at, source).error {
-        None => Ok(()),
-        Some(error) => Err(file.failed("write", &error)),
-    }
-}
-
-/// The same for reading; gives the bytes in the representation of this process.
-pub(crate) fn read_here(file: &File, view: &View, at: u64, target: &mut Target) -> Result<u64> {
-    let disk = file.disk()?;
-    let _atom = file.atom(false)?;
-    let sieve = file.hints().sieve;
-    let moved = access::read(&*disk, view, at, target, sieve);
-    drop(_atom);
-    match moved.error {
-        None => target.finish(moved.bytes),
-        Some(error) => Err(file.failed("read", &error)),
+    /// How many runs of the file a part of the access has, and which.
+    fn runs(&self, from: u64, length: u64) -> (u64, Vec<u8>) {
+        let mut runs = Vec::new();
+        let give = &mut |place, length| runs.push((place, length));
+        self.view.runs(self.at + from, length, give);
+        (runs.len() as u64, encode_runs(&runs))
     }
 }

@@ -27,6 +27,7 @@ use crate::error::{self, Whose};
 use crate::file::File;
 use crate::homes;
 use crate::name::{self, Name, Scope, Shown, Site};
+use crate::service::Service;
 use crate::task::{self, Driver, Port};
 
 /// Calls that a process answers at the same time; who knocks more often breaks the protocol.
@@ -145,8 +146,11 @@ async fn answer(world: &'static World, port: &Port, from: u32, call: Call, guest
         Call::Delete(path) => port.disk(move || remove(world, from, &path)).await,
         Call::Open(open) => {
             let file = port.disk(move || File::hosted(world, &open)).await?;
-            let channel = file.channel().clone();
-            let service = task::driven(world, &channel, |port| Box::pin(async move { file.serve(&port).await }));
+            let channel = file.processes.channel().clone();
+            let service = Service::of(file);
+            let service = task::driven(world, &channel, |port| {
+                Box::pin(async move { service.run(&port).await })
+            });
             guests.lock().unwrap_or_else(PoisonError::into_inner).push(service);
             Ok(())
         }

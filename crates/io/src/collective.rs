@@ -15,19 +15,16 @@
 //! everybody's access begins and ends, which all know. What a process has for itself goes in no message.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use isthmus_core::error::{Error, Result, Subject};
 use isthmus_wire::file::{body_bytes, encode_body};
 
-use crate::disk::write_all;
+use crate::alone::Alone;
 use crate::domains::{Access, Domains, Hop, Window};
-use crate::file::File;
 use crate::group::{Members, word};
 use crate::memory::Source;
 use crate::pieces::Pieces;
 use crate::task::{Message, Port};
-use crate::view::View;
 
 /// Phases of an operation, by which its messages are told apart.
 const ACCESSES: i32 = 0;
@@ -46,11 +43,8 @@ pub(crate) const OUTCOME: i32 = 7;
 
 /// A process's part in a collective operation.
 pub(crate) struct Part {
-    pub(crate) file: Arc<File>,
+    pub(crate) access: Alone,
     pub(crate) members: Members,
-    pub(crate) view: Arc<View>,
-    /// Byte of the view's stream.
-    pub(crate) at: u64,
 }
 
 /// A part of an access that lies in a window.
@@ -138,23 +132,31 @@ impl Part {
     /// What of the access lies in a window of the file.
     pub(crate) fn slice(&self, Window { low, high }: Window, length: u64) -> Slice {
         let mut slice = Slice::default();
-        let orderly = self.view.is_orderly(self.at, length);
+        let orderly = self.access.view.is_orderly(self.access.at, length);
         let (from, to) = match orderly {
             true => {
-                let clamp = |place| self.view.before(place).clamp(self.at, self.at + length) - self.at;
+                let clamp = |place| {
+                    self.access
+                        .view
+                        .before(place)
+                        .clamp(self.access.at, self.access.at + length)
+                        - self.access.at
+                };
                 (clamp(low), clamp(high))
             }
             false => (0, length),
         };
         let mut stream = from;
-        self.view.runs(self.at + from, to - from, &mut |place, length| {
-            let (first, end) = (place.max(low), (place + length).min(high));
-            if first < end {
-                slice.runs.push((first, end - first));
-                slice.streams.push(stream + (first - place));
-            }
-            stream += length;
-        });
+        self.access
+            .view
+            .runs(self.access.at + from, to - from, &mut |place, length| {
+                let (first, end) = (place.max(low), (place + length).min(high));
+                if first < end {
+                    slice.runs.push((first, end - first));
+                    slice.streams.push(stream + (first - place));
+                }
+                stream += length;
+            });
         slice
     }
 
@@ -177,10 +179,10 @@ impl Part {
 
     /// Who cares for what, after all have told what they access; `None`: everybody for himself.
     pub(crate) async fn domains(&self, port: &Port, length: u64, writes: bool) -> Result<Option<Domains>> {
-        let mine = Access::of(&self.file, &self.view, self.at, length, writes);
+        let mine = Access::of(&self.access.file, &self.access.view, self.access.at, length, writes);
         let all = self.members.gather(port, ACCESSES, &mine.encode()).await?;
         Ok(Domains::new(
-            &self.file,
+            &self.access.file,
             all.iter().map(|bytes| Access::decode(bytes)).collect(),
         ))
     }
@@ -190,7 +192,7 @@ impl Part {
         let length = source.length();
         let known = self.domains(&port, length, true).await;
         let Some(domains) = known.map_err(|error| self.lost("write", error))? else {
-            return self.file.write_alone(&port, self.view.clone(), self.at, source).await;
+            return self.access.write(&port, source).await;
         };
         let done = self.write_rounds(&port, &domains, &mut source).await;
         done.map_err(|error| self.lost("write", error))??;
@@ -266,7 +268,7 @@ impl Part {
                 continue;
             }
             let most = domains.window;
-            let pieces = Pieces::new(&bodies, most).map_err(|error| self.file.garbled(&error))?;
+            let pieces = Pieces::new(&bodies, most).map_err(|error| self.access.file.here.garbled(&error))?;
             sent.push(self.send(port, aggregator, BODIES, &pieces.body()));
         }
         Ok(kept.into_iter().map(|(_, body)| body).collect())
@@ -274,7 +276,7 @@ impl Part {
 
     /// A message of this operation, counted.
     pub(crate) fn send(&self, port: &Port, to: u32, phase: i32, bytes: &[u8]) -> Message {
-        self.file.count(to, bytes.len());
+        self.access.file.processes.count(to, bytes.len());
         port.send(to, self.members.tag + phase, bytes)
     }
 
@@ -283,7 +285,7 @@ impl Part {
         if error.subject == Subject::Named {
             return error;
         }
-        let file = &self.file;
+        let here = &self.access.file.here;
         let left = match doing {
             "write" => "; of what this call writes each block is old or new",
             _ => "",
@@ -292,7 +294,9 @@ impl Part {
             error.class,
             format!(
                 "rank {} cannot {doing} {:?}, which is at site {}, together with the other processes: {error}{left}",
-                self.members.me, file.path, file.site
+                self.members.me,
+                here.path(),
+                here.site()
             ),
         )
     }
@@ -363,7 +367,11 @@ impl Part {
             let bytes = message.received().await?.bytes;
             let sizes: Vec<_> = bytes.chunks_exact(8).map(word).collect();
             if let Some(bytes) = sizes.iter().find(|size| **size > most) {
-                return Err(self.file.garbled(&format_args!("{bytes} bytes for one window")));
+                return Err(self
+                    .access
+                    .file
+                    .here
+                    .garbled(&format_args!("{bytes} bytes for one window")));
             }
             all.push((rank, sizes));
         }
@@ -417,14 +425,10 @@ impl Part {
 
     /// The second phase of a write: what is one piece becomes one call.
     async fn write_bodies(&self, port: &Port, domains: &Domains, bodies: Vec<Vec<u8>>) -> Result<()> {
-        let (most, file) = (domains.window, self.file.clone());
+        let (most, here) = (domains.window, self.access.file.here.clone());
         let work = move || {
-            let pieces = Pieces::new(&bodies, most).map_err(|error| file.garbled(&error))?;
-            let (disk, _atom) = (file.disk()?, file.atom(true)?);
-            pieces.each(|place, data| match write_all(&*disk, data, place).error {
-                Some(error) => Err(file.failed("write", &error)),
-                None => Ok(()),
-            })
+            let pieces = Pieces::new(&bodies, most).map_err(|error| here.garbled(&error))?;
+            here.write_pieces(|write| pieces.each(write))
         };
         port.disk(work).await
     }

@@ -114,15 +114,16 @@ impl Domains {
             0 => interleaved,
             choice => choice == 1,
         };
+        let processes = &file.processes;
         // A guest takes part in nothing collective.
-        if file.guest().is_some() {
+        if processes.guest().is_some() {
             return None;
         }
-        if !file.has_far() && (!wanted || file.is_atomic()) {
+        if !processes.has_far() && (!wanted || file.here.is_atomic()) {
             return None;
         }
-        let aggregators = file.aggregators(hints.aggregators as u32);
-        if aggregators.contains(&file.rank()) {
+        let aggregators = processes.aggregators(hints.aggregators as u32);
+        if aggregators.contains(&processes.rank()) {
             file.aggregates.store(true, Ordering::Relaxed);
         }
         let stripe = hints.stripe.max(1);
@@ -132,11 +133,11 @@ impl Domains {
             .next_multiple_of(stripe);
         let window = (hints.buffer / FINER).max(1);
         // A link is to have as many bytes under way as two whole buffers.
-        let depth = if file.has_far() { 2 * FINER } else { 2 };
+        let depth = if processes.has_far() { 2 * FINER } else { 2 };
         Some(Self {
             accesses,
             aggregators,
-            sites: file.sites.clone(),
+            sites: processes.sites().clone(),
             start,
             length,
             end,

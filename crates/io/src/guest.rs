@@ -14,11 +14,12 @@ use isthmus_wire::file::Open;
 
 use crate::error::{self, Whose};
 use crate::file::File;
-use crate::group::Sites;
+use crate::here::{Here, Known};
 use crate::hints::Hints;
 use crate::mode::Mode;
 use crate::name::{self, Site};
-use crate::open::{Opened, Parts, open_here};
+use crate::open::open_here;
+use crate::processes::Processes;
 
 impl File {
     /// As a guest of those who open: has the file open for them. `me`: this process.
@@ -43,30 +44,19 @@ impl File {
         if hosts.is_empty() || hosts.iter().any(|peer| world.rank_of(*peer).is_none()) {
             fail!(abi::MPI_ERR_INTERN, "processes that are not of this job open it")
         }
-        let comm = comm::of_guest(world, &hosts, open.context);
-        let opened = Opened {
-            mode,
-            disk: Some(disk),
-            reach: (0..comm.size()).map(|rank| rank + 1 == comm.size()).collect(),
-            opener: Some(world.me()),
-            guest: None,
-            layout: Default::default(),
-            size: None,
-        };
-        let parts = Parts {
-            group: comm.group().clone(),
-            comm,
-            sites: Arc::new(Sites::new(std::iter::empty::<u32>())),
+        let processes = Processes::hosted(world, comm::of_guest(world, &hosts, open.context));
+        let known = Known {
             path,
             site: site.to_owned(),
+            names_site: Site::are_several(world),
+            rank: world.rank(),
+            mode,
         };
-        let mut file = Self::made(world, parts, opened, Hints::default());
-        if let Some(file) = Arc::get_mut(&mut file) {
-            file.size = hosts.len() as u32;
-        }
+        let group = processes.comm().group().clone();
+        let file = Self::new(processes, Here::new(known, Some(disk)), group, Hints::default());
         if mode.has(abi::MPI_MODE_APPEND) {
-            file.shared.store(file.size()?, Ordering::SeqCst);
+            file.shared.store(file.here.size()?, Ordering::SeqCst);
         }
-        Ok(file)
+        Ok(Arc::new(file))
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What this process has done with files, told when the job ends.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use isthmus_wire::usage::{Sum, Usage};
@@ -23,22 +23,20 @@ impl Drop for File {
 }
 
 fn usage(file: &File) -> Usage {
-    let [read, bytes_read, written, bytes_written] = file.disk.as_ref().map_or([0; 4], |disk| disk.moved());
+    let (here, is_guest) = (&file.here, file.processes.is_guest());
+    let [read, bytes_read, written, bytes_written] = here.moved();
     let sum = |calls, bytes| Sum { calls, bytes };
-    let sent = |[messages, bytes]: &[AtomicU64; 2]| Sum {
-        calls: messages.load(Ordering::Relaxed),
-        bytes: bytes.load(Ordering::Relaxed),
-    };
+    let [near, far] = file.processes.sent().map(|[messages, bytes]| sum(messages, bytes));
     Usage {
-        name: format!("{:?}", file.path),
-        site: file.site.clone(),
+        name: format!("{:?}", here.path()),
+        site: here.site().to_owned(),
         // A guest has it open for others, who count.
-        opens: u32::from(!file.is_guest()),
-        direct: u32::from(file.disk.is_some() && !file.is_guest()),
+        opens: u32::from(!is_guest),
+        direct: u32::from(here.is_reached() && !is_guest),
         aggregators: u32::from(file.aggregates.load(Ordering::Relaxed)),
         read: sum(read, bytes_read),
         written: sum(written, bytes_written),
-        near: sent(&file.told[0]),
-        far: sent(&file.told[1]),
+        near,
+        far,
     }
 }

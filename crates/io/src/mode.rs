@@ -7,7 +7,7 @@ use isthmus_core::fail;
 
 /// An access mode that makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mode(i32);
+pub struct Mode(i32);
 
 const ALL: i32 = abi::MPI_MODE_APPEND
     | abi::MPI_MODE_CREATE
@@ -44,7 +44,8 @@ impl Mode {
         self.0 & bit != 0
     }
 
-    pub(crate) fn bits(self) -> i32 {
+    /// As MPI_File_get_amode tells it.
+    pub fn bits(self) -> i32 {
         self.0
     }
 
@@ -52,7 +53,13 @@ impl Mode {
         !self.has(abi::MPI_MODE_WRONLY)
     }
 
-    pub(crate) fn writes(self) -> bool {
+    /// Whether only the shared pointer may be used.
+    pub fn is_sequential(self) -> bool {
+        self.has(abi::MPI_MODE_SEQUENTIAL)
+    }
+
+    /// Whether data may be written.
+    pub fn writes(self) -> bool {
         !self.has(abi::MPI_MODE_RDONLY)
     }
 }

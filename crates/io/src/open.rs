@@ -10,14 +10,13 @@ use std::fs::{File as SystemFile, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::{self, Comm, create};
+use isthmus_core::comm::{Comm, create};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
-use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_engine::Peer;
@@ -27,18 +26,19 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use crate::calls;
-use crate::disk::Own;
 use crate::error::{self, Whose};
-use crate::file::{File, State, again};
+use crate::file::File;
 use crate::group::{Members, Sites, TAGS, not_same};
+use crate::here::{Here, Known, again};
 use crate::hints::Hints;
 use crate::homes;
 use crate::mode::Mode;
 use crate::name::{self, Name, Scope, Shown, Site};
+use crate::processes::Processes;
 use crate::same::{First, Identity};
+use crate::service::Service;
 use crate::stripe;
 use crate::task::{self, Port};
-use crate::view::View;
 
 /// Tag of opening: below those of operations.
 const OPENING: i32 = 0;
@@ -114,26 +114,16 @@ pub(crate) fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) 
 }
 
 /// What opening comes to.
-pub(crate) struct Opened {
-    pub(crate) mode: Mode,
-    pub(crate) disk: Option<SystemFile>,
-    pub(crate) reach: Vec<bool>,
+struct Opened {
+    disk: Option<SystemFile>,
+    reach: Vec<bool>,
     /// Who has opened it first.
-    pub(crate) opener: Option<Peer>,
+    opener: Option<Peer>,
     /// Who has the file open for all.
-    pub(crate) guest: Option<Peer>,
-    pub(crate) layout: Layout,
+    guest: Option<Peer>,
+    layout: Layout,
     /// Its size when it was opened; `None`: only the guest knows.
-    pub(crate) size: Option<u64>,
-}
-
-/// What is known of a file before it is open.
-pub(crate) struct Parts {
-    pub(crate) comm: Arc<Comm>,
-    pub(crate) group: Group,
-    pub(crate) sites: Arc<Sites>,
-    pub(crate) path: Shown,
-    pub(crate) site: String,
+    size: Option<u64>,
 }
 
 /// What a process says before it opens, and what it keeps for itself.
@@ -296,7 +286,6 @@ impl Wanted {
             );
         }
         Ok(Opened {
-            mode,
             disk: disk.filter(|_| reaches),
             reach: all.iter().map(|said| *said == REACHES).collect(),
             opener: self.comm.group().members().get(opener as usize).copied(),
@@ -314,7 +303,6 @@ impl Wanted {
         };
         members.agree(port, 4, done).await?;
         Ok(Opened {
-            mode: self.mode,
             disk: None,
             reach: (0..=members.size).map(|rank| rank == members.size).collect(),
             opener: Some(self.world.peer(guest)),
@@ -400,39 +388,6 @@ impl File {
         opened(world, comm, name, amode, info, scope).map_err(|error| error::named(error, &Shown::given(name), whose))
     }
 
-    pub(crate) fn made(world: &'static World, parts: Parts, opened: Opened, hints: Hints) -> Arc<Self> {
-        let own = parts.comm;
-        let comm = opened
-            .guest
-            .map_or_else(|| own.clone(), |guest| comm::with_guest(&own, guest));
-        Arc::new(Self {
-            world,
-            comm,
-            size: own.size(),
-            _own: own,
-            group: parts.group,
-            sites: parts.sites,
-            path: parts.path,
-            mode: opened.mode,
-            disk: opened.disk.map(|file| Arc::new(Own::new(file))),
-            reach: opened.reach,
-            site: parts.site,
-            told: Default::default(),
-            state: Mutex::new(State {
-                view: Arc::new(View::default()),
-                pointer: 0,
-            }),
-            hints: Mutex::new(hints),
-            sequence: AtomicU32::new(0),
-            questions: AtomicU32::new(0),
-            shared: AtomicU64::new(0),
-            atomic: AtomicBool::new(false),
-            atoms: Mutex::new(()),
-            split: Mutex::new(None),
-            aggregates: AtomicBool::new(false),
-        })
-    }
-
     /// All pointers are at the end of the file. `known`: where that is, set before anybody is answered; `None`: only
     /// the guest knows.
     fn begin_at_end(self: &Arc<Self>, known: Option<u64>) -> Result<()> {
@@ -443,7 +398,7 @@ impl File {
         }
         if known.is_none() {
             // Nobody writes before all have seen the end.
-            self.meet()?;
+            self.processes.meet()?;
         }
         end.map(drop)
     }
@@ -508,25 +463,34 @@ fn opened(
     if let (Some(path), Some(opener)) = (kept, opener) {
         homes::keep(world, &path, opener);
     }
-    let parts = Parts {
-        comm,
-        group: whole.group().clone(),
-        sites,
+    let known = Known {
         path,
         site: site.map_or_else(String::new, |site| site.name.to_owned()),
+        names_site: Site::are_several(world),
+        rank: comm.rank(),
+        mode,
     };
     let end = opened.size;
     let hints = Hints::of(info).laid_out(opened.layout);
-    let file = File::made(world, parts, opened, hints);
-    let begins = |known: bool| mode.has(abi::MPI_MODE_APPEND) && end.is_some() == known;
+    let processes = Processes::new(world, comm, opened.guest, sites, opened.reach);
+    let here = Here::new(known, opened.disk);
+    let file = Arc::new(File::new(processes, here, whole.group().clone(), hints));
+    let service = begin(&file, end)?;
+    Ok((file, service))
+}
+
+/// Sets the pointers of a file that was just opened, and answers others from now on. `end`: of the file, if that is
+/// known without asking.
+fn begin(file: &Arc<File>, end: Option<u64>) -> Result<Option<isthmus_engine::Request>> {
+    let begins = |known: bool| file.here.mode().has(abi::MPI_MODE_APPEND) && end.is_some() == known;
     if begins(true) {
         file.begin_at_end(end)?;
     }
-    let service = file.start_service();
+    let service = Service::of(file.clone()).start();
     if begins(false) {
         file.begin_at_end(None)?;
     }
-    Ok((file, service))
+    Ok(service)
 }
 
 /// Where a file is open at some sites only it is open nowhere.

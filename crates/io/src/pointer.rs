@@ -11,9 +11,9 @@ use isthmus_core::fail;
 use isthmus_engine::Request;
 use isthmus_wire::file::What;
 
-use crate::alone::{read_here, write_here};
+use crate::alone::Alone;
 use crate::collective::Part;
-use crate::file::{File, Split};
+use crate::file::File;
 use crate::group::Members;
 use crate::memory::{Source, Target};
 use crate::task::{self, Operation, Port};
@@ -64,9 +64,6 @@ pub enum Whence {
     End,
 }
 
-/// What MPI_File_…_end gets.
-pub struct Ending(pub Request);
-
 /// An access of which it is known where it begins, or how that is found out.
 enum Start {
     /// Byte of the stream.
@@ -79,15 +76,15 @@ enum Start {
 impl File {
     fn check(&self, place: Place, buffer: &Buffer) -> Result<()> {
         match buffer {
-            Buffer::Write(..) if !self.mode.writes() => {
+            Buffer::Write(..) if !self.here.mode().writes() => {
                 fail!(abi::MPI_ERR_READ_ONLY, "it was opened with MPI_MODE_RDONLY")
             }
-            Buffer::Read(_) if !self.mode.reads() => {
+            Buffer::Read(_) if !self.here.mode().reads() => {
                 fail!(abi::MPI_ERR_ACCESS, "it was opened with MPI_MODE_WRONLY")
             }
             _ => {}
         }
-        if self.is_sequential() && matches!(place, Place::At(_) | Place::Individual) {
+        if self.here.mode().is_sequential() && matches!(place, Place::At(_) | Place::Individual) {
             return sequential();
         }
         Ok(())
@@ -118,55 +115,37 @@ impl File {
             Place::Shared => return Ok((Start::Shared(etypes), view)),
             Place::Ordered => return Ok((Start::Ordered(etypes), view)),
         };
-        let at = self.checked(&view, first, length)?;
+        let at = checked(&view, first, length)?;
         if place == Place::Individual {
             state.pointer += etypes;
         }
         Ok((Start::Known(at), view))
     }
 
-    /// The byte of the stream where an access begins, if all of it has a place in a file.
-    fn checked(&self, view: &View, etypes: u64, length: u64) -> Result<u64> {
-        let at = etypes.checked_mul(view.unit());
-        let end = at
-            .and_then(|at| at.checked_add(length.max(1)))
-            .and_then(|end| view.place(end - 1))
-            // Of a file the system counts no more bytes.
-            .filter(|last| *last < i64::MAX as u64);
-        match (at, end) {
-            (Some(at), Some(_)) => Ok(at),
-            (Some(at), None) if length == 0 => Ok(at),
-            _ => fail!(
-                abi::MPI_ERR_ARG,
-                "an access of {length} bytes at etype {etypes} of the view leaves what a file can have"
-            ),
-        }
-    }
-
     /// An access, and the wait for its end; gives its bytes in memory. `together`: collective.
     pub fn access(self: &Arc<Self>, place: Place, together: bool, buffer: Buffer) -> Result<u64> {
         let (start, view) = self.begin(place, &buffer)?;
-        if let (Start::Known(at), false, true) = (&start, together, self.disk.is_some()) {
+        if let (Start::Known(at), false, true) = (&start, together, self.here.is_reached()) {
             return match buffer {
-                Buffer::Write(mut source, bytes) => write_here(self, &view, *at, &mut source).map(|()| bytes),
-                Buffer::Read(mut target) => read_here(self, &view, *at, &mut target),
+                Buffer::Write(mut source, bytes) => self.here.write_view(&view, *at, &mut source).map(|()| bytes),
+                Buffer::Read(mut target) => self.here.read_view(&view, *at, &mut target, self.sieve()),
             };
         }
-        let members = together.then(|| self.members());
+        let members = together.then(|| self.processes.members());
         let file = self.clone();
-        task::run(self.world, self.channel(), |port| {
-            file.operation(port, members, start, view, buffer)
-        })
+        self.processes
+            .alone(|port| file.operation(port, members, start, view, buffer))
     }
 
     /// Starts an access. The individual pointer has moved when this returns.
     pub fn start(self: &Arc<Self>, place: Place, together: bool, buffer: Buffer) -> Result<Request> {
         let (start, view) = self.begin(place, &buffer)?;
-        let members = together.then(|| self.members());
+        let members = together.then(|| self.processes.members());
         let file = self.clone();
         // Conversion functions of the program run on its own threads only.
         let calls_user = matches!(buffer, Buffer::Read(Target::Converted(..)));
-        Ok(task::start(self.world, self.channel(), calls_user, |port| {
+        let (world, channel) = (self.processes.world(), self.processes.channel());
+        Ok(task::start(world, channel, calls_user, |port| {
             file.operation(port, members, start, view, buffer)
         }))
     }
@@ -180,47 +159,16 @@ impl File {
         buffer: Buffer,
     ) -> Operation {
         Box::pin(async move {
-            let file = self.clone();
+            let here = self.here.clone();
             // Requests are waited for where nobody knows the file.
             let done = act_from(self, port, members, start, view, buffer).await;
-            done.map_err(|error| file.named(error))
+            done.map_err(|error| here.named(error))
         })
     }
 
     /// MPI_File_…_begin: starts a collective access, at most one at a time.
     pub fn begin_split(self: &Arc<Self>, name: &'static str, place: Place, buffer: Buffer) -> Result<()> {
-        let mut split = self.split.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(active) = &*split {
-            fail!(
-                abi::MPI_ERR_OTHER,
-                "the split collective operation {} has not ended; a file has one at a time",
-                active.name
-            );
-        }
-        let request = self.start(place, true, buffer)?;
-        *split = Some(Split { name, request });
-        Ok(())
-    }
-
-    /// MPI_File_…_end: the request to wait for.
-    pub fn end_split(&self, name: &'static str) -> Result<Ending> {
-        let mut split = self.split.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match &*split {
-            Some(active) if active.name == name => {
-                let request = active.request;
-                *split = None;
-                Ok(Ending(request))
-            }
-            Some(active) => fail!(
-                abi::MPI_ERR_OTHER,
-                "the split collective operation that was begun is {}, and not {name}",
-                active.name
-            ),
-            None => fail!(
-                abi::MPI_ERR_OTHER,
-                "no split collective operation was begun; MPI_File_{name}_begin does that"
-            ),
-        }
+        self.splits.begin(name, || self.start(place, true, buffer))
     }
 
     /// The end of the file in etypes of the view, rounded up.
@@ -247,7 +195,7 @@ impl File {
 
     /// MPI_File_seek.
     pub fn seek(self: &Arc<Self>, offset: i64, whence: Whence) -> Result<()> {
-        if self.is_sequential() {
+        if self.here.mode().is_sequential() {
             return sequential();
         }
         let current = self.state().pointer;
@@ -258,7 +206,7 @@ impl File {
 
     /// MPI_File_get_position, in etypes.
     pub fn position(&self) -> Result<u64> {
-        match self.is_sequential() {
+        match self.here.mode().is_sequential() {
             true => sequential(),
             false => Ok(self.state().pointer),
         }
@@ -266,7 +214,7 @@ impl File {
 
     /// MPI_File_get_byte_offset.
     pub fn byte_offset(&self, offset: i64) -> Result<u64> {
-        if self.is_sequential() {
+        if self.here.mode().is_sequential() {
             return sequential();
         }
         let view = self.view();
@@ -288,15 +236,14 @@ impl File {
     /// MPI_File_get_position_shared, in etypes.
     pub fn position_shared(self: &Arc<Self>) -> Result<u64> {
         let file = self.clone();
-        task::run(self.world, self.channel(), |port| {
-            Box::pin(async move { file.advance_shared(&port, 0).await })
-        })
+        self.processes
+            .alone(|port| Box::pin(async move { file.advance_shared(&port, 0).await }))
     }
 
     /// MPI_File_seek_shared; collective.
     pub fn seek_shared(self: &Arc<Self>, offset: i64, whence: Whence) -> Result<()> {
         let file = self.clone();
-        let current = match self.guest().is_some() && self.rank() == self.deputy() {
+        let current = match self.processes.asks_guest() {
             true => self.position_shared(),
             false => Ok(self.shared.load(Ordering::SeqCst)),
         };
@@ -305,22 +252,23 @@ impl File {
             Whence::Current => 1,
             Whence::End => 2,
         };
-        self.together(|port, members| {
-            Box::pin(async move {
-                let arguments = [offset, code].map(i64::to_le_bytes).concat();
-                members.same(&port, 0, &arguments, "offset or whence").await?;
-                let done = match file.rank() == file.deputy() {
-                    true => match current.and_then(|current| file.target(offset, whence, current)) {
-                        Ok(to) => file.act(&port, What::Seek, to).await,
-                        Err(error) => Err(error),
-                    },
-                    false => Ok(()),
-                };
-                members.agree(&port, 1, done).await?;
-                Ok(0)
+        self.processes
+            .together(|port, members| {
+                Box::pin(async move {
+                    let arguments = [offset, code].map(i64::to_le_bytes).concat();
+                    members.same(&port, 0, &arguments, "offset or whence").await?;
+                    let done = match file.processes.is_deputy() {
+                        true => match current.and_then(|current| file.target(offset, whence, current)) {
+                            Ok(to) => file.act(&port, What::Seek, to).await,
+                            Err(error) => Err(error),
+                        },
+                        false => Ok(()),
+                    };
+                    members.agree(&port, 1, done).await?;
+                    Ok(0)
+                })
             })
-        })
-        .map(drop)
+            .map(drop)
     }
 }
 
@@ -338,25 +286,21 @@ async fn act_from(
         (Start::Known(at), _) => at,
         (Start::Shared(etypes) | Start::Ordered(etypes), None) => {
             let first = file.advance_shared(&port, etypes).await?;
-            file.checked(&view, first, length)?
+            checked(&view, first, length)?
         }
         (Start::Shared(etypes) | Start::Ordered(etypes), Some(members)) => {
             let first = advance_in_order(&file, &port, members, etypes).await?;
-            file.checked(&view, first, length)?
+            checked(&view, first, length)?
         }
     };
+    let access = Alone { file, view, at };
     let Some(members) = members else {
         return match buffer {
-            Buffer::Write(source, bytes) => file.write_alone(&port, view, at, source).await.map(|_| bytes),
-            Buffer::Read(target) => file.read_alone(&port, view, at, target).await,
+            Buffer::Write(source, bytes) => access.write(&port, source).await.map(|_| bytes),
+            Buffer::Read(target) => access.read(&port, target).await,
         };
     };
-    let part = Part {
-        file,
-        members,
-        view,
-        at,
-    };
+    let part = Part { access, members };
     match buffer {
         Buffer::Write(source, bytes) => part.write(port, source).await.map(|_| bytes),
         Buffer::Read(target) => part.read(port, target).await,
@@ -366,16 +310,34 @@ async fn act_from(
 /// Moves the shared pointer by what all take; gives where this process's part begins.
 async fn advance_in_order(file: &File, port: &Port, members: &Members, etypes: u64) -> Result<u64> {
     let counts = members.words(port, COUNTS, etypes).await?;
-    let deputy = file.deputy();
-    let mine = match file.rank() == deputy {
+    let processes = &file.processes;
+    let mine = match processes.is_deputy() {
         true => file.advance_shared(port, counts.iter().sum()).await,
         false => Ok(0),
     };
     let bases = members.words(port, BASE, *mine.as_ref().unwrap_or(&0)).await?;
-    if file.guest().is_some() {
+    if processes.guest().is_some() {
         members.agree(port, BASE + 1, mine.map(drop)).await?;
     }
-    Ok(bases[deputy as usize] + counts[..file.rank() as usize].iter().sum::<u64>())
+    Ok(bases[processes.deputy() as usize] + counts[..processes.rank() as usize].iter().sum::<u64>())
+}
+
+/// The byte of the stream where an access begins, if all of it has a place in a file.
+fn checked(view: &View, etypes: u64, length: u64) -> Result<u64> {
+    let at = etypes.checked_mul(view.unit());
+    let end = at
+        .and_then(|at| at.checked_add(length.max(1)))
+        .and_then(|end| view.place(end - 1))
+        // Of a file the system counts no more bytes.
+        .filter(|last| *last < i64::MAX as u64);
+    match (at, end) {
+        (Some(at), Some(_)) => Ok(at),
+        (Some(at), None) if length == 0 => Ok(at),
+        _ => fail!(
+            abi::MPI_ERR_ARG,
+            "an access of {length} bytes at etype {etypes} of the view leaves what a file can have"
+        ),
+    }
 }
 
 fn sequential<T>() -> Result<T> {

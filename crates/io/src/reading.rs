@@ -16,9 +16,8 @@ use isthmus_core::error::Result;
 use isthmus_wire::file::{Runs, decode_request, encode_body};
 
 use crate::collective::{BODIES, Bodies, Coming, OUTCOME, PARTS, Part, REPLIES, Rooms, SHARES, Slice, UnderWay};
-use crate::disk::read_all;
 use crate::domains::{Domains, Hop};
-use crate::file::File;
+use crate::here::Here;
 use crate::memory::Target;
 use crate::pieces::{Found, union};
 use crate::task::{Message, Port};
@@ -71,7 +70,7 @@ impl Part {
         let length = target.length();
         let known = self.domains(&port, length, false).await;
         let Some(domains) = known.map_err(|error| self.lost("read", error))? else {
-            return self.file.read_alone(&port, self.view.clone(), self.at, target).await;
+            return self.access.read(&port, target).await;
         };
         let done = self.read_rounds(&port, &domains, &mut target).await;
         let end = done.map_err(|error| self.lost("read", error))??;
@@ -184,7 +183,7 @@ impl Reading<'_> {
         let (ranks, bodies) = all;
         let most = self.domains.window;
         let decode = |(rank, body): (u32, Vec<u8>)| {
-            let (runs, _) = decode_request(&body, most).map_err(|error| self.part.file.garbled(&error))?;
+            let (runs, _) = decode_request(&body, most).map_err(|error| self.part.access.file.here.garbled(&error))?;
             Ok((rank, runs))
         };
         ranks.into_iter().zip(bodies).map(decode).collect()
@@ -237,8 +236,8 @@ impl Reading<'_> {
     /// The second phase of a read. Data that are not there because the file ends are left out, which makes a message
     /// shorter.
     async fn read_lists(&self, lists: Vec<Runs>, outcome: &mut Result<()>) -> Vec<Vec<u8>> {
-        let (file, number) = (self.part.file.clone(), lists.len());
-        match self.port.disk(move || read_lists(&file, &lists)).await {
+        let (here, number) = (self.part.access.file.here.clone(), lists.len());
+        match self.port.disk(move || read_lists(&here, &lists)).await {
             Ok(replies) => replies,
             Err(error) => {
                 if outcome.is_ok() {
@@ -270,18 +269,12 @@ fn place(slice: &Slice, runs: Runs, data: Vec<u8>, target: &mut Target) -> u64 {
 }
 
 /// Reads what all of the lists want in one go, and gives each its own.
-fn read_lists(file: &File, lists: &[Runs]) -> Result<Vec<Vec<u8>>> {
+fn read_lists(here: &Here, lists: &[Runs]) -> Result<Vec<Vec<u8>>> {
     let all = || lists.iter().flatten().filter(|run| run.1 > 0);
     let (Some(low), Some(high)) = (all().map(|run| run.0).min(), all().map(|run| run.0 + run.1).max()) else {
         return Ok(vec![Vec::new(); lists.len()]);
     };
-    let (disk, _atom) = (file.disk()?, file.atom(false)?);
-    let mut buffer = vec![0; (high - low) as usize];
-    let moved = read_all(&*disk, &mut buffer, low);
-    if let Some(error) = moved.error {
-        return Err(file.failed("read", &error));
-    }
-    buffer.truncate(moved.bytes as usize);
+    let buffer = here.read_piece(low, vec![0; (high - low) as usize])?;
     let found = Found::new(vec![(low, high - low)], buffer);
     Ok(lists.iter().map(|runs| found.of(runs)).collect())
 }

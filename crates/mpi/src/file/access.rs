@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::handles as h;
 use isthmus_abi::{Count, Offset, Status};
 use isthmus_core::error::Result;
-use isthmus_io::{Buffer, Ending, Place};
+use isthmus_io::{Buffer, Place};
 
 use super::{Object, find, locked};
 use crate::c::{Out, Source, Target};
@@ -73,7 +73,7 @@ fn begin(file: h::File, name: &'static str, place: Place, data: Data<impl Argume
 }
 
 fn end(file: h::File, name: &'static str, status: Out<Status>) -> Result<()> {
-    let Ending(started) = find(file)?.file.end_split(name)?;
+    let started = find(file)?.file.splits().end(name)?;
     request::finish(&Operation::Receive(started), status)
 }
 

@@ -54,7 +54,7 @@ extern "C" fn isthmus_MPI_File_open(
 fn close(file: Out<h::File>, closed: &mut bool) -> Result<()> {
     let handle = file.get("fh")?;
     let object = find(handle)?;
-    object.file.closable()?;
+    object.file.splits().have_ended()?;
     *closed = true;
     file.set("fh", h::MPI_FILE_NULL)?;
     let service = locked(&object.service).take();
@@ -108,7 +108,7 @@ extern "C" fn isthmus_MPI_File_get_group(file: h::File, out: Out<h::Group>) -> c
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_File_get_amode(file: h::File, amode: Out<c_int>) -> c_int {
     call_on("MPI_File_get_amode", file, || {
-        amode.set("amode", find(file)?.file.amode())
+        amode.set("amode", find(file)?.file.here().mode().bits())
     })
 }
 
@@ -138,7 +138,7 @@ extern "C" fn isthmus_MPI_File_set_atomicity(file: h::File, atomic: c_int) -> c_
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_File_get_atomicity(file: h::File, atomic: Out<c_int>) -> c_int {
     call_on("MPI_File_get_atomicity", file, || {
-        atomic.set("flag", flag(find(file)?.file.is_atomic()))
+        atomic.set("flag", flag(find(file)?.file.here().is_atomic()))
     })
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn handler_of(handle: h::File) -> (usize, ErrorHandler) {
 /// An error of a call on a file, which tells what file that is.
 pub(crate) fn named(handle: h::File, error: Error) -> Error {
     match FILES.get(handle.0) {
-        Some(object) => object.file.named(error),
+        Some(object) => object.file.here().named(error),
         None => error,
     }
 }

@@ -20,13 +20,13 @@ use crate::{datatype, info};
 fn view(object: &Object, displacement: Offset, shown: &Shown) -> Result<View> {
     let file = &object.file;
     let displacement = match displacement {
-        abi::MPI_DISPLACEMENT_CURRENT if file.is_sequential() => file.shared_byte()?,
+        abi::MPI_DISPLACEMENT_CURRENT if file.here().mode().is_sequential() => file.shared_byte()?,
         abi::MPI_DISPLACEMENT_CURRENT => fail!(
             abi::MPI_ERR_DISP,
             argument("disp"),
             "is MPI_DISPLACEMENT_CURRENT, which needs MPI_MODE_SEQUENTIAL"
         ),
-        _ if file.is_sequential() => fail!(
+        _ if file.here().mode().is_sequential() => fail!(
             abi::MPI_ERR_DISP,
             argument("disp"),
             "is {displacement}; with MPI_MODE_SEQUENTIAL it must be MPI_DISPLACEMENT_CURRENT"
@@ -44,7 +44,7 @@ fn view(object: &Object, displacement: Offset, shown: &Shown) -> Result<View> {
         shown.form.in_file(&shown.etype.1)?,
         shown.form.in_file(&shown.filetype.1)?,
     );
-    View::new(displacement, etype, filetype, file.writes())
+    View::new(displacement, etype, filetype, file.here().mode().writes())
 }
 
 fn set_view(
