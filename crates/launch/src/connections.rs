@@ -266,6 +266,10 @@ impl Connections {
         self.send_on(self.current[subjob], message);
     }
 
+    pub(crate) fn send_some(&self, subjobs: &[usize], message: &ToAgent) {
+        subjobs.iter().for_each(|subjob| self.send(*subjob, message));
+    }
+
     /// Sends what the agent must hear even if this connection breaks.
     pub(crate) fn send_lasting(&mut self, subjob: usize, message: &ToAgent) {
         self.send(subjob, message);

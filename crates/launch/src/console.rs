@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way to the user: a thread of its own, because a terminal may block.
 
+use crate::events::JobEvent;
 use crate::happening::Event;
 use crate::output::Files;
 use crate::progress::Progress;
@@ -110,6 +111,17 @@ impl Printer {
             // The thread lives until the queue is closed.
             let _ = queue.send(print);
         }
+    }
+
+    /// Something the user should know.
+    pub(crate) fn notice(&self, text: String) {
+        self.tell(&JobEvent::notice(&text));
+        self.print(Print::Notice(text));
+    }
+
+    /// Something happened.
+    pub(crate) fn tell(&self, event: &JobEvent) {
+        self.print(Print::Event(event.line()));
     }
 
     /// Shows where the subjobs stand; nothing once there is nothing to show.

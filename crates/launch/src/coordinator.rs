@@ -3,6 +3,7 @@
 
 mod actions;
 mod away;
+mod board;
 mod ending;
 mod holding;
 mod people;
@@ -10,18 +11,17 @@ mod sites;
 mod view;
 
 use crate::connections::Connections;
-use crate::console::{Console, Print, Printer};
+use crate::console::{Console, Printer};
 use crate::control;
 use crate::credentials::{self, Credentials};
 use crate::events::JobEvent;
 use crate::files::Directories;
 use crate::happening::Event;
-use crate::input::{InputTo, Source};
+use crate::inputs::Inputs;
 use crate::links::{JobLinks, LinkOptions};
-use crate::output::{Files, Place};
+use crate::output::Files;
 use crate::passed::Tally;
 use crate::paths::Crossings;
-use crate::progress::Progress;
 use crate::question::Questions;
 use crate::record::Record;
 use crate::session::Session;
@@ -30,11 +30,12 @@ use crate::sharing::Access;
 use crate::trace::{Clocks, TraceFile};
 use crate::whereabouts::Waits;
 use crate::{Options, Outcome, Statistics};
+use away::Stop;
+use board::Board;
 use isthmus_job::Job;
 use isthmus_job::Subjob;
 use isthmus_job::coallocation::{Coallocation, Watch};
-use isthmus_job::numbering::Machine;
-use isthmus_wire::grid::{Input, Reach, ToAgent};
+use isthmus_wire::grid::{Reach, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -143,16 +144,6 @@ fn reach(job: &Job) -> Reach {
     if job.spans_nodes() { Reach::Wide } else { Reach::Node }
 }
 
-/// What is known of a subjob beside its state.
-struct Known {
-    machine: Machine,
-    /// What there is to say of its state.
-    detail: String,
-    /// When a scheduler expects to start it, seconds since 1970.
-    starts: Option<u64>,
-    told: Option<Progress>,
-}
-
 struct Coordinator {
     name: String,
     job: Job,
@@ -161,7 +152,6 @@ struct Coordinator {
     link_options: LinkOptions,
     silence: Duration,
     terminal: bool,
-    interactive_input: InputTo,
     /// Once the processes begin.
     known_links: Option<JobLinks>,
     /// Ways between local areas.
@@ -169,7 +159,7 @@ struct Coordinator {
     /// Subjobs that are to begin as soon as the ways are settled.
     committing: Vec<Vec<usize>>,
     machine: Coallocation,
-    known: Vec<Known>,
+    board: Board,
     connections: Connections,
     printer: Printer,
     credentials: Credentials,
@@ -178,7 +168,7 @@ struct Coordinator {
     events: mpsc::UnboundedSender<Event>,
     shared: Arc<Shared>,
     began: Instant,
-    sources: Vec<Source>,
+    inputs: Inputs,
     statistics: Statistics,
     /// What has passed so far.
     tally: Tally,
@@ -194,7 +184,7 @@ struct Coordinator {
     leaving: bool,
     ticks: u64,
     /// This process is about to stop.
-    stopping: Option<away::Stopping>,
+    stop: Stop,
     /// An ssh client asks something at the terminal.
     asked: bool,
     /// A site was not reached, or lost, before anything else went wrong.
@@ -220,12 +210,6 @@ impl Coordinator {
             limit: options.limit,
             answers: options.terminal || session.as_ref().is_some_and(Session::is_kept),
         };
-        let known = job.subjobs().iter().map(|_| Known {
-            machine: Machine::unknown(),
-            detail: String::new(),
-            starts: None,
-            told: None,
-        });
         let shared = Arc::new(Shared {
             reach: reach(&job),
             job: name.clone(),
@@ -235,6 +219,7 @@ impl Coordinator {
             options,
         });
         let options = &shared.options;
+        let inputs = Inputs::new(options.input);
         let hook = events.clone();
         let tell = move |turn| drop(hook.send(Event::Asking(turn)));
         shared.access.asking.tell(Box::new(tell));
@@ -243,12 +228,11 @@ impl Coordinator {
             link_options: options.links.clone(),
             silence: options.silence,
             terminal: options.terminal,
-            interactive_input: options.input,
             known_links: None,
             crossings,
             committing: Vec::new(),
             machine: Coallocation::new(&job, watch),
-            known: known.collect(),
+            board: Board::new(job.subjobs().len()),
             subjobs: job.subjobs().to_vec(),
             job,
             connections: Connections::new(Arc::clone(&shared), events.clone()),
@@ -259,7 +243,7 @@ impl Coordinator {
             events,
             shared,
             began: Instant::now(),
-            sources: Vec::new(),
+            inputs,
             statistics: Statistics::default(),
             tally: Tally::default(),
             waits: Waits::default(),
@@ -269,7 +253,7 @@ impl Coordinator {
             unwritten: None,
             leaving: false,
             ticks: 0,
-            stopping: None,
+            stop: Stop::default(),
             asked: false,
             unreached: false,
             hold: None,
@@ -280,8 +264,10 @@ impl Coordinator {
     /// Decides who gets which input and begins to reach all sites.
     fn start(&mut self) {
         let names: Vec<&str> = self.subjobs.iter().map(|s| s.site.as_str()).collect();
-        self.tell(&JobEvent::begin(&self.name, self.job.processes(), &names));
-        let inputs = self.inputs();
+        self.printer
+            .tell(&JobEvent::begin(&self.name, self.job.processes(), &names));
+        let firsts: Vec<u32> = self.machine.subjobs().first_numbers().collect();
+        let inputs = self.inputs.deal(&self.subjobs, &firsts);
         for (number, input) in inputs.into_iter().enumerate() {
             let gateway = self.crossings.open(number);
             self.connections
@@ -289,33 +275,6 @@ impl Coordinator {
         }
         self.tell_states();
         self.show_progress();
-    }
-
-    /// The input of each subjob: its own file, or a share of ours.
-    fn inputs(&mut self) -> Vec<Input> {
-        let places: Vec<Place> = self.subjobs.iter().map(|s| Place::of(s, "stdin")).collect();
-        let firsts: Vec<u32> = self.machine.subjobs().first_numbers().collect();
-        let wanted = self.interactive_input;
-        let mut inputs = Vec::with_capacity(places.len());
-        let mut ours = Vec::new();
-        for (site, place) in places.into_iter().enumerate() {
-            let count = self.subjobs[site].count;
-            let index = |rank: u32| rank.checked_sub(firsts[site]).filter(|index| *index < count);
-            let input = match (&place, wanted) {
-                (Place::There(_), _) | (Place::Here, InputTo::Nobody) => Input::Nobody,
-                (Place::File(_), _) | (Place::Here, InputTo::All) => Input::All,
-                (Place::Here, InputTo::First) => index(0).map_or(Input::Nobody, Input::One),
-                (Place::Here, InputTo::Rank(rank)) => index(rank).map_or(Input::Nobody, Input::One),
-            };
-            match place {
-                Place::File(path) => self.sources.push(Source::new(Some(path), [site])),
-                _ if input != Input::Nobody => ours.push(site),
-                _ => {}
-            }
-            inputs.push(input);
-        }
-        self.sources.push(Source::new(None, ours));
-        inputs
     }
 
     async fn work(&mut self, events: &mut mpsc::UnboundedReceiver<Event>) {
@@ -348,7 +307,7 @@ impl Coordinator {
                 }
             }
             self.tell_states();
-            self.stop_when_told();
+            self.stop.stop_when_told();
         }
     }
 
@@ -386,16 +345,8 @@ impl Coordinator {
     }
 
     fn notice_of(&self, site: usize, text: &str) {
-        self.notice(format!("site '{}': {text}", self.subjobs[site].site));
-    }
-
-    fn notice(&self, text: String) {
-        self.tell(&JobEvent::notice(&text));
-        self.printer.print(Print::Notice(text));
-    }
-
-    fn tell(&self, event: &JobEvent) {
-        self.printer.print(Print::Event(event.line()));
+        self.printer
+            .notice(format!("site '{}': {text}", self.subjobs[site].site));
     }
 
     /// Number of a process: its rank, in the world of the job.
@@ -410,30 +361,17 @@ impl Coordinator {
 
     fn pass_input(&mut self, source: usize, bytes: Vec<u8>) {
         // Who answers a question types into the same terminal as who feeds the program.
-        if !bytes.is_empty() && self.sources[source].is_typed() && self.answer_client(&bytes) {
-            return self.sources[source].pass_over();
-        }
-        if !bytes.is_empty() && self.questions.now().is_some() && self.sources[source].is_typed() {
-            self.sources[source].pass_over();
-            return self.take_answer(&String::from_utf8_lossy(&bytes), self.began.elapsed());
-        }
-        let source = &mut self.sources[source];
-        let readers: Vec<usize> = source.readers().collect();
-        source.take(bytes.len());
-        let message = ToAgent::Input(bytes);
-        for site in readers {
-            self.connections.send(site, &message);
-        }
-    }
-
-    /// A subjob runs: its input may begin once all who share it run.
-    fn start_input(&mut self, site: usize) {
-        for (number, source) in self.sources.iter_mut().enumerate() {
-            let known = &self.known;
-            if source.is_for(site) && source.readers().all(|s| !known[s].machine.parts.is_empty()) {
-                source.start(number, &self.events);
+        if !bytes.is_empty() && self.inputs.is_typed(source) {
+            if self.answer_client(&bytes) {
+                return self.inputs.pass_over(source);
+            }
+            if self.questions.now().is_some() {
+                self.inputs.pass_over(source);
+                return self.take_answer(&String::from_utf8_lossy(&bytes), self.began.elapsed());
             }
         }
+        let readers = self.inputs.take(source, bytes.len());
+        self.connections.send_some(&readers, &ToAgent::Input(bytes));
     }
 }
 

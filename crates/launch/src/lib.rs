@@ -28,6 +28,7 @@ mod happening;
 mod here;
 mod hold;
 mod input;
+mod inputs;
 mod left;
 mod links;
 mod output;

@@ -19,3 +19,10 @@ pub(crate) struct Shared {
     /// Nothing is to be started: only what is there and how it is connected is of interest.
     pub(crate) examine: bool,
 }
+
+impl Shared {
+    /// Whether the processes were begun by another coordinator.
+    pub(crate) fn is_taken_up(&self) -> bool {
+        self.options.held.is_some()
+    }
+}

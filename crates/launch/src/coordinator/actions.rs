@@ -5,13 +5,12 @@ use super::Coordinator;
 use crate::console::Print;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
-use crate::input::InputTo;
 use crate::worlds::{self, World};
+use isthmus_job::catalogue::Catalogue;
 use isthmus_job::coallocation::Action;
-use isthmus_job::numbering::Machine;
 use isthmus_job::{JobError, Subjob, Substitute};
 use isthmus_wire::boot::Gone;
-use isthmus_wire::grid::{Input, ToAgent};
+use isthmus_wire::grid::ToAgent;
 use isthmus_wire::place::PlaceTable;
 
 impl Coordinator {
@@ -65,18 +64,18 @@ impl Coordinator {
                     self.tell_gateways(&messages);
                 }
                 // Those that another coordinator has begun have theirs.
-                for (&site, commit) in sites.iter().zip(world.commits).filter(|_| !self.is_taken_up()) {
+                for (&site, commit) in sites.iter().zip(world.commits).filter(|_| !self.shared.is_taken_up()) {
                     self.connections.send(site, &ToAgent::Commit(Box::new(commit)));
                 }
                 if self.known_links.is_none() {
                     self.known_links = Some(world.links);
                 }
                 if let Some(notice) = world.notice {
-                    self.notice(notice);
+                    self.printer.notice(notice);
                 }
                 let names: Vec<&str> = sites.iter().map(|&s| self.subjobs[s].site.as_str()).collect();
                 let processes = sites.iter().map(|&s| self.subjobs[s].count).sum();
-                self.tell(&JobEvent::start(&names, processes));
+                self.printer.tell(&JobEvent::start(&names, processes));
                 self.hold(sites);
             }
             Err(problem) => {
@@ -113,11 +112,7 @@ impl Coordinator {
     fn world(&mut self, sites: &[usize]) -> Result<World, String> {
         let part = sites.iter().map(|&site| self.subjobs[site].clone()).collect();
         let job = self.job.with_subjobs(part).map_err(|error| error.to_string())?;
-        let machines = sites.iter().map(|&site| {
-            let unknown = Machine::unknown();
-            std::mem::replace(&mut self.known[site].machine, unknown)
-        });
-        let machines = machines.collect();
+        let machines = self.board.take_machines(sites);
         let hosts: Vec<String> = sites.iter().map(|&s| self.connections.host(s).to_owned()).collect();
         // Worlds have nothing to say to each other: each has an authority of its own.
         let further;
@@ -141,31 +136,23 @@ impl Coordinator {
         self.crossings.leave(site);
         self.questions_settled(site);
         let name = &self.subjobs[site].site;
-        self.tell(&JobEvent::drop(name, problem));
+        self.printer.tell(&JobEvent::drop(name, problem));
         let mut text = format!("{problem}; the job goes on without it");
-        if self.sources.iter().any(|s| s.readers().eq([site])) {
+        if self.inputs.remove(site) {
             text.push_str(", and nobody reads the standard input that was for it");
         }
-        self.notice(text);
-        self.sources.iter_mut().for_each(|s| s.remove(site));
-    }
-
-    /// A subjob at another place, with what is known of that.
-    fn at_place(&self, site: usize, place: &Substitute) -> Result<Subjob, JobError> {
-        let options = &self.shared.options;
-        let described = options.described.get(site).unwrap_or(&self.subjobs[site]);
-        let mut subjob = place.apply(described);
-        options.catalogue.complete_subjob(&mut subjob)?;
-        Ok(subjob)
+        self.printer.notice(text);
     }
 
     fn substitute(&mut self, site: usize, place: Option<&Substitute>, problem: &str) {
         self.questions_settled(site);
         if let Some(place) = place {
-            match self.at_place(site, place) {
+            let options = &self.shared.options;
+            let described = options.described.get(site).unwrap_or(&self.subjobs[site]);
+            match at_place(described, place, &options.catalogue) {
                 Ok(subjob) => self.subjobs[site] = subjob,
                 Err(error) => {
-                    self.notice(format!("{problem}; trying '{place}'"));
+                    self.printer.notice(format!("{problem}; trying '{place}'"));
                     let hint = error.hint.unwrap_or_default();
                     let own = format!("site '{}': ", self.subjobs[site].site);
                     let why = error.problem.strip_prefix(&own).unwrap_or(&error.problem);
@@ -173,22 +160,22 @@ impl Coordinator {
                 }
             }
         }
-        self.known[site].machine = Machine::unknown();
-        self.known[site].detail = place.map(|p| format!("at {p}")).unwrap_or_default();
+        self.board
+            .begin_again(site, place.map(|p| format!("at {p}")).unwrap_or_default());
         let subjob = self.subjobs[site].clone();
         let now_at = place.map_or_else(|| subjob.contact.to_string(), Substitute::to_string);
-        self.tell(&JobEvent::substitute(&subjob.site, &now_at, problem));
-        self.notice(format!("{problem}; trying '{now_at}'"));
-        let firsts: Vec<u32> = self.machine.subjobs().first_numbers().collect();
-        let reads = self.sources.iter().any(|s| s.is_for(site));
-        let input = match self.interactive_input {
-            _ if !reads => Input::Nobody,
-            InputTo::Rank(rank) => Input::One(rank.saturating_sub(firsts[site])),
-            InputTo::First => Input::One(0),
-            InputTo::All | InputTo::Nobody => Input::All,
-        };
+        self.printer.tell(&JobEvent::substitute(&subjob.site, &now_at, problem));
+        self.printer.notice(format!("{problem}; trying '{now_at}'"));
+        let input = self.inputs.again(site, self.number(site, 0));
         self.crossings.leave(site);
         let gateway = self.crossings.open(site);
         self.connections.start(site, subjob, input, gateway);
     }
+}
+
+/// A subjob as it was described, at another place, with what is known of that.
+fn at_place(described: &Subjob, place: &Substitute, catalogue: &Catalogue) -> Result<Subjob, JobError> {
+    let mut subjob = place.apply(described);
+    catalogue.complete_subjob(&mut subjob)?;
+    Ok(subjob)
 }

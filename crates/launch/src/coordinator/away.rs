@@ -17,14 +17,54 @@ const KNOWING: Duration = Duration::from_secs(1);
 /// Signals that go to all processes.
 const FORWARDED: [Signal; 4] = [Signal::USR1, Signal::USR2, Signal::TSTP, Signal::CONT];
 
-/// The launcher is about to stop.
+/// Whether the launcher is about to stop.
+#[derive(Debug, Default)]
+pub(super) struct Stop(Option<Stopping>);
+
 #[derive(Debug)]
-pub(super) struct Stopping {
+struct Stopping {
     /// Number of the ping behind the news.
     ping: u64,
     /// Connections that have not answered it.
     waiting: BTreeSet<usize>,
     until: Instant,
+}
+
+impl Stop {
+    pub(super) fn is_near(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The agents on these connections were told, before the ping with this number.
+    fn begin(&mut self, ping: u64, waiting: BTreeSet<usize>) {
+        self.0 = Some(Stopping {
+            ping,
+            waiting,
+            until: Instant::now() + KNOWING,
+        });
+    }
+
+    /// An agent has answered a ping.
+    pub(super) fn take_pong(&mut self, connection: usize, number: u64) {
+        if let Some(stopping) = self.0.as_mut().filter(|s| s.ping <= number) {
+            stopping.waiting.remove(&connection);
+        }
+    }
+
+    /// Whether the agents know, or have had the time to.
+    fn is_known(&self) -> bool {
+        let told = |s: &Stopping| s.waiting.is_empty() || Instant::now() >= s.until;
+        self.0.as_ref().is_some_and(told)
+    }
+
+    /// Stops this process once the agents know. Whoever continues it sends SIGCONT, which goes to the processes too.
+    pub(super) fn stop_when_told(&mut self) {
+        if self.is_known() {
+            // It returns when the process goes on.
+            let _ = kill_process(getpid(), Signal::STOP);
+            self.0 = None;
+        }
+    }
 }
 
 /// Makes events of the signals that are for the processes.
@@ -54,44 +94,37 @@ pub(super) fn is_ignored(signal: i32) -> bool {
 }
 
 impl Coordinator {
-    /// A signal for the processes.
+    /// A signal for the processes. One that stops this process stops them first, and their agents hear of it.
     pub(super) fn forward(&mut self, signal: u32) {
-        if signal == Signal::TSTP.as_raw() as u32 {
-            return self.stop();
-        }
-        self.connections.send_all(&ToAgent::Signal(signal));
-    }
-
-    /// Tells the agents that this process stops, and their processes with it.
-    fn stop(&mut self) {
-        if self.stopping.is_some() {
+        let stops = signal == Signal::TSTP.as_raw() as u32;
+        if stops && self.stop.is_near() {
             return;
         }
-        self.printer.print_progress(Vec::new());
-        self.connections
-            .send_all(&ToAgent::Signal(Signal::TSTP.as_raw() as u32));
-        self.ping();
-        self.stopping = Some(Stopping {
-            ping: self.ticks,
-            waiting: self.connections.serving().collect(),
-            until: Instant::now() + KNOWING,
-        });
-    }
-
-    /// An agent has answered a ping.
-    pub(super) fn take_pong(&mut self, connection: usize, number: u64) {
-        if let Some(stopping) = self.stopping.as_mut().filter(|s| s.ping <= number) {
-            stopping.waiting.remove(&connection);
+        if stops {
+            self.printer.print_progress(Vec::new());
+        }
+        self.connections.send_all(&ToAgent::Signal(signal));
+        if stops {
+            self.ping();
+            self.stop.begin(self.ticks, self.connections.serving().collect());
         }
     }
+}
 
-    /// Stops this process once the agents know. Whoever continues it sends SIGCONT, which goes to the processes too.
-    pub(super) fn stop_when_told(&mut self) {
-        let told = |s: &Stopping| s.waiting.is_empty() || Instant::now() >= s.until;
-        if self.stopping.as_ref().is_some_and(told) {
-            // It returns when the process goes on.
-            let _ = kill_process(getpid(), Signal::STOP);
-            self.stopping = None;
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_is_known_when_all_have_answered_what_came_behind_it() {
+        let mut stop = Stop::default();
+        assert!(!stop.is_near() && !stop.is_known());
+        stop.begin(7, [1, 4].into());
+        stop.take_pong(1, 7);
+        stop.take_pong(4, 6);
+        let waiting = |stop: &Stop| stop.0.as_ref().map(|s| s.waiting.len());
+        assert_eq!(waiting(&stop), Some(1), "an earlier ping says nothing");
+        stop.take_pong(4, 8);
+        assert!(stop.is_near() && stop.is_known());
     }
 }

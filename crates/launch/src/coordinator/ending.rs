@@ -8,6 +8,7 @@ use crate::events::JobEvent;
 use crate::files::{Emptied, Tell};
 use crate::links::JobLinks;
 use crate::record::Sums;
+use isthmus_job::Subjob;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,42 @@ impl Came {
         let everywhere = |pattern: &String| self.sites.iter().all(|(_, missing)| missing.contains(pattern));
         all.into_iter().filter(everywhere).collect()
     }
+
+    /// Where the outputs are, unless the user has chosen that.
+    fn place(&self, subjobs: &[Subjob], job: &str) -> Option<String> {
+        let unnamed = |s: &&Subjob| !s.files.outputs.is_empty() && s.files.results.is_none();
+        let subjob = subjobs.iter().find(unnamed).filter(|_| self.files > 0)?;
+        let place = crate::outputs::results(&subjob.files, job);
+        Some(format!("outputs are in {} ({} files)", place.display(), self.files))
+    }
+
+    /// Which outputs there are none of.
+    fn missing(&self) -> Vec<String> {
+        let nowhere = self.nowhere();
+        let mut news = Vec::new();
+        for (site, missing) in &self.sites {
+            let here = missing.iter().filter(|p| !nowhere.contains(*p));
+            let here: Vec<String> = here.map(|p| format!("'{p}'")).collect();
+            if !here.is_empty() {
+                let names = here.join(" or ");
+                news.push(format!("site '{site}': it has left nothing that is called {names}"));
+            }
+        }
+        news.extend(nowhere.iter().map(|pattern| {
+            format!(
+                "no process has left a file that is called '{pattern}': --output fetches files that the processes write; \
+                 what they print goes into files with --output-dir or --outfile-pattern, or with '> FILE'"
+            )
+        }));
+        news
+    }
+}
+
+/// Whoever waits for the outputs of a job that has failed knows already why. `silence`: how long sites may be away.
+fn fetching(problem: Option<String>, silence: Duration) -> String {
+    let away = crate::files::patience(silence).as_secs();
+    let why = problem.map(|p| format!("{p}; ")).unwrap_or_default();
+    format!("{why}what the sites give back is being fetched; a site that is out of reach is waited for {away} s")
 }
 
 /// Seconds that an agent takes at most to end what it has started.
@@ -60,13 +97,14 @@ impl Coordinator {
                     None => break,
                 },
                 _ = quiet.tick() => {
-                    self.tell_fetching();
+                    let problem = self.machine.verdict().problem;
+                    self.printer.notice(fetching(problem, self.silence));
                     quiet.reset_after(Duration::from_secs(3600));
                 }
                 Some(event) = events.recv() => match event {
                     Event::Interrupt(_) | Event::PrintFailed => break,
                     Event::Fetching { site, how } => {
-                        self.known[site].detail = how;
+                        self.board.say(site, how);
                         self.tell_states();
                         self.show_progress();
                     }
@@ -76,7 +114,10 @@ impl Coordinator {
             }
         }
         emptying.abort_all();
-        self.tell_outputs(&came);
+        let failed = self.machine.verdict().problem.is_some();
+        let place = came.place(&self.subjobs, &self.name).into_iter();
+        let missing = came.missing().into_iter().filter(|_| !failed);
+        place.chain(missing).for_each(|news| self.printer.notice(news));
         self.machine.handle_staged_out();
         self.tell_states();
         self.show_progress();
@@ -85,52 +126,17 @@ impl Coordinator {
     /// A job whose outputs are lost has not ended well.
     fn take_emptied(&mut self, emptied: Emptied, came: &mut Came) {
         if let Some(left) = emptied.left {
-            self.notice(left);
+            self.printer.notice(left);
         }
         came.files += emptied.files;
         came.sites.push((emptied.site, emptied.missing));
         let Some(problem) = emptied.problem else { return };
         match self.machine.verdict().problem {
             // The cause comes first, and alone.
-            Some(_) => self.notice(problem),
+            Some(_) => self.printer.notice(problem),
             None => {
                 self.unwritten.get_or_insert(problem);
             }
-        }
-    }
-
-    /// Where the outputs are, and which there are none of.
-    fn tell_outputs(&self, came: &Came) {
-        let unnamed = self
-            .subjobs
-            .iter()
-            .find(|s| !s.files.outputs.is_empty() && s.files.results.is_none());
-        if let Some(subjob) = unnamed.filter(|_| came.files > 0) {
-            let place = crate::outputs::results(&subjob.files, &self.name);
-            self.notice(format!("outputs are in {} ({} files)", place.display(), came.files));
-        }
-        if self.machine.verdict().problem.is_some() {
-            return;
-        }
-        let nowhere = came.nowhere();
-        for (site, missing) in &came.sites {
-            let here: Vec<String> = missing
-                .iter()
-                .filter(|p| !nowhere.contains(*p))
-                .map(|p| format!("'{p}'"))
-                .collect();
-            if !here.is_empty() {
-                self.notice(format!(
-                    "site '{site}': it has left nothing that is called {}",
-                    here.join(" or ")
-                ));
-            }
-        }
-        for pattern in nowhere {
-            self.notice(format!(
-                "no process has left a file that is called '{pattern}': --output fetches files that the processes write; \
-                 what they print goes into files with --output-dir or --outfile-pattern, or with '> FILE'"
-            ));
         }
     }
 
@@ -143,20 +149,6 @@ impl Coordinator {
                 &format!("its agent has not confirmed its end; what is left there ends by itself within {most} s (1.5 times ISTHMUS_AWAY)"),
             );
         }
-    }
-
-    /// Whoever waits for the outputs of a job that has failed knows already why.
-    fn tell_fetching(&self) {
-        let away = crate::files::patience(self.silence).as_secs();
-        let why = self
-            .machine
-            .verdict()
-            .problem
-            .map(|p| format!("{p}; "))
-            .unwrap_or_default();
-        self.notice(format!(
-            "{why}what the sites give back is being fetched; a site that is out of reach is waited for {away} s"
-        ));
     }
 
     /// Prints what is left and says how it went. Only a further interrupt stops the printing.
@@ -175,7 +167,7 @@ impl Coordinator {
         if let (0, Some(problem)) = (verdict.status, self.unwritten.take()) {
             (verdict.status, verdict.problem) = (1, Some(problem));
         }
-        self.tell(&JobEvent::end(
+        self.printer.tell(&JobEvent::end(
             verdict.status,
             verdict.problem.as_deref(),
             &verdict.hint,
@@ -210,5 +202,23 @@ impl Coordinator {
             hint: verdict.hint,
             statistics: self.statistics,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_everywhere_is_told_once_and_what_is_missing_somewhere_with_its_site() {
+        let site = |name: &str, missing: &[&str]| (name.to_owned(), missing.iter().map(|p| (*p).to_owned()).collect());
+        let came = Came {
+            files: 1,
+            sites: vec![site("a", &["x", "y"]), site("b", &["x"])],
+        };
+        let news = came.missing();
+        assert_eq!(news[0], "site 'a': it has left nothing that is called 'y'");
+        assert!(news[1].starts_with("no process has left a file that is called 'x': "));
+        assert_eq!(news.len(), 2);
     }
 }

@@ -74,26 +74,22 @@ impl Coordinator {
         for site in 0..self.subjobs.len() {
             self.start_again(site, secret, None);
         }
-        self.notice("the launcher of this job was lost; another one has taken the job up".to_owned());
+        self.printer
+            .notice("the launcher of this job was lost; another one has taken the job up".to_owned());
         self.tell_states();
         self.show_progress();
     }
 
-    /// Whether the processes were begun by another coordinator.
-    pub(super) fn is_taken_up(&self) -> bool {
-        self.shared.options.held.is_some()
-    }
-
     /// The standard input of the processes has ended with the coordinator that had it.
     pub(super) fn end_input(&self, site: usize) {
-        if self.is_taken_up() {
+        if self.shared.is_taken_up() {
             self.connections.send(site, &ToAgent::Input(Vec::new()));
         }
     }
 
     /// A site says. What it tells of the processes after the beginning waits until all have told of that.
     pub(super) fn hear(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
-        if self.comes_early(&message) {
+        if self.shared.is_taken_up() && is_later(&message) && !self.machine.is_committed() {
             return self.early.push(Early {
                 connection,
                 site,
@@ -101,14 +97,6 @@ impl Coordinator {
             });
         }
         self.handle_message(connection, site, message, now);
-    }
-
-    fn comes_early(&self, message: &FromAgent) -> bool {
-        let later = matches!(
-            message,
-            FromAgent::Exited(_) | FromAgent::Finished { .. } | FromAgent::Aborted { .. }
-        );
-        later && self.is_taken_up() && !self.machine.is_committed()
     }
 
     /// All sites have told of the beginning: what came early is heard now.
@@ -144,7 +132,7 @@ impl Coordinator {
         };
         // Input that was on its way is lost with the connection, and a program must not read on as if nothing were
         // missing. The agent is reached again all the same, to hear of the end.
-        let whole = self.sources.iter().all(|source| !source.owes(site));
+        let whole = !self.inputs.owes(site);
         if whole {
             self.notice_of(site, &format!("{}; trying to reach it again", failure.problem));
         }
@@ -153,4 +141,12 @@ impl Coordinator {
             self.lose(site, &failure.problem, &failure.hint, true);
         }
     }
+}
+
+/// Whether it tells of the processes after their beginning.
+fn is_later(message: &FromAgent) -> bool {
+    matches!(
+        message,
+        FromAgent::Exited(_) | FromAgent::Finished { .. } | FromAgent::Aborted { .. }
+    )
 }

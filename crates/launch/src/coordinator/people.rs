@@ -2,6 +2,7 @@
 //! What people and other commands want of a running job.
 
 use super::Coordinator;
+use super::board::standing;
 use crate::asking::Turn;
 use crate::console::Print;
 use crate::events::JobEvent;
@@ -9,7 +10,7 @@ use crate::hang;
 use crate::question;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::Answer;
-use isthmus_wire::control::{Edit, Passed, Reply, Request, Standing, Whereabouts};
+use isthmus_wire::control::{Edit, Passed, Reply, Request, Whereabouts};
 use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
 
@@ -24,19 +25,20 @@ impl Coordinator {
             session.keep();
         }
         self.printer.print(Print::HangUp);
-        self.notice(
+        self.printer.notice(
             "the terminal was closed (SIGHUP): the job is ended; with nohup, or with --detach, it goes on".to_owned(),
         );
     }
 
     pub(super) fn ask(&mut self, site: usize, problem: &str, hint: &str) {
-        self.tell(&JobEvent::question(&self.subjobs[site].site, problem));
-        self.known[site].detail = problem.to_owned();
+        self.printer
+            .tell(&JobEvent::question(&self.subjobs[site].site, problem));
+        self.board.say(site, problem.to_owned());
         let mut text = problem.to_owned();
         if !hint.is_empty() {
             text.push_str(&format!("\n  hint: {hint}"));
         }
-        self.notice(text);
+        self.printer.notice(text);
         if self.questions.ask(site, self.terminal, &self.events) {
             self.prompt(site);
         }
@@ -87,33 +89,28 @@ impl Coordinator {
             return;
         }
         let Some(site) = self.questions.now() else {
-            return self.pass_typed(line);
+            // Nothing is asked: it was meant for the program.
+            let bytes = format!("{line}\n").into_bytes();
+            let readers = self.inputs.take_typed(bytes.len());
+            return self.connections.send_some(&readers, &ToAgent::Input(bytes));
         };
         let done = question::parse(line).and_then(|answer| self.machine.answer(site, answer, now));
         match done {
             Ok(()) => self.questions_settled(site),
-            Err(why) => self.notice(why),
+            Err(why) => self.printer.notice(why),
         }
-    }
-
-    /// Nothing is asked: it was meant for the program.
-    fn pass_typed(&mut self, line: &str) {
-        let Some(source) = self.sources.iter_mut().find(|s| s.is_typed()) else {
-            return;
-        };
-        let bytes = format!("{line}\n").into_bytes();
-        source.charge(bytes.len());
-        let readers: Vec<usize> = source.readers().collect();
-        let message = ToAgent::Input(bytes);
-        readers.iter().for_each(|site| self.connections.send(*site, &message));
     }
 
     pub(super) fn answer(&mut self, request: Request, now: Duration) -> Reply {
         match request {
-            Request::Status => Reply::Status {
-                committed: self.machine.is_committed(),
-                subjobs: self.standings(),
-            },
+            Request::Status => {
+                let progress = self.board.progress(self.machine.subjobs()).into_iter();
+                let subjobs = progress.zip(&self.subjobs).map(|(p, s)| standing(p, s.count));
+                Reply::Status {
+                    committed: self.machine.is_committed(),
+                    subjobs: subjobs.collect(),
+                }
+            }
             Request::Traffic => Reply::Traffic(Passed {
                 links: self.tally.links(),
                 trunks: self.crossings.trunks(),
@@ -173,29 +170,13 @@ impl Coordinator {
         if hangs && !self.hangs {
             let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
             let text = hang::text(&self.whereabouts());
-            self.notice(format!(
+            self.printer.notice(format!(
                 "for {} all ranks have only waited:\n{}",
                 hang::time(limit),
                 text.trim_end()
             ));
         }
         self.hangs = hangs;
-    }
-
-    fn standings(&self) -> Vec<Standing> {
-        let progress = self.progress().into_iter().zip(&self.subjobs);
-        let standing = progress.map(|(p, subjob)| Standing {
-            name: p.site,
-            state: p.state.to_string(),
-            detail: match p.state.to_string() {
-                state if state == p.word => p.detail,
-                _ if p.detail.is_empty() => p.word,
-                _ => format!("{}: {}", p.word, p.detail),
-            },
-            processes: subjob.count,
-            starts: p.starts.unwrap_or(0),
-        });
-        standing.collect()
     }
 
     fn edit(&mut self, name: &str, edit: Edit, now: Duration) -> Result<(), String> {

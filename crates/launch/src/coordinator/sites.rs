@@ -6,7 +6,7 @@ use crate::console::Print;
 use crate::events::JobEvent;
 use crate::happening::SiteEvent;
 use crate::paths::Messages;
-use crate::progress::expected;
+use isthmus_job::Subjob;
 use isthmus_wire::grid::{Arrival, Exit, FromAgent, Scheduler, Stream};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Coordinator {
         match event {
             SiteEvent::Progress => self.machine.handle_staging(site, now),
             SiteEvent::Staging(how) => {
-                self.known[site].detail = how;
+                self.board.say(site, how);
                 self.machine.handle_staging(site, now);
             }
             SiteEvent::Hello(host) => {
@@ -32,7 +32,7 @@ impl Coordinator {
                     self.notice_of(site, "its agent is reached again");
                 }
                 self.connections.set_host(connection, host.host);
-                self.known[site].detail.clear();
+                self.board.say(site, String::new());
                 self.machine.handle_staging(site, now);
             }
             SiteEvent::Serving => self.connections.set_serving(connection),
@@ -61,14 +61,21 @@ impl Coordinator {
                 start,
             } => {
                 self.machine.handle_queued(site, now);
-                self.take_queued(site, &format!("{scheduler} job {id}"), &why, start);
+                if let Some(news) = self.board.queue(site, &format!("{scheduler} job {id}"), &why, start) {
+                    self.notice_of(site, &news);
+                }
             }
-            FromAgent::Beside(scheduler) => self.tell_beside(site, scheduler),
+            FromAgent::Beside(scheduler) => {
+                if let Some(advice) = beside(&self.subjobs[site], scheduler) {
+                    self.notice_of(site, &advice);
+                }
+            }
             FromAgent::Suspended(stopped) => self.machine.handle_suspended(site, stopped),
             FromAgent::Started(parts) => {
-                self.known[site].machine.parts = parts;
+                self.board.start(site, parts);
                 self.machine.handle_started(site, now);
-                self.start_input(site);
+                let runs = |site| self.board.has_started(site);
+                self.inputs.start(site, runs, &self.events);
                 self.end_input(site);
             }
             FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
@@ -77,7 +84,7 @@ impl Coordinator {
             FromAgent::Time(first, time) => self.tally.take_time(site, first, time),
             FromAgent::Traffic { first, traffic } => self.tally.take(connection, first, traffic),
             FromAgent::Pong(number, clock) => {
-                self.take_pong(connection, number);
+                self.stop.take_pong(connection, number);
                 self.clocks.answered(connection, number, clock);
             }
             FromAgent::Waiting { index, waiting } if index < self.subjobs[site].count => {
@@ -88,10 +95,7 @@ impl Coordinator {
                     self.waits.treat(self.number(site, one.index), one);
                 }
             }
-            FromAgent::InputCredit(bytes) => {
-                let sources = self.sources.iter_mut().filter(|s| s.is_for(site));
-                sources.for_each(|s| s.add_credit(site, bytes as usize));
-            }
+            FromAgent::InputCredit(bytes) => self.inputs.add_credit(site, bytes as usize),
             FromAgent::Exited(list) => {
                 for (index, exit) in list {
                     self.take_exit(site, index, exit, now);
@@ -116,7 +120,7 @@ impl Coordinator {
                 let (messages, problem) = self.crossings.said(site, &message);
                 self.tell_gateways(&messages);
                 if let Some(problem) = problem {
-                    self.notice(problem);
+                    self.printer.notice(problem);
                 }
             }
             // Answers to what the site task asked; a late one changes nothing. And what nodes tell the agent that
@@ -158,51 +162,31 @@ impl Coordinator {
         for arrival in arrivals {
             // First into the list: the last arrival commits.
             let index = arrival.index;
-            self.known[site].machine.arrivals.push(arrival);
+            self.board.arrive(site, arrival);
             if !self.machine.handle_arrived(site, index, now) {
-                self.known[site].machine.arrivals.pop();
+                self.board.take_back_arrival(site);
             }
         }
     }
 
-    /// A job waits in its queue; `start`: when it is expected to begin, 0 where that is not known.
-    fn take_queued(&mut self, site: usize, job: &str, why: &str, start: u64) {
-        let detail = match why {
-            "" => job.to_owned(),
-            why => format!("{job}, {why}"),
-        };
-        let known = &mut self.known[site];
-        known.starts = Some(start).filter(|start| *start > 0);
-        let starts = known.starts;
-        // An estimate that moves is no news of its own: it is shown where the subjob stands.
-        if std::mem::replace(&mut known.detail, detail.clone()) != detail && !why.is_empty() {
-            let waits = format!("{job} waits in the queue ({why})");
-            self.notice_of(site, &expected(&waits, starts, crate::now()));
-        }
-    }
-
-    /// Processes run on the machine itself, though it has a scheduler. Who is in an allocation or says `fork` means it.
-    fn tell_beside(&self, site: usize, scheduler: Scheduler) {
-        let inside = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
-        let subjob = &self.subjobs[site];
-        if subjob.forks || inside.iter().any(|name| std::env::var_os(name).is_some()) {
-            return;
-        }
-        let (name, key) = (&subjob.site, scheduler.keyword());
-        let count = subjob.count;
-        self.notice_of(
-            site,
-            &format!(
-                "its processes run on this machine itself and not under its {scheduler}: --site {name}:{count},scheduler={key} uses that, \
-                scheduler=fork says that it is meant"
-            ),
-        );
-    }
-
     fn take_exit(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
         let name = &self.subjobs[site].site;
-        self.tell(&JobEvent::exit(self.number(site, index), name, exit));
+        self.printer.tell(&JobEvent::exit(self.number(site, index), name, exit));
         self.waits.end(self.number(site, index));
         self.machine.handle_exited(site, index, exit, now);
     }
+}
+
+/// What to say of processes that run on the machine itself, though it has a scheduler. Who is in an allocation or says
+/// `fork` means it.
+fn beside(subjob: &Subjob, scheduler: Scheduler) -> Option<String> {
+    let inside = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
+    if subjob.forks || inside.iter().any(|name| std::env::var_os(name).is_some()) {
+        return None;
+    }
+    let (name, count, key) = (&subjob.site, subjob.count, scheduler.keyword());
+    Some(format!(
+        "its processes run on this machine itself and not under its {scheduler}: --site {name}:{count},scheduler={key} uses that, \
+         scheduler=fork says that it is meant"
+    ))
 }

@@ -20,7 +20,7 @@ const STAGING_SILENCE: Duration = Duration::from_secs(60);
 
 impl Coordinator {
     pub(super) fn tick(&mut self) {
-        if self.stopping.is_none() {
+        if !self.stop.is_near() {
             self.ping();
             self.tell_hang();
             self.end_stranded();
@@ -100,32 +100,9 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn progress(&self) -> Vec<Progress> {
-        let states = self
-            .machine
-            .subjobs()
-            .states()
-            .zip(self.machine.subjobs().standings())
-            .zip(&self.known);
-        let shown = states.map(|(((site, state), (word, what)), known)| Progress {
-            site: site.to_owned(),
-            state,
-            word,
-            detail: match state {
-                _ if !what.is_empty() => what,
-                State::Pending | State::Suspended | State::Unsubmitted | State::StageIn | State::StageOut => {
-                    known.detail.clone()
-                }
-                _ => String::new(),
-            },
-            starts: known.starts.filter(|_| state == State::Pending),
-        });
-        shown.collect()
-    }
-
     /// Progress is of interest as long as some site is not there.
     pub(super) fn show_progress(&mut self) {
-        let all = self.progress();
+        let all = self.board.progress(self.machine.subjobs());
         let waits = |p: &Progress| match p.state {
             State::Unsubmitted | State::StageIn | State::StageOut | State::Suspended => true,
             State::Pending => !p.detail.is_empty() && self.machine.deadline().is_none(),
@@ -137,19 +114,14 @@ impl Coordinator {
 
     /// Changes of states, as events.
     pub(super) fn tell_states(&mut self) {
-        let progress = self.progress();
-        let mut changed = false;
-        for (known, now) in self.known.iter_mut().zip(&progress) {
-            let same =
-                |told: &Progress| (told.state, &told.detail, told.starts) == (now.state, &now.detail, now.starts);
-            if !known.told.as_ref().is_some_and(same) {
-                self.printer.print(Print::Event(JobEvent::state(now).line()));
-                known.told = Some(now.clone());
-                changed = true;
-            }
+        let progress = self.board.progress(self.machine.subjobs());
+        let changes = self.board.changes(&progress);
+        if changes.is_empty() {
+            return;
         }
-        if changed {
-            self.printer.print(Print::States(progress));
-        }
+        changes
+            .into_iter()
+            .for_each(|now| self.printer.tell(&JobEvent::state(now)));
+        self.printer.print(Print::States(progress));
     }
 }
