@@ -70,8 +70,11 @@ impl Asking {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Somebody else has read a line from the terminal: false when nothing is asked.
-    pub(crate) fn give(&self, line: &str) -> bool {
+    /// Somebody else has read a line from the terminal, which is the answer that an ssh client waits for: false when
+    /// none does.
+    pub(crate) fn give(&self, line: &[u8]) -> bool {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end_matches(['\r', '\n']);
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.as_ref().is_some_and(|a| a.send(line.to_owned()).is_ok())
     }

@@ -5,7 +5,7 @@
 use crate::connection::Failure;
 use crate::happening::Event;
 use crate::hold::{Again, Received};
-use crate::paths::Opening;
+use crate::paths::{Messages, Opening};
 use crate::shared::Shared;
 use crate::site::Site;
 use isthmus_job::{Contact, Subjob};
@@ -277,7 +277,13 @@ impl Connections {
     }
 
     /// Sends a message of a gateway; data of processes go when nothing else waits.
-    pub(crate) fn send_gateway(&self, subjob: usize, message: &ToGateway) {
+    pub(crate) fn send_gateways(&self, messages: &Messages) {
+        for (subjob, message) in messages {
+            self.send_gateway(*subjob, message);
+        }
+    }
+
+    fn send_gateway(&self, subjob: usize, message: &ToGateway) {
         let to = &self.all[self.current[subjob]];
         let queue = match message {
             ToGateway::Relay(_) => &to.last,

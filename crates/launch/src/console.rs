@@ -119,6 +119,11 @@ impl Printer {
         self.print(Print::Notice(text));
     }
 
+    /// Something the user should know about a site.
+    pub(crate) fn notice_of(&self, site: &str, text: &str) {
+        self.notice(format!("site '{site}': {text}"));
+    }
+
     /// Something happened.
     pub(crate) fn tell(&self, event: &JobEvent) {
         self.print(Print::Event(event.line()));

@@ -174,8 +174,6 @@ struct Coordinator {
     tally: Tally,
     /// What the processes wait for.
     waits: Waits,
-    /// A hang has been told of, and nothing has moved since.
-    hangs: bool,
     clocks: Clocks,
     /// Output can no longer be printed.
     unread: bool,
@@ -247,7 +245,6 @@ impl Coordinator {
             statistics: Statistics::default(),
             tally: Tally::default(),
             waits: Waits::default(),
-            hangs: false,
             clocks: Clocks::default(),
             unread: false,
             unwritten: None,
@@ -344,25 +341,10 @@ impl Coordinator {
         }
     }
 
-    fn notice_of(&self, site: usize, text: &str) {
-        self.printer
-            .notice(format!("site '{}': {text}", self.subjobs[site].site));
-    }
-
-    /// Number of a process: its rank, in the world of the job.
-    fn number(&self, site: usize, index: u32) -> u32 {
-        self.machine
-            .subjobs()
-            .first_numbers()
-            .nth(site)
-            .unwrap_or(0)
-            .saturating_add(index)
-    }
-
     fn pass_input(&mut self, source: usize, bytes: Vec<u8>) {
         // Who answers a question types into the same terminal as who feeds the program.
         if !bytes.is_empty() && self.inputs.is_typed(source) {
-            if self.answer_client(&bytes) {
+            if self.shared.access.asking.give(&bytes) {
                 return self.inputs.pass_over(source);
             }
             if self.questions.now().is_some() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What has passed between sites while the job runs: sums of what processes and gateways count.
 
+use isthmus_job::Subjob;
 use isthmus_wire::boot::LinkTraffic;
-use isthmus_wire::time::Time;
+use isthmus_wire::time::{SiteTime, Time};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -33,13 +34,23 @@ impl Tally {
         self.times.insert((site, first), time);
     }
 
-    /// Per site.
-    pub(crate) fn times(&self) -> BTreeMap<usize, Time> {
+    /// Where the time of the processes has gone, per site.
+    pub(crate) fn site_times(&self, subjobs: &[Subjob]) -> Vec<SiteTime> {
         let mut sums: BTreeMap<usize, Time> = BTreeMap::new();
         for ((site, _), time) in &self.times {
             sums.entry(*site).or_default().add(time);
         }
-        sums
+        let named = sums.into_iter().filter_map(|(site, time)| {
+            let site = subjobs.get(site)?.site.clone();
+            Some(SiteTime { site, time })
+        });
+        named.collect()
+    }
+
+    /// Links that are cut now: from where to where.
+    pub(crate) fn cuts(&self) -> Vec<(String, String)> {
+        let away = self.links().into_iter().filter(|link| link.away > 0);
+        away.map(|link| (link.from, link.to)).collect()
     }
 
     /// Per direction of a link, sorted by names.
@@ -81,5 +92,12 @@ mod tests {
         tally.take(0, 4, vec![of("home", 7), of("lab", 1)]);
         let sums: Vec<_> = tally.links().into_iter().map(|l| (l.from, l.sent)).collect();
         assert_eq!(sums, [("home".to_owned(), 12), ("lab".to_owned(), 1)]);
+        assert!(tally.cuts().is_empty());
+        let cut = LinkTraffic {
+            away: 1,
+            ..of("lab", 0)
+        };
+        tally.take(1, 0, vec![cut]);
+        assert_eq!(tally.cuts(), [("lab".to_owned(), "far".to_owned())]);
     }
 }

@@ -59,6 +59,16 @@ fn listen(events: &mpsc::UnboundedSender<Event>) {
     }
 }
 
+/// Asks about a subjob of this name: at the terminal, or to be answered by another command that knows the job's name.
+pub(crate) fn prompt(site: &str, terminal: bool, job: Option<&str>) -> String {
+    let how = match (terminal, job) {
+        (true, _) => CHOICES.to_owned(),
+        (false, Some(job)) => format!("isthmus edit {job} {site} drop|retry|use CONTACT|abort"),
+        (false, None) => String::new(),
+    };
+    format!("what shall be done about '{site}'? {how}")
+}
+
 /// What was typed, as an answer.
 pub(crate) fn parse(line: &str) -> Result<Answer, String> {
     let mut words = line.split_whitespace();

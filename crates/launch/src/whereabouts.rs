@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the processes of a job wait for, as they tell it.
 
+use crate::hang;
+use isthmus_job::Subjob;
 use isthmus_wire::control::Whereabouts;
 use isthmus_wire::waiting::{Condition, Item, Kind, Process, Waiting};
 use std::collections::BTreeMap;
@@ -32,6 +34,20 @@ pub(crate) struct Stranded {
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     all: BTreeMap<u32, One>,
+    /// A hang has been told of, and nothing has moved since.
+    hangs: bool,
+}
+
+impl Stranded {
+    /// What is wrong, for people.
+    pub(crate) fn problem(&self) -> String {
+        let (gone, left) = (hang::named(&self.finished), hang::named(&self.waiting));
+        let call = match self.call.as_str() {
+            "" => "MPI",
+            call => call,
+        };
+        format!("{left} will wait in {call} for ever: {gone} called MPI_Finalize, or ended, without taking part")
+    }
 }
 
 impl Waits {
@@ -89,8 +105,15 @@ impl Waits {
         })
     }
 
+    /// Whether all processes have only waited for so long; true once, until something moves again.
+    pub(crate) fn begin_to_hang(&mut self, processes: u32, limit: Duration) -> bool {
+        let hangs = self.hanging(processes).is_some_and(|time| time >= limit);
+        let before = std::mem::replace(&mut self.hangs, hangs);
+        hangs && !before
+    }
+
     /// For how long all processes that have not ended have waited or been stopped; `None`: some have not.
-    pub(crate) fn hanging(&self, processes: u32) -> Option<Duration> {
+    fn hanging(&self, processes: u32) -> Option<Duration> {
         let mut least = None;
         for rank in 0..processes {
             let one = self.all.get(&rank)?;
@@ -104,13 +127,9 @@ impl Waits {
         least
     }
 
-    /// Everything, for whoever asks. `sites`: name and number of processes of each subjob, in order of rank.
-    pub(crate) fn tell<'a>(
-        &self,
-        sites: impl Iterator<Item = (&'a str, u32)>,
-        cuts: Vec<(String, String)>,
-    ) -> Whereabouts {
-        let ranks = sites.flat_map(|(site, count)| (0..count).map(move |_| site));
+    /// Everything, for whoever asks. `subjobs` in order of rank.
+    pub(crate) fn tell(&self, subjobs: &[Subjob], cuts: Vec<(String, String)>) -> Whereabouts {
+        let ranks = subjobs.iter().flat_map(|s| (0..s.count).map(move |_| s.site.as_str()));
         let process = |(rank, site): (u32, &str)| {
             let empty = One::default();
             let one = self.all.get(&rank).unwrap_or(&empty);
@@ -151,6 +170,21 @@ mod tests {
             items: vec![item],
             more: 0,
         })
+    }
+
+    #[test]
+    fn a_hang_begins_once_until_something_moves() {
+        let limit = Duration::from_secs(10);
+        let mut all = Waits::default();
+        let barrier = |idle| waits("MPI_Barrier", idle, Kind::Collective, 0);
+        all.take(0, barrier(20_000));
+        assert!(!all.begin_to_hang(2, limit), "nothing is known of rank 1");
+        all.take(1, barrier(20_000));
+        assert!(all.begin_to_hang(2, limit) && !all.begin_to_hang(2, limit));
+        all.take(1, None);
+        assert!(!all.begin_to_hang(2, limit));
+        all.take(1, barrier(20_000));
+        assert!(all.begin_to_hang(2, limit));
     }
 
     #[test]

@@ -84,6 +84,12 @@ impl Subjobs {
         self.sites.iter().map(|s| s.first)
     }
 
+    /// Number of a process: its rank, in the world of the job.
+    pub fn number_of(&self, site: usize, index: u32) -> u32 {
+        let first = self.sites.get(site).map_or(0, |s| s.first);
+        first.saturating_add(index)
+    }
+
     /// Whether the subjob is one that the job goes on without.
     pub fn is_dropped(&self, site: usize) -> bool {
         self.sites[site].dropped

@@ -25,7 +25,10 @@ impl Coordinator {
             Action::Drop { site, problem } => self.drop_site(site, &problem),
             Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
             Action::Ask { site, problem, hint } => self.ask(site, &problem, &hint),
-            Action::Settled { site } => self.settle(site, "is there now"),
+            Action::Settled { site } => {
+                self.printer.notice_of(&self.subjobs[site].site, "is there now");
+                self.questions_settled(site);
+            }
             Action::Gone {
                 sites,
                 first,
@@ -58,10 +61,13 @@ impl Coordinator {
         match self.world(sites) {
             Ok(world) => {
                 self.tally.begin();
-                self.name_processes(sites, &world.places);
+                if self.shared.options.trace.is_some() {
+                    let number = |site, index| self.machine.subjobs().number_of(site, index);
+                    self.printer.print(Print::Traced(traced(sites, &world.places, number)));
+                }
                 if self.known_links.is_none() {
                     let messages = self.crossings.place(sites, &world.places);
-                    self.tell_gateways(&messages);
+                    self.connections.send_gateways(&messages);
                 }
                 // Those that another coordinator has begun have theirs.
                 for (&site, commit) in sites.iter().zip(world.commits).filter(|_| !self.shared.is_taken_up()) {
@@ -83,23 +89,6 @@ impl Coordinator {
                 self.machine.handle_failed(&problem, "", self.began.elapsed());
             }
         }
-    }
-
-    /// For the trace.
-    fn name_processes(&self, sites: &[usize], places: &PlaceTable) {
-        if self.shared.options.trace.is_none() {
-            return;
-        }
-        let name = |place: &isthmus_wire::place::Place, rank: u32| {
-            let subjob = places.subjobs.get(place.subjob as usize)?;
-            let site = *sites.get(place.subjob as usize)?;
-            let host = places.nodes.get(place.node as usize).map_or("", |n| n.host.as_str());
-            let index = rank.checked_sub(subjob.first_rank)?;
-            Some((self.number(site, index), subjob.name.clone(), host.to_owned()))
-        };
-        let all = (0u32..).zip(&places.places);
-        let all = all.filter_map(|(rank, place)| name(place, rank)).collect();
-        self.printer.print(Print::Traced(all));
     }
 
     /// Asks all agents whether they are there, and for their clocks.
@@ -166,7 +155,7 @@ impl Coordinator {
         let now_at = place.map_or_else(|| subjob.contact.to_string(), Substitute::to_string);
         self.printer.tell(&JobEvent::substitute(&subjob.site, &now_at, problem));
         self.printer.notice(format!("{problem}; trying '{now_at}'"));
-        let input = self.inputs.again(site, self.number(site, 0));
+        let input = self.inputs.again(site, self.machine.subjobs().number_of(site, 0));
         self.crossings.leave(site);
         let gateway = self.crossings.open(site);
         self.connections.start(site, subjob, input, gateway);
@@ -178,4 +167,17 @@ fn at_place(described: &Subjob, place: &Substitute, catalogue: &Catalogue) -> Re
     let mut subjob = place.apply(described);
     catalogue.complete_subjob(&mut subjob)?;
     Ok(subjob)
+}
+
+/// The processes of a world for the trace: number, site and host. `sites`: its subjobs.
+fn traced(sites: &[usize], places: &PlaceTable, number: impl Fn(usize, u32) -> u32) -> Vec<(u32, String, String)> {
+    let name = |place: &isthmus_wire::place::Place, rank: u32| {
+        let subjob = places.subjobs.get(place.subjob as usize)?;
+        let site = *sites.get(place.subjob as usize)?;
+        let host = places.nodes.get(place.node as usize).map_or("", |n| n.host.as_str());
+        let index = rank.checked_sub(subjob.first_rank)?;
+        Some((number(site, index), subjob.name.clone(), host.to_owned()))
+    };
+    let all = (0u32..).zip(&places.places);
+    all.filter_map(|(rank, place)| name(place, rank)).collect()
 }

@@ -25,9 +25,23 @@ struct Came {
     files: usize,
     /// By subjob: its name, and patterns that nothing there matches.
     sites: Vec<(String, Vec<String>)>,
+    /// Why some are lost: a job whose outputs are lost has not ended well.
+    problem: Option<String>,
 }
 
 impl Came {
+    /// Takes what has come from a site; gives what the user should know now. `failed`: the job has. The cause comes
+    /// first, and alone.
+    fn take(&mut self, emptied: Emptied, failed: bool) -> impl Iterator<Item = String> + use<> {
+        self.files += emptied.files;
+        self.sites.push((emptied.site, emptied.missing));
+        let news = emptied.problem.clone().filter(|_| failed);
+        if !failed && self.problem.is_none() {
+            self.problem = emptied.problem;
+        }
+        emptied.left.into_iter().chain(news)
+    }
+
     /// Patterns that nothing matches at any site.
     fn nowhere(&self) -> BTreeSet<String> {
         let all: BTreeSet<String> = self.sites.iter().flat_map(|(_, missing)| missing).cloned().collect();
@@ -72,6 +86,13 @@ fn fetching(problem: Option<String>, silence: Duration) -> String {
     format!("{why}what the sites give back is being fetched; a site that is out of reach is waited for {away} s")
 }
 
+/// Until when there may be something left at a site: for so many seconds.
+fn unconfirmed(most: u64) -> String {
+    format!(
+        "its agent has not confirmed its end; what is left there ends by itself within {most} s (1.5 times ISTHMUS_AWAY)"
+    )
+}
+
 /// Seconds that an agent takes at most to end what it has started.
 const LEAVING: u64 = 5;
 
@@ -92,7 +113,10 @@ impl Coordinator {
         loop {
             tokio::select! {
                 done = emptying.join_next() => match done {
-                    Some(Ok(emptied)) => self.take_emptied(emptied, &mut came),
+                    Some(Ok(emptied)) => {
+                        let failed = self.machine.verdict().problem.is_some();
+                        came.take(emptied, failed).for_each(|news| self.printer.notice(news));
+                    }
                     Some(Err(_)) => {}
                     None => break,
                 },
@@ -114,6 +138,9 @@ impl Coordinator {
             }
         }
         emptying.abort_all();
+        if let Some(problem) = came.problem.take() {
+            self.unwritten.get_or_insert(problem);
+        }
         let failed = self.machine.verdict().problem.is_some();
         let place = came.place(&self.subjobs, &self.name).into_iter();
         let missing = came.missing().into_iter().filter(|_| !failed);
@@ -121,34 +148,6 @@ impl Coordinator {
         self.machine.handle_staged_out();
         self.tell_states();
         self.show_progress();
-    }
-
-    /// A job whose outputs are lost has not ended well.
-    fn take_emptied(&mut self, emptied: Emptied, came: &mut Came) {
-        if let Some(left) = emptied.left {
-            self.printer.notice(left);
-        }
-        came.files += emptied.files;
-        came.sites.push((emptied.site, emptied.missing));
-        let Some(problem) = emptied.problem else { return };
-        match self.machine.verdict().problem {
-            // The cause comes first, and alone.
-            Some(_) => self.printer.notice(problem),
-            None => {
-                self.unwritten.get_or_insert(problem);
-            }
-        }
-    }
-
-    /// What runs at a site that does not answer ends by itself: until when.
-    fn tell_unconfirmed(&self) {
-        let most = self.shared.options.agents_silence().as_secs() + LEAVING;
-        for site in self.connections.unconfirmed() {
-            self.notice_of(
-                site,
-                &format!("its agent has not confirmed its end; what is left there ends by itself within {most} s (1.5 times ISTHMUS_AWAY)"),
-            );
-        }
     }
 
     /// Prints what is left and says how it went. Only a further interrupt stops the printing.
@@ -162,7 +161,11 @@ impl Coordinator {
                 Some(_) => {}
             }
         }
-        self.tell_unconfirmed();
+        // What runs at a site that does not answer ends by itself.
+        let most = self.shared.options.agents_silence().as_secs() + LEAVING;
+        for site in self.connections.unconfirmed() {
+            self.printer.notice_of(&self.subjobs[site].site, &unconfirmed(most));
+        }
         // A job that is leaving takes no further verdict; one that lost output has not ended well.
         if let (0, Some(problem)) = (verdict.status, self.unwritten.take()) {
             (verdict.status, verdict.problem) = (1, Some(problem));
@@ -215,6 +218,7 @@ mod tests {
         let came = Came {
             files: 1,
             sites: vec![site("a", &["x", "y"]), site("b", &["x"])],
+            problem: None,
         };
         let news = came.missing();
         assert_eq!(news[0], "site 'a': it has left nothing that is called 'y'");

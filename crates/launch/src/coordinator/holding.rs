@@ -4,7 +4,8 @@
 use super::Coordinator;
 use crate::connection::Failure;
 use crate::hold::{Again, Held, Secret};
-use isthmus_job::Contact;
+use crate::session::Session;
+use isthmus_job::{Contact, Subjob};
 use isthmus_stage::words;
 use isthmus_wire::grid::{FromAgent, Hold, ToAgent};
 use std::time::Duration;
@@ -21,7 +22,8 @@ impl Coordinator {
     /// The processes of all subjobs have begun: from here on their agents outlive a connection, and this process.
     pub(super) fn hold(&mut self, sites: &[usize]) {
         // A job that begins in several worlds, or has lost a part, could not be told from its remains.
-        if self.hold.is_some() || sites.len() != self.subjobs.len() || !self.is_worth_holding() {
+        let whole = self.hold.is_none() && sites.len() == self.subjobs.len();
+        if !whole || !is_worth_holding(&self.subjobs, self.session.as_ref()) {
             return;
         }
         let Ok(secret) = crate::credentials::random::<32>() else {
@@ -33,12 +35,6 @@ impl Coordinator {
         self.hold = Some(secret);
         let seconds = u32::try_from(self.silence.as_secs()).unwrap_or(u32::MAX);
         self.connections.send_all(&ToAgent::Hold(Hold { secret, seconds }));
-    }
-
-    /// Who starts processes on this machine alone, and in the foreground, sees them end with the launcher.
-    fn is_worth_holding(&self) -> bool {
-        let elsewhere = self.subjobs.iter().any(|subjob| subjob.contact != Contact::Home);
-        elsewhere || self.session.as_ref().is_some_and(|session| session.is_kept())
     }
 
     /// What another coordinator needs; nothing: there is no place for it, or no words.
@@ -78,13 +74,6 @@ impl Coordinator {
             .notice("the launcher of this job was lost; another one has taken the job up".to_owned());
         self.tell_states();
         self.show_progress();
-    }
-
-    /// The standard input of the processes has ended with the coordinator that had it.
-    pub(super) fn end_input(&self, site: usize) {
-        if self.shared.is_taken_up() {
-            self.connections.send(site, &ToAgent::Input(Vec::new()));
-        }
     }
 
     /// A site says. What it tells of the processes after the beginning waits until all have told of that.
@@ -134,7 +123,10 @@ impl Coordinator {
         // missing. The agent is reached again all the same, to hear of the end.
         let whole = !self.inputs.owes(site);
         if whole {
-            self.notice_of(site, &format!("{}; trying to reach it again", failure.problem));
+            self.printer.notice_of(
+                &self.subjobs[site].site,
+                &format!("{}; trying to reach it again", failure.problem),
+            );
         }
         self.start_again(site, secret, Some(failure.clone()));
         if !whole {
@@ -149,4 +141,10 @@ fn is_later(message: &FromAgent) -> bool {
         message,
         FromAgent::Exited(_) | FromAgent::Finished { .. } | FromAgent::Aborted { .. }
     )
+}
+
+/// Who starts processes on this machine alone, and in the foreground, sees them end with the launcher.
+fn is_worth_holding(subjobs: &[Subjob], session: Option<&Session>) -> bool {
+    let elsewhere = subjobs.iter().any(|subjob| subjob.contact != Contact::Home);
+    elsewhere || session.is_some_and(Session::is_kept)
 }

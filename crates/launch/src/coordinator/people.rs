@@ -8,9 +8,10 @@ use crate::console::Print;
 use crate::events::JobEvent;
 use crate::hang;
 use crate::question;
+use crate::session::Session;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::Answer;
-use isthmus_wire::control::{Edit, Passed, Reply, Request, Whereabouts};
+use isthmus_wire::control::{Edit, Passed, Reply, Request};
 use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
 
@@ -44,20 +45,10 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn prompt(&self, site: usize) {
-        let name = &self.subjobs[site].site;
-        let how = match (self.terminal, &self.session) {
-            (true, _) => question::CHOICES.to_owned(),
-            (false, Some(session)) => format!("isthmus edit {} {name} drop|retry|use CONTACT|abort", session.name()),
-            (false, None) => String::new(),
-        };
-        self.printer
-            .print(Print::Notice(format!("what shall be done about '{name}'? {how}")));
-    }
-
-    pub(super) fn settle(&mut self, site: usize, how: &str) {
-        self.notice_of(site, how);
-        self.questions_settled(site);
+    fn prompt(&self, site: usize) {
+        let session = self.session.as_ref().map(Session::name);
+        let text = question::prompt(&self.subjobs[site].site, self.terminal, session);
+        self.printer.print(Print::Notice(text));
     }
 
     pub(super) fn questions_settled(&mut self, site: usize) {
@@ -77,15 +68,9 @@ impl Coordinator {
         self.printer.print(Print::Asking(free));
     }
 
-    /// What was typed is the answer that an ssh client waits for: false when none does.
-    pub(super) fn answer_client(&self, bytes: &[u8]) -> bool {
-        let line = String::from_utf8_lossy(bytes);
-        self.shared.access.asking.give(line.trim_end_matches(['\r', '\n']))
-    }
-
     /// Something was typed.
     pub(super) fn take_answer(&mut self, line: &str, now: Duration) {
-        if self.answer_client(line.as_bytes()) {
+        if self.shared.access.asking.give(line.as_bytes()) {
             return;
         }
         let Some(site) = self.questions.now() else {
@@ -114,10 +99,10 @@ impl Coordinator {
             Request::Traffic => Reply::Traffic(Passed {
                 links: self.tally.links(),
                 trunks: self.crossings.trunks(),
-                times: self.site_times(),
+                times: self.tally.site_times(&self.subjobs),
                 age: self.tally.age(),
             }),
-            Request::Where => Reply::Where(self.whereabouts()),
+            Request::Where => Reply::Where(self.waits.tell(&self.subjobs, self.tally.cuts())),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));
                 Reply::Done
@@ -134,49 +119,24 @@ impl Coordinator {
         }
     }
 
-    /// What every process waits for.
-    pub(super) fn whereabouts(&self) -> Whereabouts {
-        let away = self.tally.links().into_iter().filter(|link| link.away > 0);
-        let cuts = away.map(|link| (link.from, link.to)).collect();
-        self.waits
-            .tell(self.subjobs.iter().map(|s| (s.site.as_str(), s.count)), cuts)
-    }
-
     /// Ends a job whose processes wait for others that are in MPI_Finalize: a program that an exception ends may get
-    /// there on its way out.
-    pub(super) fn end_stranded(&mut self) {
+    /// there on its way out. Tells once when all processes have only waited for as long as the user has chosen.
+    pub(super) fn look_at_waits(&mut self) {
         let processes = self.subjobs.iter().map(|s| s.count).sum();
-        let whole = self.machine.is_committed() && self.tally.links().iter().all(|link| link.away == 0);
-        let Some(found) = self.waits.stranded(processes, STRANDED).filter(|_| whole) else {
-            return;
-        };
-        let (gone, left) = (hang::named(&found.finished), hang::named(&found.waiting));
-        let problem = format!(
-            "{left} will wait in {} for ever: {gone} called MPI_Finalize, or ended, without taking part",
-            match found.call.as_str() {
-                "" => "MPI",
-                call => call,
+        if let Some(limit) = self.shared.options.hang {
+            if self.waits.begin_to_hang(processes, limit) {
+                let text = hang::text(&self.waits.tell(&self.subjobs, self.tally.cuts()));
+                let limit = hang::time(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+                let text = text.trim_end();
+                self.printer
+                    .notice(format!("for {limit} all ranks have only waited:\n{text}"));
             }
-        );
-        let hint = "look at what that program printed last: an exception or exit() in one process leads there; MPI_Abort ends all";
-        self.machine.handle_failed(&problem, hint, self.began.elapsed());
-    }
-
-    /// Tells once when all processes have only waited for as long as the user has chosen.
-    pub(super) fn tell_hang(&mut self) {
-        let Some(limit) = self.shared.options.hang else { return };
-        let processes = self.subjobs.iter().map(|s| s.count).sum();
-        let hangs = self.waits.hanging(processes).is_some_and(|time| time >= limit);
-        if hangs && !self.hangs {
-            let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            let text = hang::text(&self.whereabouts());
-            self.printer.notice(format!(
-                "for {} all ranks have only waited:\n{}",
-                hang::time(limit),
-                text.trim_end()
-            ));
         }
-        self.hangs = hangs;
+        let whole = self.machine.is_committed() && self.tally.cuts().is_empty();
+        if let Some(found) = self.waits.stranded(processes, STRANDED).filter(|_| whole) {
+            let hint = "look at what that program printed last: an exception or exit() in one process leads there; MPI_Abort ends all";
+            self.machine.handle_failed(&found.problem(), hint, self.began.elapsed());
+        }
     }
 
     fn edit(&mut self, name: &str, edit: Edit, now: Duration) -> Result<(), String> {

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What sites say.
 
-use super::Coordinator;
+use super::{Coordinator, TICK};
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::happening::SiteEvent;
-use crate::paths::Messages;
 use isthmus_job::Subjob;
-use isthmus_wire::grid::{Arrival, Exit, FromAgent, Scheduler, Stream};
+use isthmus_wire::grid::{Arrival, Exit, FromAgent, Scheduler, Stream, ToAgent};
 use std::time::Duration;
 
 impl Coordinator {
     pub(super) fn handle_site(&mut self, connection: usize, event: SiteEvent, now: Duration) {
-        if let Some(silent) = self.connections.hear(connection) {
-            self.tell_heard(connection, silent);
-        }
+        let silent = self.connections.hear(connection);
         if let SiteEvent::Message(message) = &event {
             self.connections.note(connection, message);
         }
         let Some(site) = self.connections.subjob(connection) else {
             return self.handle_former(connection, event);
         };
+        if let Some(silent) = silent {
+            let seconds = (TICK * silent).as_secs();
+            let heard = format!("its agent is heard again after {seconds} s");
+            self.printer.notice_of(&self.subjobs[site].site, &heard);
+        }
         match event {
             SiteEvent::Progress => self.machine.handle_staging(site, now),
             SiteEvent::Staging(how) => {
@@ -29,7 +31,8 @@ impl Coordinator {
             }
             SiteEvent::Hello(host) => {
                 if self.connections.is_again(connection) {
-                    self.notice_of(site, "its agent is reached again");
+                    self.printer
+                        .notice_of(&self.subjobs[site].site, "its agent is reached again");
                 }
                 self.connections.set_host(connection, host.host);
                 self.board.say(site, String::new());
@@ -37,7 +40,7 @@ impl Coordinator {
             }
             SiteEvent::Serving => self.connections.set_serving(connection),
             SiteEvent::Message(message) => self.hear(connection, site, message, now),
-            SiteEvent::Notice(text) => self.notice_of(site, &text),
+            SiteEvent::Notice(text) => self.printer.notice_of(&self.subjobs[site].site, &text),
             SiteEvent::Closed(failure) => self.handle_closed(connection, site, failure),
         }
         self.show_progress();
@@ -47,7 +50,10 @@ impl Coordinator {
     fn handle_former(&mut self, connection: usize, event: SiteEvent) {
         match event {
             SiteEvent::Closed(_) => self.connections.close(connection),
-            SiteEvent::Notice(text) => self.notice_of(self.connections.former_subjob(connection), &text),
+            SiteEvent::Notice(text) => {
+                let site = self.connections.former_subjob(connection);
+                self.printer.notice_of(&self.subjobs[site].site, &text);
+            }
             _ => {}
         }
     }
@@ -62,13 +68,12 @@ impl Coordinator {
             } => {
                 self.machine.handle_queued(site, now);
                 if let Some(news) = self.board.queue(site, &format!("{scheduler} job {id}"), &why, start) {
-                    self.notice_of(site, &news);
+                    self.printer.notice_of(&self.subjobs[site].site, &news);
                 }
             }
             FromAgent::Beside(scheduler) => {
-                if let Some(advice) = beside(&self.subjobs[site], scheduler) {
-                    self.notice_of(site, &advice);
-                }
+                let advice = beside(&self.subjobs[site], scheduler).into_iter();
+                advice.for_each(|text| self.printer.notice_of(&self.subjobs[site].site, &text));
             }
             FromAgent::Suspended(stopped) => self.machine.handle_suspended(site, stopped),
             FromAgent::Started(parts) => {
@@ -76,7 +81,10 @@ impl Coordinator {
                 self.machine.handle_started(site, now);
                 let runs = |site| self.board.has_started(site);
                 self.inputs.start(site, runs, &self.events);
-                self.end_input(site);
+                // The standard input of the processes has ended with the coordinator that had it.
+                if self.shared.is_taken_up() {
+                    self.connections.send(site, &ToAgent::Input(Vec::new()));
+                }
             }
             FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
             FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),
@@ -88,11 +96,11 @@ impl Coordinator {
                 self.clocks.answered(connection, number, clock);
             }
             FromAgent::Waiting { index, waiting } if index < self.subjobs[site].count => {
-                self.waits.take(self.number(site, index), waiting);
+                self.waits.take(self.machine.subjobs().number_of(site, index), waiting);
             }
             FromAgent::Conditions(all) => {
                 for one in all.into_iter().filter(|c| c.index < self.subjobs[site].count) {
-                    self.waits.treat(self.number(site, one.index), one);
+                    self.waits.treat(self.machine.subjobs().number_of(site, one.index), one);
                 }
             }
             FromAgent::InputCredit(bytes) => self.inputs.add_credit(site, bytes as usize),
@@ -107,7 +115,7 @@ impl Coordinator {
                     links.take(&counters.links);
                 }
                 if index < self.subjobs[site].count {
-                    self.waits.finish(self.number(site, index));
+                    self.waits.finish(self.machine.subjobs().number_of(site, index));
                 }
                 self.machine.handle_finished(site, index);
             }
@@ -118,10 +126,8 @@ impl Coordinator {
             }
             FromAgent::Gateway(message) => {
                 let (messages, problem) = self.crossings.said(site, &message);
-                self.tell_gateways(&messages);
-                if let Some(problem) = problem {
-                    self.printer.notice(problem);
-                }
+                self.connections.send_gateways(&messages);
+                problem.into_iter().for_each(|text| self.printer.notice(text));
             }
             // Answers to what the site task asked; a late one changes nothing. And what nodes tell the agent that
             // submitted them.
@@ -133,17 +139,11 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn tell_gateways(&self, messages: &Messages) {
-        for (site, message) in messages {
-            self.connections.send_gateway(*site, message);
-        }
-    }
-
     fn print(&self, connection: usize, site: usize, index: u32, stream: Stream, bytes: Vec<u8>) {
         if stream == Stream::Trace {
             return self.printer.print(Print::Records {
                 connection,
-                rank: self.number(site, index),
+                rank: self.machine.subjobs().number_of(site, index),
                 site: self.subjobs[site].site.clone(),
                 offset: self.clocks.offset(connection),
                 bytes,
@@ -152,7 +152,7 @@ impl Coordinator {
         self.printer.print(Print::Output {
             connection,
             site,
-            rank: self.number(site, index),
+            rank: self.machine.subjobs().number_of(site, index),
             stream,
             bytes,
         });
@@ -171,8 +171,12 @@ impl Coordinator {
 
     fn take_exit(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
         let name = &self.subjobs[site].site;
-        self.printer.tell(&JobEvent::exit(self.number(site, index), name, exit));
-        self.waits.end(self.number(site, index));
+        self.printer.tell(&JobEvent::exit(
+            self.machine.subjobs().number_of(site, index),
+            name,
+            exit,
+        ));
+        self.waits.end(self.machine.subjobs().number_of(site, index));
         self.machine.handle_exited(site, index, exit, now);
     }
 }

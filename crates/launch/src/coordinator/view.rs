@@ -6,8 +6,8 @@ use crate::connections::{Limits, Silence, ticks};
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::progress::Progress;
+use crate::session::Session;
 use isthmus_job::coallocation::State;
-use isthmus_wire::time::SiteTime;
 use std::time::Duration;
 
 /// A site that has been silent for so long is told of.
@@ -22,10 +22,12 @@ impl Coordinator {
     pub(super) fn tick(&mut self) {
         if !self.stop.is_near() {
             self.ping();
-            self.tell_hang();
-            self.end_stranded();
+            self.look_at_waits();
         }
-        self.beat();
+        // Other commands see that this process lives.
+        if self.hold.is_some() && self.ticks % BEAT == 0 {
+            self.session.iter().for_each(Session::beat);
+        }
         let away = self.silence;
         let limits = Limits {
             told: ticks(TOLD_AFTER, TICK),
@@ -37,21 +39,8 @@ impl Coordinator {
                 continue;
             };
             match silence {
-                Silence::Long => self.notice_of(
-                    site,
-                    &format!(
-                        "nothing has been heard from its agent for {} s; it is waited for until it is silent for {} s (ISTHMUS_AWAY)",
-                        TOLD_AFTER.as_secs(),
-                        away.as_secs()
-                    ),
-                ),
-                Silence::Busy => self.notice_of(
-                    site,
-                    &format!(
-                        "nothing has been heard from the agent on this machine for {} s: the machine is busy, or the agent was stopped; it is waited for",
-                        TOLD_AFTER.as_secs()
-                    ),
-                ),
+                Silence::Long => self.printer.notice_of(&self.subjobs[site].site, &silent_for_long(away)),
+                Silence::Busy => self.printer.notice_of(&self.subjobs[site].site, &silent_here()),
                 Silence::Lost => {
                     let problem = format!("nothing was heard from its agent for {} s", away.as_secs());
                     let hint = "check the network to the site, or let sites be away for longer: ISTHMUS_AWAY=SECONDS";
@@ -59,29 +48,9 @@ impl Coordinator {
                 }
             }
         }
-        let (links, times) = (self.tally.links(), self.site_times());
+        let (links, times) = (self.tally.links(), self.tally.site_times(&self.subjobs));
         self.printer.print(Print::Passed { links, times });
         self.show_progress();
-    }
-
-    /// Tells other commands that this process lives.
-    fn beat(&self) {
-        if let Some(session) = self
-            .session
-            .as_ref()
-            .filter(|_| self.hold.is_some() && self.ticks % BEAT == 0)
-        {
-            session.beat();
-        }
-    }
-
-    /// Where the time of the processes has gone, as they have told while they run.
-    pub(super) fn site_times(&self) -> Vec<SiteTime> {
-        let times = self.tally.times().into_iter().filter_map(|(site, time)| {
-            let site = self.subjobs.get(site)?.site.clone();
-            Some(SiteTime { site, time })
-        });
-        times.collect()
     }
 
     /// The connection to a site has ended; `unreached`: because it was not reached or was lost, which may be why the
@@ -90,14 +59,6 @@ impl Coordinator {
         let well = self.machine.verdict().problem.is_none();
         self.machine.handle_closed(site, problem, hint, self.began.elapsed());
         self.unreached |= unreached && well && self.machine.verdict().problem.is_some();
-    }
-
-    /// Somebody who was told of as silent is heard again.
-    pub(super) fn tell_heard(&self, connection: usize, silent: u32) {
-        if let Some(site) = self.connections.subjob(connection) {
-            let seconds = (TICK * silent).as_secs();
-            self.notice_of(site, &format!("its agent is heard again after {seconds} s"));
-        }
     }
 
     /// Progress is of interest as long as some site is not there.
@@ -124,4 +85,20 @@ impl Coordinator {
             .for_each(|now| self.printer.tell(&JobEvent::state(now)));
         self.printer.print(Print::States(progress));
     }
+}
+
+/// What to say of an agent that has been silent for long; `away`: it may be for so long.
+fn silent_for_long(away: Duration) -> String {
+    let (silent, away) = (TOLD_AFTER.as_secs(), away.as_secs());
+    format!(
+        "nothing has been heard from its agent for {silent} s; it is waited for until it is silent for {away} s (ISTHMUS_AWAY)"
+    )
+}
+
+/// The same of one on this machine.
+fn silent_here() -> String {
+    let silent = TOLD_AFTER.as_secs();
+    format!(
+        "nothing has been heard from the agent on this machine for {silent} s: the machine is busy, or the agent was stopped; it is waited for"
+    )
 }
