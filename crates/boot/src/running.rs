@@ -3,6 +3,7 @@
 
 mod ending;
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -470,12 +471,18 @@ fn config(
 }
 
 /// How long reaching a process may take. Where many share a core each waits for its turn, and so does the gateway that
-/// serves them all.
+/// serves them all. Subjobs of several sites may be on one machine.
 fn dial_time(places: &PlaceTable) -> Duration {
     /// Processes of a core that are no reason to be more patient.
     const CROWD: u32 = 16;
-    let crowd = |node: &Node| node.processes / node.processors.max(1);
-    let crowd = places.nodes.iter().map(crowd).max().unwrap_or_default();
+    let mut hosts: HashMap<(&str, &[String]), (u32, u32)> = HashMap::new();
+    for node in &places.nodes {
+        let (processes, processors) = hosts.entry((&node.host, &node.addresses)).or_default();
+        *processes = processes.saturating_add(node.processes);
+        *processors = node.processors.max(*processors);
+    }
+    let crowd = |(processes, processors): &(u32, u32)| processes / (*processors).max(1);
+    let crowd = hosts.values().map(crowd).max().unwrap_or_default();
     Config::DIAL_TIME * (1 + crowd / CROWD)
 }
 
@@ -528,6 +535,28 @@ fn print_counters(counters: &Counters) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_subjobs_on_one_machine_are_a_crowd() {
+        let node = |host: &str, subjob, processes| Node {
+            host: host.into(),
+            addresses: vec!["10.0.0.1".into()],
+            subjob,
+            processes,
+            processors: 2,
+        };
+        let time = |nodes| {
+            dial_time(&PlaceTable {
+                nodes,
+                ..PlaceTable::default()
+            })
+        };
+        let crowd = (0..64).map(|subjob| node("a", subjob, 4)).collect();
+        assert_eq!(time(crowd), Config::DIAL_TIME * 9);
+        assert_eq!(time(vec![node("a", 0, 256)]), Config::DIAL_TIME * 9);
+        let apart = (0..64).map(|subjob| node(&format!("a{subjob}"), subjob, 4)).collect();
+        assert_eq!(time(apart), Config::DIAL_TIME);
+    }
 
     #[test]
     fn machines_that_represent_data_differently_are_known_and_strange_ones_refused_by_name() {
