@@ -300,58 +300,36 @@ pub(crate) struct Operations {
 const AGREEMENT: &str = "communicator-setup";
 const EXCHANGE: &str = "communicator-exchange";
 
+macro_rules! names {
+    ($($operation:ident $name:literal,)*) => {
+        [$((schedule::Operation::$operation, $name, concat!($name, "_init"))),*]
+    };
+}
+
 /// Operations, and the calls that make persistent ones of them.
-const NAMES: [(schedule::Operation, &str, &str); 22] = [
-    (schedule::Operation::Barrier, "barrier", "barrier_init"),
-    (schedule::Operation::Bcast, "bcast", "bcast_init"),
-    (schedule::Operation::Reduce, "reduce", "reduce_init"),
-    (schedule::Operation::Allreduce, "allreduce", "allreduce_init"),
-    (schedule::Operation::Gather, "gather", "gather_init"),
-    (schedule::Operation::Gatherv, "gatherv", "gatherv_init"),
-    (schedule::Operation::Scatter, "scatter", "scatter_init"),
-    (schedule::Operation::Scatterv, "scatterv", "scatterv_init"),
-    (schedule::Operation::Allgather, "allgather", "allgather_init"),
-    (schedule::Operation::Allgatherv, "allgatherv", "allgatherv_init"),
-    (schedule::Operation::Alltoall, "alltoall", "alltoall_init"),
-    (schedule::Operation::Alltoallv, "alltoallv", "alltoallv_init"),
-    (schedule::Operation::Alltoallw, "alltoallw", "alltoallw_init"),
-    (schedule::Operation::Scan, "scan", "scan_init"),
-    (schedule::Operation::Exscan, "exscan", "exscan_init"),
-    (
-        schedule::Operation::ReduceScatterBlock,
-        "reduce_scatter_block",
-        "reduce_scatter_block_init",
-    ),
-    (
-        schedule::Operation::ReduceScatter,
-        "reduce_scatter",
-        "reduce_scatter_init",
-    ),
-    (
-        schedule::Operation::NeighborAllgather,
-        "neighbor_allgather",
-        "neighbor_allgather_init",
-    ),
-    (
-        schedule::Operation::NeighborAllgatherv,
-        "neighbor_allgatherv",
-        "neighbor_allgatherv_init",
-    ),
-    (
-        schedule::Operation::NeighborAlltoall,
-        "neighbor_alltoall",
-        "neighbor_alltoall_init",
-    ),
-    (
-        schedule::Operation::NeighborAlltoallv,
-        "neighbor_alltoallv",
-        "neighbor_alltoallv_init",
-    ),
-    (
-        schedule::Operation::NeighborAlltoallw,
-        "neighbor_alltoallw",
-        "neighbor_alltoallw_init",
-    ),
+const NAMES: [(schedule::Operation, &str, &str); 22] = names![
+    Barrier "barrier",
+    Bcast "bcast",
+    Reduce "reduce",
+    Allreduce "allreduce",
+    Gather "gather",
+    Gatherv "gatherv",
+    Scatter "scatter",
+    Scatterv "scatterv",
+    Allgather "allgather",
+    Allgatherv "allgatherv",
+    Alltoall "alltoall",
+    Alltoallv "alltoallv",
+    Alltoallw "alltoallw",
+    Scan "scan",
+    Exscan "exscan",
+    ReduceScatterBlock "reduce_scatter_block",
+    ReduceScatter "reduce_scatter",
+    NeighborAllgather "neighbor_allgather",
+    NeighborAllgatherv "neighbor_allgatherv",
+    NeighborAlltoall "neighbor_alltoall",
+    NeighborAlltoallv "neighbor_alltoallv",
+    NeighborAlltoallw "neighbor_alltoallw",
 ];
 
 /// Names that the counters have rows for.
