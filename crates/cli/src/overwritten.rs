@@ -27,13 +27,19 @@ pub(crate) fn check(option: &str, file: &Path, kind: Kind) -> Result<(), JobErro
     if !metadata.is_file() || metadata.len() == 0 {
         return Ok(());
     }
-    let is_program = metadata.permissions().mode() & 0o111 != 0;
+    // File systems of Windows give all files the right to be executed, ours too.
+    let read = beginning(file);
+    let is_read = read.is_ok();
+    let begins = read.unwrap_or_default();
+    let may_run = metadata.permissions().mode() & 0o111 != 0;
+    let is_program = begins.starts_with(b"\x7fELF") || may_run && begins.starts_with(b"#!");
+    let mut text = begins.iter().filter(|byte| !byte.is_ascii_whitespace());
     let is_ours = match kind {
-        Kind::Json => first(file).is_ok_and(|byte| byte == b'{'),
-        Kind::Page => first(file).is_ok_and(|byte| byte == b'<'),
+        Kind::Json => text.next() == Some(&b'{') && matches!(text.next(), None | Some(b'"' | b'}')),
+        Kind::Page => text.next() == Some(&b'<'),
         Kind::Output => true,
     };
-    if is_ours && !is_program {
+    if is_read && is_ours && !is_program {
         return Ok(());
     }
     let is = if is_program { "a program" } else { "something else" };
@@ -54,10 +60,11 @@ pub(crate) fn prepare(option: &str, file: &Path, kind: Kind) -> Result<(), JobEr
     })
 }
 
-fn first(file: &Path) -> io::Result<u8> {
-    let mut byte = [0];
-    File::open(file)?.read_exact(&mut byte)?;
-    Ok(byte[0])
+/// Enough to know what it is.
+fn beginning(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(64).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -73,6 +80,9 @@ mod tests {
             fs::set_permissions(place.join(name), fs::Permissions::from_mode(mode)).unwrap();
         };
         put("trace.json", "{}", 0o644);
+        put("windows.json", "{\n  \"a\": 1}", 0o777);
+        put("words", "hello", 0o777);
+        put("script", "#!/bin/sh", 0o755);
         put("app.c", "int main", 0o644);
         put("app", "\x7fELF", 0o755);
         put("odd", "{ echo; }", 0o755);
@@ -80,6 +90,9 @@ mod tests {
         for (name, kind, may) in [
             ("trace.json", Kind::Json, true),
             ("trace.json", Kind::Page, false),
+            ("windows.json", Kind::Json, true),
+            ("words", Kind::Output, true),
+            ("script", Kind::Output, false),
             ("new", Kind::Json, true),
             ("empty", Kind::Json, true),
             ("app.c", Kind::Json, false),
