@@ -77,7 +77,7 @@ static int end(MPI_Request *request)
 
 int main(int argc, char **argv)
 {
-    MPI_Comm world, kept[KEPT], comms[CASES], half;
+    MPI_Comm world, kept[KEPT], comms[CASES], half, apart;
     MPI_Request requests[CASES];
     int failed[CASES], any[CASES];
     OK(MPI_Init(&argc, &argv));
@@ -103,6 +103,15 @@ int main(int argc, char **argv)
     OK(MPI_Allreduce(failed, any, CASES, MPI_INT, MPI_MAX, world));
     for (int i = 0; i < CASES; i++)
         CHECK(any[i]);
+
+    /* Two calls that make communicators. */
+    OK(MPI_Comm_dup(world, &apart));
+    made = MPI_COMM_NULL;
+    failed[0] = (rank == size - 1 ? MPI_Comm_dup(apart, &made) : MPI_Comm_split(apart, 0, 0, &made)) != MPI_SUCCESS;
+    CHECK(failed[0] == (made == MPI_COMM_NULL));
+    OK(MPI_Allreduce(failed, any, 1, MPI_INT, MPI_MAX, world));
+    CHECK(any[0]);
+    OK(MPI_Comm_free(&apart));
 
     for (int i = 0; i < CASES; i++)
         OK(MPI_Comm_free(&comms[i]));

@@ -8,7 +8,9 @@ use isthmus_wire::boot;
 pub(crate) const LEVELS: usize = 5;
 
 /// Between the numbers of two operations in tags; all of them fit in the 2^15 numbers that are called.
-const APART: u32 = (1 << 15) / (What::ALL.len() as u32 + 1);
+const APART: u32 = (1 << 15) / (What::ALL.len() + OTHERS) as u32;
+/// Places there for what is none of the program's operations, taken in turn: all processes name them in one order.
+const OTHERS: usize = 4;
 
 /// Names an operation for the counters; small. [`Operation::POINT_TO_POINT`] is always there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +47,10 @@ impl Table {
             return Operation(at as u16);
         }
         let place = What::ALL.iter().position(|what| what.name() == name);
-        self.apart.push(APART * place.unwrap_or(What::ALL.len()) as u32);
+        let is_known = |name: &&&str| What::ALL.iter().any(|what| what.name() == **name);
+        let others = self.names.len() - self.names.iter().filter(is_known).count();
+        let place = place.unwrap_or(What::ALL.len() + others % OTHERS);
+        self.apart.push(APART * place as u32);
         self.names.push(name);
         self.sent.push(Default::default());
         self.calls.push(0);
