@@ -1,27 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory as values: the one place of this room with unsafe code.
 //!
-//! There are two kinds of memory.
+//! Every piece of memory has an owner.
 //!
-//! * **User memory** belongs to the program. Its constructors ([`ReadMemory::new`], [`WriteMemory::new`]) are unsafe:
-//!   the room that meets C promises there what MPI asks of the program. The memory stays valid, and is not written (for
+//! * **The user**: memory of the program. Its constructors ([`ReadMemory::new`], [`WriteMemory::new`]) are unsafe: the
+//!   room that meets C promises there what MPI asks of the program. The memory stays valid, and is not written (for
 //!   [`ReadMemory`]) or not touched at all (for [`WriteMemory`]) by others, until the operation that got the value is
 //!   complete.
-//! * **Library memory** belongs to the library: [`OwnMemory`]. Everybody may make it. A [`ReadMemory`] or
-//!   [`WriteMemory`] made of it keeps it alive.
+//! * **The library**: [`OwnMemory`]. Everybody may make it, without a promise. A [`ReadMemory`] or [`WriteMemory`] made of
+//!   it keeps it alive, and all its bytes have one door, which counts who reads them and who changes them.
 //!
-//! So no value ever points to memory that is gone:
+//! No value gives out a slice that outlives a call: bytes are copied ([`ReadMemory::read`], [`WriteMemory::write`] and
+//! their sisters), or lent to a closure ([`ReadMemory::with`], [`WriteMemory::with_mut`]), as a reduction or a socket must
+//! have them. So no value points to memory that is gone, and nobody reads library memory while another writes it:
 //!
 //! ```compile_fail,E0599
 //! # use isthmus_datatype::raw::OwnMemory;
+//! let own = OwnMemory::new(0, 64);
+//! let reading = own.reading();
+//! let kept = reading.slice(0, 8); // there is no such method
+//! own.memory().write(0, &[1]);
+//! assert_eq!(kept[0], 0);
+//! ```
+//! ```compile_fail
+//! # use isthmus_datatype::raw::OwnMemory;
 //! let mut memory = OwnMemory::new(0, 64).memory();
-//! memory.slice(0, 64)[0] = 1; // there is no such method
+//! let kept = memory.with_mut(0, 64, |bytes| bytes); // they cannot leave
+//! ```
+//! Who comes to a byte that another has is refused, in whichever thread (see `raw/door.rs`):
+//! ```should_panic
+//! # use isthmus_datatype::raw::OwnMemory;
+//! let own = OwnMemory::new(0, 64);
+//! own.reading().with(0, 8, |_| own.memory().write(0, &[1])); // panics
 //! ```
 //! ```
 //! # use isthmus_datatype::raw::OwnMemory;
-//! let mut memory = OwnMemory::new(0, 64).memory();
-//! memory.write(0, &[1]); // the value keeps the memory
-//! assert_eq!(memory.reading().slice(0, 1), [1]);
+//! let own = OwnMemory::new(0, 64);
+//! own.reading().with(0, 8, |_| own.memory().write(8, &[1])); // another byte
+//! own.reading().with(0, 8, |one| own.reading().with(0, 8, |other| assert_eq!(one, other)));
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| own.memory().write(0, &[1; 8])); // copies take turns
+//!     own.memory().write(0, &[2; 8]);
+//! });
 //! ```
 //! User memory cannot be made without a promise:
 //! ```compile_fail,E0133
@@ -29,27 +49,14 @@
 //! let mut bytes = [0_u8; 8];
 //! let memory = WriteMemory::new(bytes.as_mut_ptr(), 0, 8);
 //! ```
-//! Several values may name the same bytes, so none of them gives out a `&mut [u8]`. Data are written with
-//! [`WriteMemory::write`] and its sisters. Who must have the bytes themselves (a reduction, a socket) gets them within
-//! [`WriteMemory::with`], which lends no byte twice:
-//! ```compile_fail
-//! # use isthmus_datatype::raw::OwnMemory;
-//! let mut memory = OwnMemory::new(0, 64).memory();
-//! let kept = memory.with(0, 64, |bytes| bytes); // they cannot leave
-//! ```
-//! ```should_panic
-//! # use isthmus_datatype::raw::OwnMemory;
-//! let own = OwnMemory::new(0, 64);
-//! own.memory().with(0, 64, |one| own.memory().with(8, 8, |other| other[0] = one[0])); // panics
-//! ```
-//! All methods check ranges. What they leave to their callers is order: whoever reads a slice does not write the same
-//! bytes through another value meanwhile, and threads that use the same bytes take turns. The engine's lock sees to
-//! both.
+//! All methods check ranges. What they leave to their callers is the order of what is done with user memory, which the
+//! promise covers: the engine's lock sees to it. A thread that changes user memory twice at once is refused (`raw/lent.rs`).
 //!
 //! `origin` is the address that MPI calls the buffer; data may lie before it (negative displacements),
 //! so a value carries the window `[low, high)` relative to it that the datatype and count can touch.
 
 mod copy;
+mod door;
 mod lent;
 mod own;
 #[cfg(target_arch = "x86_64")]
@@ -60,7 +67,29 @@ use std::ops::Range;
 pub use own::OwnMemory;
 
 use self::copy::{Pack, Unpack};
+use self::door::{Claim, Turn, Wish};
 use crate::layout::Rows;
+
+/// Who owns a piece of memory, and with that how its bytes are reached. Memory of a device would be one more: it has to be
+/// refused, or copied to where the processor can reach it, in each method that asks this.
+#[derive(Clone, Debug)]
+enum Owner {
+    /// The program, whose promise is all that is needed.
+    User,
+    /// The library. The memory lives as long as this.
+    Library(OwnMemory),
+}
+
+impl Owner {
+    /// For a copy from or to these bytes: nobody else comes to library memory meanwhile.
+    #[inline]
+    fn turn(&self, first: *const u8, length: usize, wish: Wish) -> Option<Turn<'_>> {
+        match self {
+            Self::User => None,
+            Self::Library(own) => Some(own.turn(Claim::new(first, length, wish))),
+        }
+    }
+}
 
 /// Memory that an operation may read.
 #[derive(Clone, Debug)]
@@ -68,8 +97,7 @@ pub struct ReadMemory {
     origin: *const u8,
     low: isize,
     high: isize,
-    /// Library memory lives as long as this; `None`: user memory.
-    owner: Option<OwnMemory>,
+    owner: Owner,
 }
 
 /// Memory that an operation may write (and read: reductions).
@@ -78,17 +106,16 @@ pub struct WriteMemory {
     origin: *mut u8,
     low: isize,
     high: isize,
-    /// Library memory lives as long as this; `None`: user memory.
-    owner: Option<OwnMemory>,
+    owner: Owner,
 }
 
-// SAFETY: the constructor's promise covers every thread of the process; the values are plain addresses.
+// SAFETY: the constructor's promise covers every thread of the process; library memory is safe in all threads.
 unsafe impl Send for ReadMemory {}
 // SAFETY: as for `ReadMemory`.
 unsafe impl Send for WriteMemory {}
-// SAFETY: reading through shared references is what the promise allows.
+// SAFETY: reading through shared references is what the promise allows; library memory is reached through its door.
 unsafe impl Sync for ReadMemory {}
-// SAFETY: writing needs `&mut self` or a copy that the promise makes unique to the operation.
+// SAFETY: writing needs `&mut self` or a clone, for which the promise or the door is responsible.
 unsafe impl Sync for WriteMemory {}
 
 impl ReadMemory {
@@ -97,17 +124,18 @@ impl ReadMemory {
         origin: std::ptr::null(),
         low: 0,
         high: 0,
-        owner: None,
+        owner: Owner::User,
     };
 
     /// # Safety
-    /// `origin + low .. origin + high` must be readable and unwritten until the operation is complete.
+    /// `origin + low .. origin + high` must be readable and unwritten until the operation is complete, also by those who
+    /// have the value or one made of it.
     pub const unsafe fn new(origin: *const u8, low: isize, high: isize) -> Self {
         Self {
             origin,
             low,
             high,
-            owner: None,
+            owner: Owner::User,
         }
     }
 
@@ -145,17 +173,25 @@ impl ReadMemory {
         }
     }
 
-    /// The bytes `at .. at + length` relative to the origin. Panics outside the window: that is a bug of ours.
+    /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where somebody changes
+    /// one of the bytes: these are bugs of ours.
     #[inline]
-    pub fn slice(&self, at: isize, length: usize) -> &[u8] {
+    pub fn with<R>(&self, at: isize, length: usize, look: impl FnOnce(&[u8]) -> R) -> R {
         if length == 0 {
-            return &[];
+            return look(&[]);
         }
         check(self.low, self.high, at, length);
-        // SAFETY: inside the window, which the constructor's caller promised readable.
-        let first = unsafe { self.origin.offset(at) };
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts(first, length) }
+        let first = self.origin.wrapping_offset(at);
+        // SAFETY: inside the window. User memory: it is readable and unwritten by the promise. Library memory: nobody
+        // writes a byte until `look` returns.
+        let bytes = || unsafe { std::slice::from_raw_parts(first, length) };
+        match &self.owner {
+            Owner::User => look(bytes()),
+            Owner::Library(own) => {
+                let _lent = own.lend(Claim::new(first, length, Wish::Read));
+                look(bytes())
+            }
+        }
     }
 
     /// Copies the bytes from `at` on, as many as `out` has. Panics outside the window: that is a bug of ours.
@@ -165,10 +201,16 @@ impl ReadMemory {
             return;
         }
         check(self.low, self.high, at, out.len());
-        // SAFETY: inside the window, which is readable.
-        let first = unsafe { self.origin.offset(at) };
-        // SAFETY: as above; `copy` allows that the bytes lie there already.
+        let first = self.origin.wrapping_offset(at);
+        let _turn = self.turn((at, out.len()), Wish::Read);
+        // SAFETY: inside the window, which is readable; `copy` allows that the bytes lie there already.
         unsafe { std::ptr::copy(first, out.as_mut_ptr(), out.len()) }
+    }
+
+    /// See [`Owner::turn`]: for so many bytes from there on, relative to the origin.
+    #[inline]
+    fn turn(&self, (at, length): (isize, usize), wish: Wish) -> Option<Turn<'_>> {
+        self.owner.turn(self.origin.wrapping_offset(at), length, wish)
     }
 
     /// Copies `count` runs of `length` bytes, the first at `at` and each `stride` further, to `out`, which they fill
@@ -179,15 +221,16 @@ impl ReadMemory {
             Some(out.len()),
             "runs that do not fill the buffer"
         );
-        check_strided(self.low, self.high, at, stride, count, length);
+        let span = check_strided(self.low, self.high, at, stride, count, length);
         let first = self.origin.wrapping_offset(at);
+        let _turn = self.turn(span, Wish::Read);
         // SAFETY: all runs are inside the window, and `out` is as long as they are together.
         unsafe { copy::strided(Pack, first.cast_mut(), stride, count, length, out.as_mut_ptr()) }
     }
 
     /// Copies the runs `which` of rows at `at` to `out`, which they fill exactly. Panics outside the window.
     pub(crate) fn gather_rows(&self, at: isize, rows: &Rows, which: Range<usize>, out: &mut [u8]) {
-        check_rows(self.low, self.high, at, 0, 1, rows);
+        let span = check_rows(self.low, self.high, at, 0, 1, rows);
         let first = rows.start(which.start);
         assert_eq!(
             rows.start(which.end) - first,
@@ -195,6 +238,7 @@ impl ReadMemory {
             "runs that do not fill the buffer"
         );
         let from = self.origin.wrapping_offset(at).cast_mut();
+        let _turn = self.turn(span, Wish::Read);
         // SAFETY: all rows are inside the window, and `out` is as long as those of `which` together.
         unsafe { copy::rows(Pack, from, rows, which, out.as_mut_ptr()) }
     }
@@ -202,13 +246,14 @@ impl ReadMemory {
     /// Copies `count` times all rows, `stride` apart, to `out`, which they fill exactly. Panics outside the window.
     pub(crate) fn gather_columns(&self, at: isize, stride: isize, count: usize, rows: &Rows, out: &mut [u8]) {
         let size = rows.start(rows.offsets.len()) as usize;
-        check_rows(self.low, self.high, at, stride, count, rows);
+        let span = check_rows(self.low, self.high, at, stride, count, rows);
         assert_eq!(
             count.checked_mul(size),
             Some(out.len()),
             "runs that do not fill the buffer"
         );
         let from = self.origin.wrapping_offset(at).cast_mut();
+        let _turn = self.turn(span, Wish::Read);
         // SAFETY: all rows of all repetitions are inside the window, and `out` is as long as they are together.
         unsafe { copy::columns(Pack, from, stride, count, rows, out.as_mut_ptr()) }
     }
@@ -220,17 +265,19 @@ impl WriteMemory {
         origin: std::ptr::null_mut(),
         low: 0,
         high: 0,
-        owner: None,
+        owner: Owner::User,
     };
 
     /// # Safety
-    /// `origin + low .. origin + high` must be writable and untouched by others until the operation is complete.
+    /// `origin + low .. origin + high` must be writable and untouched by others until the operation is complete. Those
+    /// who have the value or one made of it touch no byte while another changes it: threads take turns, and no byte that
+    /// [`ReadMemory::with`] lends is written meanwhile.
     pub const unsafe fn new(origin: *mut u8, low: isize, high: isize) -> Self {
         Self {
             origin,
             low,
             high,
-            owner: None,
+            owner: Owner::User,
         }
     }
 
@@ -272,9 +319,9 @@ impl WriteMemory {
     /// a call would cost more than the copy. Panics outside the windows: that is a bug of ours.
     #[inline]
     pub fn copy_short(&mut self, from: &ReadMemory, bytes: usize) {
-        if bytes != size_of::<u64>() {
+        let (Owner::User, Owner::User, 8) = (&from.owner, &self.owner, bytes) else {
             return self.copy(0, from, 0, bytes);
-        }
+        };
         check(from.low, from.high, 0, bytes);
         check(self.low, self.high, 0, bytes);
         // SAFETY: inside the window of the source.
@@ -294,6 +341,12 @@ impl WriteMemory {
         }
     }
 
+    /// See [`Owner::turn`]: for so many bytes from there on, relative to the origin.
+    #[inline]
+    fn turn(&self, (at, length): (isize, usize), wish: Wish) -> Option<Turn<'_>> {
+        self.owner.turn(self.origin.wrapping_offset(at), length, wish)
+    }
+
     /// Replaces the bytes from `at` on. Panics outside the window: that is a bug of ours.
     #[inline]
     pub fn write(&mut self, at: isize, data: &[u8]) {
@@ -301,45 +354,55 @@ impl WriteMemory {
             return;
         }
         check(self.low, self.high, at, data.len());
-        // SAFETY: inside the window of the target.
-        let target = unsafe { self.origin.offset(at) };
-        // SAFETY: as above; `copy` allows that the data lie there already.
+        let target = self.origin.wrapping_offset(at);
+        let _turn = self.turn((at, data.len()), Wish::Change);
+        // SAFETY: inside the window of the target; `copy` allows that the data lie there already.
         unsafe { std::ptr::copy(data.as_ptr(), target, data.len()) }
     }
 
-    /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where this thread has
-    /// one of the bytes already: these are bugs of ours.
+    /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where somebody has one
+    /// of the bytes already: these are bugs of ours.
     #[inline]
     #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
-    pub fn with<R>(&mut self, at: isize, length: usize, change: impl FnOnce(&mut [u8]) -> R) -> R {
+    pub fn with_mut<R>(&mut self, at: isize, length: usize, change: impl FnOnce(&mut [u8]) -> R) -> R {
         if length == 0 {
             return change(&mut []);
         }
         check(self.low, self.high, at, length);
         let first = self.origin.wrapping_offset(at);
-        let _lent = lent::Lent::new(first as usize, length);
-        // SAFETY: inside the window, and this thread has no other `&mut` to any of the bytes; threads take turns by the
-        // promise of the module.
-        change(unsafe { std::slice::from_raw_parts_mut(first, length) })
+        // SAFETY: inside the window. User memory: this thread has no other `&mut` to any of the bytes, threads take turns
+        // by the promise. Library memory: nobody else has a byte until `change` returns.
+        let bytes = || unsafe { std::slice::from_raw_parts_mut(first, length) };
+        match &self.owner {
+            Owner::User => {
+                let _lent = lent::Lent::new(first.addr(), length);
+                change(bytes())
+            }
+            Owner::Library(own) => {
+                let _lent = own.lend(Claim::new(first, length, Wish::Change));
+                change(bytes())
+            }
+        }
     }
 
     /// Lends the first `length` bytes behind the other memory's origin for reading, and those behind this one's for
-    /// changing. If they overlap, the former are a copy. Panics as [`WriteMemory::with`].
+    /// changing. If they overlap, the former are a copy. Panics as [`WriteMemory::with_mut`].
     #[inline]
     pub fn combine(&mut self, length: usize, operand: &ReadMemory, change: impl FnOnce(&[u8], &mut [u8])) {
-        let operand = operand.slice(0, length);
-        if operand.as_ptr().addr().abs_diff(self.origin.addr()) < length {
-            let copy = operand.to_vec();
-            return self.with(0, length, |target| change(&copy, target));
+        if operand.address().abs_diff(self.address()) < length {
+            let copy = operand.with(0, length, <[u8]>::to_vec);
+            return self.with_mut(0, length, |target| change(&copy, target));
         }
-        self.with(0, length, |target| change(operand, target));
+        operand.with(0, length, |operand| {
+            self.with_mut(0, length, |target| change(operand, target))
+        });
     }
 
     /// Replaces the bytes from `at` on, which nobody is about to read: where the processor can do that, they do not
     /// pass through its caches, which saves reading what is replaced, and leaves there what was. Panics outside the
     /// window.
     pub fn write_past_caches(&mut self, at: isize, data: &[u8]) {
-        self.with(at, data.len(), |to| copy::past_caches(data, to));
+        self.with_mut(at, data.len(), |to| copy::past_caches(data, to));
     }
 
     /// Copies `length` bytes at `from` of `source` to `at`; the two may overlap. Panics outside the windows.
@@ -349,10 +412,21 @@ impl WriteMemory {
         }
         check(source.low, source.high, from, length);
         check(self.low, self.high, at, length);
-        // SAFETY: inside the window of the source.
-        let first = unsafe { source.origin.offset(from) };
-        // SAFETY: inside the window of the target.
-        let target = unsafe { self.origin.offset(at) };
+        let (first, target) = (source.origin.wrapping_offset(from), self.origin.wrapping_offset(at));
+        let _turns = match (&source.owner, &self.owner) {
+            (Owner::Library(given), Owner::Library(taken)) => {
+                let (first, second) = given.both(
+                    Claim::new(first, length, Wish::Read),
+                    taken,
+                    Claim::new(target, length, Wish::Change),
+                );
+                (Some(first), second)
+            }
+            _ => (
+                source.turn((from, length), Wish::Read),
+                self.turn((at, length), Wish::Change),
+            ),
+        };
         // SAFETY: both ranges are inside windows; `copy` allows them to overlap.
         unsafe { std::ptr::copy(first, target, length) }
     }
@@ -366,8 +440,9 @@ impl WriteMemory {
             Some(data.len()),
             "data that do not fill the runs"
         );
-        check_strided(self.low, self.high, at, stride, count, length);
+        let span = check_strided(self.low, self.high, at, stride, count, length);
         let first = self.origin.wrapping_offset(at);
+        let _turn = self.turn(span, Wish::Change);
         // SAFETY: all runs are inside the window, and `data` is as long as they are together.
         unsafe { copy::strided(Unpack, first, stride, count, length, data.as_ptr().cast_mut()) }
     }
@@ -375,7 +450,7 @@ impl WriteMemory {
     /// Copies `data` to the runs `which` of rows at `at`. Panics outside the window.
     #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
     pub(crate) fn scatter_rows(&mut self, at: isize, rows: &Rows, which: Range<usize>, data: &[u8]) {
-        check_rows(self.low, self.high, at, 0, 1, rows);
+        let span = check_rows(self.low, self.high, at, 0, 1, rows);
         let first = rows.start(which.start);
         assert_eq!(
             rows.start(which.end) - first,
@@ -383,6 +458,7 @@ impl WriteMemory {
             "data that do not fill the runs"
         );
         let to = self.origin.wrapping_offset(at);
+        let _turn = self.turn(span, Wish::Change);
         // SAFETY: all rows are inside the window, and `data` is as long as those of `which` together.
         unsafe { copy::rows(Unpack, to, rows, which, data.as_ptr().cast_mut()) }
     }
@@ -391,13 +467,14 @@ impl WriteMemory {
     #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
     pub(crate) fn scatter_columns(&mut self, at: isize, stride: isize, count: usize, rows: &Rows, data: &[u8]) {
         let size = rows.start(rows.offsets.len()) as usize;
-        check_rows(self.low, self.high, at, stride, count, rows);
+        let span = check_rows(self.low, self.high, at, stride, count, rows);
         assert_eq!(
             count.checked_mul(size),
             Some(data.len()),
             "data that do not fill the runs"
         );
         let to = self.origin.wrapping_offset(at);
+        let _turn = self.turn(span, Wish::Change);
         // SAFETY: all rows of all repetitions are inside the window, and `data` is as long as they are together.
         unsafe { copy::columns(Unpack, to, stride, count, rows, data.as_ptr().cast_mut()) }
     }
@@ -418,21 +495,25 @@ fn check(low: isize, high: isize, at: isize, length: usize) {
 }
 
 /// All runs are inside if the first and the last are.
-fn check_strided(low: isize, high: isize, at: isize, stride: isize, count: usize, length: usize) {
+/// Gives where the lowest begins, and the bytes from there to the end of the highest.
+fn check_strided(low: isize, high: isize, at: isize, stride: isize, count: usize, length: usize) -> (isize, usize) {
     if count == 0 {
-        return;
+        return (at, 0);
     }
     check(low, high, at, length);
     let span = isize::try_from(count - 1).ok().and_then(|n| n.checked_mul(stride));
     let last = span.and_then(|span| at.checked_add(span));
     assert!(last.is_some(), "runs outside the address space");
-    check(low, high, last.unwrap_or(at), length);
+    let last = last.unwrap_or(at);
+    check(low, high, last, length);
+    (at.min(last), at.abs_diff(last) + length)
 }
 
-/// All rows of all repetitions are inside if the span of the first and the last repetition is.
-fn check_rows(low: isize, high: isize, at: isize, stride: isize, count: usize, rows: &Rows) {
+/// All rows of all repetitions are inside if the span of the first and the last repetition is. Gives the same as
+/// [`check_strided`].
+fn check_rows(low: isize, high: isize, at: isize, stride: isize, count: usize, rows: &Rows) -> (isize, usize) {
     let (first, end) = (rows.span.0 as isize, rows.span.1 as isize);
     let start = at.checked_add(first);
     assert!(start.is_some(), "rows outside the address space");
-    check_strided(low, high, start.unwrap_or(at), stride, count, end.abs_diff(first));
+    check_strided(low, high, start.unwrap_or(at), stride, count, end.abs_diff(first))
 }

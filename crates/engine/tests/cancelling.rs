@@ -180,7 +180,7 @@ fn partitioned(options: Options, seed: u64, to: u32, parts: [u32; 2], length: us
                 content(&targets[i], length) == pattern(i, length),
                 "{options:?} {seed} {i}"
             );
-            targets[i].memory().with(0, length, |bytes| bytes.fill(0));
+            targets[i].memory().with_mut(0, length, |bytes| bytes.fill(0));
             assert_eq!(w.finish(0, sends[i].expect("started")).error, None);
         }
     }

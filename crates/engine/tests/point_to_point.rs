@@ -39,7 +39,7 @@ fn one_message(options: Options, length: usize, mode: Mode, early: bool, to: u32
     let sent = w.engines[0].isend(&channel(0, 0, 2), to, 5, mode, sending(&source, length as u64));
     if mode == Mode::Buffered {
         assert!(w.engines[0].test(sent).is_some(), "a buffered send completes at once");
-        source.memory().with(0, length, |bytes| bytes.fill(0xee));
+        source.memory().with_mut(0, length, |bytes| bytes.fill(0xee));
     }
     if !early {
         for _ in 0..30 {

@@ -77,8 +77,10 @@ fn runs_of(view: &View, at: u64, (from, take): (u64, u64), runs: &mut Vec<Run>) 
 /// Writes `source` at byte `at` of the stream of the view.
 pub fn write(disk: &dyn Disk, view: &View, at: u64, source: &mut Source) -> Moved {
     let total = source.length();
-    if let (Some(place), Some(piece)) = (view.piece(at), source.piece(0, total)) {
-        return write_all(disk, piece, place);
+    if let Some(place) = view.piece(at) {
+        if let Some(written) = source.with_piece(0, total, |piece| write_all(disk, piece, place)) {
+            return written;
+        }
     }
     with_room(|room| write_runs(disk, view, at, source, room))
 }
@@ -90,16 +92,16 @@ fn write_runs(disk: &dyn Disk, view: &View, at: u64, source: &mut Source, room: 
         let take = WINDOW.min(total - done);
         runs_of(view, at, (done, take), &mut runs);
         let mut window: &[u8] = &[];
-        if source.piece(done, 0).is_none() {
+        if source.with_piece(done, 0, |_| ()).is_none() {
             let packed = room_of(room, take as usize);
             source.read(done, packed);
             window = packed;
         }
         for run in &runs {
-            let piece = source
-                .piece(run.stream, run.length)
-                .unwrap_or_else(|| &window[(run.stream - done) as usize..][..run.length as usize]);
-            let moved = write_all(disk, piece, run.place);
+            let put = |piece: &[u8]| write_all(disk, piece, run.place);
+            let moved = source
+                .with_piece(run.stream, run.length, put)
+                .unwrap_or_else(|| put(&window[(run.stream - done) as usize..][..run.length as usize]));
             if moved.error.is_some() {
                 return Moved {
                     bytes: run.stream + moved.bytes,

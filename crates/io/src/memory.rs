@@ -40,22 +40,22 @@ impl Source {
         }
     }
 
-    /// `length` bytes from `at` on, without a copy, if they lie in one piece.
-    pub(crate) fn piece(&self, at: u64, length: u64) -> Option<&[u8]> {
+    /// Lends `length` bytes from `at` on, without a copy, if they lie in one piece.
+    pub(crate) fn with_piece<R>(&self, at: u64, length: u64, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         match self {
-            Self::Piece(memory, _) => Some(memory.slice(at as isize, length as usize)),
+            Self::Piece(memory, _) => Some(memory.with(at as isize, length as usize, look)),
             Self::Typed(_) => None,
-            Self::Bytes(bytes) => bytes.get(at as usize..(at + length) as usize),
+            Self::Bytes(bytes) => bytes.get(at as usize..(at + length) as usize).map(look),
         }
     }
 
     /// Copies bytes from `at` on to `out`.
     pub(crate) fn read(&mut self, at: u64, out: &mut [u8]) {
-        if let Some(piece) = self.piece(at, out.len() as u64) {
-            out.copy_from_slice(piece);
-        } else if let Self::Typed(packer) = self {
+        if let Self::Typed(packer) = self {
             packer.seek(at);
             packer.pack(out);
+        } else {
+            self.with_piece(at, out.len() as u64, |piece| out.copy_from_slice(piece));
         }
     }
 }
@@ -108,7 +108,7 @@ impl Target {
     /// Gives the place of `length` bytes from `at` on to `change`, if it is one piece.
     pub(crate) fn with_piece<R>(&mut self, at: u64, length: u64, change: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
         match self {
-            Self::Piece(memory, _) => Some(memory.with(at as isize, length as usize, change)),
+            Self::Piece(memory, _) => Some(memory.with_mut(at as isize, length as usize, change)),
             Self::Typed(_) => None,
             Self::Converted(bytes, _) | Self::Bytes(bytes) => {
                 bytes.get_mut(at as usize..(at + length) as usize).map(change)

@@ -176,7 +176,7 @@ impl Message {
         let (done, memory) = self.completion().await?;
         Ok(Received {
             source: done.source,
-            bytes: memory.reading().slice(0, done.bytes as usize).to_vec(),
+            bytes: memory.reading().with(0, done.bytes as usize, <[u8]>::to_vec),
         })
     }
 }

@@ -89,7 +89,7 @@ fn pack<C: Number>(from: Elements<Source>, to: Packed<Target, C>, narrow: impl F
     let at = to.position.get("position")?.wide();
     let (start, end) = place(at, bytes, to.size.wide(), "outbuf")?;
     let mut memory = to.buffer.memory(0, end);
-    memory.with(start as isize, (end - start) as usize, |room| match foreign {
+    memory.with_mut(start as isize, (end - start) as usize, |room| match foreign {
         None => {
             packer.pack(room);
             Ok(())
@@ -111,13 +111,13 @@ fn unpack<C: Number>(from: Packed<Source, C>, to: Elements<Target>, narrow: impl
     let at = from.position.get("position")?.wide();
     let (start, end) = place(at, bytes, from.size.wide(), "inbuf")?;
     let memory = from.buffer.memory(0, end);
-    let data = memory.slice(start as isize, (end - start) as usize);
-    match foreign {
+    memory.with(start as isize, (end - start) as usize, |data| match foreign {
         None => {
             unpacker.unpack(data);
+            Ok(())
         }
-        Some(foreign) => foreign.unpack(0, n * ty.signature().elements(), data, &mut unpacker)?,
-    }
+        Some(foreign) => foreign.unpack(0, n * ty.signature().elements(), data, &mut unpacker),
+    })?;
     from.position.set("position", narrow(end))
 }
 

@@ -133,7 +133,7 @@ impl Inbound {
             return None;
         }
         let at = *base as isize + *done as isize;
-        let result = memory.with(|memory| memory.with(at, rest, read));
+        let result = memory.with(|memory| memory.with_mut(at, rest, read));
         if result.is_none() {
             self.stage = Stage::Skip(rest);
         }

@@ -83,7 +83,7 @@ impl Bulk {
             fill.restart();
         }
         let at = state.offset as isize;
-        let address = self.memory.with(|memory| memory.slice(at, 1).as_ptr() as usize);
+        let address = self.memory.with(|memory| memory.part(at, 1).address());
         fill.lead(address.unwrap_or(0), &mut state.lead);
         if left > fragment as u64 {
             state.size = Fill::whole_pages(fragment, state.lead.len() + HEADER_BYTES);
@@ -97,7 +97,8 @@ impl Bulk {
         let body = s.gone.saturating_sub(s.lead.len());
         let lead = &s.lead[s.gone.min(s.lead.len())..];
         let at = s.offset as isize + body as isize;
-        self.memory.with(|memory| send(lead, memory.slice(at, s.size - body)))
+        self.memory
+            .with(|memory| memory.with(at, s.size - body, |body| send(lead, body)))
     }
 
     /// Returns true when the fragment is complete.

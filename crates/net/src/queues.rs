@@ -46,7 +46,7 @@ impl Body {
             Self::Owned(bytes, range) => Some(read(&bytes[range.start + from..range.end])),
             Self::Memory(memory, offset, length) => {
                 let at = *offset as isize + from as isize;
-                memory.with(|memory| read(memory.slice(at, length - from)))
+                memory.with(|memory| memory.with(at, length - from, read))
             }
         }
     }

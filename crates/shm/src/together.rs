@@ -122,7 +122,7 @@ impl ShmTransport {
         let Some(pid) = self.source(slot) else {
             return Ok(false);
         };
-        let copied = memory.with(0, length, |into| pull::copy(pid, address, into));
+        let copied = memory.with_mut(0, length, |into| pull::copy(pid, address, into));
         self.copied(slot, copied)
     }
 
@@ -171,8 +171,9 @@ impl ShmTransport {
         mut memory: WriteMemory,
         opened: Opened,
     ) -> Result<bool, SendError> {
-        let fetch =
-            |at: u64, bytes: u64| memory.with(at as isize, bytes as usize, |into| pull::copy(pid, source + at, into));
+        let fetch = |at: u64, bytes: u64| {
+            memory.with_mut(at as isize, bytes as usize, |into| pull::copy(pid, source + at, into))
+        };
         let desk = &self.segment.block(self.slot).desk;
         let copied = match desk.receive(opened, fetch, awaiting(pid)) {
             Ok(together) => {
@@ -306,13 +307,12 @@ mod tests {
         }
 
         fn is_whole(&self) -> bool {
-            self.target.reading().slice(0, LENGTH) == self.source.reading().slice(0, LENGTH)
+            self.target.content() == self.source.content()
         }
 
         fn wrong(&self) -> usize {
-            let (to, from) = (self.target.reading(), self.source.reading());
-            let pairs = to.slice(0, LENGTH).iter().zip(from.slice(0, LENGTH).iter());
-            pairs.filter(|(a, b)| a != b).count()
+            let (to, from) = (self.target.content(), self.source.content());
+            to.iter().zip(&from).filter(|(a, b)| a != b).count()
         }
     }
 
@@ -346,9 +346,9 @@ mod tests {
         assert_eq!(message.copy(opened), Some(Ok(true)));
         assert!(message.is_whole());
         // The sender comes too late, and leaves the memory alone, which may be used for something else now.
-        message.target.memory().with(0, LENGTH, |bytes| bytes.fill(0));
+        message.target.memory().with_mut(0, LENGTH, |bytes| bytes.fill(0));
         while message.sender.poll(&mut Nothing) {}
-        assert!(message.target.reading().slice(0, LENGTH).iter().all(|&byte| byte == 0));
+        assert!(message.target.content().iter().all(|&byte| byte == 0));
     }
 
     #[test]

@@ -179,7 +179,7 @@ fn long_messages_are_pulled_from_another_process() {
     let source = OwnMemory::new(0, LONG as isize);
     source
         .memory()
-        .with(0, LONG, |bytes| bytes.fill(process.slot as u8 + 1));
+        .with_mut(0, LONG, |bytes| bytes.fill(process.slot as u8 + 1));
     for to in process.others() {
         let handle = process.shm.handle(to, source.reading(), LONG as u64);
         let mut header = Header::new(Kind::Rts, 0, 0, 0, LONG as u64, 1);
@@ -196,11 +196,7 @@ fn long_messages_are_pulled_from_another_process() {
             .expect("the peer lives")
         {
             assert!(
-                target
-                    .reading()
-                    .slice(0, LONG)
-                    .iter()
-                    .all(|&b| b == peer.number() as u8 + 1),
+                target.content().iter().all(|&b| b == peer.number() as u8 + 1),
                 "pulled data differ"
             );
         }

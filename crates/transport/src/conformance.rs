@@ -326,7 +326,7 @@ fn long_data_arrive(ends: Pair) {
     let target = OwnMemory::new(0, LONG as isize);
     send_data(&mut bench, 9, &data);
     collect_data(&mut bench, 9, &mut target.memory(), LONG);
-    assert!(target.reading().slice(0, LONG) == &data[..], "data differ");
+    assert!(target.content() == data, "data differ");
 }
 
 fn data_are_placed(ends: Pair) {
@@ -336,7 +336,7 @@ fn data_are_placed(ends: Pair) {
     bench.seen[1].place = Some(target.memory());
     send_data(&mut bench, 9, &data);
     collect_data(&mut bench, 9, &mut target.memory(), LONG);
-    assert!(target.reading().slice(0, LONG) == &data[..], "placed data differ");
+    assert!(target.content() == data, "placed data differ");
 }
 
 fn scratch_with(data: &[u8]) -> OwnMemory {
@@ -370,7 +370,7 @@ fn bulk_data_arrive(ends: Pair) {
         bench.until("the memory to be free", |bench| {
             bench.seen[0].sent.contains(&(1000 + token))
         });
-        assert!(target.reading().slice(0, LONG) == &data[..], "bulk data differ");
+        assert!(target.content() == data, "bulk data differ");
     }
     bench.send(0, &eager(1, 3), &[1, 2, 3]);
     assert_eq!(bench.next(1), (eager(1, 3), vec![1, 2, 3]));
@@ -387,10 +387,7 @@ fn data_can_be_pulled(ends: Pair) {
     assert!(handle.len() <= 254, "a handle has at most 254 bytes");
     let target = OwnMemory::new(0, LONG as isize);
     match bench.ends[1].pull(END[0], &handle, 100, target.memory(), (LONG - 100) as u64) {
-        Ok(true) => assert!(
-            target.reading().slice(0, LONG - 100) == &data[100..],
-            "pulled data differ"
-        ),
+        Ok(true) => assert!(target.content()[..LONG - 100] == data[100..], "pulled data differ"),
         Ok(false) => {}
         Err(error) => panic!("pull failed: {error:?}"),
     }

@@ -274,9 +274,11 @@ impl Memory {
             let length = (bulk.length - bulk.sent).min(self.options.frame as u64);
             let mut header = Header::control(Kind::Data, bulk.token, bulk.sent, length);
             header.flags = IN_BULK;
-            let pushed = bulk
-                .memory
-                .with(|memory| self.push(bulk.peer, &header, memory.slice(bulk.sent as isize, length as usize)));
+            let pushed = bulk.memory.with(|memory| {
+                memory.with(bulk.sent as isize, length as usize, |data| {
+                    self.push(bulk.peer, &header, data)
+                })
+            });
             // Taken back: nobody wants it sent.
             let Some(sent) = pushed else { continue };
             any |= sent.is_ok();
@@ -434,7 +436,7 @@ impl Transport for Memory {
         let Some((source, _)) = network.handles.remove(&name).filter(|_| !impossible) else {
             return Ok(false);
         };
-        memory.write(0, source.slice(offset as isize, length as usize));
+        memory.copy(0, &source, offset as isize, length as usize);
         network.pulled += 1;
         Ok(true)
     }

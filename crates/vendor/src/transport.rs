@@ -254,14 +254,15 @@ impl VendorTransport {
             return;
         }
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let data = memory.reading();
-        let data = data.slice(0, length.min(HEADER_BYTES + FRAME));
-        match data.first_chunk().map(Header::decode) {
-            Some(Ok(header)) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
-                sink.frame(peer, &header, &data[HEADER_BYTES..]);
-            }
-            _ => sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame")),
-        }
+        let whole = length.min(HEADER_BYTES + FRAME);
+        memory
+            .reading()
+            .with(0, whole, |data| match data.first_chunk().map(Header::decode) {
+                Some(Ok(header)) if header.payload_bytes() == (length - HEADER_BYTES) as u64 => {
+                    sink.frame(peer, &header, &data[HEADER_BYTES..]);
+                }
+                _ => sink.lost(peer, &format!("rank {peer} sent {length} bytes that are no frame")),
+            });
     }
 
     fn progress(&mut self, sink: &mut dyn Sink) -> Result<bool, VendorError> {

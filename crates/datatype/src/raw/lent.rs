@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which bytes a thread has in its hands: no byte is lent twice.
+//! Which bytes of user memory a thread changes: no byte is lent twice.
 
 use std::cell::Cell;
 

@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of the library's own.
 
+use std::fmt;
 use std::sync::Arc;
 
-use super::{ReadMemory, WriteMemory};
+use super::door::{Claim, Door, Lending, Turn};
+use super::{Owner, ReadMemory, WriteMemory};
 
 /// Memory that the library owns and lends to its own operations: intermediate results, agreement on contexts. Aligned
 /// to 16 bytes, as C's `malloc` does. Clones are the same memory; it lives as long as the last of them.
 ///
 /// [`OwnMemory::memory`] and [`OwnMemory::reading`] give values with a clone inside, so the memory may be forgotten at
 /// any time.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OwnMemory(Arc<Owned>);
 
-#[derive(Debug)]
 struct Owned {
     origin: *mut u8,
     low: isize,
     high: isize,
-    /// Owns what `origin` points into; never touched through this.
+    door: Door,
+    /// Owns what `origin` points into; never touched through this, nor shown.
     _bytes: Vec<u128>,
 }
 
-// SAFETY: the memory belongs to the value; the addresses into it are used as the module `raw` says.
+// SAFETY: the memory belongs to the value; whoever touches it asks its door.
 unsafe impl Send for Owned {}
-// SAFETY: shared references only copy addresses and read the content when no operation is under way.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Owned {}
 
 impl OwnMemory {
@@ -39,6 +41,7 @@ impl OwnMemory {
             origin,
             low,
             high,
+            door: Door::default(),
             _bytes: owner,
         }))
     }
@@ -61,23 +64,65 @@ impl OwnMemory {
     }
 
     /// The memory, to read and write.
+    #[inline]
     pub fn memory(&self) -> WriteMemory {
         WriteMemory {
             origin: self.0.origin,
             low: self.0.low,
             high: self.0.high,
-            owner: Some(self.clone()),
+            owner: Owner::Library(self.clone()),
         }
     }
 
     /// The memory, to read.
+    #[inline]
     pub fn reading(&self) -> ReadMemory {
-        self.memory().reading()
+        ReadMemory {
+            origin: self.0.origin,
+            low: self.0.low,
+            high: self.0.high,
+            owner: Owner::Library(self.clone()),
+        }
     }
 
-    /// A copy of the bytes `low .. high`. No operation that writes them may be under way.
+    /// A copy of the bytes `low .. high`. As other copies it takes its turn where threads write meanwhile.
     pub fn content(&self) -> Vec<u8> {
         let (low, high) = (self.0.low, self.0.high);
-        self.reading().slice(low, high.abs_diff(low)).to_vec()
+        let mut bytes = vec![0; high.abs_diff(low)];
+        self.reading().read(low, &mut bytes);
+        bytes
+    }
+
+    /// For a copy: see [`Door::turn`].
+    #[inline]
+    pub(super) fn turn(&self, claim: Claim) -> Turn<'_> {
+        self.0.door.turn(&[claim])
+    }
+
+    /// For a copy from this memory to that one: the turn of either, in an order that is the same for all threads.
+    pub(super) fn both<'a>(&'a self, read: Claim, to: &'a Self, change: Claim) -> (Turn<'a>, Option<Turn<'a>>) {
+        let (here, there) = (Arc::as_ptr(&self.0), Arc::as_ptr(&to.0));
+        if here == there {
+            return (self.0.door.turn(&[read, change]), None);
+        }
+        if here < there {
+            let turn = self.turn(read);
+            return (turn, Some(to.turn(change)));
+        }
+        let turn = to.turn(change);
+        (turn, Some(self.turn(read)))
+    }
+
+    /// For a closure: see [`Door::lend`].
+    #[inline]
+    pub(super) fn lend(&self, claim: Claim) -> Lending<'_> {
+        self.0.door.lend(claim)
+    }
+}
+
+/// Without the content, which somebody may be changing.
+impl fmt::Debug for OwnMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnMemory({}..{})", self.0.low, self.0.high)
     }
 }

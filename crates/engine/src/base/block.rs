@@ -91,7 +91,7 @@ impl Block {
 
     pub(crate) fn read(&self, at: u64, out: &mut [u8]) {
         match &self.datatype {
-            None => out.copy_from_slice(self.read.slice(at as isize, out.len())),
+            None => self.read.read(at as isize, out),
             Some((datatype, count)) => {
                 if let Ok(mut packer) = Packer::new(datatype, *count, self.read.clone()) {
                     packer.seek(at);

@@ -133,10 +133,10 @@ impl SendBuffer {
         }
     }
 
-    /// The bytes `at .. at + length` of the message, if they lie in one piece.
+    /// Lends the bytes `at .. at + length` of the message, if they lie in one piece.
     #[inline]
-    pub(crate) fn piece(&self, at: u64, length: usize) -> Option<&[u8]> {
-        self.form.piece(at, length)
+    pub(crate) fn with_piece<R>(&self, at: u64, length: usize, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.form.with_piece(at, length, look)
     }
 
     /// Reads the bytes of the message from `at` on.
@@ -147,7 +147,8 @@ impl SendBuffer {
     /// A copy of the message.
     pub fn copied(mut self) -> OwnMemory {
         let copy = OwnMemory::new(0, self.length as isize);
-        copy.memory().with(0, self.length as usize, |bytes| self.read(0, bytes));
+        copy.memory()
+            .with_mut(0, self.length as usize, |bytes| self.read(0, bytes));
         copy
     }
 
@@ -175,11 +176,11 @@ impl SendBuffer {
 
 impl SendForm {
     #[inline]
-    fn piece(&self, at: u64, length: usize) -> Option<&[u8]> {
+    fn with_piece<R>(&self, at: u64, length: usize, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         match self {
-            Self::Contiguous(memory) => Some(memory.slice(at as isize, length)),
-            Self::Owned(bytes, _) => bytes.get(at as usize..at as usize + length),
-            Self::Charged(both) => both.0.piece(at, length),
+            Self::Contiguous(memory) => Some(memory.with(at as isize, length, look)),
+            Self::Owned(bytes, _) => bytes.get(at as usize..at as usize + length).map(look),
+            Self::Charged(both) => both.0.with_piece(at, length, look),
             Self::Typed(..) | Self::Blocks(..) => None,
         }
     }
@@ -192,10 +193,9 @@ impl SendForm {
             }
             Self::Blocks(blocks, start) => block::read(blocks, *start + at, out),
             Self::Charged(both) => both.0.read(at, out),
-            Self::Contiguous(_) | Self::Owned(..) => {
-                if let Some(piece) = self.piece(at, out.len()) {
-                    out.copy_from_slice(piece);
-                }
+            Self::Contiguous(memory) => memory.read(at as isize, out),
+            Self::Owned(..) => {
+                self.with_piece(at, out.len(), |piece| out.copy_from_slice(piece));
             }
         }
     }
@@ -248,7 +248,7 @@ impl ReceiveBuffer {
     /// Writes a whole message.
     pub fn fill(&mut self, message: &OwnMemory) {
         let length = self.length as usize;
-        self.write(0, message.reading().slice(0, length));
+        message.reading().with(0, length, |data| self.write(0, data));
     }
 
     /// Memory whose first `length` bytes are the message.
@@ -291,11 +291,14 @@ const PIECE: usize = 32 << 10;
 
 /// Copies the first `length` bytes of a message into a receive buffer; `chunk` is memory to work with.
 pub(crate) fn transfer(from: &mut SendBuffer, to: &mut ReceiveBuffer, length: u64, chunk: &mut [u8]) {
-    if let Some(piece) = from.piece(0, length as usize) {
-        return to.write(0, piece);
+    if let (SendForm::Contiguous(from), ReceiveForm::Contiguous(to)) = (&from.form, &mut to.form) {
+        return to.copy(0, from, 0, length as usize);
+    }
+    if let Some(()) = from.with_piece(0, length as usize, |piece| to.write(0, piece)) {
+        return;
     }
     if let ReceiveForm::Contiguous(memory) = &mut to.form {
-        return memory.with(0, length as usize, |out| from.read(0, out));
+        return memory.with_mut(0, length as usize, |out| from.read(0, out));
     }
     let mut at = 0;
     while at < length {

@@ -137,11 +137,13 @@ impl State {
                 elements,
             } => {
                 let (basics, rest) = foreign.basics_in(completion.bytes);
-                let data = bytes.reading();
-                let data = data.slice(0, foreign.bytes_of(basics) as usize);
+                let whole = foreign.bytes_of(basics) as usize;
                 // The constructor has succeeded with the same arguments when the buffer was made.
                 if let Ok(mut unpacker) = Unpacker::new(&elements.datatype, elements.count, elements.memory) {
-                    if let Err(what) = foreign.unpack(0, basics, data, &mut unpacker) {
+                    let unpacked = bytes
+                        .reading()
+                        .with(0, whole, |data| foreign.unpack(0, basics, data, &mut unpacker));
+                    if let Err(what) = unpacked {
                         let (source, tag) = (completion.source, completion.tag);
                         completion.error = Some(EngineError::Conversion { source, tag, what });
                     }

@@ -214,7 +214,7 @@ impl Data for Bound {
         let (from, length) = block(buffer, index);
         match buffer.readable(from, length) {
             Some(memory) => cell.copy(at as isize, &memory, 0, length as usize),
-            None => cell.with(at as isize, length as usize, |cell| buffer.read(from, cell)),
+            None => cell.with_mut(at as isize, length as usize, |cell| buffer.read(from, cell)),
         }
     }
 
@@ -224,7 +224,7 @@ impl Data for Bound {
     }
 
     fn put(&self, index: u32, data: &ReadMemory, bytes: usize) {
-        self.receive.write(block(&self.receive, index).0, data.slice(0, bytes));
+        data.with(0, bytes, |data| self.receive.write(block(&self.receive, index).0, data));
     }
 
     fn result(&self, bytes: usize) -> Option<WriteMemory> {
@@ -234,7 +234,7 @@ impl Data for Bound {
     fn keep(&self, index: u32, bytes: usize) {
         let ((from, _), (to, _)) = (block(&self.send, index), block(&self.receive, index));
         match self.send.readable(from, bytes as u64).filter(|_| bytes > 0) {
-            Some(memory) => self.receive.write(to, memory.slice(0, bytes)),
+            Some(memory) => memory.with(0, bytes, |data| self.receive.write(to, data)),
             None => {
                 let mut copy = vec![0; bytes];
                 self.send.read(from, &mut copy);

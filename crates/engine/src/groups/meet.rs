@@ -410,7 +410,7 @@ impl Meet {
         if let Some((buffer, at)) = &self.give {
             let bytes = length as usize;
             let copy = |from: u64, cell: &mut WriteMemory, to: usize| {
-                cell.with(to as isize, bytes, |cell| buffer.read(at + from, cell))
+                cell.with_mut(to as isize, bytes, |cell| buffer.read(at + from, cell))
             };
             match self.what {
                 What::Bcast => {
@@ -463,7 +463,7 @@ impl Meet {
         let (from, to) = (self.round(self.middle, false), self.round(self.middle, true));
         let (place, (at, bytes)) = (self.place, self.share(self.place.me, length));
         let mut cell = meeting.give(&place, to, place.me, bytes as usize).map_err(no_memory)?;
-        cell.with(0, bytes as usize, |result| {
+        cell.with_mut(0, bytes as usize, |result| {
             self.combine(meeting, from, length, (at, bytes), result)
         })?;
         self.mark(meeting, to, place.me);
@@ -494,11 +494,13 @@ impl Meet {
             let Some(cell) = self.expected(meeting, round, member, length) else {
                 continue;
             };
-            let operand = cell.slice(at as isize, bytes as usize);
             if member == 0 {
-                result.copy_from_slice(operand);
+                cell.read(at as isize, result);
             } else {
-                reducer(operand, result, bytes / self.unit, false);
+                let elements = bytes / self.unit;
+                cell.with(at as isize, bytes as usize, |operand| {
+                    reducer(operand, result, elements, false)
+                });
             }
         }
         Ok(())
@@ -532,7 +534,7 @@ impl Meet {
                         What::ReduceScatterBlock => (length * u64::from(place.members), length * u64::from(place.me)),
                         _ => (length, 0),
                     };
-                    memory.with(0, length as usize, |result| {
+                    memory.with_mut(0, length as usize, |result| {
                         self.combine(meeting, round, all, (first, length), result)
                     })?;
                 }
@@ -540,7 +542,7 @@ impl Meet {
                     for member in 0..place.members {
                         let (start, bytes) = self.share(member, length);
                         if let Some(cell) = self.expected(meeting, round, member, bytes) {
-                            put(&buffer, at + start, cell.slice(0, bytes as usize), past);
+                            put(&buffer, at + start, (&cell, 0, bytes), past);
                         }
                     }
                 }
@@ -548,7 +550,7 @@ impl Meet {
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, length) {
                             let at = at + u64::from(member) * self.block;
-                            put(&buffer, at, cell.slice(0, length as usize), past);
+                            put(&buffer, at, (&cell, 0, length), past);
                         }
                     }
                 }
@@ -558,14 +560,14 @@ impl Meet {
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, all) {
                             let at = at + u64::from(member) * self.block;
-                            put(&buffer, at, cell.slice(mine, length as usize), past);
+                            put(&buffer, at, (&cell, mine, length), past);
                         }
                     }
                 }
                 _ => {
                     let cell = if self.what == What::Scatter { place.me } else { 0 };
                     if let Some(cell) = self.expected(meeting, round, cell, length) {
-                        put(&buffer, at, cell.slice(0, length as usize), past);
+                        put(&buffer, at, (&cell, 0, length), past);
                     }
                 }
             }
@@ -576,10 +578,10 @@ impl Meet {
     }
 }
 
-/// Puts a part of the result in its place.
-fn put(buffer: &BoundBuffer, at: u64, data: &[u8], past: bool) {
-    match past {
+/// Puts a part of the result, so many bytes of a cell from there on, in its place.
+fn put(buffer: &BoundBuffer, at: u64, (cell, from, length): (&ReadMemory, isize, u64), past: bool) {
+    cell.with(from, length as usize, |data| match past {
         true => buffer.write_past_caches(at, data),
         false => buffer.write(at, data),
-    }
+    });
 }

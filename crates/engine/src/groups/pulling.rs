@@ -166,7 +166,7 @@ impl Pulling {
         self.known += meeting.have_arrived(place, self.outcomes(), before..place.members);
         for member in before..self.known {
             let (outcome, said) = meeting.given(place, self.outcomes(), member, 1);
-            self.others_failed |= said != 1 || outcome.slice(0, 1)[0] != 0;
+            self.others_failed |= said != 1 || outcome.with(0, 1, |failed| failed[0] != 0);
         }
         self.known > before
     }

@@ -129,7 +129,7 @@ impl SendTask {
         let packed = OwnMemory::new(0, self.wanted as isize);
         packed
             .memory()
-            .with(0, self.wanted as usize, |bytes| self.buffer.read(0, bytes));
+            .with_mut(0, self.wanted as usize, |bytes| self.buffer.read(0, bytes));
         self.packed.insert(packed).reading()
     }
 }

@@ -163,7 +163,8 @@ fn send_where(core: &mut Core, outbound: &mut Outbound, own: bool) -> bool {
         return false;
     }
     if let SendForm::Contiguous(memory) = &outbound.buffer.form {
-        return push(core, peer, &outbound.header, memory.slice(0, length as usize)).is_some();
+        let header = &outbound.header;
+        return memory.with(0, length as usize, |data| push(core, peer, header, data).is_some());
     }
     let known = &core.state.peers[peer];
     if !may_be_eager(known, length, core.state.tuning.get(Knob::Eager)) {
@@ -499,8 +500,9 @@ fn send_piece(
     at: u64,
     scratch: &mut Vec<u8>,
 ) -> Result<(), SendError> {
-    match buffer.piece(at, header.length as usize) {
-        Some(piece) => transport.send(peer, header, piece),
+    let sent = buffer.with_piece(at, header.length as usize, |piece| transport.send(peer, header, piece));
+    match sent {
+        Some(sent) => sent,
         None => transport.send_filled(peer, header, scratch, &mut |to| buffer.read(at, to)),
     }
 }

@@ -143,7 +143,7 @@ impl Part {
         let (mut memory, at) = (memory.memory(), (self.start + from) as isize);
         let length = (to - from) as usize;
         let (Some(foreign), Some(described)) = (&self.foreign, &self.block.described) else {
-            memory.with(at, length, |target| self.block.read(from, target));
+            memory.with_mut(at, length, |target| self.block.read(from, target));
             return Ok(());
         };
         // Whole basics around the range.
@@ -165,8 +165,8 @@ impl Part {
         let (from, to) = self.inside(from, to);
         let memory = memory.reading();
         let (Some(foreign), Some(described)) = (&self.foreign, &self.block.described) else {
-            let data = memory.slice((self.start + from) as isize, (to - from) as usize);
-            self.block.write(from, data);
+            let (at, length) = ((self.start + from) as isize, (to - from) as usize);
+            memory.with(at, length, |data| self.block.write(from, data));
             return Ok(());
         };
         let Some(write) = described.write.clone() else {
@@ -178,9 +178,12 @@ impl Part {
         let basics = foreign.basics_in(to).0.saturating_sub(first);
         let start = foreign.bytes_of(first);
         let length = foreign.bytes_of(first + basics) - start;
-        let data = memory.slice((self.start + start) as isize, length as usize);
         let mut unpacker = Unpacker::new(&described.datatype, described.count, write).map_err(outside)?;
-        foreign.unpack(first, basics, data, &mut unpacker).map_err(conversion)
+        memory
+            .with((self.start + start) as isize, length as usize, |data| {
+                foreign.unpack(first, basics, data, &mut unpacker)
+            })
+            .map_err(conversion)
     }
 }
 

@@ -441,7 +441,7 @@ impl Vendor {
                 slot.completion = completion(arrival, task.room);
                 if let Held::Staged(mut buffer, between) = held {
                     let bytes = slot.completion.bytes as usize;
-                    buffer.write(0, between.reading().slice(0, bytes));
+                    between.reading().with(0, bytes, |data| buffer.write(0, data));
                 }
             }
         }
@@ -492,7 +492,7 @@ fn readable(mut buffer: SendBuffer) -> (ReadMemory, SendBuffer) {
     let between = OwnMemory::new(0, buffer.length as isize);
     between
         .memory()
-        .with(0, buffer.length as usize, |bytes| buffer.read(0, bytes));
+        .with_mut(0, buffer.length as usize, |bytes| buffer.read(0, bytes));
     (between.reading(), buffer)
 }
 

@@ -199,8 +199,8 @@ impl NativeOperation {
     /// Puts the result where it belongs.
     fn finish(&self) {
         if let Some((outcome, length)) = &self.outcome {
-            let memory = outcome.reading();
-            self.binding.receive.write(0, memory.slice(0, *length as usize));
+            let put = |data: &[u8]| self.binding.receive.write(0, data);
+            outcome.reading().with(0, *length as usize, put);
         }
     }
 }
@@ -208,7 +208,8 @@ impl NativeOperation {
 fn copy_of(buffer: &BoundBuffer) -> OwnMemory {
     let length = buffer.length();
     let copy = OwnMemory::new(0, length as isize);
-    copy.memory().with(0, length as usize, |bytes| buffer.read(0, bytes));
+    copy.memory()
+        .with_mut(0, length as usize, |bytes| buffer.read(0, bytes));
     copy
 }
 

@@ -59,7 +59,7 @@ impl NativeStep {
     /// Puts the result where it belongs.
     pub(crate) fn finish(self) {
         if let (Some((buffer, at)), Some((outcome, length))) = (&self.take, &self.outcome) {
-            buffer.write(*at, outcome.reading().slice(0, *length));
+            outcome.reading().with(0, *length, |data| buffer.write(*at, data));
         }
     }
 }
@@ -87,7 +87,8 @@ fn readable(
 
 fn copied(buffer: &BoundBuffer, at: u64, length: u64) -> OwnMemory {
     let copy = OwnMemory::new(0, length as isize);
-    copy.memory().with(0, length as usize, |bytes| buffer.read(at, bytes));
+    copy.memory()
+        .with_mut(0, length as usize, |bytes| buffer.read(at, bytes));
     copy
 }
 

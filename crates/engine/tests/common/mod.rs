@@ -114,7 +114,7 @@ pub(crate) fn memory(bytes: &[u8]) -> OwnMemory {
 }
 
 pub(crate) fn content(scratch: &OwnMemory, length: usize) -> Vec<u8> {
-    scratch.reading().slice(0, length).to_vec()
+    scratch.reading().with(0, length, <[u8]>::to_vec)
 }
 
 pub(crate) fn sending(scratch: &OwnMemory, length: u64) -> SendBuffer {

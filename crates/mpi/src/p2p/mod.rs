@@ -155,9 +155,11 @@ fn try_at_once<T>(
     else {
         return Ok(None);
     };
-    let data = memory.slice(0, length as usize);
     let mut engine = process::world()?.engine().lock();
-    Ok(Some(send(&mut engine, comm, destination, tag, data)))
+    let sent = memory.with(0, length as usize, |data| {
+        send(&mut engine, comm, destination, tag, data)
+    });
+    Ok(Some(sent))
 }
 
 #[inline(never)]

@@ -51,11 +51,12 @@ pub(super) fn isend(buffer: Source, to: &Envelope, request: Out<h::Request>) -> 
         return false;
     };
     let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
-    let data = memory.slice(0, usual.length as usize);
     let shared = usual.process.world().engine();
-    let sent = shared
-        .lock()
-        .isend_at_once(usual.comm.channel(), usual.rank, usual.tag, data);
+    let mut engine = shared.lock();
+    let sent = memory.with(0, usual.length as usize, |data| {
+        engine.isend_at_once(usual.comm.channel(), usual.rank, usual.tag, data)
+    });
+    drop(engine);
     let Some(sent) = sent else { return false };
     shared.watch();
     request.put(insert_quick(to.comm, Started::Sent(sent)));
