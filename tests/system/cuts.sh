@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The link between two sites is cut for a while, again and again, during a byte-exact random exchange: nothing is lost, doubled or out of
 # order. Cut for good, the processes are told within the deadline whom they lost, and the survivors compute on.
-# ISTHMUS_TEST_LONG=1: 10^5 messages, cuts of 1, 5 and 30 s.
+# ISTHMUS_TEST_LONG=1: 10^5 messages, cuts of 1, 5 and 30 s. ISTHMUS_TEST_SEED: the moments of an earlier run, which has printed it.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/cuts.c" -o cuts || fail "mpicc cuts.c"
@@ -11,12 +11,14 @@ if [ -n "$ISTHMUS_TEST_LONG" ]; then
 else
     messages=1500 spread=16 cuts='1 5'
 fi
+seed=${ISTHMUS_TEST_SEED:-$(date +%s)}
+echo "ISTHMUS_TEST_SEED=$seed"
 
 # In the testbed: cut and restore at random moments. One end of the link is where the launcher is, which has to be as patient as the processes.
 export ISTHMUS_AWAY=90
 cat >hurt.sh <<'EOF'
-messages=$1 spread=$2
-shift 2
+messages=$1 spread=$2 seed=$3 number=0
+shift 3
 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >exchange.out 2>exchange.err </dev/null &
 job=$!
 until grep -q begun exchange.out; do
@@ -24,7 +26,8 @@ until grep -q begun exchange.out; do
     sleep 0.2
 done
 for seconds; do
-    sleep "$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.2f", 1 + 2 * $1 / 65536 }')"
+    number=$((number + 1))
+    sleep "$(awk -v seed="$seed" -v n=$number 'BEGIN { srand(seed); while (n-- >= 0) r = rand(); printf "%.2f", 1 + 2 * r }')"
     isthmus-testbed cut a b
     sleep "$seconds"
     isthmus-testbed restore a b
@@ -32,7 +35,7 @@ done
 wait $job
 EOF
 # shellcheck disable=SC2086 # one argument per cut
-isthmus-testbed run --sites 2x1 --rtt 20ms --rate 200mbit -- sh hurt.sh $messages $spread $cuts ||
+isthmus-testbed run --sites 2x1 --rtt 20ms --rate 200mbit -- sh hurt.sh $messages $spread $seed $cuts ||
     { cat exchange.out exchange.err; fail "the exchange did not survive cuts of $cuts s"; }
 grep -q 'all right' exchange.out || { cat exchange.out exchange.err; fail "the exchange has no end"; }
 [ "$(grep -c "$messages messages each way" exchange.out)" = 4 ] || { cat exchange.out; fail "not all processes are through"; }

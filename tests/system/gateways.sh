@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Gateways are killed and started again at random moments, at one end and the other, during a byte-exact random exchange that goes through
 # them on two threads each, and the link is cut too: nothing is lost, doubled or out of order.
-# ISTHMUS_TEST_LONG=1: 10^5 messages, ten kills, cuts of 1, 5 and 30 s.
+# ISTHMUS_TEST_LONG=1: 10^5 messages, ten kills, cuts of 1, 5 and 30 s. ISTHMUS_TEST_SEED: the moments of an earlier run, which has printed it.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/cuts.c" -o cuts || fail "mpicc cuts.c"
@@ -11,6 +11,8 @@ if [ -n "$ISTHMUS_TEST_LONG" ]; then
 else
     messages=1500 spread=16 blows='b1 1 a1 b1' kills=3
 fi
+seed=${ISTHMUS_TEST_SEED:-$(date +%s)}
+echo "ISTHMUS_TEST_SEED=$seed"
 
 # The gateway of the host that this runs on, by its process; other jobs on this machine have hosts, and networks, of their own.
 cat >end.sh <<'EOF'
@@ -23,8 +25,8 @@ for process in /proc/[0-9]*; do
 done
 EOF
 cat >hurt.sh <<'EOF'
-messages=$1 spread=$2
-shift 2
+messages=$1 spread=$2 seed=$3 number=0
+shift 3
 # Nothing is there that an earlier job has said.
 : >out
 ISTHMUS_PATH=gateway ISTHMUS_GATEWAY_THREADS=2 ISTHMUS_AWAY=90 isthmus run --site home:2 --site b1:2 ./cuts "$messages" "$spread" >out 2>err </dev/null &
@@ -34,7 +36,8 @@ until grep -q begun out; do
     sleep 0.2
 done
 for blow; do
-    sleep "$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.2f", 1 + 2 * $1 / 65536 }')"
+    number=$((number + 1))
+    sleep "$(awk -v seed="$seed" -v n=$number 'BEGIN { srand(seed); while (n-- >= 0) r = rand(); printf "%.2f", 1 + 2 * r }')"
     case $blow in
     a1) sh end.sh ;;
     b1) ssh b1 sh "$PWD/end.sh" ;;
@@ -44,7 +47,7 @@ done >blows
 wait $job
 EOF
 # shellcheck disable=SC2086 # one argument per blow
-isthmus-testbed run --sites 2x1 --rtt 20ms --rate 200mbit -- sh hurt.sh $messages $spread $blows ||
+isthmus-testbed run --sites 2x1 --rtt 20ms --rate 200mbit -- sh hurt.sh $messages $spread $seed $blows ||
     { cat out err blows; fail "the exchange did not survive $blows"; }
 [ "$(grep -c killed blows)" -eq "$kills" ] || { cat blows; fail "$kills gateways should have been killed"; }
 grep -q 'all right' out || { cat out err; fail "the exchange has no end"; }

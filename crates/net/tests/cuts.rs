@@ -95,11 +95,13 @@ fn a_process_that_has_ended_is_lost_at_once() {
     drop(all.remove(1));
     let header = Header::new(Kind::Eager, 0, 0, 0, 0, 0);
     let _ = all[0].transport.send(Peer::new(1), &header, &[]);
-    let before = std::time::Instant::now();
     until(&mut all, "told", |all| all[0].sink.lost.len() == 1);
     let reason = &all[0].sink.lost[0].1;
-    assert!(before.elapsed() < Config::AWAY_TIME / 2, "{reason}");
-    assert!(reason.contains("has probably ended"), "{reason}");
+    // Who waits for as long as it may names the setting.
+    assert!(
+        reason.contains("has probably ended") && !reason.contains("ISTHMUS_AWAY"),
+        "{reason}"
+    );
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl<'a> Machine<Hands<'a>> for Plans {
     fn advance(&mut self, with: &mut Hands<'a>) -> bool {
         let any = !self.postponed.is_empty();
         while let Some(part) = self.postponed.pop() {
-            self.completed(with, Part { bytes: 0, ..part });
+            self.completed(with, part);
         }
         any
     }

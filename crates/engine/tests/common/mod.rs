@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Several engines in one thread over the in-memory transport.
-#![allow(dead_code, clippy::allow_attributes_without_reason)]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod changing;
 
