@@ -15,7 +15,15 @@ python3 ci/docs.py check $(find docs -name '*.md' | sort) || status=1
 work=$(mktemp -d /var/tmp/isthmus-docs.XXXXXX)
 trap 'rm -rf "$work" "$log"' EXIT
 if have mkdocs; then
-    mkdocs build --quiet --strict --site-dir "$work/html" || status=1
+    sh scripts/book.sh "$work/html" || status=1
+    # Opened as a file: a word is found.
+    if have chromium; then
+        timeout 60 chromium --headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update \
+            --disable-sync --user-data-dir="$work/browser" --virtual-time-budget=5000 --dump-dom "file://$work/html/index.html?q=firewalls" \
+            2>"$work/log" | grep -q '<div id="found".*href="./firewalls.html#' || { say "the search of the book finds nothing"; status=1; }
+    else
+        say "skipped: no chromium: the search of the book is not tried"
+    fi
 else
     say "skipped: no mkdocs: the book is not made into HTML"
 fi

@@ -17,4 +17,7 @@ esac
 want_for_build
 install_missing
 cargo xtask dist --out "$prefix" --release
+# The book as HTML, where the tool for it is or can be had. As Markdown it is there in any case.
+doc=$prefix/share/doc/isthmus
+sh scripts/book.sh "$doc/html" || say "the book is $doc/docs/index.md; with mkdocs, 'sh scripts/book.sh $doc/html' makes HTML of it"
 say "installed; add it to the search path with: PATH=$prefix/bin:\$PATH"

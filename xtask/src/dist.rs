@@ -6,7 +6,7 @@
 //! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0; libmpi.so, libmpich.so, … (LIBRARY_NAMES);
 //!               pkgconfig; libmpifort_abi.so and its versions, libmpifort_here.a
 //! DIR/include   mpi.h, isthmus_mpi1.h, mpi_f2c.h, mpif.h
-//! DIR/share     doc/isthmus, isthmus/fortran (sources of the modules), isthmus/*.supp (for valgrind and
+//! DIR/share     doc/isthmus (README.md, docs: the book), isthmus/fortran (sources of the modules), isthmus/*.supp (for valgrind and
 //!               ThreadSanitizer), modulefiles, man/man1, man/man3, man/man5, man/man7, completions for bash, zsh, fish
 //! ```
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
@@ -24,7 +24,7 @@ use crate::codegen;
 use crate::fortran;
 use crate::glibc;
 use crate::spec::Spec;
-use crate::tools::{c_compiler, copy, defined, directory_option, execute, point, put, replace, write};
+use crate::tools::{c_compiler, copy, copy_tree, defined, directory_option, execute, point, put, replace, write};
 use crate::tree::{self, Result};
 
 const SONAME: &str = "libmpi_abi.so.1";
@@ -68,6 +68,15 @@ const PACKAGES: [(&str, &str); 11] = [
 /// Only what the standard names leaves the library, and what the Fortran library asks of it.
 const VERSION_SCRIPT: &str =
     "{ global: MPI_*; PMPI_*; isthmus_fortran_function; isthmus_request_copies; local: *; };\n";
+/// Texts beside the book: what it and they link to is there.
+const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "LICENSE",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+];
 /// Commands of the workshop: package, binary.
 const WORKSHOP: [(&str, &str); 2] = [
     ("isthmus-testbed", "isthmus-testbed"),
@@ -319,9 +328,11 @@ fn texts(options: &Options) -> Result<()> {
         copy(&top.join("include").join(name), &options.out.join("include").join(name))?;
     }
     fortran::texts(&options.out)?;
-    for name in ["README.md", "LICENSE"] {
-        copy(&top.join(name), &options.out.join("share/doc/isthmus").join(name))?;
+    let doc = options.out.join("share/doc/isthmus");
+    for name in DOCUMENTS {
+        copy(&top.join(name), &doc.join(name))?;
     }
+    copy_tree(&top.join("docs"), &doc.join("docs"))?;
     for name in ["valgrind.supp", "tsan.supp"] {
         copy(
             &top.join("share/isthmus").join(name),

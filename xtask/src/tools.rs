@@ -86,6 +86,28 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     })
 }
 
+/// Copies each file below a directory to its place below another one; a file there that has none here any more goes.
+pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    let wrong = |e: std::io::Error| format!("cannot copy {} to {}: {e}", from.display(), to.display());
+    fs::create_dir_all(to).map_err(wrong)?;
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(from).map_err(wrong)? {
+        let (old, name) = entry.map(|e| (e.path(), e.file_name())).map_err(wrong)?;
+        match old.is_dir() {
+            true => copy_tree(&old, &to.join(&name))?,
+            false => copy(&old, &to.join(&name))?,
+        }
+        names.insert(name);
+    }
+    for entry in fs::read_dir(to).map_err(wrong)? {
+        let (new, name) = entry.map(|e| (e.path(), e.file_name())).map_err(wrong)?;
+        if !names.contains(&name) && !new.is_dir() {
+            fs::remove_file(&new).map_err(wrong)?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     let wrong = |e: std::io::Error| format!("{}: cannot write: {e}", path.display());
     fs::create_dir_all(path.parent().unwrap_or(path)).map_err(wrong)?;
