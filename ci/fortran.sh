@@ -188,7 +188,8 @@ if have pkg-config; then
     mkdir -p "$work/tree/bin" && cp "$build/bin/isthmus" "$work/tree/bin" && cp -R "$build/lib" "$build/include" "$build/share" "$work/tree"
     expect "modules for everybody" "$work/tree/bin/isthmus" fortran
     expect "pkg-config finds them" sh -c "gfortran tests/fortran/known.f90 -J '$work' -o '$work/known3' \$(PKG_CONFIG_PATH='$work/tree/lib/pkgconfig' pkg-config --cflags --libs mpi-fort) && '$work/known3'"
-    expect "pkg-config" sh -c "gfortran '$work/form.f' -o '$work/pc' \$(PKG_CONFIG_PATH='$build/lib/pkgconfig' pkg-config --cflags --libs mpi-fort) && '$work/pc'"
+    [ "$build" = "${build% *}" ] || say "skipped: pkg-config in a directory with a space: pkgconf does not quote what it does not know, such as -Wl,-rpath"
+    [ "$build" != "${build% *}" ] || expect "pkg-config" sh -c "gfortran '$work/form.f' -o '$work/pc' \$(PKG_CONFIG_PATH='$build/lib/pkgconfig' pkg-config --cflags --libs mpi-fort) && '$work/pc'"
 fi
 if have cmake && have make; then
     expect "CMake finds mpif.h and the modules" env PATH="$build/bin:$PATH" cmake -S tests/fortran/cmake -B "$work/cmake"

@@ -2,7 +2,8 @@
 # Sourced by the other scripts: where things are, and installing what is missing.
 # POSIX sh. Sets: top (the repository), build (its build tree).
 
-top=$(cd "$(dirname "$0")/.." && pwd)
+# Without symbolic links: what commands print of where they are is compared with it.
+top=$(cd "$(dirname "$0")/.." && pwd -P)
 build=$top/build
 cd "$top" || exit 1
 [ -d "$HOME/.cargo/bin" ] && PATH=$HOME/.cargo/bin:$PATH

@@ -118,8 +118,9 @@ pub(crate) fn libraries(place: &Path, target: Option<&str>) -> Result<Option<Pat
     }
     archive(&place)?;
     let script = place.join("libc.so");
-    let at = |file: &str| place.join(file).display().to_string();
-    let nonshared = file_of("libc_nonshared.a")?;
+    // In quotes, because the place may have spaces in its name.
+    let at = |file: &str| format!("\"{}\"", place.join(file).display());
+    let nonshared = format!("\"{}\"", file_of("libc_nonshared.a")?);
     let parts = ["libpthread.so", "libdl.so", "librt.so", "libutil.so", "libld.so"].map(at);
     let text = format!(
         "GROUP ( {} {nonshared} {} AS_NEEDED ( {} ) )\n",
