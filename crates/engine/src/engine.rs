@@ -234,10 +234,14 @@ impl Engine {
     #[cold]
     fn end_at_odds(&mut self) {
         while let Some(found) = self.core.state.agreement.next() {
-            if let Some(at_odds) = self.plans.at_odds(&self.core.state, &found) {
-                give_up(&mut self.core.state, &found, at_odds.odd);
-                let (plans, mut hands) = plans!(self);
-                plans.fail(&mut hands, at_odds.request, at_odds.error);
+            match self.plans.at_odds(&self.core.state, &found) {
+                Some(Ok(at_odds)) => {
+                    give_up(&mut self.core.state, &found, at_odds.known);
+                    let (plans, mut hands) = plans!(self);
+                    plans.fail(&mut hands, at_odds.request, at_odds.error);
+                }
+                Some(Err(lie)) => self.core.state.broken(found.peer, lie),
+                None => {}
             }
         }
     }
@@ -247,6 +251,7 @@ impl Engine {
     #[cold]
     pub fn ask_others(&mut self) {
         for (peer, header) in self.plans.questions(&self.core.state) {
+            self.core.state.agreement.asks(peer);
             control(&mut self.core, peer, header);
         }
         self.work();

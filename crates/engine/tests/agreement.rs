@@ -81,6 +81,12 @@ fn said(error: Option<EngineError>) -> String {
     }
 }
 
+/// The second rank in a sentence: whose word it is.
+fn said_by(said: &str) -> String {
+    let second = said.split("rank ").nth(2).unwrap_or_default();
+    second.chars().take_while(char::is_ascii_digit).collect()
+}
+
 #[test]
 fn nobody_waits_for_ever_for_a_member_in_another_operation() {
     let kinds = [Operation::Barrier, Operation::Bcast, Operation::Allgather];
@@ -101,12 +107,13 @@ fn nobody_waits_for_ever_for_a_member_in_another_operation() {
                     continue;
                 }
                 let said = said(error);
-                let mine = format!("rank {rank} is in {}, ", what(rank).name());
+                let mine = format!("rank {rank} is in {}", what(rank).name());
                 assert!(said.starts_with(&mine), "{said}");
-                // Whoever is heard of first says who has called what.
+                // Whoever is heard of first says who has called what; whoever hears that from others names them, too.
                 let reason = match rank == odd {
-                    true => format!("was in {}", most.name()),
-                    false => format!("rank {odd} was in {}", other.name()),
+                    true => format!(", rank {} was in {}", said_by(&said), most.name()),
+                    false if said.contains(';') => format!("; rank {}, which has given it up, says that rank", said_by(&said)),
+                    false => format!(", rank {odd} was in {}", other.name()),
                 };
                 assert!(said.contains(&reason), "{said}");
             }

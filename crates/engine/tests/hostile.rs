@@ -4,11 +4,13 @@
 mod common;
 
 use common::{channel, content, memory, pattern, receiving, sending};
-use isthmus_engine::{Completion, Engine, EngineError, Mode, Request, Setup};
+use isthmus_engine::{Binding, Completion, Engine, EngineError, Mode, Request, Setup};
 use isthmus_protocol::credit::WINDOW;
+use isthmus_schedule::{Call, Network, Operation, plan};
+use isthmus_topology::{Level, Shape};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Placement, Processes, Sink, Transport};
-use isthmus_wire::frame::{Header, Kind, ROOM};
+use isthmus_wire::frame::{Header, Kind, ROOM, protocol};
 
 const LENGTH: usize = 10_000;
 
@@ -396,4 +398,104 @@ fn a_probe_finds_nothing_that_was_said_in_the_name_of_another_one() {
     assert_eq!(content(&target, 100), [8; 100]);
     let next = stage.engine.irecv(&channel, Some(2), None, receiving(&target, 100));
     stage.loses(next, Peer::new(2), "in the name of rank 1");
+}
+
+/// Engine 0 in the barrier with number 7 of a communicator of all three.
+fn in_a_barrier(stage: &mut Stage) -> Request {
+    for what in Operation::ALL {
+        stage.engine.operation(what.name());
+    }
+    let network = Network::plain(Shape::from_colours(&[Level::Machine], 3, |_, _| 0));
+    let operation = stage.engine.operation(Operation::Barrier.name());
+    let plan = plan(&Call::new(Operation::Barrier, 0), &network, 0);
+    let channel = channel(16, 0, 3);
+    let engine = &mut stage.engine;
+    engine.start_plan(&channel, operation, 7, plan, Binding::nothing(), None)
+}
+
+/// An answer about that: because of rank `odd` it has come to nothing.
+fn gave_up(odd: u32) -> Header {
+    Header {
+        flags: protocol::AGREEMENT,
+        tag: 1234,
+        ..Header::control(Kind::Protocol, 2 << 32 | 7, 16 | u64::from(odd) << 32, 0)
+    }
+}
+
+/// Whom the engine has asked for the operation, and the third one.
+fn asked(stage: &mut Stage) -> (Peer, u32) {
+    stage.engine.ask_others();
+    for _ in 0..10 {
+        stage.engine.progress();
+        for at in [1, 2] {
+            stage.ends[at - 1].poll(&mut stage.seen);
+            if stage.seen.0.drain(..).any(|(_, header)| header.kind == Kind::Protocol) {
+                return (Peer::new(at as u32), 3 - at as u32);
+            }
+        }
+    }
+    panic!("nobody is asked")
+}
+
+#[test]
+fn what_nobody_asked_for_accuses_whoever_says_it() {
+    let mut stage = Stage::new(Options::default());
+    let barrier = in_a_barrier(&mut stage);
+    let target = memory(&[0; 8]);
+    let receive = stage.engine.irecv(&channel(0, 0, 3), Some(1), None, receiving(&target, 8));
+    stage.say(Peer::new(1), &gave_up(2), &[]);
+    stage.loses(receive, Peer::new(1), "not asked");
+    match stage.engine.take(barrier).map(|done| done.error) {
+        None => {}
+        Some(Some(EngineError::PeerLost { peer, .. })) => assert_eq!(peer, Peer::new(1)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_member_says_of_a_third_one_is_told_as_its_word() {
+    let mut stage = Stage::new(Options::default());
+    let barrier = in_a_barrier(&mut stage);
+    let (liar, innocent) = asked(&mut stage);
+    stage.say(liar, &gave_up(innocent), &[]);
+    match stage.end(barrier).error {
+        Some(EngineError::Disagreement { what, .. }) => {
+            let word = format!("rank {}, which has given it up, says that rank {innocent}", liar.index());
+            assert!(what.contains(&word), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // One answer for one question.
+    let target = memory(&[0; 8]);
+    let rank = Some(liar.index() as u32);
+    let receive = stage.engine.irecv(&channel(0, 0, 3), rank, None, receiving(&target, 8));
+    stage.say(liar, &gave_up(innocent), &[]);
+    stage.loses(receive, liar, "not asked");
+}
+
+#[test]
+fn who_gives_up_because_of_itself_of_nobody_or_of_who_asks_has_lied() {
+    let claims: [fn(Peer) -> u32; 4] = [|_| 0, |liar| liar.index() as u32, |_| 3, |_| u32::MAX];
+    for claim in claims {
+        let mut stage = Stage::new(Options::default());
+        let barrier = in_a_barrier(&mut stage);
+        let (liar, _) = asked(&mut stage);
+        stage.say(liar, &gave_up(claim(liar)), &[]);
+        stage.loses(barrier, liar, "cannot be the cause");
+    }
+}
+
+#[test]
+fn a_member_that_asks_without_end_puts_nobody_elses_question_out() {
+    let mut stage = Stage::new(Options::default());
+    let question = |sequence: u64| Header {
+        flags: protocol::AGREEMENT,
+        tag: 1234,
+        ..Header::control(Kind::Protocol, sequence, 16, 0)
+    };
+    stage.say(Peer::new(2), &question(7), &[]);
+    (0..3000).for_each(|_| stage.say(Peer::new(1), &question(5), &[]));
+    let _ = in_a_barrier(&mut stage);
+    // What it has asked for is another operation.
+    assert_eq!(stage.hear(Peer::new(2), Kind::Protocol).token, 1 << 32 | 7);
 }

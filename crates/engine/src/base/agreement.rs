@@ -8,7 +8,11 @@
 //!    <--- OTHER (7, barrier) --------------  its 7th is a barrier: that ends with an error too
 //!    <--- GAVE_UP (7, rank 3, barrier) ----  its 7th was the same and has ended with an error, since rank 3 has called
 //!                                            a barrier: whoever is heard of first ends the job, and can say why
+//!    <--- GAVE_UP (7, rank 3, nothing) ----  the same, but it has only heard from rank 3 that that has given up
 //! ```
+//! Whoever answers was asked, else it breaks the rules. What one says of a third member is told as its word, and not
+//! passed on as one's own: a member that lies is named itself.
+//!
 //! Operations have equal numbers at all members because all call them in the same order, so two that differ under one
 //! number never go together. A member is asked once for each operation, and wakes for that once.
 //!
@@ -30,6 +34,8 @@ const KEPT: usize = 32;
 pub(crate) const PERSISTENT: u32 = 1 << 15;
 /// Questions that are kept, and answers that wait to be looked at: beyond that the oldest is forgotten.
 const MOST: usize = 1024;
+/// Questions of one peer that are kept: beyond that the oldest of its own is forgotten, and nobody else's.
+const EACH: usize = 64;
 /// Communicators among which nobody looks for those that are gone.
 const FEW: usize = 32;
 /// Members that are asked for one operation.
@@ -122,7 +128,7 @@ pub(crate) struct Question {
 /// A peer that does not take part in an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    pub(super) peer: Peer,
+    pub(crate) peer: Peer,
     pub(crate) which: Which,
     pub(super) why: Why,
 }
@@ -132,8 +138,22 @@ pub(crate) struct Found {
 pub(super) enum Why {
     /// It has called what this code stands for.
     Other(i32),
-    /// It has given up because of a third one.
+    /// It was asked, and says that it has given up because of a third one.
     GaveUp(Odd),
+}
+
+/// What this process knows of the member that does not take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It has said itself what it has called.
+    FirstHand(Odd),
+    /// Another one, which has given up, says so.
+    Said {
+        /// Rank of that one.
+        by: u32,
+        /// What it says.
+        odd: Odd,
+    },
 }
 
 /// What this process has to tell others, and has heard.
@@ -144,6 +164,8 @@ pub(crate) struct Agreement {
     room: usize,
     questions: VecDeque<Question>,
     found: VecDeque<Found>,
+    /// How many questions of this process each peer has not answered. Most never are: the operations end.
+    unanswered: FxHashMap<Peer, u32>,
 }
 
 impl Agreement {
@@ -224,6 +246,21 @@ impl Agreement {
         }
     }
 
+    /// The peer is asked for an operation.
+    pub(crate) fn asks(&mut self, peer: Peer) {
+        let unanswered = self.unanswered.entry(peer).or_default();
+        *unanswered = unanswered.saturating_add(1);
+    }
+
+    /// The peer answers. False: more often than it was asked.
+    pub(crate) fn answered(&mut self, peer: Peer) -> bool {
+        let Some(unanswered) = self.unanswered.get_mut(&peer).filter(|n| **n > 0) else {
+            return false;
+        };
+        *unanswered -= 1;
+        true
+    }
+
     pub(crate) fn take_questions(&mut self, which: Which) -> Vec<Question> {
         let is_it = |question: &Question| question.which == which;
         let taken = self.questions.iter().copied().filter(is_it).collect();
@@ -232,6 +269,11 @@ impl Agreement {
     }
 
     pub(crate) fn keep(&mut self, question: Question) {
+        let is_theirs = |kept: &&Question| kept.peer == question.peer;
+        if self.questions.iter().filter(is_theirs).count() >= EACH {
+            let oldest = self.questions.iter().position(|kept| is_theirs(&kept));
+            oldest.and_then(|at| self.questions.remove(at));
+        }
         self.questions.push_back(question);
         if self.questions.len() > MOST {
             self.questions.pop_front();

@@ -5,7 +5,7 @@ use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind, protocol};
 
-use crate::base::agreement::{Found, Made, Odd, Question, Which, Why};
+use crate::base::agreement::{Found, Known, Made, Odd, Question, Which, Why};
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
@@ -15,13 +15,16 @@ use crate::base::state::State;
 const ASKS: u32 = 0;
 const OTHER: u32 = 1;
 const GAVE_UP: u32 = 2;
+/// Of an odd one, in place of the name of an operation: it has given up, that is all.
+const NOTHING: i32 = 0;
 
 /// Stands for the name of an operation, equal in all processes.
 fn code(name: &str) -> i32 {
-    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+    let hash: u32 = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
-    hash as i32
+    // Whatever the name is, it is one.
+    hash.max(1) as i32
 }
 
 fn frame(which: Which, says: u32, odd: Odd) -> Header {
@@ -65,6 +68,9 @@ pub(crate) fn heard(state: &mut State, peer: Peer, world: u32, header: &Header) 
         }),
         _ => return state.broken(peer, "something else than a question or an answer about an operation"),
     };
+    if !state.agreement.answered(peer) {
+        return state.broken(peer, "an answer about an operation for which it was not asked");
+    }
     state.agreement.note_found(Found { peer, which, why });
 }
 
@@ -78,13 +84,13 @@ fn compare(state: &mut State, question: Question) {
     let Some(note) = state.agreement.note(which) else {
         return state.agreement.keep(question);
     };
-    if let Some(odd) = note.gave_up {
-        return state.reply(peer, frame(which, GAVE_UP, odd));
-    }
     let mine = code(state.tools.name(note.operation));
     if mine == theirs {
-        // To be told if it comes to nothing.
-        return state.agreement.keep(question);
+        // Those who have called the same are told if it has come, or comes, to nothing.
+        return match note.gave_up {
+            Some(odd) => state.reply(peer, frame(which, GAVE_UP, odd)),
+            None => state.agreement.keep(question),
+        };
     }
     state.reply(peer, plain(which, OTHER, mine));
     let why = Why::Other(theirs);
@@ -115,7 +121,11 @@ pub(crate) fn compare_kept(state: &mut State, which: Which) {
 
 /// This process ends the operation: those who wait with it are told, but for the one it heard that from.
 #[cold]
-pub(crate) fn give_up(state: &mut State, found: &Found, odd: Odd) {
+pub(crate) fn give_up(state: &mut State, found: &Found, known: Known) {
+    let odd = match known {
+        Known::FirstHand(odd) => odd,
+        Known::Said { by, .. } => Odd { rank: by, code: NOTHING },
+    };
     state.agreement.gives_up(found.which, odd);
     for question in state.agreement.take_questions(found.which) {
         if question.peer != found.peer {
@@ -124,25 +134,48 @@ pub(crate) fn give_up(state: &mut State, found: &Found, odd: Odd) {
     }
 }
 
-/// The member that has called something else; `None`: whoever says so is no member, or names none.
+/// What is known of the member that has called something else. `asked`: the ranks that were asked for this operation;
+/// nobody else can have given it up. `None`: whoever says so is no member, or was not asked.
+///
+/// # Errors
+/// What it says cannot be: nobody who has called the same as this process can have heard that.
 #[cold]
-pub(crate) fn odd_of(channel: &Channel, found: &Found) -> Option<Odd> {
+pub(crate) fn known_of(channel: &Channel, asked: &[u32], found: &Found) -> Option<Result<Known, &'static str>> {
     let members = &channel.members;
     let teller = (0..members.count()).find(|&rank| members.peer(rank) == found.peer)?;
-    match found.why {
-        Why::Other(code) => Some(Odd { rank: teller, code }),
-        Why::GaveUp(odd) => (odd.rank < members.count()).then_some(odd),
+    let odd = match found.why {
+        Why::Other(code) => return Some(Ok(Known::FirstHand(Odd { rank: teller, code }))),
+        Why::GaveUp(odd) => odd,
+    };
+    if !asked.contains(&teller) {
+        return None;
     }
+    let third = odd.rank < members.count() && odd.rank != teller && odd.rank != channel.rank;
+    Some(match third {
+        true => Ok(Known::Said { by: teller, odd }),
+        false => Err("it has given up an operation because of a member that cannot be the cause"),
+    })
 }
 
 /// What the program is told by a member, which waits in this operation.
 #[cold]
-pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, odd: Odd) -> EngineError {
-    let (me, mine, other) = (channel.rank, state.tools.name(operation), odd.rank);
-    let theirs = state.tools.named(|name| code(name) == odd.code);
-    let theirs = theirs.unwrap_or("another operation");
+pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, known: Known) -> EngineError {
+    let (me, mine) = (channel.rank, state.tools.name(operation));
+    let named = |odd: Odd| match odd.code {
+        NOTHING => format!("rank {} has given it up", odd.rank),
+        _ => {
+            let theirs = state.tools.named(|name| code(name) == odd.code);
+            format!("rank {} was in {}", odd.rank, theirs.unwrap_or("another operation"))
+        }
+    };
+    let what = match known {
+        Known::FirstHand(odd) => format!("rank {me} is in {mine}, {}", named(odd)),
+        Known::Said { by, odd } => {
+            format!("rank {me} is in {mine}; rank {by}, which has given it up, says that {}", named(odd))
+        }
+    };
     EngineError::Disagreement {
-        what: format!("rank {me} is in {mine}, rank {other} was in {theirs}").into(),
+        what: what.into(),
         lengths: false,
     }
 }

@@ -169,6 +169,11 @@ impl Execution {
         found
     }
 
+    /// Members that were asked.
+    pub(crate) fn asked(&self) -> &[u32] {
+        &self.asked
+    }
+
     /// Begins with a plan; everything of an earlier one must be over.
     pub(crate) fn begin(
         &mut self,

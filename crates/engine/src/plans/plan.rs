@@ -7,8 +7,8 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
-use crate::base::agreement::{Found, Odd, Which};
-use crate::base::asking::{compare_kept, error_of, odd_of, question};
+use crate::base::agreement::{Found, Known, Which};
+use crate::base::asking::{compare_kept, error_of, known_of, question};
 use crate::base::buffer::transfer;
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
@@ -38,7 +38,7 @@ pub(crate) struct Hands<'a> {
 /// A plan in which a member does not take part.
 pub(crate) struct AtOdds {
     pub(crate) request: Request,
-    pub(crate) odd: Odd,
+    pub(crate) known: Known,
     /// What the program is told.
     pub(crate) error: EngineError,
 }
@@ -226,8 +226,11 @@ impl Plans {
     }
 
     /// The plan in which a peer does not take part, and because of whom.
+    ///
+    /// # Errors
+    /// What the peer says of it is a lie: what is wrong with it.
     #[cold]
-    pub(crate) fn at_odds(&self, state: &State, found: &Found) -> Option<AtOdds> {
+    pub(crate) fn at_odds(&self, state: &State, found: &Found) -> Option<Result<AtOdds, &'static str>> {
         // As what the program knows it: an operation, or the call that made a persistent one.
         let known_as = |e: &Execution| {
             if e.aborted || e.channel.notes.is_none() {
@@ -244,12 +247,12 @@ impl Plans {
             let execution = e.as_deref()?;
             Some((index, execution, known_as(execution)?))
         })?;
-        let odd = odd_of(&execution.channel, found)?;
-        Some(AtOdds {
+        let known = known_of(&execution.channel, execution.asked(), found)?;
+        Some(known.map(|known| AtOdds {
             request: state.requests.name(index),
-            odd,
-            error: error_of(state, &execution.channel, operation, odd),
-        })
+            known,
+            error: error_of(state, &execution.channel, operation, known),
+        }))
     }
 
     fn take(&mut self, index: u32) -> Option<Box<Execution>> {
