@@ -379,7 +379,13 @@ impl Batch {
         let Some(part) = self.parts.iter_mut().find(|p| p.node == node) else {
             return;
         };
-        let Some(message) = part.translate(message) else { return };
+        let Some(message) = part.translate(message) else {
+            let reason = format!(
+                "node {}: its agent spoke for a process that it does not have",
+                part.hello.host
+            );
+            return self.refuse(Refusal::new(reason, ""));
+        };
         match message {
             FromAgent::Started(of_node) => {
                 part.started = true;

@@ -9,7 +9,7 @@ use crate::event::{Event, ToProcess};
 use crate::link::Outbox;
 use crate::sink::Sink;
 use isthmus_wire::boot::Message;
-use isthmus_wire::codec::Deframer;
+use isthmus_wire::codec::{Deframer, MAX_MESSAGE};
 use isthmus_wire::grid::Stream;
 use std::io;
 use std::path::Path;
@@ -23,6 +23,8 @@ use tokio::task::AbortHandle;
 
 /// Longest hello, bytes.
 const MAX_HELLO: usize = 64 << 10;
+/// Longest message afterwards: what the agent passes on of it must fit into one of its own.
+const MAX_WORD: usize = MAX_MESSAGE - (64 << 10);
 /// Longest time from connection to hello.
 const HELLO_TIME: Duration = Duration::from_secs(10);
 /// Most connections that have not said hello.
@@ -93,7 +95,7 @@ async fn serve(
         _ => return,
     };
     let write = tokio::spawn(write(writer, queue, index));
-    while let Some(message) = reader.next(usize::MAX).await {
+    while let Some(message) = reader.next(MAX_WORD).await {
         let event = match message {
             Message::Finished(counters) => Event::Finished { index, counters },
             Message::Traffic(traffic) => Event::Traffic { index, traffic },

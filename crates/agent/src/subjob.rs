@@ -11,7 +11,7 @@ use crate::processors;
 use crate::program::{self, Refusal};
 use crate::rendezvous;
 use crate::sink::{self, Sink};
-use crate::told::Told;
+use crate::told::{self, Told};
 use crate::too_new;
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
@@ -21,7 +21,7 @@ use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, R
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -69,6 +69,8 @@ pub(crate) struct Subjob {
     started: Option<other_mpi::Ended>,
     /// What the processes tell while they run.
     told: Told,
+    /// Name of their site, once they have begun.
+    site: OnceLock<String>,
     /// How the system treats the processes.
     conditions: Conditions,
 }
@@ -121,6 +123,7 @@ impl Subjob {
                 environment: template.environment.clone(),
             }),
             told: Told::default(),
+            site: OnceLock::new(),
             conditions: Conditions::default(),
         };
         if !start.vendor.is_empty() {
@@ -295,6 +298,14 @@ impl Subjob {
 
     /// Handles what a process did.
     pub(crate) fn handle(&mut self, event: Event, outbox: &Outbox, events: &mpsc::Sender<Event>) {
+        let site = self.site.get().map_or("", String::as_str);
+        let event = match told::overreach(&event, site) {
+            Some((index, what)) => {
+                let (code, reason) = (1, format!("it broke the protocol: {what}"));
+                Event::Aborted { index, code, reason }
+            }
+            None => event,
+        };
         match event {
             Event::Hello { hello, process } => self.handle_hello(hello, process, outbox),
             Event::Finished { index, counters } => {
@@ -448,6 +459,7 @@ impl Subjob {
         let Some(own) = commit.places.subjobs.get(commit.subjob as usize) else {
             return;
         };
+        let _ = self.site.set(own.name.clone());
         let world = Arc::new(World {
             job: self.job.clone(),
             first_rank: own.first_rank.saturating_add(self.first),

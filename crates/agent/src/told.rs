@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes have told of themselves while they run, summed for the coordinator when there is something new.
 
+use crate::event::Event;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::time::Time;
 use std::collections::{BTreeMap, HashMap};
+
+/// What a process tells of others than itself, and which process does; `site`: where it is.
+pub(crate) fn overreach(event: &Event, site: &str) -> Option<(u32, String)> {
+    let (index, traffic, time) = match event {
+        Event::Traffic { index, traffic } => (*index, traffic.as_slice(), None),
+        Event::Time { index, time } => (*index, &[][..], Some(time)),
+        Event::Finished { index, counters } => (*index, counters.traffic.as_slice(), Some(&counters.time)),
+        _ => return None,
+    };
+    let elsewhere = traffic.iter().find(|link| link.from != site);
+    let elsewhere = elsewhere.map(|link| format!("it told of traffic of site '{}'", link.from));
+    let others = time.filter(|time| time.processes > 1);
+    let what = elsewhere.or(others.map(|time| format!("it told the time of {} processes", time.processes)))?;
+    Some((index, what))
+}
 
 /// By index of the process.
 #[derive(Debug, Default)]
@@ -58,6 +74,7 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isthmus_wire::boot::Counters;
 
     #[test]
     fn only_what_is_new_is_told_and_the_last_word_of_each_process_counts() {
@@ -73,5 +90,39 @@ mod tests {
         told.take_time(3, time(1));
         assert_eq!(told.time().map(|t| (t.processes, t.elapsed)), Some((2, 8)));
         assert!(told.time().is_none());
+    }
+
+    #[test]
+    fn a_process_tells_of_itself_and_of_its_own_site() {
+        let link = |from: &str| LinkTraffic {
+            from: from.into(),
+            ..LinkTraffic::default()
+        };
+        let time = |processes| Time {
+            processes,
+            ..Time::default()
+        };
+        let finished = |from, processes| Event::Finished {
+            index: 2,
+            counters: Counters {
+                traffic: vec![link(from)],
+                time: time(processes),
+                ..Counters::default()
+            },
+        };
+        let traffic = |from| Event::Traffic {
+            index: 2,
+            traffic: vec![link("lab"), link(from)],
+        };
+        let told = |processes| Event::Time {
+            index: 2,
+            time: time(processes),
+        };
+        for own in [finished("lab", 1), traffic("lab"), told(1)] {
+            assert_eq!(overreach(&own, "lab"), None);
+        }
+        for wrong in [finished("home", 1), finished("lab", 2), traffic("home"), told(2)] {
+            assert_eq!(overreach(&wrong, "lab").map(|(index, _)| index), Some(2));
+        }
     }
 }

@@ -310,22 +310,26 @@ impl Coallocation {
         true
     }
 
-    /// A process has finished its communication.
-    pub fn handle_finished(&mut self, site: usize, index: u32) {
-        let world = self.subjobs.finish(site, index);
-        if let Some(sites) = world.filter(|_| self.phase.is_open()) {
+    /// A process has finished its communication. False when it cannot have (see [`Self::handle_arrived`]).
+    pub fn handle_finished(&mut self, site: usize, index: u32) -> bool {
+        let Some(all) = self.subjobs.finish(site, index) else {
+            return false;
+        };
+        if let Some(sites) = all.filter(|_| self.phase.is_open()) {
             self.actions.push_back(Action::Dismiss(sites));
         }
+        true
     }
 
     /// A process called MPI_Abort or met an error that ends the job.
     pub fn handle_aborted(&mut self, site: usize, index: u32, code: i32, reason: &str, now: Duration) {
         let status = if code & 0xff == 0 { 1 } else { code & 0xff };
-        // A reason is a whole sentence of the library, which knows the rank and its host.
-        let problem = if reason.is_empty() {
-            format!("{}: called MPI_Abort with code {code}", self.subjobs.who(site, index))
-        } else {
-            reason.to_owned()
+        // A reason is a whole sentence of the library, which knows the rank and its host. One that speaks of somebody
+        // else is told as the word of who has said it.
+        let problem = match reason {
+            "" => format!("{}: called MPI_Abort with code {code}", self.subjobs.who(site, index)),
+            _ if self.subjobs.is_word_of(site, index, reason) => reason.to_owned(),
+            _ => format!("{}: {reason}", self.subjobs.who(site, index)),
         };
         let verdict = Verdict {
             status,

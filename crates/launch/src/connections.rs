@@ -2,6 +2,7 @@
 //! The coordinator's ends of its connections to agents. A subjob has one at a time; one that was replaced is told to
 //! end and watched until it is gone.
 
+use crate::claims::MOST_OUTPUT;
 use crate::connection::Failure;
 use crate::happening::Event;
 use crate::hold::{Again, Received};
@@ -10,7 +11,7 @@ use crate::shared::Shared;
 use crate::site::Site;
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::gateway::ToGateway;
-use isthmus_wire::grid::{FromAgent, Input, ToAgent};
+use isthmus_wire::grid::{FromAgent, Input, OUTPUT_WINDOW, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -42,6 +43,15 @@ struct Connection {
     again: bool,
     /// Why the connection before this one ended.
     follows: Option<Failure>,
+    /// Bytes of output that are not printed.
+    unprinted: usize,
+}
+
+impl Connection {
+    fn give_up(&mut self) {
+        self.open = false;
+        self.lost.send_replace(true);
+    }
 }
 
 /// Ticks after which silence means something.
@@ -141,6 +151,7 @@ impl Connections {
             lasting: Vec::new(),
             again: is_again,
             follows: None,
+            unprinted: 0,
         });
         match self.current.get_mut(number) {
             Some(current) => {
@@ -173,6 +184,24 @@ impl Connections {
     /// The agent has said something.
     pub(crate) fn note(&mut self, connection: usize, message: &FromAgent) {
         self.all[connection].received.note(message);
+    }
+
+    /// Output has come. False: more than the agent may send before some of it is printed.
+    pub(crate) fn takes_output(&mut self, connection: usize, bytes: usize) -> bool {
+        let unprinted = &mut self.all[connection].unprinted;
+        *unprinted = unprinted.saturating_add(bytes);
+        *unprinted <= MOST_OUTPUT + bytes.min(OUTPUT_WINDOW as usize)
+    }
+
+    /// Output has been printed.
+    pub(crate) fn printed(&mut self, connection: usize, bytes: usize) {
+        let unprinted = &mut self.all[connection].unprinted;
+        *unprinted = unprinted.saturating_sub(bytes);
+    }
+
+    /// Nothing that the agent says is heard any more.
+    pub(crate) fn give_up(&mut self, connection: usize) {
+        self.all[connection].give_up();
     }
 
     /// Whether the connection has ended before it reached the agent that it was to reach again.
@@ -223,8 +252,7 @@ impl Connections {
             };
             let reached = connection.serving || !connection.host.is_empty();
             if reached && connection.silent > limit && !connection.home {
-                connection.open = false;
-                connection.lost.send_replace(true);
+                connection.give_up();
                 silent.push((number, Silence::Lost));
             } else if connection.serving && connection.silent > limits.told && !connection.told {
                 connection.told = true;

@@ -313,6 +313,7 @@ impl Coordinator {
         match event {
             Event::Site(connection, event) => self.handle_site(connection, event, now),
             Event::Printed { connection, bytes } => {
+                self.connections.printed(connection, bytes);
                 let credit = ToAgent::OutputCredit(u32::try_from(bytes).unwrap_or(u32::MAX));
                 self.connections.send_on(connection, &credit);
             }

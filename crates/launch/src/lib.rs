@@ -13,6 +13,7 @@
 
 pub mod asking;
 mod bootstrap;
+mod claims;
 mod connection;
 mod connections;
 mod console;

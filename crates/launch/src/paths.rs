@@ -195,7 +195,13 @@ impl Crossings {
         };
         let number = u32::try_from(area).unwrap_or(u32::MAX);
         let to = |other: u32| self.gateways.get(other as usize).map(|g| g.site);
-        match FromGateway::decode(body) {
+        let message = FromGateway::decode(body);
+        let other = message.as_ref().ok().and_then(FromGateway::area);
+        if let Some(wrong) = other.filter(|other| *other == number || to(*other).is_none()) {
+            let why = format!("it spoke of its way to area {wrong}, which is none");
+            return (Vec::new(), Some(self.fails(area, why)));
+        }
+        match message {
             Ok(FromGateway::Listening { port, addresses }) => (self.listens(area, port, addresses), None),
             // As gateways end, those that are left know less and less.
             Ok(FromGateway::Settled(_)) if self.ending => (Vec::new(), None),
@@ -574,5 +580,34 @@ mod tests {
         assert!(!of((Policy::Direct, 512), (Policy::Any, 512)));
         assert!(of((Policy::Any, 1), (Policy::Gateway, 1)));
         assert!(of((Policy::Direct, 1), (Policy::Ssh, 1)));
+    }
+
+    #[test]
+    fn a_gateway_speaks_of_its_ways_to_areas_that_there_are() {
+        let mut crossings = Crossings {
+            gateways: vec![
+                gateway(Policy::Any, 1),
+                Gateway {
+                    site: 1,
+                    ..gateway(Policy::Any, 1)
+                },
+            ],
+            areas: vec![0, 1],
+            secret: [0; 32],
+            settled: BTreeMap::new(),
+            certain: BTreeMap::new(),
+            ending: false,
+            carried: BTreeMap::new(),
+            began: Instant::now(),
+            complete: None,
+            places: None,
+        };
+        let credit = |area| FromGateway::Credit { area, epoch: 0, bytes: 1 }.encode();
+        assert_eq!(crossings.said(0, &credit(1)).1, None);
+        for wrong in [0, 2, u32::MAX] {
+            let problem = crossings.said(0, &credit(wrong)).1.unwrap();
+            assert!(problem.contains("'lab' does not work") && problem.contains("which is none"), "{problem}");
+        }
+        assert!(crossings.said(1, &credit(0)).1.is_none(), "the other one goes on");
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task of one subjob: connects, stages, starts, then carries messages both ways.
 
+use crate::claims::Claims;
 use crate::connection::{Client, Connection, Failure, Verb};
 use crate::fetch;
 use crate::files::{Filled, Filling, works_at_home};
@@ -403,11 +404,15 @@ impl Site {
             // The reading side decides when the connection is over.
             std::future::pending::<()>().await;
         };
+        let mut claims = Claims::new(&self.subjob);
         let reading = async {
             loop {
                 match next(reader, deframer).await {
                     Ok(FromAgent::Gone) => return None,
-                    Ok(message) => self.tell(SiteEvent::Message(message)),
+                    Ok(message) => match claims.check(&message) {
+                        Ok(()) => self.tell(SiteEvent::Message(message)),
+                        Err(what) => return Some(Failure::new(broken(&what), "")),
+                    },
                     Err(failure) => return Some(failure),
                 }
                 let words = client.take_complaints();
@@ -480,6 +485,11 @@ async fn next(reader: &mut (impl AsyncRead + Unpin + ?Sized), deframer: &mut Def
             Ok(n) => deframer.feed(&buffer[..n]),
         }
     }
+}
+
+/// That an agent has said what it may not.
+pub(crate) fn broken(what: &str) -> String {
+    format!("its agent broke the protocol: {what}")
 }
 
 fn out_of_turn() -> Failure {

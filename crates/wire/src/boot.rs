@@ -73,14 +73,10 @@ impl Gone {
         let gone = Self {
             first: r.u32("first")?,
             count: r.u32("count")?,
-            reason: r.text("reason")?,
+            reason: read_reason(r)?,
         };
         match gone.first.checked_add(gone.count) {
-            Some(_) if gone.reason.len() <= MAX_REASON => Ok(gone),
-            Some(_) => Err(DecodeError::Invalid {
-                field: "reason",
-                value: gone.reason.len() as u64,
-            }),
+            Some(_) => Ok(gone),
             None => Err(DecodeError::Invalid {
                 field: "count",
                 value: u64::from(gone.count),
@@ -406,7 +402,7 @@ impl Message {
             })),
             3 => Self::Abort {
                 code: r.u32("code")? as i32,
-                reason: r.text("reason")?,
+                reason: read_reason(&mut r)?,
             },
             4 => Self::Finished(Counters::read(&mut r)?),
             5 => Self::Dismissed,
@@ -485,6 +481,17 @@ pub(crate) fn read_waiting(r: &mut Reader<'_>) -> Result<Option<Waiting>, Decode
     match r.u8("waits")? {
         0 => Ok(None),
         _ => Waiting::read(r).map(Some),
+    }
+}
+
+fn read_reason(r: &mut Reader<'_>) -> Result<String, DecodeError> {
+    let reason = r.text("reason")?;
+    match reason.len() {
+        0..=MAX_REASON => Ok(reason),
+        length => Err(DecodeError::Invalid {
+            field: "reason",
+            value: length as u64,
+        }),
     }
 }
 
@@ -589,10 +596,25 @@ mod tests {
         assert!(Message::decode(&body(&gone(1, 1, "x".repeat(MAX_REASON)))).is_ok());
         assert!(Message::decode(&body(&gone(1, 1, "x".repeat(MAX_REASON + 1)))).is_err());
         assert!(Message::decode(&body(&gone(2, u32::MAX, String::new()))).is_err());
-        let long = Message::Gone(gone(1, 1, "x".repeat(2 * MAX_REASON))).encode();
-        assert!(
-            Message::decode(&long[4..]).is_ok(),
-            "what is too long is cut by who says it"
-        );
+        let aborts = |reason: String| {
+            let mut w = Writer::new(3);
+            w.u32(1).text(&reason);
+            w.into_framed()[4..].to_vec()
+        };
+        assert!(Message::decode(&aborts("x".repeat(MAX_REASON))).is_ok());
+        assert!(Message::decode(&aborts("x".repeat(MAX_REASON + 1))).is_err());
+        for long in [
+            Message::Gone(gone(1, 1, "x".repeat(2 * MAX_REASON))),
+            Message::Abort {
+                code: 1,
+                reason: "x".repeat(2 * MAX_REASON),
+            },
+        ] {
+            let long = long.encode();
+            assert!(
+                Message::decode(&long[4..]).is_ok(),
+                "what is too long is cut by who says it"
+            );
+        }
     }
 }

@@ -327,6 +327,17 @@ impl ToGateway {
 }
 
 impl FromGateway {
+    /// The other local area that it is about, if it is about one.
+    pub fn area(&self) -> Option<u32> {
+        match self {
+            Self::Listening { .. } | Self::Failed(_) => None,
+            Self::Settled(settled) => Some(settled.area),
+            Self::Carried(carried) => Some(carried.area),
+            Self::Relay(relay) => Some(relay.area),
+            Self::Credit { area, .. } => Some(*area),
+        }
+    }
+
     /// Kind and fields, without length prefix.
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::new(match self {

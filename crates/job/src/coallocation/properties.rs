@@ -106,7 +106,7 @@ impl Trial {
                     self.here.insert((at(*s), *p));
                 }
             }
-            Happens::Finished(s, p) => m.handle_finished(at(*s), *p),
+            Happens::Finished(s, p) => drop(m.handle_finished(at(*s), *p)),
             Happens::Exited(s, p, exit) => m.handle_exited(at(*s), *p, *exit, now),
             Happens::Aborted(s, p) => m.handle_aborted(at(*s), *p, 7, "", now),
             Happens::Failed(s) => m.handle_site_failed(at(*s), "it failed", "", now),

@@ -99,10 +99,24 @@ impl Subjobs {
     pub fn who(&self, site: usize, index: u32) -> String {
         let s = &self.sites[site];
         if self.is_in_main(s) {
-            format!("rank {} (site '{}')", s.first + index, s.name)
+            format!("rank {} (site '{}')", s.first.saturating_add(index), s.name)
         } else {
             format!("rank {index} of site '{}'", s.name)
         }
+    }
+
+    /// Whether a sentence begins as the library of this process says who it is: "rank 3 (lab on n1): ".
+    pub(super) fn is_word_of(&self, site: usize, index: u32, sentence: &str) -> bool {
+        let s = &self.sites[site];
+        let first = if self.is_in_main(s) { s.first } else { 0 };
+        let own = format!("rank {} ({} on ", first.saturating_add(index), s.name);
+        sentence.starts_with(&own)
+    }
+
+    /// Whether a process has ended, or there is none.
+    pub fn has_ended(&self, site: usize, index: u32) -> bool {
+        let process = self.sites.get(site).and_then(|s| s.processes.get(index as usize));
+        process.is_none_or(|process| *process == Process::Ended)
     }
 
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Site> {
@@ -157,14 +171,15 @@ impl Subjobs {
         });
     }
 
-    /// A process has finished its communication. The subjobs of its world if it was the last one.
-    pub(super) fn finish(&mut self, site: usize, index: u32) -> Option<Vec<usize>> {
+    /// A process has finished its communication. The subjobs of its world if it was the last one; `None`: it cannot
+    /// have.
+    pub(super) fn finish(&mut self, site: usize, index: u32) -> Option<Option<Vec<usize>>> {
         let finished = &mut self.sites[site];
         let number = finished.world?;
         finished.replace(index, Process::Arrived, Process::Finished)?;
         let world = &mut self.worlds[number];
         world.unfinished -= 1;
-        (world.unfinished == 0).then(|| world.sites.clone())
+        Some((world.unfinished == 0).then(|| world.sites.clone()))
     }
 
     /// Whether there are worlds, all processes of which have finished.
@@ -383,7 +398,7 @@ mod tests {
             "it has not begun"
         );
         all.begin(&[2]);
-        assert_eq!((all.finish(2, 0), all.have_finished()), (Some(vec![2]), true));
+        assert_eq!((all.finish(2, 0), all.have_finished()), (Some(Some(vec![2])), true));
         assert_eq!(all.finish(2, 0), None, "only once");
     }
 

@@ -153,11 +153,37 @@ fn abort_keeps_its_code_and_never_looks_like_success() {
     let called = "rank 0 (site 's0'): called MPI_Abort with code 256";
     assert_eq!((m.verdict().status, m.verdict().problem.as_deref()), (1, Some(called)));
     let mut m = machine(&[1]);
-    m.handle_aborted(0, 0, 42, "process 0 says: boom", T0);
-    assert_eq!(
-        (m.verdict().status, m.verdict().problem.as_deref()),
-        (42, Some("process 0 says: boom"))
-    );
+    let own = "rank 0 (s0 on n): boom";
+    m.handle_aborted(0, 0, 42, own, T0);
+    assert_eq!((m.verdict().status, m.verdict().problem.as_deref()), (42, Some(own)));
+}
+
+#[test]
+fn who_aborts_in_the_name_of_another_process_is_named() {
+    for (reason, told) in [
+        ("rank 1 (s1 on n): boom", "rank 1 (s1 on n): boom"),
+        ("rank 0 (s0 on n): boom", "rank 1 (site 's1'): rank 0 (s0 on n): boom"),
+        ("rank 1 (s0 on n): boom", "rank 1 (site 's1'): rank 1 (s0 on n): boom"),
+        ("boom", "rank 1 (site 's1'): boom"),
+    ] {
+        let mut m = machine(&[1, 1]);
+        all_arrive(&mut m, &[1, 1]);
+        m.handle_aborted(1, 0, 42, reason, T0);
+        assert_eq!(m.verdict().problem.as_deref(), Some(told));
+    }
+}
+
+#[test]
+fn what_a_process_has_done_it_does_not_do_again() {
+    let mut m = machine(&[1, 1]);
+    assert!(!m.handle_finished(0, 0), "it has not begun");
+    all_arrive(&mut m, &[1, 1]);
+    assert!(!m.handle_arrived(0, 0, T0));
+    assert!(m.handle_finished(0, 0) && !m.handle_finished(0, 0));
+    assert!(!m.handle_finished(0, 1), "there is no such process");
+    assert!(!m.subjobs().has_ended(0, 0) && m.subjobs().has_ended(0, 1));
+    m.handle_exited(0, 0, Exit::Status(0), T0);
+    assert!(m.subjobs().has_ended(0, 0) && !m.subjobs().has_ended(1, 0));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::{Coordinator, TICK};
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::happening::SiteEvent;
+use crate::site::broken;
 use isthmus_job::Subjob;
 use isthmus_wire::grid::{Arrival, Exit, FromAgent, Scheduler, Stream, ToAgent};
 use std::time::Duration;
@@ -88,6 +89,10 @@ impl Coordinator {
             }
             FromAgent::Refused { reason, hint } => self.machine.handle_site_failed(site, &reason, &hint, now),
             FromAgent::Arrived(arrivals) => self.take_arrivals(site, arrivals, now),
+            FromAgent::Output { bytes, .. } if !self.connections.takes_output(connection, bytes.len()) => {
+                self.connections.give_up(connection);
+                self.lose(site, &broken("it sent more output than it was asked for"), "", false);
+            }
             FromAgent::Output { index, stream, bytes } => self.print(connection, site, index, stream, bytes),
             FromAgent::Time(first, time) => self.tally.take_time(site, first, time),
             FromAgent::Traffic { first, traffic } => self.tally.take(connection, first, traffic),
@@ -95,11 +100,11 @@ impl Coordinator {
                 self.stop.take_pong(connection, number);
                 self.clocks.answered(connection, number, clock);
             }
-            FromAgent::Waiting { index, waiting } if index < self.subjobs[site].count => {
+            FromAgent::Waiting { index, waiting } => {
                 self.waits.take(self.machine.subjobs().number_of(site, index), waiting);
             }
             FromAgent::Conditions(all) => {
-                for one in all.into_iter().filter(|c| c.index < self.subjobs[site].count) {
+                for one in all {
                     self.waits.treat(self.machine.subjobs().number_of(site, one.index), one);
                 }
             }
@@ -109,20 +114,16 @@ impl Coordinator {
                     self.take_exit(site, index, exit, now);
                 }
             }
-            FromAgent::Finished { index, counters } => {
+            // Who says so twice, or before it has begun, is not counted.
+            FromAgent::Finished { index, counters } if self.machine.handle_finished(site, index) => {
                 self.statistics.add(&self.subjobs[site].site, &counters);
                 if let Some(links) = &mut self.known_links {
                     links.take(&counters.links);
                 }
-                if index < self.subjobs[site].count {
-                    self.waits.finish(self.machine.subjobs().number_of(site, index));
-                }
-                self.machine.handle_finished(site, index);
+                self.waits.finish(self.machine.subjobs().number_of(site, index));
             }
             FromAgent::Aborted { index, code, reason } => {
-                if index < self.subjobs[site].count {
-                    self.machine.handle_aborted(site, index, code, &reason, now);
-                }
+                self.machine.handle_aborted(site, index, code, &reason, now);
             }
             FromAgent::Gateway(message) => {
                 let (messages, problem) = self.crossings.said(site, &message);
@@ -135,7 +136,7 @@ impl Coordinator {
             | FromAgent::File { .. }
             | FromAgent::Gone
             | FromAgent::LauncherEnded(_)
-            | FromAgent::Waiting { .. } => {}
+            | FromAgent::Finished { .. } => {}
         }
     }
 
@@ -170,6 +171,9 @@ impl Coordinator {
     }
 
     fn take_exit(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
+        if self.machine.subjobs().has_ended(site, index) {
+            return;
+        }
         let name = &self.subjobs[site].site;
         self.printer.tell(&JobEvent::exit(
             self.machine.subjobs().number_of(site, index),
