@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_protocol::channel::{self, Deframer, Incoming, Part, Receipts};
+use isthmus_protocol::channel::{self, Begun, Deframer, Incoming, Part, Receipts};
 use isthmus_transport::{Lease, Lent, Peer, Placement};
 use isthmus_wire::frame::{Header, Kind as FrameKind};
 use isthmus_wire::segment::{COMPRESSED, Hello, Kind, Segment};
@@ -81,6 +81,9 @@ pub(crate) struct Receiver {
     pub(crate) farewell: bool,
     /// Bytes that arrived compressed, and what they were.
     pub(crate) compressed: (u64, u64),
+    /// For how long connections that are gone had kept this process waiting for the end of what had begun on them,
+    /// since a segment was complete.
+    pub(crate) unended: Duration,
 }
 
 impl Receiver {
@@ -213,6 +216,8 @@ pub(crate) struct Reading {
     stage: Stage,
     greeted: bool,
     pub(crate) receipts: Receipts,
+    /// What has begun and not ended.
+    pub(crate) begun: Begun,
 }
 
 impl Reading {
@@ -222,6 +227,17 @@ impl Reading {
             stage: Stage::Between,
             greeted: false,
             receipts: Receipts::default(),
+            begun: Begun::default(),
+        }
+    }
+
+    /// Whether nothing else than the end of what has begun can bring what it brings.
+    pub(crate) fn is_awaited(&self, receiver: &Receiver) -> bool {
+        match &self.stage {
+            Stage::Between => false,
+            Stage::Collect(s, _) | Stage::Into { segment: s, .. } | Stage::Skip(s) => {
+                s.is_numbered() && receiver.incoming.is_new(s.number)
+            }
         }
     }
 
@@ -240,8 +256,10 @@ impl Reading {
             stage,
             greeted,
             receipts,
+            begun,
         } = self;
-        deframer.feed(bytes, &mut |part| match part {
+        let mut ended = false;
+        let fed = deframer.feed(bytes, &mut |part| match part {
             Part::Head(segment) => {
                 if !std::mem::replace(greeted, true) && segment.kind != Kind::Hello {
                     return Err(channel::Violation::Hello.into());
@@ -256,8 +274,13 @@ impl Reading {
                 stage.bytes(bytes, receiver);
                 Ok(())
             }
-            Part::End => std::mem::replace(stage, Stage::Between).end(receiver, receipts, to),
-        })
+            Part::End => {
+                ended = true;
+                std::mem::replace(stage, Stage::Between).end(receiver, receipts, to)
+            }
+        });
+        begun.fed(to.now, bytes.len(), ended, deframer.is_inside());
+        fed
     }
 }
 
@@ -336,6 +359,7 @@ impl Stage {
             }
             Self::Into { segment, .. } => {
                 let new = receiver.incoming.arrived(segment.number)?;
+                receiver.unended = Duration::ZERO;
                 let bytes = u64::from(segment.length);
                 let last = new && receiver.placed(segment.token, bytes, to.peer, to.arrivals);
                 receipts.arrived(to.now, segment.length as usize, last);
@@ -359,6 +383,7 @@ impl Stage {
             Kind::Loose => loose(&bytes, to)?,
             Kind::Ordered | Kind::Fragment => {
                 let size = bytes.len();
+                receiver.unended = Duration::ZERO;
                 let bytes = unpacked(&segment, bytes, receiver)?;
                 let last = match segment.kind {
                     Kind::Ordered => receiver.ordered(&segment, bytes, to).map(|()| false)?,
@@ -511,6 +536,25 @@ mod tests {
         target.fill(1);
         take(&mut slow, &mut receiver, &whole[SEGMENT_HEAD + 4..]).unwrap();
         assert_eq!(target, [1; 8]);
+    }
+
+    #[test]
+    fn what_has_begun_on_a_connection_is_known_until_it_has_ended_or_come_on_another_one() {
+        let (mut one, mut other, mut receiver) = (Reading::new(), Reading::new(), Receiver::default());
+        let whole = fragment(1, 0, &[5; 8]);
+        let begun = |reading: &Reading| reading.begun.due(Duration::ZERO).is_some();
+        take(&mut one, &mut receiver, &hello()).unwrap();
+        assert!(!begun(&one));
+        take(&mut one, &mut receiver, &whole[..5]).unwrap();
+        assert!(begun(&one) && !one.is_awaited(&receiver), "nobody knows what it will be");
+        take(&mut one, &mut receiver, &whole[5..SEGMENT_HEAD + 4]).unwrap();
+        assert!(begun(&one) && one.is_awaited(&receiver));
+        receiver.unended = Duration::from_secs(9);
+        take(&mut other, &mut receiver, &[hello(), whole.clone()].concat()).unwrap();
+        assert!(begun(&one) && !one.is_awaited(&receiver), "it has come");
+        assert_eq!(receiver.unended, Duration::ZERO);
+        take(&mut one, &mut receiver, &whole[SEGMENT_HEAD + 4..]).unwrap();
+        assert!(!begun(&one));
     }
 
     const SEGMENT_HEAD: usize = isthmus_wire::segment::SEGMENT_BYTES;

@@ -137,6 +137,29 @@ fn who_is_given_up_hears_of_it() {
     }
 }
 
+#[test]
+fn what_begins_and_never_ends_is_not_waited_for_for_ever() {
+    const LONG: usize = 4 << 20;
+    let (mut all, middle) = pair(Duration::from_secs(2));
+    exchange(&mut all, 1, |_| {});
+    let (data, mut place) = (pattern(LONG, 1), vec![0; LONG]);
+    let (to, from) = (Peer::new(1), Peer::new(0));
+    let expected = all[1]
+        .transport
+        .expect(from, 7, lent(writing(&mut place)), LONG as u64);
+    assert!(expected);
+    // Some segments come, and the beginning of one more; the system at the other end answers all the time.
+    middle.left.store(900_000, Ordering::SeqCst);
+    let sent = all[0]
+        .transport
+        .send_bulk(to, 7, lent(reading(&data)), LONG as u64, 0, 7);
+    sent.unwrap();
+    until(&mut all, "it is lost", |all| all[1].sink.lost.len() == 1);
+    let (liar, reason) = &all[1].sink.lost[0];
+    assert!(*liar == from && reason.contains("has not ended it"), "{reason}");
+    assert!(reason.contains("rank 0") && reason.contains("ISTHMUS_AWAY"), "{reason}");
+}
+
 /// As [`close`], of processes that have lost each other.
 fn close_all(mut all: Vec<Process>) {
     until(&mut all, "close", |all| {

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use isthmus_protocol::channel::{Duty, Lane};
+use isthmus_protocol::channel::{Duty, Lane, SILENCE};
 use isthmus_transport::{Path, Peer};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
@@ -301,11 +301,15 @@ impl Reactor {
     }
 
     pub(super) fn drop_lane(&mut self, peer: Peer, lane: Lane) {
+        let now = self.now();
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;
         };
         channel.out.lost(lane);
         let gone = channel.connections.remove(&lane);
+        if let Some(time) = gone.as_ref().map(|connection| connection.reading.begun.time(now)) {
+            channel.receiver.unended += time;
+        }
         channel.note_kinds();
         if let Some(connection) = gone {
             self.slots.remove(connection.number);
@@ -395,7 +399,10 @@ impl Reactor {
             if let Some(away) = &mut channel.away {
                 away.since = now;
             }
-            channel.connections.values_mut().for_each(|c| c.vigil.heard(now));
+            for connection in channel.connections.values_mut() {
+                connection.vigil.heard(now);
+                connection.reading.begun.forgive(now);
+            }
         }
     }
 
@@ -419,12 +426,29 @@ impl Reactor {
             return;
         }
         let (mut next, mut dead, mut say) = (Duration::MAX, Vec::new(), false);
-        let Channel { connections, out, .. } = channel;
+        let Channel {
+            connections,
+            out,
+            receiver,
+            ..
+        } = channel;
+        let mut unending = None;
+        let patience = (self.away_time + SILENCE).saturating_sub(receiver.unended);
         for (first, (lane, connection)) in connections.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
             if paused {
                 // The peer must not think that nobody is there.
                 connection.reading.receipts.heard(now);
                 connection.vigil.heard(now);
+                connection.reading.begun.forgive(now);
+            }
+            match connection.reading.begun.due(patience) {
+                Some(due) if now < due => next = next.min(due),
+                // What was sent again is not waited for: the connection has broken for the other end alone.
+                Some(_) if connection.reading.is_awaited(receiver) || !receiver.unended.is_zero() => {
+                    unending = Some(*lane);
+                }
+                Some(_) => dead.push((*lane, connection.reading.begun.time(now))),
+                None => {}
             }
             say |= connection.reading.receipts.is_due(now);
             let busy = out.in_flight(*lane) > 0 || !connection.is_flushed();
@@ -442,6 +466,9 @@ impl Reactor {
                 Duty::GiveUp => dead.push((*lane, connection.vigil.silence(now))),
             }
             next = next.min(connection.reading.receipts.due_at().unwrap_or(Duration::MAX));
+        }
+        if let Some(lane) = unending {
+            return self.never_ends(peer, lane);
         }
         // All alarms were forgotten: whatever is to come must be said again.
         next = next.min(
@@ -466,6 +493,22 @@ impl Reactor {
         if next < Duration::MAX {
             self.alarm(next.max(now + Duration::from_millis(1)));
         }
+    }
+
+    /// The peer has begun something on this connection and keeps this process waiting for its end.
+    fn never_ends(&mut self, peer: Peer, lane: Lane) {
+        let now = self.now();
+        let channel = self.channel(peer);
+        let here = channel.connections.get(&lane).map(|c| c.reading.begun.time(now));
+        let time = channel.receiver.unended + here.unwrap_or_default();
+        let reason = format!(
+            "lost {}: it has begun to send something and has not ended it for {} s, longer than ISTHMUS_AWAY allows ({} s)",
+            self.places.name(peer),
+            time.as_secs(),
+            self.away_time.as_secs()
+        );
+        self.lose(peer, reason);
+        self.deliver();
     }
 
     /// Lets the main thread see what has passed on all channels.

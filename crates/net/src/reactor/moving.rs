@@ -138,12 +138,13 @@ impl Reactor {
             return;
         };
         let receipts = &connection.reading.receipts;
-        let due = receipts.due_at();
+        let (due, unended) = (receipts.due_at(), connection.reading.begun.due(self.away_time));
         if receipts.is_due(now) || self.settling {
             self.send(peer);
         } else if let Some(at) = due {
             self.alarm(at);
         }
+        unended.into_iter().for_each(|at| self.alarm(at));
         self.watch(peer);
     }
 

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// What stands between two processes and can do harm.
@@ -12,6 +12,8 @@ pub(crate) struct Middle {
     pub(crate) port: u16,
     streams: Arc<Mutex<Vec<TcpStream>>>,
     pub(crate) silent: Arc<AtomicBool>,
+    /// Bytes towards who listens before the line falls silent.
+    pub(crate) left: Arc<AtomicI64>,
     harm: Option<Harm>,
 }
 
@@ -90,6 +92,7 @@ impl Middle {
             port: listener.local_addr().unwrap().port(),
             streams: Arc::default(),
             silent: Arc::default(),
+            left: Arc::new(AtomicI64::new(i64::MAX)),
             harm,
         };
         let this = middle.clone();
@@ -104,21 +107,36 @@ impl Middle {
                     let wound = this.harm.and_then(|harm| Wound::new(harm, number, backwards));
                     this.streams.lock().unwrap().push(from.try_clone().unwrap());
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    this.clone().carry(from, to, silent, wound);
+                    let left = (!backwards).then(|| this.left.clone());
+                    this.clone().carry((from, to), silent, wound, left);
                 }
             }
         });
         middle
     }
 
-    fn carry(self, mut from: TcpStream, mut to: TcpStream, mut silent: bool, mut wound: Option<Wound>) {
+    fn carry(
+        self,
+        (mut from, mut to): (TcpStream, TcpStream),
+        mut silent: bool,
+        mut wound: Option<Wound>,
+        left: Option<Arc<AtomicI64>>,
+    ) {
         std::thread::spawn(move || {
             let mut buffer = [0; 5000];
             loop {
-                let n = match from.read(&mut buffer) {
+                let mut n = match from.read(&mut buffer) {
                     Ok(0) | Err(_) => break,
                     Ok(n) => n,
                 };
+                if let Some(left) = &left {
+                    let before = left.fetch_sub(n as i64, Ordering::SeqCst);
+                    if before < n as i64 {
+                        n = before.max(0) as usize;
+                        let _ = to.write_all(&buffer[..n]);
+                        self.silent.store(true, Ordering::SeqCst);
+                    }
+                }
                 silent |= self.silent.load(Ordering::SeqCst);
                 if silent {
                     continue;

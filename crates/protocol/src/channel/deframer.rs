@@ -36,6 +36,11 @@ impl Default for Deframer {
 }
 
 impl Deframer {
+    /// Whether something has begun that has not ended.
+    pub fn is_inside(&self) -> bool {
+        self.have > 0 || self.left > 0
+    }
+
     /// Takes all of these bytes. Stops at the first error, its own or of `to`.
     pub fn feed<E: From<Violation>>(
         &mut self,

@@ -27,7 +27,7 @@ pub use deframer::{Deframer, Part};
 pub use incoming::{Incoming, REORDER_BYTES};
 pub use outgoing::{Outgoing, Piece, Place};
 pub use seen::{MAX_GAPS, Seen};
-pub use vigil::{ACK_BYTES, ACK_DELAY, Duty, Receipts, SILENCE, Vigil};
+pub use vigil::{ACK_BYTES, ACK_DELAY, Begun, Duty, Receipts, SILENCE, Vigil};
 
 use isthmus_wire::segment::SegmentError;
 

@@ -170,6 +170,49 @@ impl Receipts {
     }
 }
 
+/// So many bytes of what has begun are news: a slow link brings them in time, and one who keeps others waiting has to
+/// send them.
+const NEWS: usize = 64 << 10;
+
+/// Watches that what the peer has begun on a connection comes to its end. Whatever is heard is a sign of life to a
+/// [`Vigil`], also of a segment that never ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Begun {
+    since: Option<Duration>,
+    /// What has come of it since then.
+    bytes: usize,
+}
+
+impl Begun {
+    /// So many bytes came. `ended`: something came to its end with them; `inside`: something that has begun has not.
+    pub fn fed(&mut self, now: Duration, bytes: usize, ended: bool, inside: bool) {
+        self.bytes += bytes;
+        if ended || !inside || self.bytes >= NEWS {
+            *self = Self::default();
+        }
+        if inside {
+            self.since.get_or_insert(now);
+        }
+    }
+
+    /// It could not go on, because nobody listened.
+    pub fn forgive(&mut self, now: Duration) {
+        if self.since.is_some() {
+            self.since = Some(now);
+        }
+    }
+
+    /// For how long it has kept others waiting.
+    pub fn time(&self, now: Duration) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
+    }
+
+    /// When it has kept others waiting for so long; `None`: nothing has begun.
+    pub fn due(&self, patience: Duration) -> Option<Duration> {
+        Some(self.since?.saturating_add(patience))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +276,30 @@ mod tests {
         assert_eq!(vigil.duty(ms(8_000), false, true), Duty::GiveUp);
         vigil.heard(ms(8_000));
         assert_eq!(vigil.duty(ms(8_100), false, true), Duty::Wait(ms(13_000)));
+    }
+
+    #[test]
+    fn what_has_begun_ends_or_goes_on_or_is_due() {
+        let patience = ms(5_000);
+        let mut begun = Begun::default();
+        begun.fed(ms(1_000), 100, true, false);
+        assert_eq!((begun.due(patience), begun.time(ms(9_000))), (None, ms(0)));
+        // Bytes that keep coming do not put off the end, unless they are some.
+        begun.fed(ms(2_000), 10, true, true);
+        for at in 2..7 {
+            begun.fed(ms(at * 1_000), 1_000, false, true);
+        }
+        assert_eq!((begun.due(patience), begun.time(ms(6_000))), (Some(ms(7_000)), ms(4_000)));
+        begun.fed(ms(6_000), NEWS, false, true);
+        assert_eq!(begun.due(patience), Some(ms(11_000)));
+        // Another one that begins has its own time, and so has one to which nobody listened.
+        begun.fed(ms(8_000), 10, true, true);
+        assert_eq!(begun.due(patience), Some(ms(13_000)));
+        begun.forgive(ms(20_000));
+        assert_eq!(begun.due(patience), Some(ms(25_000)));
+        begun.fed(ms(21_000), 10, true, false);
+        begun.forgive(ms(21_000));
+        assert_eq!(begun.due(patience), None);
     }
 
     #[test]
