@@ -112,7 +112,9 @@ fn nobody_waits_for_ever_for_a_member_in_another_operation() {
                 // Whoever is heard of first says who has called what; whoever hears that from others names them, too.
                 let reason = match rank == odd {
                     true => format!(", rank {} was in {}", said_by(&said), most.name()),
-                    false if said.contains(';') => format!("; rank {}, which has given it up, says that rank", said_by(&said)),
+                    false if said.contains(';') => {
+                        format!("; rank {}, which has given it up, says that rank", said_by(&said))
+                    }
                     false => format!(", rank {odd} was in {}", other.name()),
                 };
                 assert!(said.contains(&reason), "{said}");

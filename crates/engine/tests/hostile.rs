@@ -442,7 +442,9 @@ fn what_nobody_asked_for_accuses_whoever_says_it() {
     let mut stage = Stage::new(Options::default());
     let barrier = in_a_barrier(&mut stage);
     let target = memory(&[0; 8]);
-    let receive = stage.engine.irecv(&channel(0, 0, 3), Some(1), None, receiving(&target, 8));
+    let receive = stage
+        .engine
+        .irecv(&channel(0, 0, 3), Some(1), None, receiving(&target, 8));
     stage.say(Peer::new(1), &gave_up(2), &[]);
     stage.loses(receive, Peer::new(1), "not asked");
     match stage.engine.take(barrier).map(|done| done.error) {
@@ -460,7 +462,10 @@ fn what_a_member_says_of_a_third_one_is_told_as_its_word() {
     stage.say(liar, &gave_up(innocent), &[]);
     match stage.end(barrier).error {
         Some(EngineError::Disagreement { what, .. }) => {
-            let word = format!("rank {}, which has given it up, says that rank {innocent}", liar.index());
+            let word = format!(
+                "rank {}, which has given it up, says that rank {innocent}",
+                liar.index()
+            );
             assert!(what.contains(&word), "{what}");
         }
         other => panic!("{other:?}"),

@@ -12,9 +12,11 @@
 //! operation that progress drives, and the program is not asked.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 use isthmus_abi::constants as abi;
+use isthmus_core::comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
@@ -25,13 +27,15 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 
 use crate::error::{self, Whose};
 use crate::file::File;
+use crate::guests::{Guests, Place};
 use crate::homes;
 use crate::name::{self, Name, Scope, Shown, Site};
 use crate::service::Service;
-use crate::task::{self, Driver, Port};
+use crate::task::{self, Driver, Heard, Port};
 
-/// Calls that a process answers at the same time; who knocks more often breaks the protocol.
-const MOST: usize = 4096;
+/// Calls of one peer that a process answers at the same time: as many threads of the program may call at a time; who
+/// knocks more often breaks the protocol. Nobody else notices that.
+const MOST: usize = 256;
 /// Tags of answers: with the number of the call.
 const ANSWERS: i32 = 1 << 30;
 const NUMBERS: u32 = (1 << 20) - 1;
@@ -50,7 +54,8 @@ impl Calls {
             world: self.0.clone(),
             knocks: Vec::new(),
             answers: Vec::new(),
-            guests: Guests::default(),
+            services: Vec::new(),
+            guests: Arc::default(),
         })
     }
 
@@ -72,17 +77,18 @@ struct Knock {
 struct Desk {
     world: Arc<OnceLock<&'static World>>,
     knocks: Vec<Knock>,
-    answers: Vec<Driver>,
-    guests: Guests,
+    answers: Vec<(Peer, Driver)>,
+    /// Of files that are open here for others.
+    services: Vec<(Place, Driver)>,
+    guests: Arc<Guests>,
 }
-
-/// What calls leave behind: the service of a file that is open here for others.
-type Guests = Arc<Mutex<Vec<Driver>>>;
 
 impl Machine for Desk {
     fn frame(&mut self, state: &mut State, peer: Peer, header: &Header, _: &[u8]) {
         let (number, bytes) = (header.token, header.context);
-        if number > u64::from(NUMBERS) || bytes as usize > MAX_CALL || self.knocks.len() + self.answers.len() >= MOST {
+        let knocks = self.knocks.iter().filter(|knock| knock.from == peer).count();
+        let answers = self.answers.iter().filter(|(from, _)| *from == peer).count();
+        if number > u64::from(NUMBERS) || bytes as usize > MAX_CALL || knocks + answers >= MOST {
             return state.broken(peer, "a call about files that is too long, or one too many");
         }
         self.knocks.push(Knock {
@@ -97,38 +103,38 @@ impl Machine for Desk {
             let begun = self
                 .knocks
                 .drain(..)
-                .filter_map(|knock| begin(world, knock, &self.guests));
+                .filter_map(|knock| Some((knock.from, begin(world, knock, &self.guests)?)));
             self.answers.extend(begun);
         }
-        let before = self.answers.len();
+        let before = self.answers.len() + self.services.len();
         // An answer that cannot be given is lost with who waits for it.
-        self.answers.retain_mut(|answer| answer.go_on(core).is_none());
-        let mut guests = std::mem::take(&mut *self.guests.lock().unwrap_or_else(PoisonError::into_inner));
-        guests.retain_mut(|guest| guest.go_on(core).is_none());
-        self.answers.append(&mut guests);
-        before != self.answers.len()
+        self.answers.retain_mut(|(_, answer)| answer.go_on(core).is_none());
+        self.services.append(&mut self.guests.coming());
+        self.services.retain_mut(|(_, service)| service.go_on(core).is_none());
+        before != self.answers.len() + self.services.len()
     }
 }
 
 /// `None`: it comes from outside of the job.
-fn begin(world: &'static World, knock: Knock, guests: &Guests) -> Option<Driver> {
+fn begin(world: &'static World, knock: Knock, guests: &Arc<Guests>) -> Option<Driver> {
     let guests = guests.clone();
     let from = world.rank_of(knock.from)?;
     let driver = task::driven(world, &world.files(), |port| {
         Box::pin(async move {
             let coming = port.receive(Some(from), knock.number as i32, knock.bytes as usize);
-            let call = coming.received().await?.bytes;
-            let answer = match Call::decode(&call) {
-                Ok(call) => {
-                    let path = Shown::given(&call.path().bytes);
-                    let done = answer(world, &port, from, call, &guests).await;
-                    done.map_err(|error| error::named(error, &path, own(world)))
-                }
-                Err(error) => Err(Error::new(
-                    abi::MPI_ERR_INTERN,
-                    format!("a call about a file makes no sense: {error}"),
-                )),
+            let heard = std::future::poll_fn(|_| coming.heard().map_or(Poll::Pending, Poll::Ready)).await;
+            let call = match heard {
+                Heard::Message(call) => call.bytes,
+                Heard::TooLong(_) => Vec::new(),
+                Heard::Nobody => return Ok(0),
             };
+            let Some(call) = Call::decode(&call).ok().filter(|call| may(world, from, call)) else {
+                port.accuse(from, "a call about a file that it may not make");
+                return Ok(0);
+            };
+            let path = Shown::given(&call.path().bytes);
+            let done = answer(world, &port, from, call, &guests).await;
+            let answer = done.map_err(|error| error::named(error, &path, own(world)));
             let answer = answer.map_or_else(
                 |error| Answer::of_error(error.class as u32, error.to_string()),
                 |()| Answer::default(),
@@ -141,17 +147,33 @@ fn begin(world: &'static World, knock: Knock, guests: &Guests) -> Option<Driver>
     Some(driver)
 }
 
-async fn answer(world: &'static World, port: &Port, from: u32, call: Call, guests: &Guests) -> Result<()> {
+/// Whether a process may make such a call. Who opens a file for others is the first of them, has made their
+/// communicator, and all of them are processes of the job: nobody asks a guest to take messages of others.
+fn may(world: &World, from: u32, call: &Call) -> bool {
+    let Call::Open(open) = call else { return true };
+    let inside =
+        |&(first, count): &(u32, u32)| count > 0 && first.checked_add(count).is_some_and(|end| end <= world.size());
+    let members: u64 = open.members.iter().map(|(_, count)| u64::from(*count)).sum();
+    let own = |&(first, count): &(u32, u32)| (first..first.saturating_add(count)).contains(&world.rank());
+    open.members.first().is_some_and(|(first, _)| *first == from)
+        && open.members.iter().all(inside)
+        && members <= u64::from(world.size())
+        && !open.members.iter().any(own)
+        && comm::may_name(world, from, open.context)
+}
+
+async fn answer(world: &'static World, port: &Port, from: u32, call: Call, guests: &Arc<Guests>) -> Result<()> {
     match call {
         Call::Delete(path) => port.disk(move || remove(world, from, &path)).await,
         Call::Open(open) => {
+            let place = guests.place(from, open.context)?;
             let file = port.disk(move || File::hosted(world, &open)).await?;
             let channel = file.processes.channel().clone();
             let service = Service::of(file);
             let service = task::driven(world, &channel, |port| {
                 Box::pin(async move { service.run(&port).await })
             });
-            guests.lock().unwrap_or_else(PoisonError::into_inner).push(service);
+            guests.begin(place, service);
             Ok(())
         }
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes that reach a file do for those that do not, and the owner of the shared pointer for all. A service is
-//! an activity of the engine from open to close: progress drives it, and the program is not asked.
+//! an activity of the engine from open to close: progress drives it, and the program is not asked. Who asks what cannot
+//! be asked is lost, and all others are answered as before ([`ears`](crate::ears)).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
-use isthmus_core::fail;
 use isthmus_engine::Request;
-use isthmus_wire::file::{Answer, QUESTION, Question, What};
+use isthmus_wire::file::{Answer, Question, What};
 
-use crate::asking::{ANSWERS, PAYLOADS, QUESTIONS};
+use crate::asking::{ANSWERS, QUESTIONS};
+use crate::ears::{Asked, Ears, FIRST};
 use crate::file::File;
 use crate::processes::Processes;
 use crate::task::{self, Port};
@@ -58,32 +58,34 @@ impl Service {
 
     pub(crate) async fn run(self, port: &Port) -> Result<u64> {
         let (processes, here) = (&self.file.processes, &self.file.here);
+        let mut ears = Ears::new(port, processes.is_guest());
         loop {
-            let message = port.receive(None, QUESTIONS, QUESTION).received().await?;
-            let Ok(question) = Question::decode(&message.bytes) else {
-                // Whoever sent that waits for an answer that cannot be named; its own library tells it what it sent.
-                continue;
+            let Some(Asked {
+                source,
+                question,
+                payload,
+            }) = ears.next(port).await
+            else {
+                // Whoever has opened it for the others is lost, and nobody will close it.
+                return Ok(0);
             };
-            if question.what == What::Stop && message.source == processes.rank() {
+            let stops = question.what == What::Stop;
+            if stops && source == processes.rank() {
                 return Ok(0);
             }
-            let last = question.what == What::Stop && processes.is_guest();
+            if stops && !(processes.is_guest() && source == FIRST) {
+                ears.forget(port, source, "the end of a service that is not its own");
+                continue;
+            }
             let number = Processes::question(question.answer) as i32;
-            let payload = match question.payload {
-                0 => Vec::new(),
-                length => {
-                    let coming = port.receive(Some(message.source), PAYLOADS | number, length as usize);
-                    coming.received().await?.bytes
-                }
-            };
             let answer = match self.answer(port, question, payload).await {
                 Ok(answer) => answer,
                 Err(error) => Answer::of_error(error.class as u32, here.named(error).to_string()),
             };
             let bytes = answer.encode();
-            processes.count(message.source, bytes.len());
-            let sent = port.send(message.source, ANSWERS | number, &bytes);
-            if last {
+            processes.count(source, bytes.len());
+            let sent = port.send(source, ANSWERS | number, &bytes);
+            if stops {
                 sent.sent().await?;
                 return Ok(0);
             }
@@ -98,11 +100,10 @@ impl Service {
         };
         let here = self.file.here.clone();
         match question.what {
-            What::Stop if self.file.processes.is_guest() => {
+            What::Stop => {
                 port.disk(move || here.delete_if_asked()).await?;
                 Ok(Answer::default())
             }
-            What::Stop => fail!(abi::MPI_ERR_INTERN, "only a process itself ends its service"),
             What::Advance => Ok(number(self.file.shared.fetch_add(question.number, Ordering::SeqCst))),
             What::Size => here.size().map(number),
             What::Read => port.disk(move || here.read_runs(question.number, &payload)).await,

@@ -31,6 +31,10 @@ enum Wish {
 
 enum Slot {
     Waits,
+    /// For anybody's message.
+    Listens,
+    /// A message of this rank has begun to come.
+    Begun(u32),
     Done(Completion),
     /// Nobody waits.
     Left,
@@ -41,6 +45,8 @@ enum Slot {
 struct Mailbox {
     wishes: Vec<(usize, Wish)>,
     slots: Vec<Slot>,
+    /// Ranks that have broken the rules, and how.
+    accused: Vec<(u32, &'static str)>,
     /// Something else than a message is over.
     changed: bool,
     /// All processes of the channel take part.
@@ -62,6 +68,16 @@ pub(crate) struct Message {
     memory: OwnMemory,
 }
 
+/// What became of a receive.
+pub(crate) enum Heard {
+    /// A message.
+    Message(Received),
+    /// One that is longer than it may be, of this rank.
+    TooLong(u32),
+    /// None will come: whoever could send it is lost.
+    Nobody,
+}
+
 /// A message that has come.
 pub(crate) struct Received {
     /// Rank of the sender.
@@ -76,14 +92,18 @@ impl Port {
     }
 
     fn wish(&self, wish: Wish, memory: OwnMemory) -> Message {
+        let waits = || match wish {
+            Wish::Receive(None, ..) => Slot::Listens,
+            _ => Slot::Waits,
+        };
         let mut inner = self.lock();
         // A place that was used is used again: services run for as long as their file is open.
         let free = inner.slots.iter().position(|slot| matches!(slot, Slot::Taken));
         let slot = free.unwrap_or(inner.slots.len());
         if slot == inner.slots.len() {
-            inner.slots.push(Slot::Waits);
+            inner.slots.push(waits());
         } else {
-            inner.slots[slot] = Slot::Waits;
+            inner.slots[slot] = waits();
         }
         inner.wishes.push((slot, wish));
         drop(inner);
@@ -110,6 +130,13 @@ impl Port {
     pub(crate) fn receive(&self, from: Option<u32>, tag: i32, room: usize) -> Message {
         let memory = OwnMemory::new(0, room as isize);
         self.wish(Wish::Receive(from, tag, memory.clone()), memory)
+    }
+
+    /// This rank has broken the rules: it is lost, for this reason.
+    pub(crate) fn accuse(&self, rank: u32, what: &'static str) {
+        let mut inner = self.lock();
+        inner.accused.push((rank, what));
+        inner.changed = true;
     }
 
     /// Does something that may take the disk's time.
@@ -153,6 +180,34 @@ impl Message {
         match &done.error {
             Some(error) => Err(error.into()),
             None => Ok((done, memory)),
+        }
+    }
+
+    /// What became of a receive, once that is known. Nothing is left of it then.
+    pub(crate) fn heard(&self) -> Option<Heard> {
+        let mut inner = self.port.lock();
+        let slot = &mut inner.slots[self.slot];
+        if !matches!(slot, Slot::Done(_)) {
+            return None;
+        }
+        let Slot::Done(done) = std::mem::replace(slot, Slot::Taken) else {
+            return None;
+        };
+        Some(match done.error {
+            None => Heard::Message(Received {
+                source: done.source,
+                bytes: self.memory.reading().slice(0, done.bytes as usize).to_vec(),
+            }),
+            Some(EngineError::Truncate { source, .. }) => Heard::TooLong(source),
+            Some(_) => Heard::Nobody,
+        })
+    }
+
+    /// Whose message it is that has begun to come where anybody's may.
+    pub(crate) fn begun(&self) -> Option<u32> {
+        match self.port.lock().slots[self.slot] {
+            Slot::Begun(rank) => Some(rank),
+            _ => None,
         }
     }
 
@@ -211,11 +266,23 @@ impl Driver {
                 Wish::Receive(from, tag, memory) => {
                     let (_, end) = memory.bounds();
                     let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, end as u64);
-                    (engine.post_receive(&self.channel, from, tag, buffer), memory)
+                    let request = match from {
+                        Some(_) => engine.post_receive(&self.channel, from, tag, buffer),
+                        // Who is lost asks nothing any more, and the others go on.
+                        None => {
+                            let channel = Channel {
+                                members: engine.surviving(&self.channel.members),
+                                ..self.channel.clone()
+                            };
+                            engine.post_receive(&channel, None, tag, buffer)
+                        }
+                    };
+                    (request, memory)
                 }
             };
             self.under_way.push((slot, request, memory));
         }
+        self.accuse(engine, &mut inner);
         let mut news = std::mem::take(&mut inner.changed);
         self.under_way.retain(|(slot, request, _)| match engine.take(*request) {
             Some(completion) => {
@@ -226,7 +293,15 @@ impl Driver {
                 };
                 false
             }
-            None => true,
+            None => {
+                if matches!(inner.slots[*slot], Slot::Listens) {
+                    if let Some(rank) = engine.matched(*request) {
+                        inner.slots[*slot] = Slot::Begun(rank);
+                        news = true;
+                    }
+                }
+                true
+            }
         });
         let waits = !news && inner.together && !self.under_way.is_empty();
         match waits.then(|| engine.lost_of(&self.channel.members)).flatten() {
@@ -257,9 +332,17 @@ impl Driver {
 }
 
 impl Driver {
+    /// Tells the engine who has broken the rules.
+    fn accuse(&self, engine: &mut Core, inner: &mut Mailbox) {
+        for (rank, what) in inner.accused.drain(..) {
+            engine.accuse(self.channel.members.peer(rank), what);
+        }
+    }
+
     /// Gives up what is still under way after an error. A message may yet come, so its memory is never used for
     /// anything else.
     fn abandon(&mut self, engine: &mut Core) {
+        self.accuse(engine, &mut self.port.lock());
         for (_, request, memory) in self.under_way.drain(..) {
             if engine.take(request).is_none() {
                 engine.release(request);

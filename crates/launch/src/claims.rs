@@ -218,7 +218,10 @@ mod tests {
         for index in [3, 4, u32::MAX] {
             for message in all_of(index) {
                 let word = claims().check(&message).unwrap_err();
-                assert!(word.contains(&format!("process {index} of its subjob, which has 3")), "{word}");
+                assert!(
+                    word.contains(&format!("process {index} of its subjob, which has 3")),
+                    "{word}"
+                );
             }
         }
     }

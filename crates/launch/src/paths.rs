@@ -602,11 +602,21 @@ mod tests {
             complete: None,
             places: None,
         };
-        let credit = |area| FromGateway::Credit { area, epoch: 0, bytes: 1 }.encode();
+        let credit = |area| {
+            FromGateway::Credit {
+                area,
+                epoch: 0,
+                bytes: 1,
+            }
+            .encode()
+        };
         assert_eq!(crossings.said(0, &credit(1)).1, None);
         for wrong in [0, 2, u32::MAX] {
             let problem = crossings.said(0, &credit(wrong)).1.unwrap();
-            assert!(problem.contains("'lab' does not work") && problem.contains("which is none"), "{problem}");
+            assert!(
+                problem.contains("'lab' does not work") && problem.contains("which is none"),
+                "{problem}"
+            );
         }
         assert!(crossings.said(1, &credit(0)).1.is_none(), "the other one goes on");
     }

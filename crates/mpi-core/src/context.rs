@@ -14,7 +14,8 @@
 //! ([`isthmus_engine::Context`]).
 //!
 //! Numbers are even: point-to-point messages carry the number itself, collective operations the next one, messages
-//! among some of the processes that construct another communicator the number with bit 31 set ([`aside`]). A number
+//! among some of the processes that construct another communicator the number with bit 31 set ([`aside`]), those with a
+//! guest the odd number with that bit ([`with_guest`]). A number
 //! that was freed is used again, the oldest first, only when the whole range has been used once: a late message of the
 //! old communicator finds no new one.
 
@@ -47,6 +48,12 @@ const END: u32 = 1 << 30;
 /// The context, beside that of a communicator, of messages that construct another one.
 pub(crate) const fn aside(context: Context) -> Context {
     context.with(1 << 31)
+}
+
+/// The context, beside that of a communicator, of its messages with a guest. No process gets messages of a communicator
+/// there, whoever asks it to be a guest.
+pub(crate) const fn with_guest(context: Context) -> Context {
+    context.with(1 << 31 | 1)
 }
 
 /// How many numbers an intercommunicator has: its own, that of both groups together, that of the local group.
@@ -113,6 +120,13 @@ impl Contexts {
             end: first + length,
             state: Mutex::new(state),
         }
+    }
+
+    /// The process that owns a number, of so many.
+    pub(crate) fn owner(&self, number: u32, size: u32) -> Option<u32> {
+        let (length, at) = (self.end - self.first, number.checked_sub(FIRST)?);
+        let rank = at.checked_div(length)?;
+        (number % 2 == 0 && rank < size).then_some(rank)
     }
 
     /// The context of the job with this number.
@@ -218,6 +232,12 @@ mod tests {
         assert_eq!(a.take(false), [16, 0, 0]);
         assert_eq!(a.take(true), [18, 20, 22]);
         assert_eq!(b.take(false)[0], b.first);
+        // Each of them knows whose a number is.
+        for all in [&a, &b] {
+            assert_eq!([16, b.first - 2].map(|n| all.owner(n, 3)), [Some(0); 2]);
+            assert_eq!([b.first, b.end - 2].map(|n| all.owner(n, 3)), [Some(1); 2]);
+            assert_eq!([12, 17, END, u32::MAX].map(|n| all.owner(n, 3)), [None; 4]);
+        }
     }
 
     #[test]

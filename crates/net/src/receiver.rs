@@ -546,7 +546,10 @@ mod tests {
         take(&mut one, &mut receiver, &hello()).unwrap();
         assert!(!begun(&one));
         take(&mut one, &mut receiver, &whole[..5]).unwrap();
-        assert!(begun(&one) && !one.is_awaited(&receiver), "nobody knows what it will be");
+        assert!(
+            begun(&one) && !one.is_awaited(&receiver),
+            "nobody knows what it will be"
+        );
         take(&mut one, &mut receiver, &whole[5..SEGMENT_HEAD + 4]).unwrap();
         assert!(begun(&one) && one.is_awaited(&receiver));
         receiver.unended = Duration::from_secs(9);

@@ -144,9 +144,7 @@ fn what_begins_and_never_ends_is_not_waited_for_for_ever() {
     exchange(&mut all, 1, |_| {});
     let (data, mut place) = (pattern(LONG, 1), vec![0; LONG]);
     let (to, from) = (Peer::new(1), Peer::new(0));
-    let expected = all[1]
-        .transport
-        .expect(from, 7, lent(writing(&mut place)), LONG as u64);
+    let expected = all[1].transport.expect(from, 7, lent(writing(&mut place)), LONG as u64);
     assert!(expected);
     // Some segments come, and the beginning of one more; the system at the other end answers all the time.
     middle.left.store(900_000, Ordering::SeqCst);

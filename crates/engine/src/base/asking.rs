@@ -124,7 +124,10 @@ pub(crate) fn compare_kept(state: &mut State, which: Which) {
 pub(crate) fn give_up(state: &mut State, found: &Found, known: Known) {
     let odd = match known {
         Known::FirstHand(odd) => odd,
-        Known::Said { by, .. } => Odd { rank: by, code: NOTHING },
+        Known::Said { by, .. } => Odd {
+            rank: by,
+            code: NOTHING,
+        },
     };
     state.agreement.gives_up(found.which, odd);
     for question in state.agreement.take_questions(found.which) {
@@ -171,7 +174,10 @@ pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, k
     let what = match known {
         Known::FirstHand(odd) => format!("rank {me} is in {mine}, {}", named(odd)),
         Known::Said { by, odd } => {
-            format!("rank {me} is in {mine}; rank {by}, which has given it up, says that {}", named(odd))
+            format!(
+                "rank {me} is in {mine}; rank {by}, which has given it up, says that {}",
+                named(odd)
+            )
         }
     };
     EngineError::Disagreement {

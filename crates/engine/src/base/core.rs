@@ -8,7 +8,7 @@ use isthmus_transport::{Job, Peer, Processes, Rates, Transport, Tuning as Traffi
 use isthmus_wire::frame::Header;
 
 use crate::base::machine::Machine;
-use crate::base::requests::{Kept, Owned, Owner, Task};
+use crate::base::requests::{Kept, Owned, Owner, ReceiveStage, Task};
 use crate::base::state::State;
 use crate::tools::Tools;
 use crate::{Completion, EngineError, Gauges, Members, Operation, Request, Tuning};
@@ -276,6 +276,37 @@ impl Core {
     /// A frame without data of a machine, which leaves with the next progress.
     pub fn send_frame(&mut self, peer: Peer, header: Header) {
         self.state.reply(peer, header);
+    }
+
+    /// The rank whose message a receive has matched that is not complete.
+    #[cold]
+    pub fn matched(&self, request: Request) -> Option<u32> {
+        let slot = self.state.requests.slot(self.state.requests.index(request)?);
+        match &slot.task {
+            Task::Receive(task) if !matches!(task.stage, ReceiveStage::Posted(_)) => Some(slot.completion.source),
+            _ => None,
+        }
+    }
+
+    /// Those of these members who are not lost; the others are nobody, with their ranks.
+    #[cold]
+    pub fn surviving(&self, members: &Members) -> Members {
+        if self.state.reasons.is_empty() {
+            return members.clone();
+        }
+        let lost = |peer: Peer| self.state.reasons.contains_key(&peer);
+        let peers = (0..members.count()).map(|rank| members.peer(rank));
+        let left: Vec<Peer> = peers.map(|peer| if lost(peer) { Peer::NONE } else { peer }).collect();
+        Members::Table(left.into())
+    }
+
+    /// A peer has broken the rules of a protocol beside messages: it counts as lost, for this reason.
+    #[cold]
+    pub fn accuse(&mut self, peer: Peer, what: &str) {
+        let known = self.state.peers[peer];
+        if !known.own && !known.lost {
+            self.state.broken(peer, what);
+        }
     }
 
     /// Why nothing that waits for all of these members can go well.

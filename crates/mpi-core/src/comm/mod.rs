@@ -31,7 +31,7 @@ mod topology_attributes;
 mod traffic;
 mod user;
 
-pub use guest::{of_guest, with_guest};
+pub use guest::{may_name, of_guest, with_guest};
 pub(crate) use hints::asks_for_placement;
 pub use hints::{Hints, kept};
 use in_force::InForce;

@@ -289,7 +289,10 @@ mod tests {
         for at in 2..7 {
             begun.fed(ms(at * 1_000), 1_000, false, true);
         }
-        assert_eq!((begun.due(patience), begun.time(ms(6_000))), (Some(ms(7_000)), ms(4_000)));
+        assert_eq!(
+            (begun.due(patience), begun.time(ms(6_000))),
+            (Some(ms(7_000)), ms(4_000))
+        );
         begun.fed(ms(6_000), NEWS, false, true);
         assert_eq!(begun.due(patience), Some(ms(11_000)));
         // Another one that begins has its own time, and so has one to which nobody listened.

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A member of the job that asks a process about files as nobody may. That process is an engine with its world; the
+//! liar's frames, and those of an innocent member, are made here.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::world::World;
+use isthmus_datatype::Representation;
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_engine::{Engine, EngineError, Policy, ReceiveBuffer, Setup, Shared};
+use isthmus_io::Calls;
+use isthmus_transport::memory::{Memory, Options, network};
+use isthmus_transport::{Peer, Placement, Processes, Sink, Transport};
+use isthmus_wire::file::{Answer, Call, Open, Path, Question, What, encode_runs};
+use isthmus_wire::frame::{Header, Kind, protocol};
+use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
+
+const SIZE: u32 = 3;
+const LIAR: Peer = Peer::new(0);
+const INNOCENT: Peer = Peer::new(1);
+/// Who has the files.
+const HOST: Peer = Peer::new(2);
+/// Context of calls; tags.
+const FILES: u32 = 12;
+const QUESTIONS: i32 = 1;
+const PAYLOADS: i32 = 1 << 29;
+const ANSWERS: i32 = 1 << 30;
+/// What the innocent member's file has in it.
+const CONTENT: &[u8] = b"what was there";
+
+/// First context that a process owns.
+fn first_of(rank: u32) -> u32 {
+    16 + rank * ((((1 << 30) - 16) / SIZE) & !1)
+}
+
+/// Every process at a site of its own.
+fn places() -> Arc<PlaceTable> {
+    let name = |rank: u32| ["a", "b", "c"][rank as usize].to_owned();
+    let subjob = |rank: u32| Subjob {
+        name: name(rank),
+        lan: name(rank),
+        first_rank: rank,
+        count: 1,
+        appnum: 0,
+    };
+    let node = |rank: u32| Node {
+        host: name(rank),
+        addresses: Vec::new(),
+        subjob: rank,
+        processes: 1,
+        processors: 0,
+    };
+    let place = |rank: u32| Place {
+        subjob: rank,
+        node: rank,
+        port: 0,
+        slot: 0,
+        representation: place::Representation(Representation::LOCAL.encode()),
+        vendor: None,
+    };
+    Arc::new(PlaceTable {
+        subjobs: (0..SIZE).map(subjob).collect(),
+        nodes: (0..SIZE).map(node).collect(),
+        places: (0..SIZE).map(place).collect(),
+    })
+}
+
+#[derive(Default)]
+struct Seen(Vec<(Header, Vec<u8>)>);
+
+impl Sink for Seen {
+    fn frame(&mut self, _: Peer, header: &Header, payload: &[u8]) {
+        self.0.push((*header, payload.to_vec()));
+    }
+    fn place(&mut self, _: Peer, _: &Header) -> Placement {
+        Placement::Collect
+    }
+    fn placed(&mut self, _: Peer, _: &Header) {}
+    fn received(&mut self, _: Peer, _: u64) {}
+    fn sent(&mut self, _: Peer, _: u64) {}
+    fn writable(&mut self, _: Peer) {}
+    fn lost(&mut self, _: Peer, _: &str) {}
+}
+
+struct Stage {
+    world: &'static World,
+    ends: Vec<Memory>,
+    seen: Vec<Seen>,
+    directory: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let (mut ends, _) = network(SIZE, Options::default()).expect("eventfd");
+        let own: Box<dyn Transport> = Box::new(ends.remove(HOST.index()));
+        let mut engine = Engine::new(Setup {
+            me: HOST,
+            processes: Processes::of("job", SIZE),
+            transports: vec![own],
+            routes: vec![0; SIZE as usize],
+            levels: vec![0; SIZE as usize],
+            representations: Vec::new(),
+        });
+        let calls = Calls::default();
+        engine.register(protocol::FILES, calls.machine());
+        let policy = Policy {
+            threads: false,
+            guests: false,
+        };
+        let world = Box::leak(Box::new(World::new(
+            HOST.number(),
+            places(),
+            Shared::new(engine, policy),
+        )));
+        calls.begin(world);
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("file"), CONTENT).expect("a file");
+        Self {
+            world,
+            ends,
+            seen: vec![Seen::default(), Seen::default()],
+            directory,
+        }
+    }
+
+    fn progress(&mut self) {
+        self.world.engine().lock().progress();
+        for (end, seen) in self.ends.iter_mut().zip(&mut self.seen) {
+            end.poll(seen);
+        }
+    }
+
+    /// A frame goes to the host; that a liar's is not taken is no failure of the test.
+    fn say(&mut self, from: Peer, header: &Header, payload: &[u8]) {
+        let _ = self.ends[from.index()].send(HOST, header, payload);
+        self.progress();
+    }
+
+    fn message(&mut self, from: Peer, (context, rank): (u32, u32), tag: i32, bytes: &[u8]) {
+        let header = Header::new(Kind::Eager, context, rank, tag, bytes.len() as u64, 0);
+        self.say(from, &header, bytes);
+    }
+
+    fn knock(&mut self, from: Peer, number: u64, bytes: usize) {
+        let mut knock = Header::control(Kind::Protocol, number, bytes as u64, 0);
+        knock.flags = protocol::FILES;
+        self.say(from, &knock, &[]);
+    }
+
+    fn call(&mut self, from: Peer, number: u64, call: &[u8]) {
+        self.knock(from, number, call.len());
+        self.message(from, (FILES, from.number()), number as i32, call);
+    }
+
+    /// Waits until this is so; the disk has threads of its own.
+    fn until<T>(&mut self, what: &str, mut so: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let end = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < end {
+            self.progress();
+            if let Some(found) = so(self) {
+                return found;
+            }
+            std::thread::yield_now();
+        }
+        panic!("not within a minute: {what}")
+    }
+
+    /// The answer with this tag.
+    fn answer(&mut self, at: Peer, tag: i32) -> Answer {
+        let bytes = self.until("an answer", |stage| {
+            let seen = &mut stage.seen[at.index()].0;
+            let is_it = |header: &Header| header.kind == Kind::Eager && header.tag == tag;
+            let found = seen.iter().position(|(header, _)| is_it(header))?;
+            Some(seen.swap_remove(found).1)
+        });
+        Answer::decode(&bytes).expect("an answer")
+    }
+
+    fn opening(&self, context: u32, members: &[(u32, u32)]) -> Vec<u8> {
+        let path = self.directory.path().join("file");
+        let open = Open {
+            amode: abi::MPI_MODE_RDWR,
+            permissions: 0o600,
+            context,
+            members: members.to_vec(),
+            path: Path {
+                below_home: false,
+                bytes: path.as_os_str().as_encoded_bytes().to_vec(),
+            },
+        };
+        Call::Open(open).encode()
+    }
+
+    /// The innocent member opens the file for itself and, behind it, the liar.
+    fn open_for_both(&mut self) -> u32 {
+        let context = first_of(INNOCENT.number());
+        let opening = self.opening(context, &[(1, 1), (0, 1)]);
+        self.call(INNOCENT, 5, &opening);
+        assert_eq!(self.answer(INNOCENT, ANSWERS | 5), Answer::default());
+        context | 1 << 31 | 1
+    }
+
+    fn ask(&mut self, from: Peer, at: (u32, u32), what: What, payload: u64) {
+        let question = Question {
+            what,
+            answer: 9,
+            number: u64::from(payload > 0),
+            payload,
+        };
+        self.message(from, at, QUESTIONS, &question.encode());
+    }
+
+    /// The service answers the innocent member.
+    fn serves(&mut self, context: u32) {
+        self.ask(INNOCENT, (context, 0), What::Size, 0);
+        let answer = self.answer(INNOCENT, ANSWERS | 9);
+        assert_eq!((answer.class, answer.bytes), (0, CONTENT.len() as u64), "{answer:?}");
+    }
+
+    /// The host has lost the peer, for a reason with this word.
+    fn loses(&mut self, liar: Peer, word: &str) {
+        let memory = OwnMemory::new(0, 8);
+        let channel = self.world.files();
+        let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, 8);
+        let engine = self.world.engine();
+        let request = engine.lock().irecv(&channel, Some(liar.number()), Some(77), buffer);
+        let done = self.until("it is lost", |stage| stage.world.engine().lock().take(request));
+        match done.error {
+            Some(EngineError::PeerLost { peer, reason, .. }) => {
+                assert_eq!(peer, liar);
+                assert!(reason.contains(word), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn nobody_makes_a_guest_take_messages_of_a_communicator_of_others() {
+    let (mine, theirs) = (first_of(0), first_of(1));
+    let claims: [(u32, &[(u32, u32)]); 9] = [
+        (theirs, &[(0, 1)]),
+        (theirs, &[(0, 2)]),
+        (mine + 1, &[(0, 1)]),
+        (2, &[(0, 1)]),
+        (mine, &[(1, 1)]),
+        (mine, &[(1, 1), (0, 1)]),
+        (mine, &[(0, 1), (HOST.number(), 1)]),
+        (mine, &[(0, 1), (2, u32::MAX)]),
+        (mine, &[]),
+    ];
+    for (context, members) in claims {
+        let mut stage = Stage::new();
+        let opening = stage.opening(context, members);
+        stage.call(LIAR, 3, &opening);
+        stage.loses(LIAR, "may not make");
+        let context = stage.open_for_both();
+        stage.serves(context);
+    }
+}
+
+#[test]
+fn calls_that_are_not_what_they_were_said_to_be_name_their_caller() {
+    let lies: [fn(&mut Stage); 3] = [
+        |stage| stage.call(LIAR, 3, b"nonsense"),
+        |stage| {
+            let opening = stage.opening(first_of(0), &[(0, 1)]);
+            stage.knock(LIAR, 3, 8);
+            stage.message(LIAR, (FILES, 0), 3, &opening);
+        },
+        |stage| (0..300).for_each(|number| stage.knock(LIAR, number, 0)),
+    ];
+    for lie in lies {
+        let mut stage = Stage::new();
+        lie(&mut stage);
+        stage.loses(LIAR, "a call about");
+        let context = stage.open_for_both();
+        stage.serves(context);
+    }
+}
+
+#[test]
+fn one_wrong_question_ends_no_service_and_names_who_has_asked() {
+    type Lie = fn(&mut Stage, (u32, u32));
+    let lies: [(Lie, &str); 7] = [
+        (|stage, at| stage.message(LIAR, at, QUESTIONS, &[1, 2, 3]), "no sense"),
+        (|stage, at| stage.message(LIAR, at, QUESTIONS, &[0xff; 24]), "no sense"),
+        (|stage, at| stage.message(LIAR, at, QUESTIONS, &[0; 100]), "too long"),
+        (|stage, at| stage.ask(LIAR, at, What::Read, 1 << 40), "no sense"),
+        (
+            |stage, at| {
+                stage.ask(LIAR, at, What::Write, 17);
+                stage.message(LIAR, at, PAYLOADS | 9, &[0; 18]);
+            },
+            "not as long",
+        ),
+        (
+            |stage, at| {
+                stage.ask(LIAR, at, What::Write, 17);
+                stage.message(LIAR, at, PAYLOADS | 9, &[0; 16]);
+            },
+            "not as long",
+        ),
+        (|stage, at| stage.ask(LIAR, at, What::Stop, 0), "not its own"),
+    ];
+    for (lie, word) in lies {
+        let mut stage = Stage::new();
+        let context = stage.open_for_both();
+        lie(&mut stage, (context, 1));
+        stage.loses(LIAR, word);
+        stage.serves(context);
+    }
+}
+
+#[test]
+fn what_never_comes_keeps_nobody_else_waiting() {
+    let mut stage = Stage::new();
+    let context = stage.open_for_both();
+    // A payload that does not come, and questions that do not end.
+    stage.ask(LIAR, (context, 1), What::Write, 17);
+    for token in 1..4 {
+        let header = Header::new(Kind::Rts, context, 1, QUESTIONS, 24, token);
+        stage.say(LIAR, &header, &[]);
+        stage.serves(context);
+    }
+    // The innocent one writes, reads and closes.
+    let runs = encode_runs(&[(0, 4)]);
+    stage.ask(INNOCENT, (context, 0), What::Write, 20);
+    stage.message(INNOCENT, (context, 0), PAYLOADS | 9, &[&runs[..], b"That"].concat());
+    assert_eq!(stage.answer(INNOCENT, ANSWERS | 9).bytes, 4);
+    stage.ask(INNOCENT, (context, 0), What::Stop, 0);
+    assert_eq!(stage.answer(INNOCENT, ANSWERS | 9), Answer::default());
+    let content = std::fs::read(stage.directory.path().join("file")).expect("the file");
+    assert_eq!(content, b"That was there");
+}
