@@ -468,7 +468,7 @@ impl Reactor {
             next = next.min(connection.reading.receipts.due_at().unwrap_or(Duration::MAX));
         }
         if let Some(lane) = unending {
-            return self.never_ends(peer, lane);
+            return never_ends(self, peer, lane);
         }
         // All alarms were forgotten: whatever is to come must be said again.
         next = next.min(
@@ -495,22 +495,6 @@ impl Reactor {
         }
     }
 
-    /// The peer has begun something on this connection and keeps this process waiting for its end.
-    fn never_ends(&mut self, peer: Peer, lane: Lane) {
-        let now = self.now();
-        let channel = self.channel(peer);
-        let here = channel.connections.get(&lane).map(|c| c.reading.begun.time(now));
-        let time = channel.receiver.unended + here.unwrap_or_default();
-        let reason = format!(
-            "lost {}: it has begun to send something and has not ended it for {} s, longer than ISTHMUS_AWAY allows ({} s)",
-            self.places.name(peer),
-            time.as_secs(),
-            self.away_time.as_secs()
-        );
-        self.lose(peer, reason);
-        self.deliver();
-    }
-
     /// Lets the main thread see what has passed on all channels.
     pub(super) fn note_all_traffic(&mut self) {
         let peers: Vec<Peer> = self.channels.keys().copied().collect();
@@ -528,4 +512,20 @@ impl Reactor {
         let traffic = channel.traffic.clone();
         self.link.note_traffic(peer, traffic);
     }
+}
+
+/// The peer has begun something on this connection and keeps this process waiting for its end.
+fn never_ends(reactor: &mut Reactor, peer: Peer, lane: Lane) {
+    let now = reactor.now();
+    let channel = reactor.channel(peer);
+    let here = channel.connections.get(&lane).map(|c| c.reading.begun.time(now));
+    let time = channel.receiver.unended + here.unwrap_or_default();
+    let reason = format!(
+        "lost {}: it has begun to send something and has not ended it for {} s, longer than ISTHMUS_AWAY allows ({} s)",
+        reactor.places.name(peer),
+        time.as_secs(),
+        reactor.away_time.as_secs()
+    );
+    reactor.lose(peer, reason);
+    reactor.deliver();
 }
