@@ -25,7 +25,7 @@ pub use base::binding::{Binding, BoundBuffer, Next, Reducer, Unit};
 pub use base::block::Block;
 pub use base::buffer::{Charge, ReceiveBuffer, SendBuffer};
 pub use base::channel::{Channel, Members, NodeMembers, StepsBy};
-pub use base::core::Core;
+pub use base::core::{Core, matched, surviving};
 pub use base::counters::Operation;
 pub use base::error::EngineError;
 pub use base::machine::{Machine, Part};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a service hears: questions of all, and the payload of each. A member that asks out of rule is lost, by name. One
-//! whose question or payload does not come keeps nobody else waiting.
+//! What a service hears: questions of all, and the payload of each. A member that asks out of rule is lost, by name.
+//! One whose question or payload does not come keeps nobody else waiting.
 //!
 //! Of each member one payload is received at a time, in the order of its questions. What a member has announced and not
 //! sent stays with what was posted for it, and another receive is posted for the others.

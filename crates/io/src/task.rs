@@ -271,7 +271,7 @@ impl Driver {
                         // Who is lost asks nothing any more, and the others go on.
                         None => {
                             let channel = Channel {
-                                members: engine.surviving(&self.channel.members),
+                                members: isthmus_engine::surviving(engine, &self.channel.members),
                                 ..self.channel.clone()
                             };
                             engine.post_receive(&channel, None, tag, buffer)
@@ -295,7 +295,7 @@ impl Driver {
             }
             None => {
                 if matches!(inner.slots[*slot], Slot::Listens) {
-                    if let Some(rank) = engine.matched(*request) {
+                    if let Some(rank) = isthmus_engine::matched(engine, *request) {
                         inner.slots[*slot] = Slot::Begun(rank);
                         news = true;
                     }

@@ -278,28 +278,6 @@ impl Core {
         self.state.reply(peer, header);
     }
 
-    /// The rank whose message a receive has matched that is not complete.
-    #[cold]
-    pub fn matched(&self, request: Request) -> Option<u32> {
-        let slot = self.state.requests.slot(self.state.requests.index(request)?);
-        match &slot.task {
-            Task::Receive(task) if !matches!(task.stage, ReceiveStage::Posted(_)) => Some(slot.completion.source),
-            _ => None,
-        }
-    }
-
-    /// Those of these members who are not lost; the others are nobody, with their ranks.
-    #[cold]
-    pub fn surviving(&self, members: &Members) -> Members {
-        if self.state.reasons.is_empty() {
-            return members.clone();
-        }
-        let lost = |peer: Peer| self.state.reasons.contains_key(&peer);
-        let peers = (0..members.count()).map(|rank| members.peer(rank));
-        let left: Vec<Peer> = peers.map(|peer| if lost(peer) { Peer::NONE } else { peer }).collect();
-        Members::Table(left.into())
-    }
-
     /// A peer has broken the rules of a protocol beside messages: it counts as lost, for this reason.
     #[cold]
     pub fn accuse(&mut self, peer: Peer, what: &str) {
@@ -319,4 +297,29 @@ impl Core {
         let lost = peers.find(|&peer| self.state.peers[peer].lost)?;
         Some(self.state.lost_error(lost))
     }
+}
+
+/// The rank whose message a receive has matched that is not complete.
+#[cold]
+pub fn matched(core: &Core, request: Request) -> Option<u32> {
+    let requests = &core.state.requests;
+    let slot = requests.slot(requests.index(request)?);
+    match &slot.task {
+        Task::Receive(task) if !matches!(task.stage, ReceiveStage::Posted(_)) => Some(slot.completion.source),
+        _ => None,
+    }
+}
+
+/// Those of these members who are not lost; the others are nobody, with their ranks.
+#[cold]
+pub fn surviving(core: &Core, members: &Members) -> Members {
+    let lost = &core.state.reasons;
+    if lost.is_empty() {
+        return members.clone();
+    }
+    let peers = (0..members.count()).map(|rank| members.peer(rank));
+    let left: Vec<Peer> = peers
+        .map(|peer| if lost.contains_key(&peer) { Peer::NONE } else { peer })
+        .collect();
+    Members::Table(left.into())
 }

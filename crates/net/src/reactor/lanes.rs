@@ -426,29 +426,18 @@ impl Reactor {
             return;
         }
         let (mut next, mut dead, mut say) = (Duration::MAX, Vec::new(), false);
-        let Channel {
-            connections,
-            out,
-            receiver,
-            ..
-        } = channel;
-        let mut unending = None;
-        let patience = (self.away_time + SILENCE).saturating_sub(receiver.unended);
+        match unended(channel, self.away_time + SILENCE, now) {
+            _ if paused => {}
+            Unended::Lost(lane) => return never_ends(self, peer, lane),
+            Unended::Due { at, lanes } => (next, dead) = (at, lanes),
+        }
+        let Channel { connections, out, .. } = channel;
         for (first, (lane, connection)) in connections.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
             if paused {
                 // The peer must not think that nobody is there.
                 connection.reading.receipts.heard(now);
                 connection.vigil.heard(now);
                 connection.reading.begun.forgive(now);
-            }
-            match connection.reading.begun.due(patience) {
-                Some(due) if now < due => next = next.min(due),
-                // What was sent again is not waited for: the connection has broken for the other end alone.
-                Some(_) if connection.reading.is_awaited(receiver) || !receiver.unended.is_zero() => {
-                    unending = Some(*lane);
-                }
-                Some(_) => dead.push((*lane, connection.reading.begun.time(now))),
-                None => {}
             }
             say |= connection.reading.receipts.is_due(now);
             let busy = out.in_flight(*lane) > 0 || !connection.is_flushed();
@@ -466,9 +455,6 @@ impl Reactor {
                 Duty::GiveUp => dead.push((*lane, connection.vigil.silence(now))),
             }
             next = next.min(connection.reading.receipts.due_at().unwrap_or(Duration::MAX));
-        }
-        if let Some(lane) = unending {
-            return never_ends(self, peer, lane);
         }
         // All alarms were forgotten: whatever is to come must be said again.
         next = next.min(
@@ -512,6 +498,31 @@ impl Reactor {
         let traffic = channel.traffic.clone();
         self.link.note_traffic(peer, traffic);
     }
+}
+
+/// What there is to do about what has begun on connections of a channel and not ended.
+enum Unended {
+    /// The peer keeps this process waiting on this connection.
+    Lost(Lane),
+    /// These connections have broken for the other end alone; the next look is due then.
+    Due { at: Duration, lanes: Vec<(Lane, Duration)> },
+}
+
+/// Looks for what has not ended within `patience`.
+fn unended(channel: &Channel, patience: Duration, now: Duration) -> Unended {
+    let receiver = &channel.receiver;
+    let (mut at, mut lanes) = (Duration::MAX, Vec::new());
+    for (lane, connection) in &channel.connections {
+        let reading = &connection.reading;
+        match reading.begun.due(patience.saturating_sub(receiver.unended)) {
+            Some(due) if now < due => at = at.min(due),
+            // What was sent again on another connection is not waited for.
+            Some(_) if reading.is_awaited(receiver) || !receiver.unended.is_zero() => return Unended::Lost(*lane),
+            Some(_) => lanes.push((*lane, reading.begun.time(now))),
+            None => {}
+        }
+    }
+    Unended::Due { at, lanes }
 }
 
 /// The peer has begun something on this connection and keeps this process waiting for its end.
