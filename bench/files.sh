@@ -22,7 +22,7 @@ for line in sys.stdin:
 P
 for _ in $(seq "$repetitions"); do
     isthmus-testbed run --sites 2x1 --rtt 40ms --rate 200mbit --private-tmp ${CAPTURE:+--capture "$CAPTURE"} -- \
-        isthmus run --site home:4 --site b1:4 ./files /tmp/shared "$mebibytes" blocks-all >out 2>err </dev/null || { cat out err; exit 1; }
+        isthmus run --share /tmp --site home:4 --site b1:4 ./files /tmp/shared "$mebibytes" blocks-all >out 2>err </dev/null || { cat out err; exit 1; }
     cat err >&2
     python3 judge.py "$mebibytes" <out
     if [ -n "${CAPTURE:-}" ]; then

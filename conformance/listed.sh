@@ -33,7 +33,7 @@ listed_wanted() {
 listed_run() {
     directory=$1 passed=0 failed=0 expected=0
     if [ -n "$sites" ]; then place=sites launch="$here/../spread"; else place=node launch="$bin/mpiexec"; fi
-    export ISTHMUS_TEST_BIN="$bin"
+    export ISTHMUS_TEST_BIN="$bin" SPREAD_OPTIONS="--share /tmp ${SPREAD_OPTIONS:-}"
     mkdir -p "$work/$place"
     while read -r name ranks arguments <&3; do
         case $name in '' | '#'*) continue ;; esac

@@ -2,7 +2,7 @@
 //! What processes, their agents and the coordinator say to each other.
 
 use isthmus_topology::{Known, Measured};
-use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, Message};
+use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, Message, World};
 use isthmus_wire::chosen::Chosen;
 use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::gateway::Paths;
@@ -21,6 +21,33 @@ pub(crate) fn boot(body: &[u8]) {
             unframed(&message.encode()).map(|body| Message::decode(&body)),
             Some(Ok(message))
         );
+    }
+}
+
+fn places() -> PlaceTable {
+    PlaceTable {
+        subjobs: vec![Subjob {
+            name: "home".into(),
+            lan: "home".into(),
+            first_rank: 0,
+            count: 1,
+            appnum: 0,
+        }],
+        nodes: vec![Node {
+            host: "h".into(),
+            addresses: vec!["10.0.0.1".into()],
+            subjob: 0,
+            processes: 1,
+            processors: 0,
+        }],
+        places: vec![Place {
+            subjob: 0,
+            node: 0,
+            port: 9,
+            slot: 0,
+            representation: Representation([1; 8]),
+            vendor: None,
+        }],
     }
 }
 
@@ -70,6 +97,7 @@ fn boot_messages() -> Vec<Message> {
     let reason = "rank 3 called MPI_Abort".to_owned();
     vec![
         Message::Hello(hello),
+        Message::World(Box::new(world())),
         Message::Finished(counters),
         Message::Gone(Gone {
             first: 3,
@@ -79,6 +107,22 @@ fn boot_messages() -> Vec<Message> {
         Message::Abort { code: 1, reason },
         Message::Dismissed,
     ]
+}
+
+fn world() -> World {
+    World {
+        job: "job".to_owned(),
+        rank: 0,
+        places: places(),
+        links: Known::default().to_wire(),
+        shared_memory: "/dev/shm/memory".to_owned(),
+        node_directory: "/dev/shm/bells".to_owned(),
+        secret: [7; 32],
+        certificate: vec![0x30; 9],
+        authority: vec![0x30; 9],
+        paths: Paths::default(),
+        shared: vec!["/scratch/run".to_owned(), "/data/mesh.nc".to_owned()],
+    }
 }
 
 pub(crate) fn boot_bodies() -> Vec<Vec<u8>> {
@@ -207,37 +251,14 @@ pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
         }),
         vendor: "mpiexec".to_owned(),
         files: "/jobs/files".to_owned(),
-    };
-    let places = PlaceTable {
-        subjobs: vec![Subjob {
-            name: "home".into(),
-            lan: "home".into(),
-            first_rank: 0,
-            count: 1,
-            appnum: 0,
-        }],
-        nodes: vec![Node {
-            host: "h".into(),
-            addresses: vec!["10.0.0.1".into()],
-            subjob: 0,
-            processes: 1,
-            processors: 0,
-        }],
-        places: vec![Place {
-            subjob: 0,
-            node: 0,
-            port: 9,
-            slot: 0,
-            representation: Representation([1; 8]),
-            vendor: None,
-        }],
+        shared: vec!["/scratch/run".to_owned(), "~/data".to_owned()],
     };
     let commit = Commit {
         subjob: 1,
         secret: [7; 32],
         authority: vec![0x30; 9],
         certificates: vec![vec![0x30; 9], vec![]],
-        places,
+        places: places(),
         links: Known::default().to_wire(),
         paths: Paths::default(),
     };

@@ -26,7 +26,7 @@ set -eu
 export TMPDIR=/tmp
 sh setup.sh
 ssh b1 sh -s <setup.sh
-isthmus run --site home:2 --site b1:2 ./bad home b1
+isthmus run --share / --site home:2 --site b1:2 ./bad home b1
 echo all is well
 S
 isthmus-testbed run --sites 2x1 --rtt 4ms --private-tmp -- sh run.sh >run.out 2>&1 || { cat run.out; fail "the job"; }

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # One file for a job of two sites that have no directory in common: everything that tests/c does with files, from both sites; where the file is,
 # what names of sites do, and a file for each site. A rank, an aggregator or the link that is lost during collective writes leaves blocks that
-# are old or new.
+# are old or new. Processes of other sites reach what is the job's and what it shares, and nothing else.
 . "$(dirname "$0")/common.sh"
 need_testbed
 for program in files file_forms file_views; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
-for program in guests again trips left; do
+for program in guests again trips left reach; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/system/$program.c" -o "$program" || fail "mpicc $program.c"
 done
 cat >where.c <<'C'
@@ -132,14 +132,50 @@ count = 2
 site = "b1"
 count = 2
 T
+cat >share.toml <<'T'
+program = "./reach"
+arguments = ["+home", "+b1"]
+share = ["/tmp/opened", "nowhere"]
+[[subjob]]
+site = "home"
+count = 2
+[[subjob]]
+site = "b1"
+count = 2
+share = ["/nowhere", "/tmp/opened"]
+T
+cat >hidden.sh <<'S'
+set -eu
+mkdir -p /tmp/hidden /tmp/open "$HOME/.keys"
+echo secret | tee /tmp/hidden/key >"$HOME/.keys/key"
+ln -s open /tmp/opened
+ln -s /tmp/hidden /tmp/open/out
+ln -s ../hidden/key /tmp/open/link
+ln -s ../hidden/new /tmp/open/to-new
+S
+cat >unchanged.sh <<'S'
+set -eu
+test "$(cat /tmp/hidden/key "$HOME/.keys/key" | tr '\n' ' ')" = "secret secret "
+test "$(ls /tmp/hidden /tmp/open | tr '\n' ' ')" = "/tmp/hidden: key  /tmp/open: link out to-new "
+S
 cat >run.sh <<'S'
 set -eu
 # A directory that every host has for itself.
 export TMPDIR=/tmp
-job="isthmus run --site home:2 --site b1:2"
+job="isthmus run --share /tmp --site home:2 --site b1:2"
 $job ./files
 $job ./file_forms
-isthmus run --site home:2 --site b1:3 ./file_views
+isthmus run --share /tmp --site home:2 --site b1:3 ./file_views
+# What processes of other sites reach: key files, links that lead out, directories that are shared at no site, at one, at both.
+sh hidden.sh
+ssh b1 sh -s <hidden.sh
+ln -s /tmp/hidden/key leads-out
+isthmus run --site home:2 --site b1:2 ./reach home b1
+isthmus run --site home:2 --site b1:2,share=/tmp/opened ./reach home +b1
+isthmus run share.toml
+for at in sh "ssh b1 sh"; do
+    $at -s <unchanged.sh || { echo "files of $at were changed"; exit 1; }
+done
 # A file at a site where none of those is that open it.
 $job ./guests home b1
 test "$(od -An -tu4 "/tmp/each alone" | tr -s ' ')" = " 0 1 2 3"
@@ -157,7 +193,7 @@ test "$(echo "$row" | cut -d '|' -f 3 | awk '{ print $2 }')" = $((4 * 4 * 256 * 
 between=$(echo "$row" | cut -d '|' -f 5 | awk '{ print $2 }')
 test $between -ge $((4 * 2 * 256 * 4096)) && test $between -lt $((5 * 2 * 256 * 4096))
 # Names: without a site, of a site, below ~, of no site of the job.
-$job ./where /tmp/at-home isthmus://b1/tmp/at-b1 isthmus://b1/~/below isthmus://home/tmp/named isthmus://nowhere/tmp/x isthmus:///tmp/x >told
+isthmus run --share /tmp --share '~' --site home:2 --site b1:2 ./where /tmp/at-home isthmus://b1/tmp/at-b1 isthmus://b1/~/below isthmus://home/tmp/named isthmus://nowhere/tmp/x isthmus:///tmp/x >told
 test "$(od -An -tu4 /tmp/at-home | tr -s ' ')" = " 0 1 2 3"
 ! ssh b1 test -e /tmp/at-home
 test ! -e /tmp/at-b1
@@ -165,7 +201,7 @@ test "$(ssh b1 od -An -tu4 /tmp/at-b1 | tr -s ' ')" = " 0 1 2 3"
 ssh b1 test -s '~/below'
 test -s /tmp/named
 # isthmus cp knows the same names.
-$job ./where isthmus://home/~/below >below.told
+isthmus run --share '~' --site home:2 --site b1:2 ./where isthmus://home/~/below >below.told
 for name in isthmus://home/tmp/named isthmus://home/~/below isthmus://b1/tmp/at-b1 isthmus://b1/~/below; do
     rm -f back
     isthmus cp $name back 2>cp.err
@@ -192,7 +228,7 @@ test "$(ssh b1 od -An -tu4 /tmp/each | tr -s ' \n' ' ')" = " 0 0 2 3 "
 # was heard; a machine that is too slow for that has some more tries.
 left() {
     for _ in 1 2 3 4 5; do
-        isthmus run --site home:2 --site b1:2 ./left "isthmus://b1/tmp/open at a lost site" "$@" >left.out 2>&1 || true
+        isthmus run --share /tmp --site home:2 --site b1:2 ./left "isthmus://b1/tmp/open at a lost site" "$@" >left.out 2>&1 || true
         if grep '^rank [0-9]*[ :]' left.out | grep -v ' is done$'; then return 1; fi
         test "$(grep -c '^rank [0-3] is done$' left.out)" != 2 || return 0
     done

@@ -104,6 +104,8 @@ pub(crate) struct World {
     pub(crate) first_rank: u32,
     pub(crate) shared_memory: PathBuf,
     pub(crate) node_directory: PathBuf,
+    /// What processes of other sites reach here.
+    pub(crate) shared: Vec<String>,
     pub(crate) commit: Commit,
 }
 
@@ -126,6 +128,7 @@ impl World {
                 .unwrap_or_default(),
             authority: self.commit.authority.clone(),
             paths: self.commit.paths.clone(),
+            shared: self.shared.clone(),
         }))
     }
 }

@@ -19,6 +19,7 @@ mod other_mpi;
 mod processes;
 mod processors;
 mod program;
+mod reached;
 mod rendezvous;
 mod secure;
 mod sink;

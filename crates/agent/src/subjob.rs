@@ -9,6 +9,7 @@ use crate::other_mpi;
 use crate::processes::{self, Piece, Process, Redeemed, Seats, Source, Surroundings};
 use crate::processors;
 use crate::program::{self, Refusal};
+use crate::reached;
 use crate::rendezvous;
 use crate::sink::{self, Sink};
 use crate::told::{self, Told};
@@ -73,6 +74,8 @@ pub(crate) struct Subjob {
     site: OnceLock<String>,
     /// How the system treats the processes.
     conditions: Conditions,
+    /// What processes of other sites reach here.
+    shared: Vec<String>,
 }
 
 impl Subjob {
@@ -125,6 +128,7 @@ impl Subjob {
             told: Told::default(),
             site: OnceLock::new(),
             conditions: Conditions::default(),
+            shared: reached::of(start, &template.directory),
         };
         if !start.vendor.is_empty() {
             if stdin.is_some() {
@@ -465,6 +469,7 @@ impl Subjob {
             first_rank: own.first_rank.saturating_add(self.first),
             shared_memory: self.directories.shared_memory(),
             node_directory: self.directories.node().to_owned(),
+            shared: self.shared.clone(),
             commit,
         });
         for process in &self.processes {

@@ -5,6 +5,7 @@ mod ending;
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub struct Running {
     prober: Option<Prober>,
     /// Sends what is recorded, when the job is traced.
     recorder: Mutex<Option<Recorder>>,
+    /// Directories and files of this machine that processes of other sites reach.
+    reached: Vec<PathBuf>,
 }
 
 /// Who hears a protocol beside messages.
@@ -135,6 +138,7 @@ impl Running {
             apart: None,
             prober: None,
             recorder: Mutex::new(None),
+            reached: Vec::new(),
         })
     }
 
@@ -218,6 +222,7 @@ impl Running {
                 native_world = made.map_err(|e| BootError::System(e.to_string()))?;
             }
         }
+        let reached = world.shared.iter().map(|path| path_of(path)).collect();
         let world = World::new(me, places, shared(engine, policy, promise))
             .with_links(known, measuring)
             .with_native(native_world);
@@ -254,6 +259,7 @@ impl Running {
             apart: apart.map(Mutex::new),
             prober,
             recorder: Mutex::new(recorder),
+            reached,
         })
     }
 
@@ -286,6 +292,11 @@ impl Running {
     /// The world.
     pub fn world(&self) -> &World {
         self.universe.own()
+    }
+
+    /// Directories and files of this machine that processes of other sites reach through this one.
+    pub fn reached(&self) -> &[PathBuf] {
+        &self.reached
     }
 
     /// From now on the agent is told what this process waits for when nothing has come for a second. `call`: the MPI

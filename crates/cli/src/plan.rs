@@ -90,6 +90,7 @@ fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
     rows.extend(subjob.setup.iter().map(|line| ("set-up", line.clone())));
     rows.extend(subjob.files.inputs.iter().map(|i| ("input", i.to_string())));
     rows.extend(subjob.files.outputs.iter().map(|o| ("output", o.text().to_owned())));
+    rows.extend(subjob.files.shared.iter().map(|path| ("share", path.clone())));
     rows.extend(subjob.requests.iter().map(|r| ("request", r.text())));
     rows
 }
@@ -121,6 +122,7 @@ pub(crate) fn json(job: &Job) -> Value {
             "setup": subjob.setup,
             "inputs": subjob.files.inputs.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "outputs": subjob.files.outputs.iter().map(|o| o.text().to_owned()).collect::<Vec<_>>(),
+            "share": subjob.files.shared,
             "requests": subjob.requests.iter().map(|r| r.text()).collect::<Vec<_>>(),
         })
     });

@@ -21,7 +21,7 @@ use clap::builder::NonEmptyStringValueParser;
 use isthmus_job::form::{Described, Form, hosts};
 use isthmus_job::hostfile::Host;
 use isthmus_job::sites::{self, SiteSpec};
-use isthmus_job::transfer::{Input, Pattern, Transfers};
+use isthmus_job::transfer::{Input, Pattern, Transfers, parse_shared};
 use isthmus_job::{Job, JobError, JobErrors, JobName, Program, Subjob, mpiexec, network};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, Held, Options, Outcome, Session};
@@ -101,6 +101,10 @@ pub(crate) struct Run {
     /// Where outputs go, those of each site into a directory of its name [default: isthmus-results/JOB]
     #[arg(long, value_name = "DIRECTORY", value_parser = NonEmptyStringValueParser::new())]
     results: Option<String>,
+    /// Directory at each site whose files processes of other sites may open (MPI_File_open, MPI_File_delete), beside
+    /// the job's own directories, inputs and outputs; at one site alone: --site NAME:N,share=DIR; repeatable
+    #[arg(long = "share", value_name = "DIRECTORY")]
+    shared: Vec<String>,
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
@@ -295,6 +299,11 @@ fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, J
             .map(|o| Pattern::parse(o))
             .collect::<Result<_, _>>()?,
         results: arguments.results.clone(),
+        shared: arguments
+            .shared
+            .iter()
+            .map(|directory| parse_shared(directory))
+            .collect::<Result<_, _>>()?,
         ..Transfers::default()
     };
     Ok(template)
@@ -336,7 +345,8 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
         [site] => (Some(site.as_str()), false),
         _ => (None, true),
     };
-    let files = !arguments.inputs.is_empty() || !arguments.outputs.is_empty() || arguments.results.is_some();
+    let own = [&arguments.inputs, &arguments.outputs, &arguments.shared];
+    let files = own.iter().any(|list| !list.is_empty()) || arguments.results.is_some();
     let binding = arguments.ppn.is_some() || !binding(arguments)?.is_empty();
     let for_program =
         binding || total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;

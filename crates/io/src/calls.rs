@@ -25,6 +25,7 @@ use isthmus_engine::{Core, Machine, Peer, State};
 use isthmus_wire::file::{ANSWER, Answer, Call, MAX_CALL, MAX_TEXT, Path};
 use isthmus_wire::frame::{Header, Kind, protocol};
 
+use crate::allowed;
 use crate::error::{self, Whose};
 use crate::file::File;
 use crate::guests::{Guests, Place};
@@ -164,7 +165,7 @@ fn may(world: &World, from: u32, call: &Call) -> bool {
 
 async fn answer(world: &'static World, port: &Port, from: u32, call: Call, guests: &Arc<Guests>) -> Result<()> {
     match call {
-        Call::Delete(path) => port.disk(move || remove(world, from, &path)).await,
+        Call::Delete(path) => port.disk(move || remove_for(world, from, &path)).await,
         Call::Open(open) => {
             let place = guests.place(from, open.context)?;
             let file = port.disk(move || File::hosted(world, &open)).await?;
@@ -189,14 +190,20 @@ fn own(world: &World) -> Whose<'_> {
     }
 }
 
-/// Deletes a file of this process's site; `whose`: the rank that wants it.
-fn remove(world: &World, whose: u32, path: &Path) -> Result<()> {
+/// Deletes a file of this process's site.
+fn remove(world: &World, path: &Path) -> Result<()> {
+    let path = name::local(path)?;
+    std::fs::remove_file(&*path).map_err(|what| error::error("delete", &path, own(world), &what))
+}
+
+/// Deletes a file of this process's site for a process of another one, by its rank.
+fn remove_for(world: &World, whose: u32, path: &Path) -> Result<()> {
     let path = name::local(path)?;
     let whose = Whose {
         rank: whose,
         ..own(world)
     };
-    std::fs::remove_file(&*path).map_err(|what| error::error("delete", &path, whose, &what))
+    allowed::remove(&path).map_err(|refused| refused.told("delete", &path, whose))
 }
 
 /// Asks a process, and waits for its answer.
@@ -266,7 +273,7 @@ fn deleted(world: &'static World, name: &[u8], info: &Info, scope: Scope) -> Res
         None => None,
     };
     match whom.filter(|whom| Site::of(world, world.peer(*whom)) != here) {
-        None => remove(world, world.rank(), &path),
+        None => remove(world, &path),
         Some(whom) => ask(world, whom, &Call::Delete(path)),
     }
 }

@@ -12,13 +12,13 @@ use isthmus_core::world::World;
 use isthmus_engine::Peer;
 use isthmus_wire::file::Open;
 
-use crate::error::{self, Whose};
+use crate::allowed;
+use crate::error::Whose;
 use crate::file::File;
-use crate::here::{Here, Known};
+use crate::here::{Here, Known, Serves};
 use crate::hints::Hints;
 use crate::mode::Mode;
 use crate::name::{self, Site};
-use crate::open::open_here;
 use crate::processes::Processes;
 
 impl File {
@@ -32,7 +32,7 @@ impl File {
             site: Some(site),
         };
         let disk =
-            open_here(&path, mode, open.permissions, true).map_err(|what| error::error("open", &path, whose, &what))?;
+            allowed::open(&path, mode, open.permissions, true).map_err(|refused| refused.told("open", &path, whose))?;
         let ranks = open
             .members
             .iter()
@@ -51,6 +51,7 @@ impl File {
             names_site: Site::are_several(world),
             rank: world.rank(),
             mode,
+            serves: Serves::Others,
         };
         let group = processes.comm().group().clone();
         let file = Self::new(processes, Here::new(known, Some(disk)), group, Hints::default());

@@ -13,6 +13,7 @@ use isthmus_wire::file::{Answer, MAX_PAYLOAD, What, decode_runs};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::access::{self, Sieve};
+use crate::allowed;
 use crate::disk::{Own, read_all, write_all};
 use crate::error::{self, Whose};
 use crate::memory::{Source, Target};
@@ -30,6 +31,7 @@ pub struct Here {
     /// Of this process, for errors.
     rank: u32,
     mode: Mode,
+    serves: Serves,
     /// `None`: this process does not reach the file; others do it for it.
     disk: Option<Arc<Own>>,
     atomic: AtomicBool,
@@ -56,6 +58,18 @@ pub(crate) struct Known {
     pub(crate) names_site: bool,
     pub(crate) rank: u32,
     pub(crate) mode: Mode,
+    pub(crate) serves: Serves,
+}
+
+/// For whom this process uses a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Serves {
+    /// For itself and others of its site: it is in no directory that processes of other sites reach.
+    Site,
+    /// For all who have opened it.
+    All,
+    /// For processes of other sites only, as their guest.
+    Others,
 }
 
 impl Here {
@@ -66,6 +80,7 @@ impl Here {
             names_site: known.names_site,
             rank: known.rank,
             mode: known.mode,
+            serves: known.serves,
             disk: disk.map(|file| Arc::new(Own::new(file))),
             atomic: AtomicBool::new(false),
             atoms: Mutex::new(()),
@@ -97,6 +112,14 @@ impl Here {
     /// Whether this process reaches the file.
     pub(crate) fn is_reached(&self) -> bool {
         self.disk.is_some()
+    }
+
+    /// The error of a process of another site that may not use it through this one.
+    pub(crate) fn withheld(&self) -> Result<()> {
+        match self.serves {
+            Serves::Site => Err(allowed::outside("use", &self.path, self.whose())),
+            Serves::All | Serves::Others => Ok(()),
+        }
     }
 
     /// Calls of the system and bytes: of reading, of writing.
@@ -215,9 +238,16 @@ impl Here {
 
     /// What closing does to the file.
     pub(crate) fn delete_if_asked(&self) -> Result<()> {
-        match self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
-            true => std::fs::remove_file(&*self.path).map_err(|error| self.failed("delete", &error)),
-            false => Ok(()),
+        if !self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
+            return Ok(());
+        }
+        match self.serves {
+            Serves::Others => {
+                allowed::remove(&self.path).map_err(|refused| refused.told("delete", &self.path, self.whose()))
+            }
+            Serves::Site | Serves::All => {
+                std::fs::remove_file(&*self.path).map_err(|error| self.failed("delete", &error))
+            }
         }
     }
 
@@ -354,8 +384,22 @@ mod tests {
             names_site: true,
             rank: 3,
             mode: Mode::new(abi::MPI_MODE_RDWR).unwrap(),
+            serves: Serves::All,
         };
         Here::new(known, disk)
+    }
+
+    #[test]
+    fn who_is_elsewhere_may_use_what_is_allowed_only() {
+        for (serves, class) in [
+            (Serves::Site, Err(abi::MPI_ERR_ACCESS)),
+            (Serves::All, Ok(())),
+            (Serves::Others, Ok(())),
+        ] {
+            let mut file = here(None);
+            file.serves = serves;
+            assert_eq!(file.withheld().map_err(|error| error.class), class, "{serves:?}");
+        }
     }
 
     #[test]

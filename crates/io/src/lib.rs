@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod allowed;
 mod alone;
+mod among;
 mod asking;
 mod calls;
 mod close;
@@ -37,9 +39,11 @@ mod service;
 mod split;
 mod stripe;
 mod task;
+mod told;
 mod view;
 
 pub use access::{Sieve, read, write};
+pub use allowed::allow;
 pub use calls::{Calls, delete};
 pub use disk::{Disk, Moved};
 pub use file::File;

@@ -44,6 +44,11 @@ impl Mode {
         self.0 & bit != 0
     }
 
+    /// The same with one more.
+    pub(crate) fn with(self, bit: i32) -> Self {
+        Self(self.0 | bit)
+    }
+
     /// As MPI_File_get_amode tells it.
     pub fn bits(self) -> i32 {
         self.0

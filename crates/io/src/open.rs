@@ -25,20 +25,22 @@ use isthmus_wire::stripe::Layout;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
+use crate::allowed;
+use crate::among::{Had, Known};
 use crate::calls;
 use crate::error::{self, Whose};
 use crate::file::File;
 use crate::group::{Members, Sites, TAGS, not_same};
-use crate::here::{Here, Known, again};
+use crate::here::{Here, Known as Named, Serves, again};
 use crate::hints::Hints;
 use crate::homes;
 use crate::mode::Mode;
 use crate::name::{self, Name, Scope, Shown, Site};
 use crate::processes::Processes;
-use crate::same::{First, Identity};
+use crate::same::First;
 use crate::service::Service;
-use crate::stripe;
 use crate::task::{self, Port};
+use crate::told::{Told, said};
 
 /// Tag of opening: below those of operations.
 const OPENING: i32 = 0;
@@ -48,6 +50,8 @@ const OPENING: i32 = 0;
 const IS_FAR: u64 = 0;
 const REACHES: u64 = 1;
 const HAS_ANOTHER: u64 = 2;
+/// Far, and at another site than the opener.
+const IS_OUTSIDE: u64 = 3;
 
 /// The process that opens first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +106,11 @@ pub(crate) fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) 
             .custom_flags(OFlags::NONBLOCK.bits() as i32)
             .open(path)
     })?;
+    settled(file)
+}
+
+/// A file that has just been opened, without waiting, as it is used.
+pub(crate) fn settled(file: SystemFile) -> io::Result<SystemFile> {
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
         return Err(Errno::ISDIR.into());
@@ -124,6 +133,7 @@ struct Opened {
     layout: Layout,
     /// Its size when it was opened; `None`: only the guest knows.
     size: Option<u64>,
+    serves: Serves,
 }
 
 /// What a process says before it opens, and what it keeps for itself.
@@ -216,6 +226,8 @@ struct Wanted {
     /// Whether the opener's name is this one.
     alike: bool,
     spans_kernels: bool,
+    /// Whether it is opened by processes of several sites, or jobs.
+    spans_sites: bool,
 }
 
 impl Wanted {
@@ -235,43 +247,60 @@ impl Wanted {
         }
     }
 
+    /// Opens what this process sees.
+    fn had(&self, is_first: bool) -> io::Result<Had> {
+        Had::open(&self.path, self.mode, self.open.permissions, is_first, self.spans_sites)
+    }
+
+    /// As the opener.
+    fn first(&self, me: u32, site: Option<Site<'_>>) -> Result<(Known, First)> {
+        match self.had(true) {
+            Ok(had) => Ok((had.known, First::new(had.file, self.spans_kernels))),
+            Err(what) => {
+                let whose = Whose {
+                    rank: me,
+                    site: site.map(|site| site.name).filter(|_| Site::are_several(self.world)),
+                };
+                Err(error::error("open", &self.path, whose, &what))
+            }
+        }
+    }
+
     /// Two exchanges: what the opener has open; who reaches it.
     async fn open(self, port: &Port, members: &Members) -> Result<Opened> {
-        let mode = self.mode;
         let site = self.opener.peer(self.world, &self.comm);
         let site = site.and_then(|peer| Site::of(self.world, peer));
         let opener = match self.opener {
             Opener::Member(rank) => rank,
             Opener::Guest(guest) => return self.open_by(guest, port, members).await,
         };
-        let is_opener = members.me == opener;
-        let (mut first, mut outcome) = (None, Ok(()));
-        if is_opener {
-            match open_here(&self.path, mode, self.open.permissions, true) {
-                Ok(file) => first = Some(First::new(file, self.spans_kernels)),
-                Err(what) => {
-                    let whose = Whose {
-                        rank: members.me,
-                        site: site.map(|site| site.name).filter(|_| Site::are_several(self.world)),
-                    };
-                    outcome = Err(error::error("open", &self.path, whose, &what));
-                }
+        let (mut known, mut first, mut outcome) = (Known::default(), None, Ok(()));
+        if members.me == opener {
+            match self.first(members.me, site) {
+                Ok((is, file)) => (known, first) = (is, Some(file)),
+                Err(error) => outcome = Err(error),
             }
         }
-        let all = members.gather(port, 3, &said(first.as_ref())).await?;
+        let all = members.gather(port, 3, &said(first.as_ref(), known.is_allowed)).await?;
         let from_opener = Told::of(&all[opener as usize]);
         if !from_opener.is_open() {
             members.agree(port, 4, outcome).await?;
         }
-        let mut disk = match is_opener {
-            true => None,
-            false => open_here(&self.path, mode, self.open.permissions, false).ok(),
-        };
-        let reaches = is_opener || from_opener.is_same(disk.as_ref());
-        let is_near = site.map(|site| site.lan) == Site::of(self.world, self.world.me()).map(|own| own.lan);
+        let mut disk = None;
+        if members.me != opener {
+            if let Ok(had) = self.had(false) {
+                (known, disk) = (had.known, Some(had.file));
+            }
+        }
+        let is_same = members.me == opener || from_opener.is_same(disk.as_ref());
+        // Who cannot serve all whom the opener serves uses the file through it.
+        let reaches = is_same && (known.is_allowed || !from_opener.is_allowed);
+        let own = Site::of(self.world, self.world.me());
+        let is_near = site.map(|site| site.lan) == own.map(|own| own.lan);
         let says = match reaches {
             true => REACHES,
-            false if is_near && !self.alike => HAS_ANOTHER,
+            false if is_near && !self.alike && !is_same => HAS_ANOTHER,
+            false if site != own => IS_OUTSIDE,
             false => IS_FAR,
         };
         let all = members.words(port, 6, says).await?;
@@ -285,7 +314,19 @@ impl Wanted {
                 "must name the same file on all processes, but on rank {rank} it names another one than on rank {opener}"
             );
         }
+        if let Some(rank) = all
+            .iter()
+            .position(|said| *said == IS_OUTSIDE && !from_opener.is_allowed)
+        {
+            known.undo(&self.path);
+            let whose = Whose {
+                rank: rank as u32,
+                site: site.map(|site| site.name),
+            };
+            return Err(allowed::outside("open", &self.path, whose));
+        }
         Ok(Opened {
+            serves: if known.is_allowed { Serves::All } else { Serves::Site },
             disk: disk.filter(|_| reaches),
             reach: all.iter().map(|said| *said == REACHES).collect(),
             opener: self.comm.group().members().get(opener as usize).copied(),
@@ -309,6 +350,7 @@ impl Wanted {
             guest: Some(self.world.peer(guest)),
             layout: Layout::default(),
             size: None,
+            serves: Serves::Site,
         })
     }
 }
@@ -326,49 +368,6 @@ fn is_alike(said: &[Vec<u8>], comm: &Comm, opener: Option<Peer>, name: u64) -> b
     let rank = comm.group().members().iter().position(|member| Some(*member) == opener);
     let theirs = rank.and_then(|rank| said.get(rank)?.get(4 * 8..));
     theirs.is_none_or(|theirs| crate::group::word(theirs) == name)
-}
-
-/// What a process says of the file that it has opened for all; others say nothing, as long.
-fn said(first: Option<&First>) -> Vec<u8> {
-    let file = first.map(First::file);
-    let size = file
-        .and_then(|file| file.metadata().ok())
-        .map_or(0, |known| known.len());
-    let layout = file.map(stripe::layout).unwrap_or_default();
-    let mut said = first.map_or(0, First::nonce).to_le_bytes().to_vec();
-    said.extend(Identity::of(file).encode());
-    said.extend(layout.encode());
-    said.extend(size.to_le_bytes());
-    said
-}
-
-/// What [`said`] has said.
-struct Told<'a> {
-    nonce: u64,
-    identity: &'a [u8],
-    layout: Layout,
-    size: u64,
-}
-
-impl<'a> Told<'a> {
-    fn of(said: &'a [u8]) -> Self {
-        let from = |at: usize| said.get(at..).unwrap_or_default();
-        let rest = 8 + Identity::BYTES;
-        Self {
-            nonce: crate::group::word(said),
-            identity: from(8),
-            layout: Layout::decode(crate::group::word(from(rest))),
-            size: crate::group::word(from(rest + 8)),
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        crate::group::word(self.identity) != 0
-    }
-
-    fn is_same(&self, file: Option<&SystemFile>) -> bool {
-        Identity::is_same(self.identity, &Identity::of(file).encode(), self.nonce)
-    }
 }
 
 impl File {
@@ -449,6 +448,7 @@ fn opened(
         path: path.clone(),
         alike,
         spans_kernels: spans_nodes(world, &comm),
+        spans_sites: spans_sites(world, &comm),
         comm: comm.clone(),
     };
     let members = opening(world, &comm);
@@ -463,17 +463,18 @@ fn opened(
     if let (Some(path), Some(opener)) = (kept, opener) {
         homes::keep(world, &path, opener);
     }
-    let known = Known {
+    let named = Named {
         path,
         site: site.map_or_else(String::new, |site| site.name.to_owned()),
         names_site: Site::are_several(world),
         rank: comm.rank(),
         mode,
+        serves: opened.serves,
     };
     let end = opened.size;
     let hints = Hints::of(info).laid_out(opened.layout);
     let processes = Processes::new(world, comm, opened.guest, sites, opened.reach);
-    let here = Here::new(known, opened.disk);
+    let here = Here::new(named, opened.disk);
     let file = Arc::new(File::new(processes, here, whole.group().clone(), hints));
     let service = begin(&file, end)?;
     Ok((file, service))
@@ -533,6 +534,13 @@ fn opening(world: &World, comm: &Comm) -> Members {
             (0..comm.size()).map(|rank| site_of(world, comm, rank).map(|site| site.lan)),
         )),
     }
+}
+
+/// Whether processes are at more than one site.
+fn spans_sites(world: &World, comm: &Comm) -> bool {
+    let own = Site::of(world, world.me());
+    let mut members = comm.group().members().iter();
+    members.any(|member| Site::of(world, *member) != own)
 }
 
 /// Whether processes are on more than one node.

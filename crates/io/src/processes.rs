@@ -10,6 +10,7 @@ use isthmus_core::world::World;
 use isthmus_engine::{Channel, Peer};
 
 use crate::group::{Members, Sites, TAGS};
+use crate::name::Site;
 use crate::task::{self, Operation, Port};
 
 /// Bits of the number of a question that its tags carry.
@@ -126,6 +127,13 @@ impl Processes {
     /// Whether this process asks a guest for what each does that reaches the file.
     pub(crate) fn asks_guest(&self) -> bool {
         self.guest().is_some() && self.is_deputy()
+    }
+
+    /// Whether a process belongs to another site than this one, or to another job.
+    pub(crate) fn is_elsewhere(&self, rank: u32) -> bool {
+        let peer = self.comm.group().members().get(rank as usize);
+        let own = Site::of(self.world, self.world.me());
+        peer.is_none_or(|peer| Site::of(self.world, *peer) != own)
     }
 
     /// Whether this process reaches the file.

@@ -78,7 +78,7 @@ impl Service {
                 continue;
             }
             let number = Processes::question(question.answer) as i32;
-            let answer = match self.answer(port, question, payload).await {
+            let answer = match self.answer(port, source, question, payload).await {
                 Ok(answer) => answer,
                 Err(error) => Answer::of_error(error.class as u32, here.named(error).to_string()),
             };
@@ -93,7 +93,17 @@ impl Service {
         }
     }
 
-    async fn answer(&self, port: &Port, question: Question, payload: Vec<u8>) -> Result<Answer> {
+    /// Whether it may do that for a process. What no file is touched by is not asked about.
+    fn check(&self, source: u32, what: What) -> Result<()> {
+        match what {
+            What::Stop | What::Advance | What::Seek => Ok(()),
+            _ if self.file.processes.is_elsewhere(source) => self.file.here.withheld(),
+            _ => Ok(()),
+        }
+    }
+
+    async fn answer(&self, port: &Port, source: u32, question: Question, payload: Vec<u8>) -> Result<Answer> {
+        self.check(source, question.what)?;
         let number = |bytes| Answer {
             bytes,
             ..Answer::default()

@@ -16,7 +16,7 @@ use crate::rsl;
 use crate::rsl::syntax::{Operator, Spec};
 use crate::source::{Source, Table};
 use crate::terms;
-use crate::transfer::{Input, Pattern, Transfers};
+use crate::transfer::{Input, Pattern, Transfers, parse_shared};
 use isthmus_wire::grid::Scheduler;
 use toml_edit::Item;
 
@@ -25,7 +25,7 @@ pub use crate::source::MAX_BYTES;
 /// A job file with everything that it can say.
 pub const EXAMPLE: &str = include_str!("document/example.toml");
 
-const TOP_KEYS: [&str; 24] = [
+const TOP_KEYS: [&str; 25] = [
     "arguments",
     "directory",
     "environment",
@@ -41,6 +41,7 @@ const TOP_KEYS: [&str; 24] = [
     "requests",
     "results",
     "setup",
+    "share",
     "stage",
     "start",
     "start_timeout",
@@ -51,7 +52,7 @@ const TOP_KEYS: [&str; 24] = [
     "substitutes",
     "world",
 ];
-const SUBJOB_KEYS: [&str; 36] = [
+const SUBJOB_KEYS: [&str; 37] = [
     "account",
     "address",
     "appnum",
@@ -79,6 +80,7 @@ const SUBJOB_KEYS: [&str; 36] = [
     "results",
     "scheduler",
     "setup",
+    "share",
     "site",
     "stage",
     "start",
@@ -270,6 +272,7 @@ impl Reader<'_> {
             inputs: self.meanings(table, "inputs", Input::parse).unwrap_or(above.inputs),
             outputs: self.meanings(table, "outputs", Pattern::parse).unwrap_or(above.outputs),
             results: self.errors.take(table.text("results")).flatten().or(above.results),
+            shared: self.meanings(table, "share", parse_shared).unwrap_or(above.shared),
             ..Transfers::default()
         }
     }

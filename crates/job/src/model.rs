@@ -8,7 +8,7 @@ use crate::links::Pins;
 use crate::naming::JobName;
 use crate::rsl::syntax::Operator;
 use crate::terms::Terms;
-use crate::transfer::{MAX_TRANSFERS, Transfers};
+use crate::transfer::{MAX_SHARED, MAX_TRANSFERS, Transfers};
 use isthmus_wire::grid::Allocation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -331,6 +331,10 @@ impl Subjob {
         check_count(&self.site, self.count)?;
         if self.files.inputs.len().max(self.files.outputs.len()) > MAX_TRANSFERS {
             let problem = format!("site '{}' has more than {MAX_TRANSFERS} inputs or outputs", self.site);
+            return Err(JobError::new(problem).hint("name the directory that they are in"));
+        }
+        if self.files.shared.len() > MAX_SHARED {
+            let problem = format!("site '{}' shares more than {MAX_SHARED} directories", self.site);
             return Err(JobError::new(problem).hint("name the directory that they are in"));
         }
         if self.program.any.is_none() && self.program.by_architecture.is_empty() {

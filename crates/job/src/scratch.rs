@@ -43,6 +43,7 @@ impl Subjob {
         texts.extend(self.files.given.iter_mut().map(|g| &mut g.path));
         texts.extend(self.files.taken.iter_mut().map(|t| &mut t.path));
         texts.extend(&mut self.files.removed);
+        texts.extend(&mut self.files.shared);
         let streams = self.requests.iter_mut().filter(|r| STREAMS.contains(&r.attribute.name));
         for value in streams.flat_map(|r| &mut r.values) {
             collect(value, &mut texts);

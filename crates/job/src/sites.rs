@@ -11,7 +11,7 @@ use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count, to
 use crate::network;
 use crate::rsl::syntax::Operator;
 use crate::terms;
-use crate::transfer::Transfers;
+use crate::transfer::{Transfers, parse_shared};
 use isthmus_wire::grid::{Allocation, Scheduler};
 use std::collections::BTreeMap;
 
@@ -32,6 +32,8 @@ pub struct SiteSpec {
     pub requests: Vec<Request>,
     /// How it may be reached, as variables ([`crate::network`]).
     pub network: Vec<(String, String)>,
+    /// What processes of other sites may open there, when it says so.
+    pub shared: Vec<String>,
 }
 
 impl SiteSpec {
@@ -67,6 +69,7 @@ impl SiteSpec {
             allocation,
             forks,
             requests,
+            shared,
         } = options
             .map(|o| options_of(&name, &o, known(contact)))
             .transpose()?
@@ -77,6 +80,7 @@ impl SiteSpec {
             forks,
             requests,
             network,
+            shared,
             name,
             count,
         })
@@ -152,6 +156,13 @@ pub fn job_of_sites(sites: &[SiteSpec], total: Option<u32>, template: &Subjob) -
         forks: site.forks,
         requests: requests(site, template),
         environment: [template.environment.clone(), site.network.clone()].concat(),
+        files: Transfers {
+            shared: match site.shared.is_empty() {
+                true => template.files.shared.clone(),
+                false => site.shared.clone(),
+            },
+            ..template.files.clone()
+        },
         ..template.clone()
     });
     Job::new(subjobs.collect())
@@ -204,11 +215,12 @@ struct Asked {
     allocation: Option<Allocation>,
     forks: bool,
     requests: Vec<Request>,
+    shared: Vec<String>,
 }
 
 /// `scheduler=slurm,queue=debug,...` and `mpi=mpiexec` after a site.
 fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Asked, JobError> {
-    let mut requests: Vec<Request> = Vec::new();
+    let (mut requests, mut shared): (Vec<Request>, Vec<String>) = Default::default();
     let mut asked = Allocation::new(Scheduler::Slurm);
     let (mut scheduler, mut others, mut forks) = (known, false, false);
     for option in options.split(',') {
@@ -221,7 +233,7 @@ fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Ask
             }
             continue;
         }
-        others |= !matches!(key, "scheduler" | "mpi");
+        others |= !matches!(key, "scheduler" | "mpi" | "share");
         match key {
             "scheduler" => {
                 scheduler = allocation::scheduler(value)?;
@@ -233,6 +245,7 @@ fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Ask
             "nodes" => asked.nodes = parse_nodes(value)?,
             "exclusive" if value.is_empty() => asked.exclusive = true,
             "mpi" => attributes::ask_vendor(&mut requests, value),
+            "share" => shared.push(parse_shared(value)?),
             "directive" => asked.directives.push(value.to_owned()),
             _ => {
                 let problem = format!("'{option}' is no option of site '{site}'");
@@ -248,6 +261,7 @@ fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Ask
         allocation: scheduler.map(|scheduler| Allocation { scheduler, ..asked }),
         forks,
         requests,
+        shared,
     })
 }
 
@@ -273,7 +287,7 @@ fn term(key: &str, value: &str) -> Result<Option<Request>, JobError> {
 }
 
 const OPTIONS: &str = "options are scheduler=, queue=, account=, limit=, nodes=, exclusive, directive=, start=, need=, \
-    start_timeout=, substitute=, world=, stdin=, stdout=, stderr=, mpi";
+    start_timeout=, substitute=, world=, stdin=, stdout=, stderr=, share=, mpi";
 
 /// Somebody asks for a queue of nobody.
 pub(crate) fn needs_scheduler(site: &str) -> JobError {

@@ -5,6 +5,7 @@
 //! inputs = ["mesh.nc", "tables/", "https://data.example.org/sst.nc", "isthmus://lab/scratch/run7/restart => restart"]
 //! outputs = ["*.out", "frames/**"]
 //! results = "results"   # where outputs go, each site's into a directory of its name; default: isthmus-results/JOB
+//! share = ["/scratch/run7"] # what processes of other sites may open there beside all that
 //! ```
 
 use crate::error::JobError;
@@ -12,6 +13,8 @@ use crate::quoted::shown;
 
 /// Most inputs and most patterns of a subjob.
 pub const MAX_TRANSFERS: usize = 4096;
+/// Most directories of a subjob that others may open files in.
+pub const MAX_SHARED: usize = 64;
 /// Longest path, pattern and name, bytes.
 const MAX_TEXT: usize = 4096;
 /// What is between an input and the name that it gets.
@@ -34,6 +37,9 @@ pub struct Transfers {
     pub removed: Vec<String>,
     /// Below which directory of the site it gets one of its own, which is removed after that: see [`crate::scratch`].
     pub scratch: Option<String>,
+    /// Directories and files of the site that processes of other sites may open: absolute paths, those that begin with
+    /// `~/`, and relative ones, below the working directory.
+    pub shared: Vec<String>,
 }
 
 /// A file that gets a place at the site.
@@ -173,6 +179,19 @@ impl std::fmt::Display for Place {
 }
 
 const FORMS: &str = "write a path, file:///PATH, https://HOST/PATH, sftp://HOST/PATH or isthmus://SITE/PATH";
+
+/// Reads what `--share` names.
+pub fn parse_shared(text: &str) -> Result<String, JobError> {
+    let hint = "write a path there: /DIR, ~/DIR, or one below the working directory";
+    if text.is_empty() || text.len() > MAX_TEXT || text.chars().any(char::is_control) {
+        return Err(JobError::new(format!("'{}' is no directory to share", shown(text))).hint(hint));
+    }
+    if text.contains("://") {
+        let site = "for one site alone write --site NAME:N,share=DIR, or share = [\"DIR\"] in its [[subjob]]";
+        return Err(JobError::new(format!("'{text}' is no path of a directory to share")).hint(site));
+    }
+    Ok(text.to_owned())
+}
 
 impl Input {
     /// Reads `SOURCE` or `SOURCE => NAME`.

@@ -38,6 +38,7 @@ mod passed;
 mod paths;
 mod progress;
 mod question;
+mod reached;
 pub mod record;
 mod relay;
 mod remote;

@@ -9,6 +9,7 @@ use crate::happening::{Event, SiteEvent};
 use crate::hold::Again;
 use crate::output;
 use crate::paths::Opening;
+use crate::reached;
 use crate::shared::Shared;
 use crate::staging::{self, Staged};
 use isthmus_job::scratch::{self, MARK};
@@ -228,6 +229,7 @@ impl Site {
             .as_ref()
             .map_or_else(|| program.clone(), |path| program.replace(MARK, path));
         let options = &self.shared.options;
+        let shared = reached::paths(subjob, &self.shared.job, &options.directory, scratch.as_deref());
         let at_home = self.subjob.contact == Contact::Home;
         // Relative names of the program belong to where the user stands.
         let filled = files.clone().filter(|_| !works_at_home(&self.subjob));
@@ -269,6 +271,7 @@ impl Site {
             silence: u32::try_from(options.agents_silence().as_secs()).unwrap_or(u32::MAX),
             allocation: self.subjob.allocation.clone(),
             vendor: self.subjob.vendor().unwrap_or_default().to_owned(),
+            shared,
         }
     }
 

@@ -263,6 +263,7 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
         comm_world,
         comm_self,
     });
+    isthmus_io::allow(process.running.reached());
     calls.begin(process.running.world());
     Ok(process)
 }

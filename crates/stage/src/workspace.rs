@@ -171,11 +171,7 @@ impl Workspace {
 
     /// The files of the cache that are linked from here: where they are.
     pub fn links(&self) -> Vec<PathBuf> {
-        let entries = self.list().unwrap_or_default();
-        let links = entries
-            .iter()
-            .filter_map(|e| fs::read_link(self.path().join(words::path(&e.path))).ok());
-        links.collect()
+        links(&self.path())
     }
 
     /// Makes a directory and those above it.
@@ -226,6 +222,15 @@ impl Workspace {
         }
         Ok(self.path().join(words::path(path)))
     }
+}
+
+/// Where the links below a directory lead that have been put there.
+pub fn links(files: &Path) -> Vec<PathBuf> {
+    let entries = local::walk(files, false).unwrap_or_default();
+    let links = entries
+        .iter()
+        .filter_map(|e| fs::read_link(files.join(words::path(&e.path))).ok());
+    links.collect()
 }
 
 impl Drop for Workspace {

@@ -35,12 +35,13 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
 use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
+use crate::shared;
 use crate::time::Time;
 use crate::usage::Usage;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
@@ -135,6 +136,9 @@ pub struct World {
     pub authority: Vec<u8>,
     /// How other areas are reached.
     pub paths: Paths,
+    /// Directories and files of this machine that processes of other sites reach through this one: absolute paths, at
+    /// most [`crate::shared::MOST`].
+    pub shared: Vec<String>,
 }
 
 /// Counters of one process at one level of the network.
@@ -332,6 +336,7 @@ impl Message {
                 }
                 w.bytes(&m.certificate).bytes(&m.authority);
                 m.paths.write(&mut w);
+                shared::write(&mut w, &m.shared);
                 w.into_framed()
             }
             Self::Abort { code, reason } => {
@@ -399,6 +404,7 @@ impl Message {
                 certificate: r.bytes("certificate")?,
                 authority: r.bytes("authority")?,
                 paths: Paths::read(&mut r)?,
+                shared: shared::read(&mut r)?,
             })),
             3 => Self::Abort {
                 code: r.u32("code")? as i32,

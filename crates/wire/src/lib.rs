@@ -40,6 +40,7 @@ pub mod rate;
 pub mod relay;
 pub mod segment;
 pub mod service;
+pub mod shared;
 pub mod stripe;
 pub mod time;
 pub mod trace;

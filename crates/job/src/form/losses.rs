@@ -100,6 +100,9 @@ fn parts(form: Form, subjob: &Subjob, name: &str, lan: &str) -> Vec<String> {
     if form != Form::Toml && !(subjob.files.is_empty() && subjob.setup.is_empty()) {
         parts.push("its inputs, outputs and set-up commands".to_owned());
     }
+    if form != Form::Toml && !subjob.files.shared.is_empty() {
+        parts.push(format!("what it shares ({})", subjob.files.shared.join(", ")));
+    }
     if form == Form::Rsl {
         rsl(subjob, &mut parts);
     }

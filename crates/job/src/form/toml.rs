@@ -54,7 +54,12 @@ fn common(subjob: &Subjob) -> Vec<String> {
     }
     let inputs: Vec<String> = subjob.files.inputs.iter().map(ToString::to_string).collect();
     let outputs: Vec<String> = subjob.files.outputs.iter().map(|p| p.text().to_owned()).collect();
-    for (key, list) in [("inputs", &inputs), ("outputs", &outputs), ("setup", &subjob.setup)] {
+    for (key, list) in [
+        ("inputs", &inputs),
+        ("outputs", &outputs),
+        ("share", &subjob.files.shared),
+        ("setup", &subjob.setup),
+    ] {
         if !list.is_empty() {
             lines.push(format!("{key} = {}", texts(list)));
         }

@@ -3,6 +3,7 @@
 
 use super::{Allocation, flag};
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::shared;
 
 /// What to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,9 @@ pub struct Start {
     pub vendor: String,
     /// Directory with the files of the subjob, which stays as long as the agent lives. Empty: none.
     pub files: String,
+    /// What processes of other sites reach there beside the job's own directories: absolute paths, those that begin
+    /// with `~`, and relative ones, below the working directory. At most [`shared::MOST`].
+    pub shared: Vec<String>,
 }
 
 /// Which processes of a subjob get the standard input that the coordinator sends.
@@ -102,6 +106,7 @@ impl Start {
             allocation.write(w);
         }
         w.text(&self.vendor).text(&self.files);
+        shared::write(w, &self.shared);
     }
 
     pub(super) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -126,6 +131,7 @@ impl Start {
             allocation: flag(r, "allocated")?.then(|| Allocation::read(r)).transpose()?,
             vendor: r.text("command of the machine's own MPI")?,
             files: r.text("directory of files")?,
+            shared: shared::read(r)?,
         })
     }
 }

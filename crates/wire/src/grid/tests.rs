@@ -62,6 +62,7 @@ fn messages_to_an_agent_survive_the_wire() {
         }),
         vendor: "mpiexec".into(),
         files: "/jobs/1".into(),
+        shared: vec!["/scratch".into(), "~/data".into()],
     };
     let commit = Commit {
         subjob: 1,
