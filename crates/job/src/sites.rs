@@ -413,6 +413,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_site_shares_replaces_what_all_share() {
+        let mut template = template(Program::one("./a"), vec![]);
+        template.files.shared = vec!["/all".into()];
+        let specs = [spec("home:1"), spec("lab:1,share=/data,share=~/x,start=loose")];
+        let job = job_of_sites(&specs, None, &template).unwrap();
+        let shared: Vec<&[String]> = job.subjobs().iter().map(|s| s.files.shared.as_slice()).collect();
+        assert_eq!(shared, [["/all".to_owned()].as_slice(), &["/data".to_owned(), "~/x".to_owned()]]);
+        for wrong in ["lab:1,share=", "lab:1,share", "lab:1,share=isthmus://lab/x"] {
+            let error = SiteSpec::parse(wrong).unwrap_err().to_string();
+            assert!(error.contains("to share"), "{wrong}: {error}");
+        }
+        template.files.shared = vec!["/x".into(); crate::transfer::MAX_SHARED + 1];
+        let error = job_of_sites(&specs, None, &template).unwrap_err().to_string();
+        assert!(error.contains("site 'home' shares more than 64 directories"), "{error}");
+    }
+
+    #[test]
     fn forms() {
         assert_eq!(
             spec("home:4"),
@@ -424,6 +441,7 @@ mod tests {
                 forks: false,
                 requests: Vec::new(),
                 network: vec![],
+                shared: vec![],
             }
         );
         assert_eq!(
@@ -436,6 +454,7 @@ mod tests {
                 forks: false,
                 requests: Vec::new(),
                 network: vec![],
+                shared: vec![],
             }
         );
         let lab = SiteSpec {
@@ -446,6 +465,7 @@ mod tests {
             forks: false,
             requests: Vec::new(),
             network: vec![],
+            shared: vec![],
         };
         assert_eq!(spec("lab=me@lab"), lab);
         assert_eq!(spec("[::1]").count, None);

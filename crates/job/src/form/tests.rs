@@ -178,6 +178,16 @@ fn what_a_form_cannot_say_is_named() {
     assert!(written.lost.is_empty(), "{:?}", written.lost);
     assert_eq!(read(Form::Toml, &written.text, None).map(|d| d.job), Ok(job.clone()));
     assert!(Form::Rsl.write(&job).lost.contains(&"what is said of links".to_owned()));
+    let mut subjobs = job.subjobs().to_vec();
+    subjobs[0].files.shared = vec!["/data".to_owned(), "~/x".to_owned()];
+    let job = Job::new(subjobs).unwrap();
+    let written = Form::Toml.write(&job);
+    assert!(written.lost.is_empty(), "{:?}", written.lost);
+    assert_eq!(read(Form::Toml, &written.text, None).map(|d| d.job), Ok(job.clone()));
+    for form in [Form::Rsl, Form::Mpich, Form::OpenMpi, Form::Slurm, Form::Pacx, Form::Machines] {
+        let lost = form.write(&job).lost.join("\n");
+        assert!(lost.contains("what it shares (/data, ~/x)"), "{}: {lost}", form.name());
+    }
 }
 
 #[test]
