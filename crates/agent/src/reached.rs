@@ -35,9 +35,12 @@ fn paths(start: &Start, directory: &Path, home: Option<&Path>) -> Vec<String> {
 /// A path that is told; `None`: it is below a home directory that there is not.
 fn placed(path: &str, directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
     match path.strip_prefix('~') {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-            Some(home?.join(words::path(rest.trim_start_matches('/'))))
-        }
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => Some(
+            home?
+                .join(words::path(rest.trim_start_matches('/')))
+                .components()
+                .collect(),
+        ),
         _ => Some(directory.join(words::path(path))),
     }
 }

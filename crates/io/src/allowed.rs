@@ -18,10 +18,9 @@ use rustix::fs::{AtFlags, CWD, Mode as Permissions, OFlags, ResolveFlags, openat
 use rustix::io::Errno;
 
 use crate::error::{self, Whose};
-use crate::here::again;
 use crate::mode::Mode;
 use crate::name::Shown;
-use crate::open::settled;
+use crate::plain::{again, settled};
 
 /// Longest path that the system takes, bytes.
 const LONGEST: usize = 4096;
@@ -226,10 +225,16 @@ fn is_directory(path: &Path) -> bool {
     matches!(last, b"" | b"." | b"..")
 }
 
-fn open_with(path: &Path, allowed: &[PathBuf], how: (OFlags, Permissions), with: Way) -> Result<SystemFile, Refused> {
+fn open_with(
+    path: &Path,
+    allowed: &[PathBuf],
+    flags: OFlags,
+    permissions: Permissions,
+    with: Way,
+) -> Result<SystemFile, Refused> {
     let place = Place::of(path, allowed, true)?;
     place.check(path)?;
-    let file = SystemFile::from(place.open(how.0 | OFlags::NONBLOCK, how.1, with)?);
+    let file = SystemFile::from(place.open(flags | OFlags::NONBLOCK, permissions, with)?);
     Ok(settled(file)?)
 }
 
@@ -252,7 +257,8 @@ pub(crate) fn open(path: &Path, mode: Mode, permissions: u32, first: bool) -> Re
     open_with(
         path,
         ALLOWED.get().map_or(&[], Vec::as_slice),
-        (flags, created),
+        flags,
+        created,
         Way::Kernel,
     )
 }
@@ -331,11 +337,11 @@ mod tests {
         }
 
         fn open(&self, name: &str, flags: OFlags, with: Way) -> Result<SystemFile, Refused> {
-            let how = match flags.contains(OFlags::CREATE) {
-                true => (flags, Permissions::from_raw_mode(0o666)),
-                false => (flags, Permissions::empty()),
+            let permissions = match flags.contains(OFlags::CREATE) {
+                true => Permissions::from_raw_mode(0o666),
+                false => Permissions::empty(),
             };
-            open_with(&self.top.join(name), &self.allowed, how, with)
+            open_with(&self.top.join(name), &self.allowed, flags, permissions, with)
         }
 
         fn read(&self, name: &str, with: Way) -> Result<String, Refused> {
@@ -380,7 +386,7 @@ mod tests {
             let here = std::env::current_dir().unwrap();
             let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
             let relative = up.join(scene.top.strip_prefix("/").unwrap()).join("job/in");
-            assert!(open_with(&relative, &scene.allowed, (OFlags::RDONLY, Permissions::empty()), with).is_ok());
+            assert!(open_with(&relative, &scene.allowed, OFlags::RDONLY, Permissions::empty(), with).is_ok());
             let new = scene.top.join("elsewhere/new");
             assert!(scene.open("elsewhere/new", OFlags::RDWR | OFlags::CREATE, with).is_ok());
             fs::remove_file(new).unwrap();
@@ -445,8 +451,16 @@ mod tests {
                 .join(scene.top.strip_prefix("/").unwrap())
                 .join("ssh/key");
             assert!(is_outside(remove_from(&key, &scene.allowed)));
-            let how = (OFlags::RDONLY, Permissions::empty());
-            assert!(is_outside(open_with(&key, &scene.allowed, how, Way::Kernel)), "{root}");
+            assert!(
+                is_outside(open_with(
+                    &key,
+                    &scene.allowed,
+                    OFlags::RDONLY,
+                    Permissions::empty(),
+                    Way::Kernel
+                )),
+                "{root}"
+            );
         }
         let left: Vec<_> = fs::read_dir(scene.top.join("ssh"))
             .unwrap()

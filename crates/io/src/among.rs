@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::allowed::{self, Refused};
 use crate::mode::Mode;
-use crate::open::open_here;
+use crate::plain::open_here;
 
 /// How often the opener looks whether a file is there that others make and delete.
 const TRIES: u32 = 4;

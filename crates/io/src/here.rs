@@ -19,6 +19,7 @@ use crate::error::{self, Whose};
 use crate::memory::{Source, Target};
 use crate::mode::Mode;
 use crate::name::Shown;
+use crate::plain::again;
 use crate::view::View;
 
 /// See the module.
@@ -359,16 +360,6 @@ fn preallocate(disk: &std::fs::File, size: u64) -> io::Result<()> {
             false => Ok(()),
         },
         done => done,
-    }
-}
-
-/// Tries again what a signal interrupted.
-pub(crate) fn again<T>(mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match act() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
-        }
     }
 }
 

@@ -30,6 +30,7 @@ mod mode;
 mod name;
 mod open;
 mod pieces;
+mod plain;
 mod pointer;
 mod pool;
 mod processes;

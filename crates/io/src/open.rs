@@ -6,10 +6,8 @@
 //! kernel by device and inode, on others by a nonce, a time of change that the opener gives the file while it is being
 //! opened. Who cannot prove it accesses the file through those who reach it.
 
-use std::fs::{File as SystemFile, OpenOptions};
+use std::fs::File as SystemFile;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
@@ -22,8 +20,6 @@ use isthmus_core::world::World;
 use isthmus_engine::Peer;
 use isthmus_wire::file::{Call, Open, Path as FilePath, ranges};
 use isthmus_wire::stripe::Layout;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
 
 use crate::allowed;
 use crate::among::{Had, Known};
@@ -31,7 +27,7 @@ use crate::calls;
 use crate::error::{self, Whose};
 use crate::file::File;
 use crate::group::{Members, Sites, TAGS, not_same};
-use crate::here::{Here, Known as Named, Serves, again};
+use crate::here::{Here, Known as Named, Serves};
 use crate::hints::Hints;
 use crate::homes;
 use crate::mode::Mode;
@@ -91,35 +87,6 @@ impl Opener {
 /// The site of a process of a communicator.
 fn site_of<'a>(world: &'a World, comm: &Comm, rank: u32) -> Option<Site<'a>> {
     Site::of(world, *comm.group().members().get(rank as usize)?)
-}
-
-/// Opens as the system does; `first`: the opener. What has no offsets is refused, and nobody waits for the other end of
-/// a pipe.
-pub(crate) fn open_here(path: &Path, mode: Mode, permissions: u32, first: bool) -> io::Result<SystemFile> {
-    let file = again(|| {
-        OpenOptions::new()
-            .read(mode.reads())
-            .write(mode.writes())
-            .create(first && mode.has(abi::MPI_MODE_CREATE) && !mode.has(abi::MPI_MODE_EXCL))
-            .create_new(first && mode.has(abi::MPI_MODE_CREATE) && mode.has(abi::MPI_MODE_EXCL))
-            .mode(permissions)
-            .custom_flags(OFlags::NONBLOCK.bits() as i32)
-            .open(path)
-    })?;
-    settled(file)
-}
-
-/// A file that has just been opened, without waiting, as it is used.
-pub(crate) fn settled(file: SystemFile) -> io::Result<SystemFile> {
-    let kind = file.metadata()?.file_type();
-    if kind.is_dir() {
-        return Err(Errno::ISDIR.into());
-    }
-    if kind.is_fifo() {
-        return Err(Errno::SPIPE.into());
-    }
-    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-    Ok(file)
 }
 
 /// What opening comes to.

@@ -419,7 +419,10 @@ mod tests {
         let specs = [spec("home:1"), spec("lab:1,share=/data,share=~/x,start=loose")];
         let job = job_of_sites(&specs, None, &template).unwrap();
         let shared: Vec<&[String]> = job.subjobs().iter().map(|s| s.files.shared.as_slice()).collect();
-        assert_eq!(shared, [["/all".to_owned()].as_slice(), &["/data".to_owned(), "~/x".to_owned()]]);
+        assert_eq!(
+            shared,
+            [["/all".to_owned()].as_slice(), &["/data".to_owned(), "~/x".to_owned()]]
+        );
         for wrong in ["lab:1,share=", "lab:1,share", "lab:1,share=isthmus://lab/x"] {
             let error = SiteSpec::parse(wrong).unwrap_err().to_string();
             assert!(error.contains("to share"), "{wrong}: {error}");

@@ -184,7 +184,14 @@ fn what_a_form_cannot_say_is_named() {
     let written = Form::Toml.write(&job);
     assert!(written.lost.is_empty(), "{:?}", written.lost);
     assert_eq!(read(Form::Toml, &written.text, None).map(|d| d.job), Ok(job.clone()));
-    for form in [Form::Rsl, Form::Mpich, Form::OpenMpi, Form::Slurm, Form::Pacx, Form::Machines] {
+    for form in [
+        Form::Rsl,
+        Form::Mpich,
+        Form::OpenMpi,
+        Form::Slurm,
+        Form::Pacx,
+        Form::Machines,
+    ] {
         let lost = form.write(&job).lost.join("\n");
         assert!(lost.contains("what it shares (/data, ~/x)"), "{}: {lost}", form.name());
     }
