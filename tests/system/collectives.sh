@@ -3,7 +3,7 @@
 # The programs of tests/c about collective operations over 2 sites x 2 machines and over 3 sites, 2 ms apart.
 . "$(dirname "$0")/common.sh"
 need_testbed
-programs="collectives collective_persistent collective_groups collective_neighbours collective_order"
+programs="collectives empty_groups collective_persistent collective_groups collective_neighbours collective_order"
 for program in $programs; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done

@@ -95,6 +95,14 @@ impl Operation {
         )
     }
 
+    /// Whether one process gives or gets the blocks of all.
+    pub fn is_rooted(self) -> bool {
+        matches!(
+            self,
+            Self::Bcast | Self::Reduce | Self::Gather | Self::Gatherv | Self::Scatter | Self::Scatterv
+        )
+    }
+
     /// Whether it goes along the edges of a process topology.
     pub fn is_neighborhood(self) -> bool {
         matches!(

@@ -146,14 +146,6 @@ fn operation(name: &str) -> Result<(&'static str, Operation), JobError> {
     })
 }
 
-pub(super) fn is_rooted(operation: Operation) -> bool {
-    use Operation as O;
-    matches!(
-        operation,
-        O::Bcast | O::Reduce | O::Gather | O::Gatherv | O::Scatter | O::Scatterv
-    )
-}
-
 fn is_uneven(operation: Operation) -> bool {
     use Operation as O;
     matches!(
@@ -167,7 +159,7 @@ fn check_root(what: &What, operation: Operation, processes: u32) -> Result<(), J
         let error = JobError::new(format!("--root {}: the grid has {processes} processes", what.root));
         return Err(error.hint(format!("choose a rank from 0 to {}", processes - 1)));
     }
-    if what.root > 0 && !is_rooted(operation) {
+    if what.root > 0 && !operation.is_rooted() {
         return Err(JobError::new("--root: this operation has none").hint("leave out --root"));
     }
     Ok(())

@@ -221,7 +221,7 @@ impl Asked {
             Form::Grid(dims) => neighbor_plan(&self.call, &Arc::new(ask::neighbours(dims, me)), me),
             Form::Groups(low) => {
                 let sides = ask::sides(*low, network.size(), me);
-                let with_root = ask::is_rooted(self.call.operation) && sides.local.contains(&self.call.root);
+                let with_root = self.call.operation.is_rooted() && sides.local.contains(&self.call.root);
                 match with_root && me != self.call.root {
                     true => nothing(),
                     false => inter_plan(&self.call, network, &sides, me),

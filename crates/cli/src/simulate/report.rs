@@ -2,7 +2,7 @@
 //! The result of a simulation as text and as JSON.
 
 use super::Simulated;
-use super::ask::{self, Form};
+use super::ask::Form;
 use super::budget::Coarse;
 use isthmus_schedule::simulate::{Kind, LinkUse, Record};
 use isthmus_schedule::{Blocks, Candidate, Factor, MARGIN};
@@ -114,7 +114,7 @@ fn bytes(all: &Simulated) -> Option<u64> {
 
 fn head(all: &Simulated) -> String {
     let (processes, sites) = (all.outcome.finished.len(), all.grid.sites.len());
-    let root = match ask::is_rooted(all.asked.call.operation) {
+    let root = match all.asked.call.operation.is_rooted() {
         true => format!(", root {}", all.asked.call.root),
         false => String::new(),
     };

@@ -72,7 +72,7 @@ impl Persistent {
 
     /// Starts this process's part once more; it must not be active.
     pub fn start(&self, world: &World) -> Result<Performed> {
-        if self.planned.is_empty() || self.planned.has_no_part() {
+        if self.planned.is_empty(&self.comm) || self.planned.has_no_part(&self.comm) {
             return Ok(Performed::Done);
         }
         let there = match &self.own {
@@ -118,7 +118,7 @@ impl Own {
             && !comm.is_native()
             && comm.channel().frame.is_some()
             && !planned.call.operation.is_neighborhood()
-            && !planned.is_empty()
+            && !planned.is_empty(comm)
             && planned.binding.is_dense();
         if !may {
             return Ok(None);

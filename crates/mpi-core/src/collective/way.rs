@@ -21,7 +21,8 @@ use crate::world::World;
 pub(super) enum Way {
     /// No data move and nobody waits for anybody: nothing.
     Done,
-    /// Nothing here, while others may exchange blocks: along a topology, where each pair knows the lengths of its own.
+    /// Nothing here, while others may have a part: along a topology, where each pair knows the lengths of its own, and
+    /// in the root's group of an intercommunicator, where only the root knows.
     NoPart,
     /// One step of all members in memory that they share, without a plan.
     SharedMemory(Together),
@@ -36,10 +37,10 @@ pub(super) enum Way {
 impl Planned {
     /// How it goes if it blocks.
     pub(super) fn way(&self, world: &World, comm: &Comm) -> Result<Way> {
-        if self.is_empty() {
+        if self.is_empty(comm) {
             return Ok(Way::Done);
         }
-        if self.has_no_part() {
+        if self.has_no_part(comm) {
             return Ok(Way::NoPart);
         }
         if let Some(step) = self.step_together(world, acting(comm)) {
@@ -77,11 +78,11 @@ impl Planned {
     /// same order.
     pub(super) fn start(mut self, world: &World, comm: &Comm) -> Result<Option<Request>> {
         self.in_turn(comm);
-        if self.is_empty() {
+        if self.is_empty(comm) {
             acting(comm).have_nothing_to_do(world, self.call.operation);
             return Ok(None);
         }
-        if self.has_no_part() {
+        if self.has_no_part(comm) {
             self.leave_out(world, acting(comm));
             return Ok(None);
         }
@@ -111,7 +112,27 @@ impl Planned {
 
     /// Whether no data move and nobody waits for anybody: then no member has a part in it. All members find the same,
     /// because the sizes are those of all blocks, and alike at all members or known to all.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self, comm: &Comm) -> bool {
+        self.moves_nothing() && !self.has_bystanders(comm)
+    }
+
+    /// Whether this process gives nothing and takes nothing, while others may do so or cannot tell that nobody does.
+    pub(super) fn has_no_part(&self, comm: &Comm) -> bool {
+        let (blocks, receive_blocks) = (&self.call.blocks, &self.call.receive_blocks);
+        match self.call.operation.is_neighborhood() {
+            true => blocks.largest() == 0 && receive_blocks.largest() == 0,
+            false => self.moves_nothing() && self.has_bystanders(comm),
+        }
+    }
+
+    /// Whether members may have given MPI_PROC_NULL as root. To them sizes are no arguments: an operation of no data is
+    /// to them as any other, so it is one of the communicator's to the others too.
+    fn has_bystanders(&self, comm: &Comm) -> bool {
+        comm.joint().is_some() && self.call.operation.is_rooted()
+    }
+
+    /// Whether there are no data, as far as sizes tell that are those of all blocks.
+    fn moves_nothing(&self) -> bool {
         use Operation as O;
         let empty = |blocks: &Blocks| matches!(blocks, Blocks::Equal(0));
         let all_empty = |blocks: &Blocks| match blocks {
@@ -127,12 +148,6 @@ impl Planned {
             (_, O::ReduceScatterBlock | O::Scan | O::Exscan) => empty(blocks),
             _ => false,
         }
-    }
-
-    /// Whether this process gives its neighbours nothing, and takes nothing of them.
-    pub(super) fn has_no_part(&self) -> bool {
-        let (blocks, receive_blocks) = (&self.call.blocks, &self.call.receive_blocks);
-        self.call.operation.is_neighborhood() && blocks.largest() == 0 && receive_blocks.largest() == 0
     }
 
     /// Others count this operation among those with messages.

@@ -79,16 +79,8 @@ impl Groups {
         }
     }
 
-    fn is_rooted(&self) -> bool {
-        use Operation as O;
-        matches!(
-            self.call.operation,
-            O::Bcast | O::Reduce | O::Gather | O::Gatherv | O::Scatter | O::Scatterv
-        )
-    }
-
     fn takes_part(&self, rank: Rank) -> bool {
-        !self.is_rooted() || rank == self.call.root || self.sides(rank).remote.contains(&self.call.root)
+        !self.call.operation.is_rooted() || rank == self.call.root || self.sides(rank).remote.contains(&self.call.root)
     }
 
     /// Size of the own block of a rank where blocks are by rank.
