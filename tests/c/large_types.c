@@ -240,6 +240,102 @@ static void mistakes(void)
     CHECK(MPI_Type_match_size(MPI_TYPECLASS_REAL, 3, &type) == MPI_ERR_ARG);
 }
 
+/* Sizes of exactly 2^63 bytes, the first that fit no MPI_Count, in every call that takes a count; and blocks that reach it together. */
+static void too_long(void)
+{
+    static char from[64], into[64];
+    const MPI_Count n = (MPI_Count)1 << 23;
+    MPI_Datatype type;
+    MPI_Request request;
+    MPI_Count size, position = 0, counts[] = {n};
+    MPI_Aint zero[] = {0};
+    MPI_File file;
+    char name[] = "large_typesXXXXXX";
+    MPI_Comm self = MPI_COMM_SELF;
+    int class;
+    OK(MPI_Type_contiguous_c((MPI_Count)1 << 40, MPI_CHAR, &type));
+    OK(MPI_Type_commit(&type));
+#define REFUSED(call, wanted) \
+    do { \
+        OK(MPI_Error_class(call, &class)); \
+        CHECK(class == (wanted)); \
+    } while (0)
+    REFUSED(MPI_Send_c(from, n, type, 0, 1, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Ssend_c(from, n, type, 0, 1, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Rsend_c(from, n, type, 0, 1, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Bsend_c(from, n, type, 0, 1, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Isend_c(from, n, type, 0, 1, self, &request), MPI_ERR_TYPE);
+    REFUSED(MPI_Issend_c(from, n, type, 0, 1, self, &request), MPI_ERR_TYPE);
+    REFUSED(MPI_Recv_c(into, n, type, 0, 1, self, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+    REFUSED(MPI_Irecv_c(into, n, type, 0, 1, self, &request), MPI_ERR_TYPE);
+    REFUSED(MPI_Sendrecv_c(from, n, type, 0, 1, into, 1, MPI_CHAR, 0, 1, self, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+    REFUSED(MPI_Sendrecv_c(from, 1, MPI_CHAR, 0, 1, into, n, type, 0, 1, self, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+    REFUSED(MPI_Sendrecv_replace_c(into, n, type, 0, 1, 0, 1, self, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+    REFUSED(MPI_Send_init_c(from, n, type, 0, 1, self, &request), MPI_ERR_TYPE);
+    REFUSED(MPI_Recv_init_c(into, n, type, 0, 1, self, &request), MPI_ERR_TYPE);
+    REFUSED(MPI_Psend_init(from, 1 << 11, n >> 11, type, 0, 1, self, MPI_INFO_NULL, &request), MPI_ERR_TYPE);
+    REFUSED(MPI_Precv_init(into, 1 << 11, n >> 11, type, 0, 1, self, MPI_INFO_NULL, &request), MPI_ERR_TYPE);
+    REFUSED(MPI_Pack_c(from, n, type, into, sizeof into, &position, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Unpack_c(from, sizeof from, &position, into, n, type, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Pack_size_c(n, type, self, &size), MPI_ERR_TYPE);
+    REFUSED(MPI_Pack_external_size_c("external32", n, type, &size), MPI_ERR_TYPE);
+    REFUSED(MPI_Bcast_c(into, n, type, 0, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Gather_c(from, n, type, into, n, type, 0, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Gatherv_c(from, n, type, into, counts, zero, type, 0, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Scatter_c(from, n, type, into, n, type, 0, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Scatterv_c(from, counts, zero, type, into, n, type, 0, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Allgather_c(from, n, type, into, n, type, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Allgatherv_c(from, n, type, into, counts, zero, type, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Alltoall_c(from, n, type, into, n, type, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Alltoallv_c(from, counts, zero, type, into, counts, zero, type, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Alltoallw_c(from, counts, zero, &type, into, counts, zero, &type, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Ibcast_c(into, n, type, 0, self, &request), MPI_ERR_TYPE);
+    REFUSED(MPI_Bcast_init_c(into, n, type, 0, self, MPI_INFO_NULL, &request), MPI_ERR_TYPE);
+    MPI_Count doubles = (MPI_Count)1 << 60;
+    REFUSED(MPI_Reduce_c(from, into, doubles, MPI_DOUBLE, MPI_SUM, 0, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Allreduce_c(from, into, doubles, MPI_DOUBLE, MPI_SUM, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Scan_c(from, into, doubles, MPI_DOUBLE, MPI_SUM, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Exscan_c(from, into, doubles, MPI_DOUBLE, MPI_SUM, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Reduce_scatter_c(from, into, &doubles, MPI_DOUBLE, MPI_SUM, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Reduce_scatter_block_c(from, into, doubles, MPI_DOUBLE, MPI_SUM, self), MPI_ERR_TYPE);
+    REFUSED(MPI_Reduce_local_c(from, into, doubles, MPI_DOUBLE, MPI_SUM), MPI_ERR_TYPE);
+    CHECK(mkstemp(name) >= 0);
+    OK(MPI_File_open(self, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    for (int form = 0; form < 2; form++) {
+        OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, form ? "external32" : "native", MPI_INFO_NULL));
+        REFUSED(MPI_File_write_at_c(file, 0, from, n, type, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+        REFUSED(MPI_File_read_at_c(file, 0, into, n, type, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+        REFUSED(MPI_File_write_all_c(file, from, n, type, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+    }
+    /* Converted in memory that there is not. */
+    REFUSED(MPI_File_write_at_c(file, 0, from, (MPI_Count)1 << 58, MPI_LONG, MPI_STATUS_IGNORE), MPI_ERR_NO_MEM);
+    REFUSED(MPI_File_read_at_c(file, 0, into, (MPI_Count)1 << 58, MPI_LONG, MPI_STATUS_IGNORE), MPI_ERR_NO_MEM);
+    OK(MPI_File_close(&file));
+    OK(MPI_Type_free(&type));
+
+    /* Half as long, for two or more: within each block, not all together. */
+    int ranks;
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    if (ranks > 1) {
+        MPI_Count half = (MPI_Count)1 << 59;
+        REFUSED(MPI_Allgather_c(from, half, MPI_DOUBLE, into, half, MPI_DOUBLE, MPI_COMM_WORLD), MPI_ERR_COUNT);
+        REFUSED(MPI_Gather_c(from, half, MPI_DOUBLE, into, half, MPI_DOUBLE, 0, MPI_COMM_WORLD), MPI_ERR_COUNT);
+        REFUSED(MPI_Alltoall_c(from, half, MPI_DOUBLE, into, half, MPI_DOUBLE, MPI_COMM_WORLD), MPI_ERR_COUNT);
+        REFUSED(MPI_Scatter_c(from, half, MPI_DOUBLE, into, half, MPI_DOUBLE, 0, MPI_COMM_WORLD), MPI_ERR_COUNT);
+        REFUSED(MPI_Allreduce_c(MPI_IN_PLACE, into, half, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_COUNT);
+        REFUSED(MPI_Reduce_scatter_block_c(MPI_IN_PLACE, into, half, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_TYPE);
+    }
+
+    /* A true extent that does not fit, of places that do: bounds of the program hide it. */
+    MPI_Count one[] = {1, 1}, far[] = {0, INT64_MAX - 10}, back[] = {0, -100};
+    MPI_Datatype wide, hidden, both;
+    OK(MPI_Type_create_hindexed_c(2, one, far, MPI_CHAR, &wide));
+    OK(MPI_Type_create_resized_c(wide, 0, 4, &hidden));
+    CHECK(MPI_Type_create_hindexed_c(2, one, back, hidden, &both) == MPI_ERR_ARG);
+    OK(MPI_Type_free(&wide));
+    OK(MPI_Type_free(&hidden));
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -252,6 +348,7 @@ int main(int argc, char **argv)
     far_places();
     deep();
     mistakes();
+    too_long();
     OK(MPI_Finalize());
     return 0;
 }

@@ -214,6 +214,7 @@ impl Region {
     fn check(&self) -> Result<(), TypeError> {
         narrow(self.touched.0, "true lower bound")?;
         narrow(self.touched.1, "true upper bound")?;
+        narrow(self.touched.1 - self.touched.0, "true extent")?;
         let elements = narrow(self.elements, "number of elements")?;
         narrow(i128::from(elements) * i128::from(self.size), "size").map(|_| ())
     }

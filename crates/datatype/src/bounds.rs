@@ -98,12 +98,14 @@ impl Gatherer {
             upper += (lower - upper).rem_euclid(i128::from(alignment));
         }
         narrow(upper - lower, "extent")?;
+        let (true_lower, true_upper) = self.touched.0.unwrap_or((0, 0));
+        narrow(true_upper - true_lower, "true extent")?;
         Ok(Bounds {
             size: narrow(self.size, "size")? as u64,
             lower: narrow(lower, "lower bound")?,
             upper: narrow(upper, "upper bound")?,
-            true_lower: narrow(self.touched.low().unwrap_or(0), "true lower bound")?,
-            true_upper: narrow(self.touched.high().unwrap_or(0), "true upper bound")?,
+            true_lower: narrow(true_lower, "true lower bound")?,
+            true_upper: narrow(true_upper, "true upper bound")?,
             marked_lower: marked_low.is_some(),
             marked_upper: marked_high.is_some(),
             alignment,

@@ -148,6 +148,11 @@ impl Datatype {
         &self.0.contents
     }
 
+    /// A number that no other type has while this one is there.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     /// The basics in it.
     pub fn signature(&self) -> &Signature {
         &self.0.signature
@@ -181,7 +186,7 @@ impl Datatype {
     }
 
     /// If the data of `count` elements lie in one piece and in order: its offset from the origin and its length. No
-    /// data: (0, 0).
+    /// data: (0, 0). A piece that does not fit 63 bits is none; [`Datatype::window`] says what is wrong with it.
     #[inline]
     pub fn contiguous(&self, count: u64) -> Option<(isize, u64)> {
         let Some(one) = self.layout().filter(|_| count > 0) else {
@@ -195,6 +200,8 @@ impl Datatype {
             _ if u64::try_from(self.extent()) == Ok(length) => length.checked_mul(count)?,
             _ => return None,
         };
+        one.offset.checked_add_unsigned(length)?;
+        i64::try_from(length).ok()?;
         Some((one.offset as isize, length))
     }
 

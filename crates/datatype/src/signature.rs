@@ -155,12 +155,15 @@ impl Signature {
         }
     }
 
-    /// Bytes in another representation.
+    /// Bytes in another representation. Saturates: its basics may be wider, so what fits 63 bits here need not there.
     pub fn bytes_as(&self, representation: Representation) -> u64 {
         match &self.body {
-            Body::Basics(basic) => self.elements * representation.size(*basic) as u64,
-            Body::Repeat(times, of) => times * of.bytes_as(representation),
-            Body::Sequence(parts) => parts.iter().map(|p| p.signature.bytes_as(representation)).sum(),
+            Body::Basics(basic) => self.elements.saturating_mul(representation.size(*basic) as u64),
+            Body::Repeat(times, of) => times.saturating_mul(of.bytes_as(representation)),
+            Body::Sequence(parts) => {
+                let sizes = parts.iter().map(|p| p.signature.bytes_as(representation));
+                sizes.fold(0, u64::saturating_add)
+            }
         }
     }
 

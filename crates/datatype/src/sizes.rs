@@ -2,53 +2,83 @@
 //! The datatype that the same constructor calls make where basics have other sizes: types of files in another
 //! representation.
 
+use std::collections::HashMap;
+
 use isthmus_abi::constants as abi;
 
-use crate::error::TypeError;
+use crate::error::{TypeError, narrow};
 use crate::{Basic, Combiner, Datatype, Distribution, Order};
 
 impl Datatype {
     /// This datatype with basics of other sizes, which are runs of bytes without a meaning. Displacements and extents
     /// that the program gave in bytes stay; those in elements count the new ones. Nothing is padded.
+    ///
+    /// Types that are made of types may be chains of any length, and have the same type in many places: so each is made
+    /// once, and without recursion.
     pub fn with_sizes(&self, size: &dyn Fn(Basic) -> u64) -> Result<Self, TypeError> {
+        let mut made = HashMap::new();
+        let mut open = vec![self.clone()];
+        while let Some(ty) = open.last().cloned() {
+            let is_open = |part: &&Self| !made.contains_key(&part.identity());
+            if made.contains_key(&ty.identity()) {
+                open.pop();
+                continue;
+            }
+            let parts: Vec<Self> = ty.contents().types.iter().filter(is_open).cloned().collect();
+            if parts.is_empty() {
+                let types = ty.contents().types.iter().filter_map(|part| made.get(&part.identity()));
+                let types: Vec<Self> = types.cloned().collect();
+                made.insert(ty.identity(), ty.of_types(&types, size)?);
+            } else {
+                open.extend(parts);
+            }
+        }
+        Ok(made.remove(&self.identity()).unwrap_or_else(|| self.clone()))
+    }
+
+    /// The same call with other types, or basics of other sizes.
+    fn of_types(&self, types: &[Self], size: &dyn Fn(Basic) -> u64) -> Result<Self, TypeError> {
         if let Some(basic) = self.basic() {
-            return Self::contiguous_type(size(basic) as i64, &Self::of(Basic::Byte));
+            return bytes(i128::from(size(basic)));
         }
         let contents = self.contents();
-        let types = contents.types.iter().map(|ty| ty.with_sizes(size));
-        let types: Vec<Self> = types.collect::<Result<_, _>>()?;
         // The large-count calls have everything in the last list, but for what counts dimensions.
         let all: Vec<i64> = match contents.counts.is_empty() {
             true => contents.integers.iter().chain(&contents.addresses).copied().collect(),
             false => contents.counts.to_vec(),
         };
-        let lists = |from: usize| {
-            let n = all.first().map_or(0, |n| *n as usize);
-            (&all[from..from + n], &all[from + n..from + 2 * n])
-        };
+        // The first number of calls with lists says how long they are.
+        let list = |from: usize| &all[from..from + all[0] as usize];
+        let two_lists = || (list(1), list(1 + all[0] as usize));
         match contents.combiner {
             Combiner::Named
             | Combiner::F90Real
             | Combiner::F90Complex
             | Combiner::F90Integer
             | Combiner::ValueIndex => {
-                let mut bytes = 0;
-                self.signature().each(&mut |basic, count| bytes += size(basic) * count);
-                Self::contiguous_type(bytes as i64, &Self::of(Basic::Byte))
+                let mut sum = 0;
+                let mut add = |basic, count| sum += i128::from(size(basic)) * i128::from(count);
+                self.signature().each(&mut add);
+                bytes(sum)
             }
             Combiner::Dup => Ok(Self::dup(&types[0])),
             Combiner::Contiguous => Self::contiguous_type(all[0], &types[0]),
             Combiner::Vector => Self::vector(all[0], all[1], all[2], &types[0]),
             Combiner::Hvector => Self::hvector(all[0], all[1], all[2], &types[0]),
-            Combiner::Indexed => Self::indexed(lists(1).0, lists(1).1, &types[0]),
-            Combiner::Hindexed => Self::hindexed(lists(1).0, lists(1).1, &types[0]),
-            Combiner::IndexedBlock => Self::indexed_block(all[1], lists(2).0, &types[0]),
-            Combiner::HindexedBlock => Self::hindexed_block(all[1], lists(2).0, &types[0]),
-            Combiner::Struct => Self::structure(lists(1).0, lists(1).1, &types),
+            Combiner::Indexed => Self::indexed(two_lists().0, two_lists().1, &types[0]),
+            Combiner::Hindexed => Self::hindexed(two_lists().0, two_lists().1, &types[0]),
+            Combiner::IndexedBlock => Self::indexed_block(all[1], list(2), &types[0]),
+            Combiner::HindexedBlock => Self::hindexed_block(all[1], list(2), &types[0]),
+            Combiner::Struct => Self::structure(two_lists().0, two_lists().1, types),
             Combiner::Resized => Self::resized(&types[0], all[0], all[1]),
             Combiner::Subarray | Combiner::Darray => self.array_with(&types[0]),
         }
     }
+}
+
+/// Bytes without a meaning.
+fn bytes(number: i128) -> Result<Datatype, TypeError> {
+    Datatype::contiguous_type(narrow(number, "size")?, &Datatype::of(Basic::Byte))
 }
 
 impl Datatype {
@@ -88,6 +118,88 @@ impl Datatype {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Parametric, Representation};
+
+    /// A type of each combiner with a `long`, and its size, extent and true lower bound where a `long` has 4 bytes.
+    fn of_each_combiner() -> Vec<(Datatype, (u64, i64, i64))> {
+        let (long, int) = (Datatype::of(Basic::Long), Datatype::of(Basic::Int));
+        let part = Datatype::subarray(&[4, 4], &[2, 2], &[1, 1], Order::C, &long);
+        let kinds = [i64::from(abi::MPI_DISTRIBUTE_BLOCK)];
+        let arguments = [i64::from(abi::MPI_DISTRIBUTE_DFLT_DARG)];
+        let block = [Distribution::Block(None)];
+        let dealt = Datatype::darray(1, &[10], &block, [&kinds, &arguments], &[2], Order::C, &long);
+        let real = Parametric::Real {
+            precision: Some(6),
+            range: None,
+        };
+        let all = [
+            (Ok(long.clone()), (4, 4, 0)),
+            (Ok(Datatype::of(Basic::LongInt)), (8, 8, 0)),
+            (Ok(Datatype::dup(&long)), (4, 4, 0)),
+            (Datatype::contiguous_type(3, &long), (12, 12, 0)),
+            (Datatype::vector(3, 1, 2, &long), (12, 20, 0)),
+            (Datatype::hvector(3, 1, 16, &long), (12, 36, 0)),
+            (Datatype::indexed(&[1, 2], &[0, 3], &long), (12, 20, 0)),
+            (Datatype::hindexed(&[1, 2], &[8, 32], &long), (12, 32, 8)),
+            (Datatype::indexed_block(2, &[1, 4], &long), (16, 20, 4)),
+            (Datatype::hindexed_block(1, &[8, 24], &long), (8, 20, 8)),
+            (
+                Datatype::structure(&[1, 2], &[0, 16], &[long.clone(), int]),
+                (12, 24, 0),
+            ),
+            (Datatype::resized(&long, -8, 40), (4, 40, 0)),
+            (part, (16, 64, 20)),
+            (dealt, (20, 40, 20)),
+            (Datatype::indexed_block(2, &[], &long), (0, 0, 0)),
+            (Datatype::hindexed(&[], &[], &long), (0, 0, 0)),
+        ];
+        let real = real.datatype(-1).map(|real| (real, (4, 4, 0)));
+        all.into_iter()
+            .map(|(ty, expected)| (ty.unwrap(), expected))
+            .chain(real)
+            .collect()
+    }
+
+    #[test]
+    fn every_combiner_has_other_sizes() {
+        let external = |basic: Basic| Representation::EXTERNAL32.size(basic) as u64;
+        let own = |basic: Basic| basic.extent() as u64;
+        for (ty, expected) in of_each_combiner() {
+            for ty in [ty.clone(), ty.clone().large(), Datatype::dup(&ty).large()] {
+                let there = ty.with_sizes(&external).unwrap();
+                let found = (there.size(), there.extent(), there.true_lower_bound());
+                assert_eq!(found, expected, "{:?}", ty.contents());
+                assert_eq!(there.size(), ty.signature().bytes_as(Representation::EXTERNAL32));
+                let (same, is_pair) = (ty.with_sizes(&own).unwrap(), ty.signature().uniform().is_none());
+                assert!(is_pair || same.window(1) == ty.window(1), "{:?}", ty.contents());
+            }
+            // One upon the other, in every combination.
+            for (outer, _) in of_each_combiner() {
+                let both = Datatype::structure(&[1, 2], &[0, 512], &[ty.clone(), outer]).unwrap();
+                let size = both.signature().bytes_as(Representation::EXTERNAL32);
+                assert_eq!(both.with_sizes(&external).unwrap().size(), size);
+            }
+        }
+    }
+
+    #[test]
+    fn chains_and_webs_of_types_are_made_in_time_and_without_a_deep_stack() {
+        let external = |basic: Basic| Representation::EXTERNAL32.size(basic) as u64;
+        let long = Datatype::of(Basic::Long);
+        let chain = (0..50_000).fold(long.clone(), |ty, _| Datatype::dup(&ty));
+        assert_eq!(chain.with_sizes(&external).unwrap().size(), 4);
+        let web = (0..40).fold(long, |ty, _| {
+            Datatype::structure(&[1, 1], &[0, 0], &[ty.clone(), ty]).unwrap()
+        });
+        assert_eq!(web.with_sizes(&external).unwrap().size(), 4 << 40);
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_told() {
+        let many = Datatype::contiguous_type(1 << 40, &Datatype::of(Basic::Byte)).unwrap();
+        assert!(many.with_sizes(&|_| 1 << 30).is_err());
+        assert!(Datatype::of(Basic::Byte).with_sizes(&|_| u64::MAX).is_err());
+    }
 
     #[test]
     fn types_keep_their_form_with_other_basics() {

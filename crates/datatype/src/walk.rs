@@ -13,23 +13,32 @@ pub(crate) trait Mover {
     /// `count` runs of `length` bytes, `stride` apart.
     fn strided(&mut self, at: i64, stride: i64, count: usize, length: usize) {
         for i in 0..count as i64 {
-            self.run(at + i * stride, length);
+            self.run(step(at, i, stride), length);
         }
     }
 
     /// The runs `which` of the rows.
     fn rows(&mut self, at: i64, rows: &Rows, which: Range<usize>) {
         for i in which {
-            self.run(at + rows.offsets[i], (rows.start(i + 1) - rows.start(i)) as usize);
+            self.run(
+                at.wrapping_add(rows.offsets[i]),
+                (rows.start(i + 1) - rows.start(i)) as usize,
+            );
         }
     }
 
     /// `count` times all rows, `stride` apart.
     fn columns(&mut self, at: i64, stride: i64, count: usize, rows: &Rows) {
         for i in 0..count as i64 {
-            self.rows(at + i * stride, rows, 0..rows.offsets.len());
+            self.rows(step(at, i, stride), rows, 0..rows.offsets.len());
         }
     }
+}
+
+/// Where number `index` of things begins that lie `stride` apart. Places on the way to a run are sums of displacements
+/// of which the program gave only the last ones together, so they may leave the 64 bits; runs never do.
+fn step(at: i64, index: i64, stride: i64) -> i64 {
+    at.wrapping_add(index.wrapping_mul(stride))
 }
 
 /// Gives `mover` the runs of bytes `skip .. skip + take` of the stream. The range must lie within it.
@@ -37,9 +46,9 @@ pub(crate) fn walk(placed: &Placed, at: i64, skip: u64, take: u64, mover: &mut i
     if take == 0 {
         return;
     }
-    let at = at + placed.offset;
+    let at = at.wrapping_add(placed.offset);
     match &placed.layout {
-        Layout::Run { .. } => mover.run(at + skip as i64, take as usize),
+        Layout::Run { .. } => mover.run(at.wrapping_add(skip as i64), take as usize),
         &Layout::Strided { stride, length, .. } => strided(at, stride, length, skip, take, mover),
         Layout::Repeat { count: 1, nest, .. } => walk_nest(nest, at, skip, take, mover),
         Layout::Repeat { stride, nest, .. } => {
@@ -47,13 +56,13 @@ pub(crate) fn walk(placed: &Placed, at: i64, skip: u64, take: u64, mover: &mut i
             while take > 0 {
                 if let (Body::Rows(rows), 0, 2..) = (&nest.body, skip, take / nest.size) {
                     let whole = take / nest.size;
-                    mover.columns(at + index as i64 * stride, *stride, whole as usize, rows);
+                    mover.columns(step(at, index as i64, *stride), *stride, whole as usize, rows);
                     take -= whole * nest.size;
                     index += whole;
                     continue;
                 }
                 let part = take.min(nest.size - skip);
-                walk_nest(nest, at + index as i64 * stride, skip, part, mover);
+                walk_nest(nest, step(at, index as i64, *stride), skip, part, mover);
                 take -= part;
                 skip = 0;
                 index += 1;
@@ -90,14 +99,14 @@ impl Split {
 
 fn strided(at: i64, stride: i64, length: u64, skip: u64, take: u64, mover: &mut impl Mover) {
     let split = Split::new(length, skip, take);
-    let mut at = at + split.first as i64 * stride;
+    let mut at = step(at, split.first as i64, stride);
     if split.head.1 > 0 {
-        mover.run(at + split.head.0 as i64, split.head.1 as usize);
+        mover.run(at.wrapping_add(split.head.0 as i64), split.head.1 as usize);
         at = at.wrapping_add(stride);
     }
     if split.whole > 0 {
         mover.strided(at, stride, split.whole as usize, length as usize);
-        at = at.wrapping_add((split.whole as i64).wrapping_mul(stride));
+        at = step(at, split.whole as i64, stride);
     }
     if split.tail > 0 {
         mover.run(at, split.tail as usize);
@@ -111,7 +120,8 @@ fn rows(at: i64, rows: &Rows, skip: u64, take: u64, mover: &mut impl Mover) {
     let piece = |i: usize, from: u64, to: u64, mover: &mut _| {
         Mover::run(
             mover,
-            at + rows.offsets[i] + (from - rows.start(i)) as i64,
+            at.wrapping_add(rows.offsets[i])
+                .wrapping_add((from - rows.start(i)) as i64),
             (to - from) as usize,
         );
     };

@@ -51,7 +51,7 @@ pub use file::File;
 pub use here::Here;
 pub use hints::Hints;
 pub use ledger::used;
-pub use memory::{Convert, Source, Target};
+pub use memory::{Convert, Source, Target, room};
 pub use mode::Mode;
 pub use name::Scope;
 pub use pointer::{Buffer, Place, Whence};

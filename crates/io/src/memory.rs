@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program's side of an access: data in memory as one stream, in the representation of the file.
 
+use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
+use isthmus_core::fail;
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_datatype::{Datatype, Foreign, Packer, Unpacker};
+
+/// Memory for so many bytes that are converted.
+pub fn room(length: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let there = usize::try_from(length).is_ok_and(|length| bytes.try_reserve_exact(length).is_ok());
+    if !there {
+        fail!(
+            abi::MPI_ERR_NO_MEM,
+            "there is no memory for the {length} bytes that the access converts; access them in parts"
+        );
+    }
+    bytes.resize(length as usize, 0);
+    Ok(bytes)
+}
 
 /// Data to be written.
 pub enum Source {
@@ -19,7 +35,7 @@ impl Source {
     /// `count` elements at `memory`, which has their window, as the file's representation has them.
     pub fn new(memory: ReadMemory, ty: &Datatype, count: u64, foreign: Option<&Foreign>) -> Result<Self> {
         if let Some(foreign) = foreign {
-            let mut bytes = vec![0; foreign.bytes(count)? as usize];
+            let mut bytes = room(foreign.bytes(count)?)?;
             let mut packer = Packer::new(ty, count, memory)?;
             foreign.pack(0, count * ty.signature().elements(), &mut packer, &mut bytes)?;
             return Ok(Self::Bytes(bytes));
@@ -79,7 +95,7 @@ impl Target {
     /// As [`Source::new`].
     pub fn new(memory: WriteMemory, ty: &Datatype, count: u64, foreign: Option<Foreign>) -> Result<Self> {
         if let Some(foreign) = foreign {
-            let bytes = vec![0; foreign.bytes(count)? as usize];
+            let bytes = room(foreign.bytes(count)?)?;
             let mut unpacker = Unpacker::new(ty, count, memory)?;
             let convert = move |data: &[u8]| {
                 let (whole, _) = foreign.basics_in(data.len() as u64);

@@ -221,7 +221,7 @@ impl File {
         let place = u64::try_from(offset)
             .ok()
             .and_then(|offset| offset.checked_mul(view.unit()))
-            .and_then(|at| view.place(at))
+            .and_then(|at| view.begins(at))
             .filter(|place| i64::try_from(*place).is_ok());
         match place {
             Some(place) => Ok(place),

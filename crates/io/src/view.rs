@@ -146,7 +146,7 @@ impl View {
             self.filetype.runs(skip, take, &mut |offset, length| {
                 let place = start.wrapping_add_signed(offset);
                 match &mut last {
-                    Some((at, before)) if *at + *before == place => *before += length,
+                    Some((at, before)) if at.wrapping_add(*before) == place => *before += length,
                     other => {
                         if let Some((at, length)) = other.replace((place, length)) {
                             give(at, length);
@@ -176,6 +176,15 @@ impl View {
         place.filter(|place| i64::try_from(*place).is_ok())
     }
 
+    /// Byte of the file where the stream goes on from a byte of it. A stream without a byte begins where the view does,
+    /// and goes on nowhere else.
+    pub(crate) fn begins(&self, at: u64) -> Option<u64> {
+        match (self.filetype.size(), at) {
+            (0, 0) => Some(self.displacement),
+            _ => self.place(at),
+        }
+    }
+
     /// How many bytes of the stream lie before a byte of the file.
     pub fn before(&self, place: u64) -> u64 {
         if let Some(first) = self.dense {
@@ -189,12 +198,12 @@ impl View {
         // same.
         let reach = (self.filetype.true_lower_bound() + self.filetype.true_extent()).max(0) as u64;
         let whole = place.saturating_sub(self.displacement.saturating_add(reach)) / extent;
-        let mut before = whole * size;
+        let mut before = whole.saturating_mul(size);
         let mut tile = whole;
         loop {
-            let start = self.displacement + tile * extent;
+            let start = self.displacement.saturating_add(tile.saturating_mul(extent));
             let inside = self.before_in_tile(place, start);
-            before += inside;
+            before = before.saturating_add(inside);
             if inside < size {
                 return before;
             }

@@ -257,11 +257,10 @@ fn reduce_local(input: Source, inout: Target, count: i64, datatype: h::Datatype,
     check::buffer("inbuf", input.address(), low as i64, (high - low) as u64)?;
     check::buffer("inoutbuf", inout.address(), low as i64, (high - low) as u64)?;
     check::distinct(region("inbuf", input.address()), region("inoutbuf", inout.address()))?;
-    let start = first_byte(ty, count) as isize;
-    let length = (ty.true_extent() + (count as i64 - 1) * ty.extent().abs()) as usize;
-    let operand = input.memory(low as i64, high as i64).shifted(start);
-    let mut target = inout.memory(low as i64, high as i64).shifted(start);
-    target.combine(length, &operand, |operand, target| {
+    // The window begins with the lowest byte of data, and ends behind the highest one.
+    let operand = input.memory(low as i64, high as i64).shifted(low);
+    let mut target = inout.memory(low as i64, high as i64).shifted(low);
+    target.combine(high.abs_diff(low), &operand, |operand, target| {
         (reduction.reducer)(operand, target, count, true)
     });
     Ok(())

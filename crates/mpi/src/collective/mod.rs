@@ -129,10 +129,20 @@ impl Place {
     /// Bytes of the packed stream of `count` elements as it travels in this communicator.
     fn bytes(&self, ty: &Datatype, count: u64) -> Result<u64> {
         let acting = self.comm.joint().map_or(self.comm, |joint| &joint.comm);
-        Ok(match Foreign::new(ty, acting.form(self.world))? {
+        let bytes = match Foreign::new(ty, acting.form(self.world))? {
             None => ty.bytes(count)?,
             Some(foreign) => foreign.bytes(count)?,
-        })
+        };
+        // What plans calculate with: no sum of blocks and no place in a row of them is beyond this.
+        let all = bytes.checked_mul(acting.size().into());
+        if all.is_none_or(|all| i64::try_from(all).is_err()) {
+            fail!(
+                abi::MPI_ERR_COUNT,
+                "{} blocks of {bytes} bytes are more than can be addressed",
+                acting.size()
+            );
+        }
+        Ok(bytes)
     }
 
     /// The root argument, if it is a rank of this group.

@@ -12,6 +12,10 @@ use super::arguments::{Elements, Memory};
 use crate::c::{Source, Target};
 use crate::{check, datatype};
 
+/// More bytes than any buffer has, so few that those of all processes fit 63 bits: what is longer goes the general way,
+/// which knows what is wrong with it.
+pub(super) const LONGEST: u64 = 1 << 47;
+
 /// Bytes of an element of a predefined datatype without gaps; 0: it is another one.
 #[inline(always)]
 fn width(datatype: h::Datatype) -> u64 {
@@ -58,14 +62,14 @@ impl<B: Memory> Piece<B> {
     /// Blocks of elements that lie in one piece.
     #[inline(always)]
     pub(super) fn of(elements: &Elements<B>, blocks: usize) -> Option<Self> {
-        let count = u64::try_from(elements.count)
-            .ok()
-            .filter(|&count| count <= 1 << 40)?
-            .checked_mul(blocks as u64)?;
+        let count = u64::try_from(elements.count).ok()?.checked_mul(blocks as u64)?;
         let (offset, bytes) = match width(elements.datatype) {
             0 => datatype::known(elements.datatype)?.contiguous(count)?,
-            width => (0, count * width),
+            width => (0, count.checked_mul(width)?),
         };
+        if bytes > LONGEST {
+            return None;
+        }
         let at = elements.buffer.address().wrapping_add_signed(offset);
         (bytes == 0 || check::is_memory(at)).then_some(Self {
             buffer: elements.buffer,

@@ -37,7 +37,11 @@ impl Sides {
         };
         let (read, write) = (give.address(), take.address());
         let apart = read.wrapping_add(give.bytes as usize) <= write || write.wrapping_add(take.bytes as usize) <= read;
-        (block * taken as u64 == take.bytes && (apart || block == 0)).then_some(Self { give, take, block })
+        (block.checked_mul(taken as u64) == Some(take.bytes) && (apart || block == 0)).then_some(Self {
+            give,
+            take,
+            block,
+        })
     }
 }
 

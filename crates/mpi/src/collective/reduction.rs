@@ -65,6 +65,10 @@ impl Operands {
         let reduction = op::find(self.op, ty, self.datatype)?;
         call.commutative = reduction.commutative;
         call.unit_bytes = place.bytes(ty, 1)?;
+        place.bytes(ty, call.blocks.largest())?;
+        if ty.size() == 0 {
+            call.blocks = nothing_of(&call.blocks);
+        }
         let binding = Binding::elements(send, receive, ty.clone(), reduction.reducer);
         let binding = binding.computing(computes(self)?);
         let binding = if reduction.calls_program {
@@ -192,6 +196,14 @@ fn reduced_and_scattered(place: &Place, operands: Operands, counts: Numbers) -> 
     let mut call = Call::new(Operation::ReduceScatter, 0);
     call.blocks = Blocks::known(sizes);
     operands.gives_and_gets(place, call, i64::try_from(all).unwrap_or(i64::MAX), own as i64)
+}
+
+/// Blocks of elements without data: as if there were none.
+fn nothing_of(blocks: &Blocks) -> Blocks {
+    match blocks {
+        Blocks::Known(sums) => Blocks::known(sums.iter().skip(1).map(|_| 0)),
+        _ => Blocks::Equal(0),
+    }
 }
 
 /// What a vendor MPI calls elements and operator of a reduction, if it has both.

@@ -13,7 +13,7 @@ use isthmus_schedule::Operation;
 
 use super::Place;
 use super::arguments::{Elements, List, Memory, Types, Unequal};
-use super::pieces::{Piece, width_of};
+use super::pieces::{LONGEST, Piece, width_of};
 use crate::c::{Source, Target};
 use crate::check;
 
@@ -78,7 +78,7 @@ impl<'a, B: Memory> Row<'a, B> {
             }
             row.longest = row.longest.max(bytes);
         }
-        (row.longest <= i64::MAX as u64).then_some(row)
+        (row.longest <= LONGEST).then_some(row)
     }
 
     #[inline]

@@ -12,7 +12,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Foreign, Representation};
-use isthmus_io::{File, Source, Target};
+use isthmus_io::{File, Source, Target, room};
 
 use super::locked;
 use crate::attribute::Extra;
@@ -231,8 +231,9 @@ impl Registered {
         n: u64,
         (handle, ty): (h::Datatype, &Datatype),
     ) -> Result<Target> {
-        let (one, size, held) = (self.in_file(ty)?.size(), ty.size(), datatype::hold(handle));
-        let bytes = one.saturating_mul(n);
+        let in_file = self.in_file(ty)?;
+        let bytes = room(in_file.bytes(n)?)?;
+        let (one, size, held) = (in_file.size(), ty.size(), datatype::hold(handle));
         let act = move |data: &[u8]| {
             // Only whole elements can be converted.
             let whole = (data.len() as u64).checked_div(one).unwrap_or(0).min(n);
@@ -243,7 +244,7 @@ impl Registered {
             }
             Ok(whole * size)
         };
-        Ok(Target::Converted(vec![0; bytes as usize], Box::new(act)))
+        Ok(Target::Converted(bytes, Box::new(act)))
     }
 }
 
