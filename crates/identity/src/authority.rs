@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The job's authority, key pairs and signing requests.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
 };
 
-/// Certificates are valid from this long before they were signed: the clocks of two sites may differ,
-/// and a machine whose clock is up to an hour behind the coordinator's must still believe them.
+use crate::clock::Clock;
+
+/// Certificates are valid from this long before they were signed: what a process takes for the time of the job differs
+/// a little from what its coordinator does, since the way of a certificate takes time and clocks run unequally.
 pub const SKEW: Duration = Duration::from_secs(3600);
 
 /// Longest validity that [`Authority::sign`] grants: 400 days, longer than any scheduler lets a job run.
@@ -54,6 +56,7 @@ pub struct Authority {
     job: String,
     certificate: rcgen::Certificate,
     key: rcgen::KeyPair,
+    clock: Clock,
 }
 
 impl std::fmt::Debug for Authority {
@@ -67,8 +70,13 @@ impl std::fmt::Debug for Authority {
 impl Authority {
     /// A new authority with a key of its own.
     pub fn new(job: &str) -> Result<Self, IdentityError> {
+        Self::begun(job, Clock::of_machine())
+    }
+
+    /// A job whose time this clock shows.
+    pub(crate) fn begun(job: &str, clock: Clock) -> Result<Self, IdentityError> {
         let key = generate()?;
-        let mut params = validity(MAX_VALIDITY);
+        let mut params = validity(&clock, MAX_VALIDITY);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         params.distinguished_name = name(&format!("authority.{}.isthmus", label(job)));
@@ -77,6 +85,7 @@ impl Authority {
             job: job.to_owned(),
             certificate,
             key,
+            clock,
         })
     }
 
@@ -91,7 +100,7 @@ impl Authority {
     }
 
     /// A certificate (DER) for this rank with the key of `request` (PKCS#10, DER), valid from now
-    /// - [`SKEW`] to now + `valid`, at most [`MAX_VALIDITY`]. Names and uses that the request asks for are ignored.
+    /// (the time of the job) - [`SKEW`] to now + `valid`, at most [`MAX_VALIDITY`]. Names and uses that the request asks for are ignored.
     pub fn sign(&self, request: &[u8], rank: u32, valid: Duration) -> Result<Vec<u8>, IdentityError> {
         if request.len() > MAX_REQUEST {
             return Err(IdentityError::Request(format!(
@@ -105,7 +114,7 @@ impl Authority {
         if rcgen::PublicKeyData::algorithm(&parsed.public_key) != &PKCS_ECDSA_P256_SHA256 {
             return Err(IdentityError::Request("its key is not ECDSA on P-256".into()));
         }
-        parsed.params = rank_params(&self.job, rank, valid)?;
+        parsed.params = rank_params(&self.clock, &self.job, rank, valid)?;
         self.issue(parsed)
     }
 
@@ -140,7 +149,7 @@ impl KeyPair {
 
     /// A certificate (DER) with this key for a name, signed with the key itself, valid for [`MAX_VALIDITY`].
     pub(crate) fn self_signed(&self, common: &str) -> Result<Vec<u8>, IdentityError> {
-        let mut params = validity(MAX_VALIDITY);
+        let mut params = validity(&Clock::of_machine(), MAX_VALIDITY);
         params.distinguished_name = name(common);
         params.subject_alt_names = vec![SanType::DnsName(common.to_owned().try_into().map_err(failed)?)];
         let certificate = params.self_signed(&self.0).map_err(failed)?;
@@ -161,9 +170,14 @@ fn failed(error: rcgen::Error) -> IdentityError {
     IdentityError::Cryptography(error.to_string())
 }
 
-pub(crate) fn rank_params(job: &str, rank: u32, valid: Duration) -> Result<CertificateParams, IdentityError> {
+pub(crate) fn rank_params(
+    clock: &Clock,
+    job: &str,
+    rank: u32,
+    valid: Duration,
+) -> Result<CertificateParams, IdentityError> {
     let text = rank_name(job, rank);
-    let mut params = validity(valid.min(MAX_VALIDITY));
+    let mut params = validity(clock, valid.min(MAX_VALIDITY));
     params.distinguished_name = name(&text);
     params.subject_alt_names = vec![SanType::DnsName(text.try_into().map_err(failed)?)];
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -171,8 +185,8 @@ pub(crate) fn rank_params(job: &str, rank: u32, valid: Duration) -> Result<Certi
     Ok(params)
 }
 
-fn validity(valid: Duration) -> CertificateParams {
-    let now = SystemTime::now();
+fn validity(clock: &Clock, valid: Duration) -> CertificateParams {
+    let now = UNIX_EPOCH + clock.now();
     let mut params = CertificateParams::default();
     params.not_before = (now - SKEW).into();
     params.not_after = (now + valid).into();

@@ -2,12 +2,13 @@
 //! Who is let in and who is not: whole handshakes in memory.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 use rcgen::CertificateSigningRequestParams;
 use rustls::{ClientConfig, ClientConnection, ServerConnection};
 
 use crate::authority::rank_params;
+use crate::clock::Clock;
 use crate::{Authority, Identity, IdentityError, KeyPair};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -108,21 +109,44 @@ fn an_expired_certificate_is_refused_by_both() {
     let key = KeyPair::generate().unwrap();
     let request = key.signing_request().unwrap();
     let mut parsed = CertificateSigningRequestParams::from_der(&request.as_slice().into()).unwrap();
-    parsed.params = rank_params("job-1", 1, HOUR).unwrap();
-    parsed.params.not_after = (SystemTime::now() - Duration::from_secs(10)).into();
+    let clock = Clock::of_machine();
+    parsed.params = rank_params(&clock, "job-1", 1, HOUR).unwrap();
+    parsed.params.not_after = (UNIX_EPOCH + clock.now() - Duration::from_secs(10)).into();
     let certificate = authority.issue(parsed).unwrap();
     let late = Identity::new("job-1", 1, &key, &certificate, authority.certificate()).unwrap();
     let a = identity(&authority, 0);
     let refused = shake(a.client(), &late, &a, 1).unwrap_err();
-    assert!(
-        refused.starts_with("client: ") && refused.contains("expired"),
-        "{refused}"
-    );
+    let named = |refused: &str| {
+        let parts = [
+            "certificate of rank 1 of job job-1, valid from 20",
+            "Z to 20",
+            "Z, has expired: ",
+            "Z in this job",
+        ];
+        assert!(parts.iter().all(|part| refused.contains(part)), "{refused}");
+    };
+    assert!(refused.starts_with("client: "), "{refused}");
+    named(&refused);
     let refused = shake(late.client(), &a, &a, 0).unwrap_err();
-    assert!(
-        refused.starts_with("server: ") && refused.contains("expired"),
-        "{refused}"
-    );
+    assert!(refused.starts_with("server: "), "{refused}");
+    named(&refused);
+    let refused = a.verify(late.certificate(), 1, b"message", &late.sign(b"message").unwrap());
+    named(&refused.unwrap_err().to_string());
+}
+
+/// The machine's clock is far from the job's: it was set, after the job began or before.
+#[test]
+fn the_time_of_the_job_decides_and_no_clock_of_a_machine() {
+    let now = Clock::of_machine().now();
+    let years = Duration::from_secs(3 * 365 * 86_400);
+    for begun in [now - years, now - 3 * HOUR, now + 3 * HOUR, now + years] {
+        let authority = Authority::begun("job-1", Clock::showing(begun)).unwrap();
+        let (a, b) = (identity(&authority, 0), identity(&authority, 17));
+        let server = shake(a.client(), &b, &a, 17).unwrap();
+        b.check(server.peer_certificates(), 0).unwrap();
+        a.verify(b.certificate(), 17, b"message", &b.sign(b"message").unwrap())
+            .unwrap();
+    }
 }
 
 #[test]

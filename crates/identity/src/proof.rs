@@ -7,10 +7,12 @@ use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey};
 use rustls::RootCertStore;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::CertificateDer;
 use webpki::{EndEntityCert, KeyUsage};
 
 use crate::authority::{IdentityError, KeyPair};
+use crate::clock::Clock;
+use crate::verifier::refused;
 
 /// Both numbers of a signature, 32 bytes each, the most significant one first.
 pub type Signature = [u8; 64];
@@ -34,6 +36,7 @@ pub(crate) struct Prover {
     certificate: CertificateDer<'static>,
     key: EcdsaKeyPair,
     roots: Arc<RootCertStore>,
+    clock: Clock,
 }
 
 impl Prover {
@@ -41,6 +44,7 @@ impl Prover {
         certificate: CertificateDer<'static>,
         key: &KeyPair,
         roots: Arc<RootCertStore>,
+        clock: Clock,
     ) -> Result<Self, IdentityError> {
         let rejected = |e: ring::error::KeyRejected| IdentityError::Cryptography(e.to_string());
         let random = SystemRandom::new();
@@ -49,6 +53,7 @@ impl Prover {
             certificate,
             key: key.map_err(rejected)?,
             roots,
+            clock,
         })
     }
 
@@ -69,12 +74,12 @@ impl Prover {
         message: &[u8],
         signature: &Signature,
     ) -> Result<(), String> {
-        let (anchors, now) = (&self.roots.roots, UnixTime::now());
+        let (anchors, now) = (&self.roots.roots, self.clock.unix());
         let parsed = EndEntityCert::try_from(certificate).map_err(|e| e.to_string())?;
         let algorithms = [webpki::ring::ECDSA_P256_SHA256];
         parsed
             .verify_for_usage(&algorithms, anchors, &[], now, KeyUsage::client_auth(), None, None)
-            .map_err(|e| e.to_string())?;
+            .map_err(|e| refused(certificate, &self.clock, &e))?;
         let key = parsed.subject_public_key_info();
         let point = key.strip_prefix(POINT).ok_or("its key is not ECDSA on P-256")?;
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rustls::client::{Resumption, verify_server_name};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring as provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -12,7 +12,10 @@ use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::authority::{IdentityError, KeyPair, rank_name};
+use crate::clock::Clock;
 use crate::proof::{Prover, Signature};
+use crate::shown;
+use crate::verifier::Naming;
 
 /// A process that can prove its rank, and check that of others.
 #[derive(Clone)]
@@ -47,13 +50,16 @@ impl Identity {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(authority.to_vec())).map_err(unusable)?;
         check_rank(&certificate, job, rank)?;
+        // Signed a moment ago: that is how this process learns the time of the job.
+        let signed = shown::signed(&certificate).ok_or_else(|| unusable("it does not say when it was signed"))?;
+        let clock = Clock::showing(signed);
         let (roots, provider) = (Arc::new(roots), Arc::new(suites()));
-        let prover = Prover::new(certificate.clone(), key, roots.clone())?;
+        let prover = Prover::new(certificate.clone(), key, roots.clone(), clock)?;
         Ok(Self {
             job: job.to_owned(),
             rank,
-            client: client(&provider, &roots, &certificate, key)?.into(),
-            server: server(&provider, &roots, &certificate, key)?.into(),
+            client: client(&provider, &roots, clock, &certificate, key)?.into(),
+            server: server(&provider, &roots, clock, &certificate, key)?.into(),
             prover: prover.into(),
         })
     }
@@ -151,13 +157,19 @@ fn aes_instructions() -> bool {
 fn client(
     provider: &Arc<CryptoProvider>,
     roots: &Arc<RootCertStore>,
+    clock: Clock,
     certificate: &CertificateDer<'static>,
     key: &KeyPair,
 ) -> Result<ClientConfig, IdentityError> {
-    let mut config = ClientConfig::builder_with_provider(provider.clone())
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone())
+        .build()
+        .map_err(unusable)?;
+    let verifier = Arc::new(Naming::new(verifier, clock));
+    let mut config = ClientConfig::builder_with_details(provider.clone(), Arc::new(clock))
         .with_protocol_versions(&[&TLS13])
         .and_then(|b| {
-            b.with_root_certificates(roots.clone())
+            b.dangerous()
+                .with_custom_certificate_verifier(verifier)
                 .with_client_auth_cert(vec![certificate.clone()], private(key))
         })
         .map_err(unusable)?;
@@ -172,6 +184,7 @@ fn client(
 fn server(
     provider: &Arc<CryptoProvider>,
     roots: &Arc<RootCertStore>,
+    clock: Clock,
     certificate: &CertificateDer<'static>,
     key: &KeyPair,
 ) -> Result<ServerConfig, IdentityError> {
@@ -180,7 +193,8 @@ fn server(
         .clear_root_hint_subjects()
         .build()
         .map_err(unusable)?;
-    let mut config = ServerConfig::builder_with_provider(provider.clone())
+    let verifier = Arc::new(Naming::new(verifier, clock));
+    let mut config = ServerConfig::builder_with_details(provider.clone(), Arc::new(clock))
         .with_protocol_versions(&[&TLS13])
         .and_then(|b| {
             b.with_client_cert_verifier(verifier)
