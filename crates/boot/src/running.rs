@@ -396,7 +396,7 @@ fn keeper(world: &Arc<World>) -> Result<JoinHandle<()>, BootError> {
         // Without descriptors for it the program's own threads make progress, and report the lack when they need one.
         let _ = world.engine().keep();
     };
-    isthmus_net::spawn_quiet("isthmus-keeper", work).map_err(|e| {
+    isthmus_lock::spawn_quiet("isthmus-keeper", work).map_err(|e| {
         BootError::System(format!(
             "failed to start a thread for progress while the program computes: {e}"
         ))

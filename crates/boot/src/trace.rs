@@ -46,7 +46,7 @@ impl Recorder {
                 }
             }
         };
-        let thread = isthmus_net::spawn_quiet("isthmus-trace", work)
+        let thread = isthmus_lock::spawn_quiet("isthmus-trace", work)
             .map_err(|e| BootError::System(format!("failed to start the thread that sends the trace: {e}")))?;
         let thread = Some(thread);
         Ok(Some(Self { over, thread }))

@@ -38,12 +38,10 @@ pub(crate) fn run(work: Work) {
     drop(pool);
     let slot = std::sync::Arc::new(Mutex::new(Some(work)));
     let first = slot.clone();
-    let started = std::thread::Builder::new()
-        .name("isthmus-io".to_owned())
-        .spawn(move || {
-            take(&first);
-            serve();
-        });
+    let started = isthmus_lock::spawn_quiet("isthmus-io", move || {
+        take(&first);
+        serve();
+    });
     if started.is_err() {
         POOL.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
         take(&slot);

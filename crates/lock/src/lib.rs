@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A lock that costs next to nothing when only one thread at a time uses it.
+//! A lock that costs next to nothing when only one thread at a time uses it; threads and work of the library that the
+//! program's signals and floating-point traps do not reach.
+
+mod quiet;
 
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
+
+pub use quiet::{spawn_quiet, untrapped};
 
 // The real ones, or those of the model checker (`--cfg loom`), so that what is checked is what runs.
 #[cfg(loom)]

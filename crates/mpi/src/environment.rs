@@ -8,6 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
+use isthmus_lock::untrapped;
 
 use crate::c::{Out, Source, flag};
 use crate::call::{call, call_anytime, call_on};
@@ -99,7 +100,8 @@ static CLOCK: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Wtime() -> f64 {
-    CLOCK.get_or_init(Instant::now).elapsed().as_secs_f64()
+    let time = CLOCK.get_or_init(Instant::now).elapsed();
+    untrapped(|| time.as_secs_f64())
 }
 
 #[unsafe(no_mangle)]

@@ -20,7 +20,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use isthmus_lock::OneAtATime;
+use isthmus_lock::{OneAtATime, untrapped};
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::frame::protocol;
 
@@ -215,7 +215,8 @@ pub(crate) fn start_session(level: c_int) -> Result<c_int> {
 fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
     let process = match PROCESS.get() {
         Some(process) => process,
-        None => begin(threads || crate::tool::is_concurrent(), level == abi::MPI_THREAD_SINGLE)?,
+        // Settings and rates of links are reckoned there.
+        None => untrapped(|| begin(threads || crate::tool::is_concurrent(), level == abi::MPI_THREAD_SINGLE))?,
     };
     if users.parted && process.running.world().size() > 1 {
         fail!(

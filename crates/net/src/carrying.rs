@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use crate::pacing;
-use crate::pipe::{GLIMPSE, Glimpses, Look, Pipe, time_of_look};
+use crate::pipe::{GLIMPSE, Glimpses, Look, Pipe, settled, time_of_look};
 use crate::socket::{self, Mark};
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 
@@ -21,7 +21,7 @@ const FORGET: f64 = 0.9995;
 
 /// The fastest rate of late, given the last one.
 pub(crate) fn fastest(before: f64, rate: Option<f64>) -> f64 {
-    rate.unwrap_or_default().max(before * FORGET)
+    settled(rate.unwrap_or_default().max(before * FORGET))
 }
 
 /// One of the connections, at a look.

@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use isthmus_lock::{spawn_quiet, untrapped};
 use isthmus_transport::wait as sleep_on;
 
 use crate::link::{Command, Link};
 use crate::reactor::{Reactor, Worker};
-use crate::signals::spawn_quiet;
 use crate::socket::{Poller, Ready};
 
 /// How long the thread rests at least before it looks whether the program still does its work: what the program's
@@ -92,7 +92,8 @@ impl Driver {
             commands,
         } = &mut *work;
         ready.clear();
-        reactor.turn(ready, commands, by);
+        // Rates are reckoned there; the program may want exceptions of its own to trap.
+        untrapped(|| reactor.turn(ready, commands, by));
         true
     }
 

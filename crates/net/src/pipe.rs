@@ -162,6 +162,11 @@ fn interval(look: &Look) -> Duration {
     INTERVAL.max(look.shortest * TRIPS)
 }
 
+/// A rate that goes down by a part of itself ends at nothing, not among the smallest numbers there are.
+pub(crate) fn settled(rate: f64) -> f64 {
+    if rate < 1.0 { 0.0 } else { rate }
+}
+
 /// The way to one peer.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
@@ -246,7 +251,7 @@ impl Pipe {
         let (at, before) = std::mem::replace(&mut self.looked, (now, look.acknowledged));
         let time = now.saturating_sub(at).as_secs_f64().max(1e-3);
         let rate = look.acknowledged.saturating_sub(before) as f64 / time;
-        self.of_late += (rate - self.of_late) * OF_LATE;
+        self.of_late = settled(self.of_late + (rate - self.of_late) * OF_LATE);
         let queue = look.round_trip.saturating_sub(look.shortest);
         let longer_than = |(share, time): (f64, Duration)| queue > look.shortest.mul_f64(share) + time;
         if longer_than(MUCH) {
@@ -292,7 +297,11 @@ impl Pipe {
         self.begin = Some((now, look.acknowledged));
         let last = std::mem::replace(&mut self.last, rate);
         let old = self.rate.unwrap_or(rate);
-        self.rate = Some(if rate > old { rate } else { old + (rate - old) / 4.0 });
+        self.rate = Some(if rate > old {
+            rate
+        } else {
+            settled(old + (rate - old) / 4.0)
+        });
         self.capped_at = now;
         self.restrain(look, look.acknowledged.saturating_sub(bytes));
         let by_buffers = self.is_buffered(look);

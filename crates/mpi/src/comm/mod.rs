@@ -315,7 +315,10 @@ extern "C" fn isthmus_MPI_Comm_get_info(comm: h::Comm, info: Out<h::Info>) -> c_
         let world = process::world()?;
         if links::spans_areas(world, comm) {
             let room = abi::MPI_MAX_INFO_VAL as usize - 1;
-            hints.set(links::HINT, &links::describe(world, comm, room))?;
+            hints.set(
+                links::HINT,
+                &isthmus_lock::untrapped(|| links::describe(world, comm, room)),
+            )?;
         }
         info.set("info_used", h::MPI_INFO_NULL)?;
         info.set("info_used", crate::info::insert(hints))

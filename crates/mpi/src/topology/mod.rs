@@ -8,6 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::topology::{Topology, balance};
+use isthmus_lock::untrapped;
 
 use crate::c::{Out, count};
 use crate::call::{call, call_on};
@@ -66,6 +67,7 @@ extern "C" fn isthmus_MPI_Topo_test(comm: h::Comm, status: Out<c_int>) -> c_int 
 extern "C" fn isthmus_MPI_Dims_create(nodes: c_int, n: c_int, dims: Out<c_int>) -> c_int {
     call("MPI_Dims_create", || {
         let n = room("ndims", n)?;
-        balance(nodes, dims.slice("dims", n)?)
+        let dims = dims.slice("dims", n)?;
+        untrapped(|| balance(nodes, dims))
     })
 }

@@ -25,6 +25,34 @@ fn settle(capacity: f64, each: f64, most: usize) -> (usize, f64) {
     (streams, pipe.rate().unwrap())
 }
 
+/// A program may make numbers below the smallest normal one trap.
+#[test]
+fn rates_end_at_nothing_when_nothing_is_sent() {
+    let mut pipe = Pipe::default();
+    pipe.know(Some(10_000_000));
+    let mut fastest = 0.0;
+    for i in 0..60_000u32 {
+        let look = Look {
+            acknowledged: u64::from(i.min(10)) * 1_000_000,
+            backlog: true,
+            round_trip: Duration::from_millis(20),
+            shortest: Duration::from_millis(20),
+            streams: 1,
+            most: 1,
+            ..Look::default()
+        };
+        let _ = pipe.look(Duration::from_millis(100) * i, &look);
+        let _ = pipe.polite(&look);
+        fastest = crate::carrying::fastest(fastest, pipe.rate());
+        let rates = [Some(fastest), Some(pipe.of_late), pipe.rate(), pipe.cap(), pipe.middle];
+        assert!(
+            rates.into_iter().flatten().all(|r| r == 0.0 || r.is_normal()),
+            "{pipe:?}"
+        );
+    }
+    assert_eq!((pipe.of_late, pipe.rate(), fastest), (0.0, Some(0.0), 0.0));
+}
+
 #[test]
 fn connections_are_added_until_the_link_is_full() {
     assert_eq!(settle(12.5e6, 20e6, 64).0, 1, "one is enough");
