@@ -8,7 +8,7 @@ use crate::files::Directories;
 use crate::happening::{Event, SiteEvent};
 use crate::paths::{Crossings, Messages, PathReport};
 use crate::shared::Shared;
-use crate::sharing::Access;
+use crate::sharing::{Access, CONNECTING};
 use crate::site::Site;
 use isthmus_job::Job;
 use isthmus_wire::grid::{AgentHello, FromAgent, Reach, ToAgent, VERSION};
@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// How long a site may take to be reached.
-const REACHING: Duration = Duration::from_secs(20);
+/// How long a site may take to be reached: longer than ssh tries to connect, since its words say what is wrong.
+const REACHING: Duration = Duration::from_secs(CONNECTING as u64 + 5);
 /// How long ways between sites may take to be found out: an attempt that nobody answers takes 2.5 s.
 const SETTLING: Duration = Duration::from_secs(4);
 /// How long a rate may take.
@@ -66,6 +66,15 @@ pub struct SiteReport {
     pub hint: String,
     /// What it said beside that.
     pub notices: Vec<String>,
+}
+
+impl SiteReport {
+    /// It cannot be used. The first cause is the one: what follows comes of leaving.
+    fn fail(&mut self, failure: Failure) {
+        if self.problem.is_empty() {
+            (self.problem, self.hint) = (failure.problem, failure.hint);
+        }
+    }
 }
 
 /// What goes to a site: two queues, as its connection wants them.
@@ -150,8 +159,10 @@ impl Doctor {
             .iter_mut()
             .filter(|s| s.host.is_none() && s.problem.is_empty())
         {
-            site.problem = format!("not reached within {} s", REACHING.as_secs());
-            site.hint = format!("check that this works: ssh {} true", site.contact);
+            site.fail(Failure::new(
+                format!("not reached within {} s", REACHING.as_secs()),
+                format!("check that this works: ssh {} true", site.contact),
+            ));
             self.crossings.absent(&site.name);
         }
         let known = |d: &Self| {
@@ -239,8 +250,7 @@ impl Doctor {
         self.closed[site] = true;
         let report = &mut self.sites[site];
         if report.host.is_none() {
-            report.problem = failure.problem;
-            report.hint = failure.hint;
+            report.fail(failure);
             self.crossings.absent(&report.name);
         }
     }
@@ -260,4 +270,25 @@ impl Doctor {
 /// Whether the agent of a site and we understand each other.
 pub fn is_our_version(site: &SiteReport) -> bool {
     site.version == VERSION
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_is_told_and_not_that_we_left() {
+        let mut report = SiteReport::default();
+        report.fail(Failure::new(
+            "ssh: connect to host lab port 22: Connection timed out",
+            "the host does not answer",
+        ));
+        report.fail(Failure::new("the job ended before the site was there", ""));
+        assert_eq!(report.problem, "ssh: connect to host lab port 22: Connection timed out");
+        assert_eq!(report.hint, "the host does not answer");
+        assert!(
+            REACHING > Duration::from_secs(CONNECTING.into()),
+            "ssh says first what is wrong"
+        );
+    }
 }

@@ -26,7 +26,7 @@ const CONFIGURATION: Duration = Duration::from_secs(5);
 /// client that hangs can be ended without the others at its site.
 const PERSIST: u32 = 5;
 /// Seconds after which a host that does not answer is given up, where the user's configuration says nothing of it.
-const CONNECTING: u32 = 20;
+pub(crate) const CONNECTING: u32 = 20;
 /// Longest base of the directory for sockets: ssh adds a name of its own while it makes one.
 const LONGEST: usize = 32;
 
