@@ -98,6 +98,7 @@ fn json(job: &str, all: &Whereabouts) -> Value {
         });
         json!({
             "rank": p.rank, "site": p.site, "pid": p.pid, "stopped": p.stopped, "swapped_bytes": p.swapped,
+            "unheard_seconds": p.unheard,
             "ended": p.ended, "waiting": waiting,
         })
     });

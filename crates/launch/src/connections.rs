@@ -181,6 +181,13 @@ impl Connections {
         std::mem::take(&mut connection.told).then_some(silent)
     }
 
+    /// For how many ticks nothing has been heard of a subjob, where that is told or its connection is gone.
+    pub(crate) fn unheard(&self, subjob: usize) -> Option<u32> {
+        let connection = &self.all[*self.current.get(subjob)?];
+        let gone = connection.again && !connection.serving || connection.serving && !connection.open;
+        (connection.told || gone).then_some(connection.silent)
+    }
+
     /// The agent has said something.
     pub(crate) fn note(&mut self, connection: usize, message: &FromAgent) {
         self.all[connection].received.note(message);

@@ -100,6 +100,7 @@ fn doing(process: &Process) -> String {
     let Some(waiting) = &process.waiting else {
         return match (process.ended, process.stopped) {
             (true, _) => "ended".to_owned(),
+            _ if process.unheard > 0 => format!("not heard: nothing has come from its site for {} s", process.unheard),
             (_, true) => "stopped by a signal".to_owned(),
             _ => "not waiting inside MPI: computing, or polling".to_owned(),
         };
@@ -113,9 +114,13 @@ fn doing(process: &Process) -> String {
         .map(|item| pending(item, &waiting.call))
         .filter(|text| !text.is_empty())
         .collect();
+    let old = match process.unheard {
+        0 => String::new(),
+        seconds => format!("; nothing has come from its site for {seconds} s"),
+    };
     match pending.is_empty() {
-        true => format!("{stopped}in {call}"),
-        false => format!("{stopped}in {call}: {}", pending.join("; ")),
+        true => format!("{stopped}in {call}{old}"),
+        false => format!("{stopped}in {call}: {}{old}", pending.join("; ")),
     }
 }
 
@@ -559,6 +564,23 @@ mod tests {
         let said = suspicions(&all(vec![process(0, "MPI_Recv", vec![receive(1, 7), other]), one]));
         assert!(said[0].contains("rank 1 has been stopped"), "{said:?}");
         assert!(said[1].contains("another tag: 40 bytes from rank 1, tag 8"), "{said:?}");
+    }
+
+    #[test]
+    fn what_a_rank_does_whose_site_is_not_heard_is_not_known() {
+        let one = |waiting| Process {
+            unheard: 12,
+            ended: false,
+            ..waiting
+        };
+        let idle = one(Process::default());
+        assert_eq!(doing(&idle), "not heard: nothing has come from its site for 12 s");
+        let before = one(process(1, "MPI_Barrier", vec![]));
+        assert_eq!(
+            doing(&before),
+            "in MPI_Barrier; nothing has come from its site for 12 s"
+        );
+        assert_eq!(doing(&Process { ended: true, ..idle }), "ended");
     }
 
     #[test]

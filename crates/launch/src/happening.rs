@@ -59,3 +59,22 @@ pub(crate) enum SiteEvent {
     /// The connection is closed, for this reason.
     Closed(Failure),
 }
+
+impl SiteEvent {
+    /// Whether the site is heard by it. What our own client says of the connection is no sign of life.
+    pub(crate) fn is_heard(&self) -> bool {
+        !matches!(self, Self::Notice(_) | Self::Closed(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_closing_is_no_sign_of_life() {
+        assert!(SiteEvent::Message(FromAgent::Pong(1, 1)).is_heard() && SiteEvent::Progress.is_heard());
+        assert!(!SiteEvent::Closed(Failure::new("nothing was heard", "")).is_heard());
+        assert!(!SiteEvent::Notice("the connection is slow".to_owned()).is_heard());
+    }
+}

@@ -127,10 +127,12 @@ impl Waits {
         least
     }
 
-    /// Everything, for whoever asks. `subjobs` in order of rank.
-    pub(crate) fn tell(&self, subjobs: &[Subjob], cuts: Vec<(String, String)>) -> Whereabouts {
-        let ranks = subjobs.iter().flat_map(|s| (0..s.count).map(move |_| s.site.as_str()));
-        let process = |(rank, site): (u32, &str)| {
+    /// Everything, for whoever asks. `subjobs` in order of rank; `unheard`: by subjob, for how many seconds nothing has
+    /// been heard of it.
+    pub(crate) fn tell(&self, subjobs: &[Subjob], cuts: Vec<(String, String)>, unheard: &[u32]) -> Whereabouts {
+        let all = subjobs.iter().zip(unheard.iter().copied().chain(std::iter::repeat(0)));
+        let ranks = all.flat_map(|(s, unheard)| (0..s.count).map(move |_| (s.site.as_str(), unheard)));
+        let process = |(rank, (site, unheard)): (u32, (&str, u32))| {
             let empty = One::default();
             let one = self.all.get(&rank).unwrap_or(&empty);
             let waiting = one.waiting.clone().map(|(mut waiting, at)| {
@@ -144,6 +146,7 @@ impl Waits {
                 stopped: one.condition.stopped,
                 swapped: one.condition.swapped,
                 ended: one.ended,
+                unheard,
                 waiting,
             }
         };

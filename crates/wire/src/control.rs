@@ -353,6 +353,7 @@ mod tests {
             Reply::Where(Whereabouts {
                 processes: vec![Process {
                     rank: 3,
+                    unheard: 12,
                     waiting: Some(crate::waiting::Waiting::default()),
                     ..Process::default()
                 }],

@@ -167,6 +167,8 @@ pub struct Process {
     pub swapped: u64,
     /// It has ended.
     pub ended: bool,
+    /// Seconds for which nothing has been heard of its site; 0: it is heard.
+    pub unheard: u32,
     /// What it waits for, if nothing has happened for a second.
     pub waiting: Option<Waiting>,
 }
@@ -176,6 +178,7 @@ impl Process {
     pub fn write(&self, w: &mut Writer) {
         w.u32(self.rank).text(&self.site).u32(self.pid);
         w.u8(self.stopped.into()).u64(self.swapped).u8(self.ended.into());
+        w.u32(self.unheard);
         w.u8(self.waiting.is_some().into());
         if let Some(waiting) = &self.waiting {
             waiting.write(w);
@@ -191,6 +194,7 @@ impl Process {
             stopped: r.u8("stopped")? != 0,
             swapped: r.u64("swapped")?,
             ended: r.u8("ended")? != 0,
+            unheard: r.u32("unheard")?,
             waiting: match r.u8("waits")? {
                 0 => None,
                 _ => Some(Waiting::read(r)?),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What people and other commands want of a running job.
 
-use super::Coordinator;
 use super::board::standing;
+use super::{Coordinator, TICK};
 use crate::asking::Turn;
 use crate::console::Print;
 use crate::events::JobEvent;
@@ -11,7 +11,7 @@ use crate::question;
 use crate::session::Session;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::Answer;
-use isthmus_wire::control::{Edit, Passed, Reply, Request};
+use isthmus_wire::control::{Edit, Passed, Reply, Request, Whereabouts};
 use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
 
@@ -19,6 +19,18 @@ use std::time::Duration;
 const STRANDED: Duration = Duration::from_secs(10);
 
 impl Coordinator {
+    fn whereabouts(&self) -> Whereabouts {
+        let heard = |subjob| {
+            self.connections
+                .unheard(subjob)
+                .map_or(0, |ticks| (TICK * ticks).as_secs().max(1))
+        };
+        let unheard: Vec<u32> = (0..self.subjobs.len())
+            .map(|subjob| u32::try_from(heard(subjob)).unwrap_or(u32::MAX))
+            .collect();
+        self.waits.tell(&self.subjobs, self.tally.cuts(), &unheard)
+    }
+
     /// The terminal is gone: what there is to say goes into the logs.
     pub(super) fn hang_up(&mut self) {
         self.terminal = false;
@@ -102,7 +114,7 @@ impl Coordinator {
                 times: self.tally.site_times(&self.subjobs),
                 age: self.tally.age(),
             }),
-            Request::Where => Reply::Where(self.waits.tell(&self.subjobs, self.tally.cuts())),
+            Request::Where => Reply::Where(self.whereabouts()),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));
                 Reply::Done
@@ -125,7 +137,7 @@ impl Coordinator {
         let processes = self.subjobs.iter().map(|s| s.count).sum();
         if let Some(limit) = self.shared.options.hang {
             if self.waits.begin_to_hang(processes, limit) {
-                let text = hang::text(&self.waits.tell(&self.subjobs, self.tally.cuts()));
+                let text = hang::text(&self.whereabouts());
                 let limit = hang::time(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
                 let text = text.trim_end();
                 self.printer

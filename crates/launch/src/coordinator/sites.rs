@@ -12,7 +12,7 @@ use std::time::Duration;
 
 impl Coordinator {
     pub(super) fn handle_site(&mut self, connection: usize, event: SiteEvent, now: Duration) {
-        let silent = self.connections.hear(connection);
+        let silent = event.is_heard().then(|| self.connections.hear(connection)).flatten();
         if let SiteEvent::Message(message) = &event {
             self.connections.note(connection, message);
         }
