@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::reach;
 
-/// A clock that is wrong by more makes certificates invalid.
+/// A clock that is wrong by more is told of: dates of files, and what batch scripts make of them, are wrong, too.
 const CLOCK: i64 = 1_800_000_000_000;
 
 /// Find out whether jobs can run on these sites, and how they would be connected

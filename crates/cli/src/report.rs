@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const SCRIPT: &str = include_str!("report/page.js");
+/// What reads comes before what draws.
+const SCRIPT: &str = concat!(include_str!("report/reading.js"), include_str!("report/page.js"));
 
 /// Show how a job over several sites went, or goes: states, links, throughput, operations, events
 #[derive(Args, Debug)]
@@ -229,6 +230,21 @@ mod tests {
             !page.contains("src=\"") && !page.contains("href=\"http"),
             "the page refers to something outside"
         );
+    }
+
+    /// Rates, cuts, dates: in the language of the page.
+    #[test]
+    fn the_page_reads_samples_as_they_are_meant() {
+        let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let script = top.join("../../tests/system/reading.js");
+        let node = std::process::Command::new("node")
+            .arg(script)
+            .arg(top.join("src/report/reading.js"))
+            .output();
+        match node {
+            Ok(said) => assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr)),
+            Err(_) => println!("skipped: no node"),
+        }
     }
 
     #[test]

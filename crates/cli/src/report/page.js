@@ -45,17 +45,22 @@
     const links = keys.map((key) => {
       const [from, to] = key.split("\u0000");
       const points = samples.map((s) => ({ at: s.at, link: s.links.find((l) => l.from === from && l.to === to) }));
-      const rates = points.map((p, i) => {
-        const before = i > 0 ? points[i - 1] : null;
-        if (!before || p.at <= before.at || !p.link) return null;
-        return (p.link.sent_bytes - (before.link ? before.link.sent_bytes : 0)) / (p.at - before.at);
-      });
-      const final = points.map((p) => p.link).filter(Boolean).pop();
-      const away = points.some((p) => p.link && p.link.channels_away > 0);
-      return { from, to, rates, final, away, peak: Math.max(0, ...rates.filter((r) => r !== null)) };
+      return { from, to, points, final: points.map((p) => p.link).filter(Boolean).pop() };
     });
+    // Both directions of a link are cut together.
+    const cuts = [];
+    for (const link of links) {
+      const back = links.find((l) => l.from === link.to && l.to === link.from);
+      const directions = back ? [link.points, back.points] : [link.points];
+      const cut = reading.cuts(directions);
+      link.rates = reading.rates(link.points, cut, of("sums").length > 0);
+      link.peak = Math.max(0, ...link.rates.filter((r) => r !== null));
+      const times = reading.times(directions, cut);
+      link.away = times.some((t) => t.to === null);
+      if (!back || link.from < link.to) cuts.push(...times.map((t) => ({ ...t, ends: [link.from, link.to] })));
+    }
     const begun = of("start")[0];
-    return { lines, record, start, last, samples, links, end: of("end")[0], begun: begun ? begun.time - start : null, sums: of("sums")[0], of };
+    return { lines, record, start, last, samples, links, cuts, end: of("end")[0], begun: begun ? begun.time - start : null, sums: of("sums")[0], of };
   };
 
   const header = (job, name) => {
@@ -63,7 +68,7 @@
     const state = !end ? make("span", {}, "running") : end.status === 0 ? make("span", { class: "good" }, "ended well")
       : make("span", { class: "bad" }, `ended with status ${end.status}`);
     const parts = [make("h1", {}, `Job ${record.name ? `${record.name} (${name})` : name}`), make("p", {}, state, ` · ${record.processes} processes · ${record.subjobs.length} sites · `,
-      `${seconds(job.last - job.start)} · began ${new Date(job.start * 1000).toLocaleString()}`),
+      `${seconds(job.last - job.start)} · began ${reading.date(job.start * 1000)}`),
       make("p", { class: "mono dim" }, record.words.join(" "))];
     if (end && end.problem) {
       parts.push(make("div", { class: "problem", role: "alert" }, make("p", {}, end.problem), end.hint ? make("p", { class: "dim" }, end.hint) : null));
@@ -130,12 +135,12 @@
       const [a, b] = ends;
       if (!a || !b) continue;
       const sent = Math.max(...pair.links.map((l) => l.final.sent_bytes));
-      const cut = pair.links.some((l) => l.final.cuts > 0 || l.away);
+      const cut = pair.links.some((l) => l.away);
       const line = make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], class: cut ? "wire cut" : "wire", "stroke-width": 1.5 + 6 * (sent / most) });
       line.append(make("title", {}, pair.links.map((l) => `${l.from} to ${l.to}: ${bytes(l.final.sent_bytes)}, at most ${rate(l.peak)}`).join("; ")));
       svg.append(line);
       const trip = tripOf(pair);
-      const words = [[trip ? seconds(trip) : null, cut ? "cut" : null].filter(Boolean).join(" · "), bothWays(pair.links.map((l) => rate(l.peak)))];
+      const words = [[trip ? seconds(trip) : null, cut ? "is cut" : null].filter(Boolean).join(" · "), bothWays(pair.links.map((l) => rate(l.peak)))];
       labels.push(label(words.filter(Boolean), ends, taken, width));
     }
     svg.append(...labels.filter(Boolean));
@@ -145,7 +150,7 @@
         make("text", { x, y: y - 1, "text-anchor": "middle" }, shortened(site.name, 9)),
         make("text", { x, y: y + 15, "text-anchor": "middle", class: "dim" }, `${site.processes} ranks`));
     }
-    const text = "Width: bytes that passed. Labels: round trip, largest rate each way. Dashed: the link was cut.";
+    const text = "Width: bytes that passed. Labels: round trip, largest rate each way. Dashed: the link is cut.";
     const more = labels.every(Boolean) ? "" : " Where there is no room for a label, the table of links has the figures.";
     return part("Sites and links", svg, make("p", { class: "dim" }, text + more));
   };
@@ -162,7 +167,7 @@
 
   const timeline = (job) => {
     const sites = job.record.subjobs.map((s) => s.name);
-    const changes = job.of("state");
+    const changes = job.of("state").map((c) => ({ ...c, state: reading.state(c.state) }));
     const until = Math.max(job.last - job.start, 0.001);
     const states = [...new Set(changes.map((c) => c.state))];
     const width = room(Infinity), left = width < 500 ? 84 : 130, row = 30, height = sites.length * row + 34;
@@ -199,14 +204,25 @@
       const axis = { stroke: fg, grid: { stroke: line, width: 1 }, ticks: { stroke: line } };
       const series = job.links.map((l, i) => ({ label: `${l.from} to ${l.to}`, stroke: colour(i), width: 2, spanGaps: true,
         dash: i >= COLOURS ? [6, 4] : undefined, value: (_, v) => (v === null || v === undefined ? "" : rate(v)) }));
-      const options = { width: room(Infinity), height: 300, scales: { x: { time: false } }, legend: { live: true },
+      const marks = (chart) => job.cuts.forEach((cut) => {
+        const [from, to] = [cut.from, cut.to === null ? job.last - job.start : cut.to].map((at) => chart.valToPos(at, "x", true));
+        const { left, top, width, height } = chart.bbox;
+        const begin = Math.max(left, Math.min(from, left + width)), end = Math.max(left, Math.min(to, left + width));
+        chart.ctx.save();
+        chart.ctx.globalAlpha = 0.2;
+        chart.ctx.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--bad").trim();
+        chart.ctx.fillRect(begin, top, Math.max(2, end - begin), height);
+        chart.ctx.restore();
+      });
+      const options = { width: room(Infinity), height: 300, scales: { x: { time: false } }, legend: { live: true }, hooks: { drawClear: [marks] },
         axes: [{ ...axis, label: "seconds since the job began" }, { ...axis, size: 96, values: (_, all) => all.map((v) => rate(v)) }],
         series: [{ label: "time", value: (_, v) => (v === null || v === undefined ? "" : seconds(v)) }, ...series] };
       const chart = new uPlot(options, [job.samples.map((s) => s.at), ...job.links.map((l) => l.rates)], box);
       return { destroy: () => chart.destroy() };
     });
     const rows = job.links.map((l) => [l.from, l.to, rate(l.peak), rate(l.final.sent_bytes / Math.max(1e-3, job.last - job.start - (job.begun || 0)))]);
-    return part("Throughput of each link", box, make("details", {}, make("summary", {}, "As a table"),
+    const cuts = job.cuts.length ? make("p", { class: "dim" }, "Shaded: a link was cut. What passed is spread over the time from the last bytes before.") : null;
+    return part("Throughput of each link", box, ...(cuts ? [cuts] : []), make("details", {}, make("summary", {}, "As a table"),
       table("Rates on the wire, while the processes ran", ["from", "to", "#largest", "#mean"], rows)));
   };
 
@@ -296,7 +312,9 @@
   const events = (job) => {
     const words = (e) => {
       switch (e.event) {
-        case "state": return `${e.site}: ${e.state}${e.detail ? `, ${e.detail}` : ""}`;
+        case "cut": return `the link between ${e.ends[0]} and ${e.ends[1]} is cut`;
+        case "whole again": return `the link between ${e.ends[0]} and ${e.ends[1]} is whole again`;
+        case "state": return `${e.site}: ${reading.state(e.state)}${e.detail ? `, ${e.detail}` : ""}`;
         case "start": return `${e.processes} processes begin`;
         case "exit": return `rank ${e.rank} at ${e.site} ended ${e.signal ? `by signal ${e.signal}` : `with status ${e.status}`}`;
         case "drop": case "question": return `${e.site}: ${e.problem}`;
@@ -306,7 +324,9 @@
         default: return e.text || "";
       }
     };
-    const shown = job.lines.filter((e) => !["record", "traffic", "sums", "begin"].includes(e.event))
+    const cuts = job.cuts.flatMap((c) => [{ event: "cut", time: job.start + c.from, ends: c.ends },
+      ...(c.to === null ? [] : [{ event: "whole again", time: job.start + c.to, ends: c.ends }])]);
+    const shown = [...job.lines, ...cuts].sort((a, b) => a.time - b.time).filter((e) => !["record", "traffic", "sums", "begin"].includes(e.event))
       .filter((e) => !(e.event === "exit" && e.status === 0));
     const rows = shown.slice(0, 500).map((e) => [seconds(e.time - job.start), e.event, words(e)]);
     return part("Events", table(shown.length > 500 ? `The first 500 of ${shown.length}` : "What happened, in order", ["#after", "event", "what"], rows));
@@ -339,7 +359,7 @@
         data.lines.push(...lines);
         // Whoever reads with the keyboard is not thrown out of where they are.
         if (lines.length && !inside) draw(data.job, data.lines);
-        say(`Live: as of ${new Date().toLocaleTimeString()}`);
+        say(`Live: as of ${reading.date(Date.now())}`);
       } catch {
         say("The command that served this page has ended, or cannot be reached: this is how it was then.");
         return;
