@@ -40,6 +40,27 @@ for allocation in "JOB_ID=7 PE_HOSTFILE=pe_hosts" "LSB_JOBID=7 LSB_MCPU_HOSTS=$(
     [ "$(env "${allocation%% *}" "$env" mpiexec -dumprsl -n 3 ./crossings -f x | grep -cE 'resourceManagerContact="(home|n2)"|count=[21]\)')" = 4 ] ||
         fail "mpiexec in an allocation: $allocation"
 done
+# On one node there are as many processes as slots; -n wins.
+me=$(uname -n)
+printf '%s\n%s\n%s\n' "$me" "$me" "$me" >pbs_nodes
+printf '%s 3 all.q@%s UNDEFINED\n' "$me" "$me" >pe_hosts
+cat >count.sh <<'S'
+#!/bin/sh
+echo one of us
+S
+chmod +x count.sh
+for allocation in "SLURM_JOB_ID=7 SLURM_NNODES=1 SLURM_JOB_NODELIST=$me SLURM_NTASKS=3 SLURM_TASKS_PER_NODE=3" "PBS_JOBID=7 PBS_NODEFILE=pbs_nodes" \
+    "PBS_JOBID=7 PBS_NP=3" "JOB_ID=7 PE_HOSTFILE=pe_hosts NSLOTS=3" "LSB_JOBID=7 LSB_MCPU_HOSTS=$me+3" "LSB_JOBID=7 LSB_HOSTS=$me+$me+$me"; do
+    for command in mpiexec 'isthmus run'; do
+        for count in '' '-n 2' '-n 5' '-ppn 4'; do
+            # shellcheck disable=SC2086 # options are words
+            in_job() { (for one in $allocation; do export "$(echo "$one" | tr + ' ')"; done && $command $count ./count.sh </dev/null); }
+            in_job >out 2>&1 || { cat out; fail "$command $count in $allocation"; }
+            case $count in '') expected=3 ;; *) expected=${count##* } ;; esac
+            [ "$(grep -c 'one of us' out)" = "$expected" ] || { cat out; fail "$command $count in $allocation: not $expected processes"; }
+        done
+    done
+done
 PBS_JOBID=7 PBS_NODEFILE=/none mpiexec -n 3 ./crossings >out 2>&1 && fail "a missing list of nodes is passed over"
 grep -q "PBS_NODEFILE is '/none'" out || { cat out; fail "a missing list of nodes"; }
 in_allocation -host localhost -n 3 ./crossings | grep -q n2 && fail "mpiexec -host in an allocation"

@@ -52,7 +52,7 @@ pub(crate) const INTERNAL: [&str; 6] = [
     isthmus run [OPTIONS] --job MACHINES PROGRAM [ARGUMENT]..."
 )]
 pub(crate) struct Run {
-    /// Number of processes in all [default: 1 per site]
+    /// Number of processes in all [default: 1 per site; in an allocation of a scheduler its slots]
     #[arg(short = 'n', long = "processes", value_name = "N", allow_hyphen_values = true)]
     processes: Option<String>,
     /// Site to run on: NAME[:N] or ALIAS=NAME[:N]; NAME is `home` or an ssh destination; repeatable. Its scheduler:
@@ -261,6 +261,12 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
     let each = arguments.ppn.as_deref().map(sites::parse_each).transpose()?;
     if let Some(list) = &arguments.hosts {
         return hosts::job(list, &mut |host| reach::is_home(host), total, each, &template);
+    }
+    if arguments.sites.is_empty() && chosen.is_none() {
+        // As mpiexec does, and other launchers.
+        if let Some((nodes, lan)) = allocated::hosts()? {
+            return hosts::allocated(nodes, &lan, total, each, &template);
+        }
     }
     let mut specs = chosen
         .as_ref()

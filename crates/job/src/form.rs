@@ -111,7 +111,7 @@ pub struct Written {
     pub lost: Vec<String>,
 }
 
-/// The nodes of the allocation that these variables of Slurm describe, and their local network.
+/// The nodes of the job step or job that these variables of Slurm describe, and their local network.
 pub fn allocated(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
     slurm::nodes(text)
 }

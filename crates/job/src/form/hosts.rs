@@ -38,6 +38,29 @@ pub fn job(
     Ok(described)
 }
 
+/// The program on the nodes of an allocation and their local network.
+///
+/// # Errors
+/// Too many processes.
+pub fn allocated(
+    mut hosts: Vec<Host>,
+    lan: &str,
+    total: Option<u32>,
+    per_host: Option<u32>,
+    program: &Subjob,
+) -> Result<Described, JobErrors> {
+    if per_host.is_some() {
+        hosts.iter_mut().for_each(|host| host.slots = None);
+    }
+    let input = Input {
+        total,
+        per_host,
+        lan: hosts.iter().any(|host| host.contact != Contact::Home).then_some(lan),
+        ..Input::of("", "")
+    };
+    Ok(Described::of(Job::new(deal(hosts, &input, program))?))
+}
+
 /// Processes on hosts in their order, and again from the beginning when there are more than slots.
 pub(super) fn deal(hosts: Vec<Host>, input: &Input<'_>, program: &Subjob) -> Vec<Subjob> {
     let dealt = Pool::new(hosts, input.per_host).deal(input.total);

@@ -1,23 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What PBS, Grid Engine and LSF tell a job about its nodes.
+//! What batch systems other than Slurm tell a job about its nodes.
 //!
 //! ```text
-//! PBS          a line for each slot     n1
-//! Grid Engine  a line for each node     n1.cluster 4 all.q@n1.cluster UNDEFINED
-//! LSF          words, in pairs          n1 4 n2 4
+//! a line for each slot     n1                                     PBS, OAR, Cobalt, LoadLeveler, LSF
+//! a line for each node     n1.cluster 4 all.q@n1.cluster UNDEFINED     Grid Engine
+//! words, in pairs          n1 4 n2 4                              LSF
+//! a word for each slot     n1 n1 n2                               LSF
 //! ```
 
 use crate::error::JobError;
 use crate::hostfile::{Host, add};
 use crate::model::{Contact, check_count};
 use crate::sites::parse_count;
-use isthmus_wire::grid::Scheduler;
 
 /// Most words that are looked at.
 const MAX_WORDS: usize = 200_000;
 
-/// The nodes of an allocation, in the scheduler's order, each with its slots. Slurm tells its own in another form.
-pub fn read(scheduler: Scheduler, text: &str) -> Result<Vec<Host>, JobError> {
+/// How a list of nodes is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A line for each slot.
+    Lines,
+    /// A line for each node, with its slots as the second word.
+    Counted,
+    /// Words, in pairs: a node and its slots.
+    Pairs,
+    /// A word for each slot.
+    Words,
+}
+
+/// The nodes of an allocation, in the order of the list, each with its slots. Slurm tells its own in another form.
+pub fn read(layout: Layout, text: &str) -> Result<Vec<Host>, JobError> {
     let mut hosts = Vec::new();
     let mut place = |node: &str, slots: &str| -> Result<(), JobError> {
         let slots = parse_count(slots)?;
@@ -32,33 +45,30 @@ pub fn read(scheduler: Scheduler, text: &str) -> Result<Vec<Host>, JobError> {
         );
         Ok(())
     };
-    match scheduler {
-        Scheduler::Lsf => {
-            let mut words = text.split_whitespace().take(MAX_WORDS);
+    let lines = text.lines().take(MAX_WORDS).map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty());
+    let mut words = text.split_whitespace().take(MAX_WORDS);
+    match layout {
+        Layout::Lines => lines.try_for_each(|line| place(line, "1"))?,
+        Layout::Counted => lines.try_for_each(|line| {
+            let (node, rest) = line.split_once(char::is_whitespace).unwrap_or((line, "1"));
+            place(node, rest.split_whitespace().next().unwrap_or_default())
+        })?,
+        Layout::Words => words.try_for_each(|word| place(word, "1"))?,
+        Layout::Pairs => {
             while let Some(node) = words.next() {
                 place(node, words.next().unwrap_or_default())?;
-            }
-        }
-        _ => {
-            let lines = text.lines().take(MAX_WORDS);
-            for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
-                match line.split_once(char::is_whitespace) {
-                    Some((node, rest)) if scheduler == Scheduler::GridEngine => {
-                        place(node, rest.split_whitespace().next().unwrap_or_default())?;
-                    }
-                    _ => place(line, "1")?,
-                }
             }
         }
     }
     Ok(hosts)
 }
 
-/// What is wrong with the nodes that the value of this variable tells.
-pub fn blamed(scheduler: Scheduler, variable: &str, value: &str, error: &JobError) -> JobError {
+/// What is wrong with the nodes, or slots, that the value of this variable of a batch system tells.
+pub fn blamed(system: &str, variable: &str, value: &str, error: &JobError) -> JobError {
     let value = crate::quoted::shown(value);
     JobError::new(format!("{variable} is '{value}': {}", error.problem)).hint(format!(
-        "{scheduler} sets {variable} inside a job; where its nodes are not to be used, name hosts: -host localhost"
+        "{system} sets {variable} inside a job; where its nodes are not to be used, name hosts: -host localhost"
     ))
 }
 
@@ -66,31 +76,32 @@ pub fn blamed(scheduler: Scheduler, variable: &str, value: &str, error: &JobErro
 mod tests {
     use super::*;
 
-    fn told(scheduler: Scheduler, text: &str) -> Vec<(String, Option<u32>)> {
-        let hosts = read(scheduler, text).unwrap();
+    fn told(layout: Layout, text: &str) -> Vec<(String, Option<u32>)> {
+        let hosts = read(layout, text).unwrap();
         hosts.into_iter().map(|h| (h.contact.to_string(), h.slots)).collect()
     }
 
     #[test]
     fn nodes_keep_the_order_of_their_scheduler() {
         let both = [("n2.x".to_owned(), Some(2)), ("n1.x".to_owned(), Some(1))];
-        assert_eq!(told(Scheduler::Pbs, "n2.x\nn1.x\nn2.x\n"), both);
+        assert_eq!(told(Layout::Lines, "n2.x\nn1.x\nn2.x\n"), both);
         let text = "n2.x 2 all.q@n2.x UNDEFINED\nn1.x 1 all.q@n1.x UNDEFINED\n";
-        assert_eq!(told(Scheduler::GridEngine, text), both);
-        assert_eq!(told(Scheduler::Lsf, "n2.x 2 n1.x 1"), both);
-        assert_eq!(told(Scheduler::Lsf, ""), []);
+        assert_eq!(told(Layout::Counted, text), both);
+        assert_eq!(told(Layout::Pairs, "n2.x 2 n1.x 1"), both);
+        assert_eq!(told(Layout::Words, "n2.x n1.x n2.x"), both);
+        assert_eq!(told(Layout::Pairs, ""), []);
     }
 
     #[test]
     fn what_is_no_list_of_nodes_is_refused() {
-        for (scheduler, text) in [
-            (Scheduler::Pbs, "root:x:0:0 root\n"),
-            (Scheduler::GridEngine, "n1 many\n"),
-            (Scheduler::GridEngine, "n1 0\n"),
-            (Scheduler::Lsf, "n1 4 n2"),
-            (Scheduler::Lsf, "-oProxyCommand=x 4"),
+        for (layout, text) in [
+            (Layout::Lines, "root:x:0:0 root\n"),
+            (Layout::Counted, "n1 many\n"),
+            (Layout::Counted, "n1 0\n"),
+            (Layout::Pairs, "n1 4 n2"),
+            (Layout::Pairs, "-oProxyCommand=x 4"),
         ] {
-            assert!(read(scheduler, text).is_err(), "{text}");
+            assert!(read(layout, text).is_err(), "{text}");
         }
     }
 }

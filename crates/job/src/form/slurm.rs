@@ -10,9 +10,9 @@
 //! SLURM_TASKS_PER_NODE_HET_GROUP_1=1
 //! ```
 //!
-//! Every node becomes a subjob that ssh reaches; all of them share a local network.
+//! srun tells a step's in `SLURM_STEP_NODELIST` and `SLURM_STEP_TASKS_PER_NODE`. Every node becomes a subjob that ssh reaches; all of them share a local network.
 
-use super::{Described, Input, hosts};
+use super::{Described, Input, hosts as on_hosts};
 use crate::error::{JobError, JobErrors};
 use crate::hostfile::Host;
 use crate::model::{Contact, Job, MAX_SUBJOBS, Subjob, check_count};
@@ -21,6 +21,8 @@ use std::collections::HashMap;
 
 /// Local network of a cluster that does not say its name.
 const CLUSTER: &str = "slurm";
+/// Steps from here on are no user's: those of batch scripts, interactive allocations and the like (`slurm.h`).
+const FIRST_SPECIAL_STEP: u32 = 0xffff_fff0;
 
 type Variables<'a> = HashMap<&'a str, &'a str>;
 
@@ -34,13 +36,17 @@ pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, Job
         lan: Some(input.lan.unwrap_or(&cluster)),
         ..*input
     };
-    Ok(Described::of(Job::new(hosts::deal(all, &input, program))?))
+    Ok(Described::of(Job::new(on_hosts::deal(all, &input, program))?))
 }
 
-/// The nodes of the job, each with its slots, and the name of the cluster.
+/// The nodes of the job step, otherwise of the job, each with its slots, and the name of the cluster.
 pub(super) fn nodes(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
     let lines = text.lines().filter_map(|line| line.trim().split_once('='));
     let variables: Variables<'_> = lines.filter(|(name, _)| name.starts_with("SLURM")).collect();
+    let cluster = variables.get("SLURM_CLUSTER_NAME").copied().unwrap_or(CLUSTER);
+    if let Some(hosts) = step(&variables)? {
+        return Ok((hosts, cluster.to_owned()));
+    }
     let components = match variables.get("SLURM_HET_SIZE") {
         None => vec![String::new()],
         Some(size) => (0..parse_count(size)
@@ -53,8 +59,33 @@ pub(super) fn nodes(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
     for suffix in components {
         all.extend(errors.take(component(&variables, &suffix)).into_iter().flatten());
     }
-    let cluster = variables.get("SLURM_CLUSTER_NAME").copied().unwrap_or(CLUSTER);
     Ok((errors.or(Some(all))?, cluster.to_owned()))
+}
+
+/// The nodes of the step that srun has made. The step of an interactive allocation is one process on the first node, made
+/// for the user's shell: there the job counts. So it does where the step's variables are those of another job, left in
+/// the environment that sbatch has passed on.
+fn step(variables: &Variables<'_>) -> Result<Option<Vec<Host>>, JobError> {
+    let value = |name: &str| variables.get(name).copied();
+    let (Some(id), Some(list), Some(tasks)) = (
+        value("SLURM_STEP_ID"),
+        value("SLURM_STEP_NODELIST"),
+        value("SLURM_STEP_TASKS_PER_NODE"),
+    ) else {
+        return Ok(None);
+    };
+    if !id.parse::<u32>().is_ok_and(|id| id < FIRST_SPECIAL_STEP) {
+        return Ok(None);
+    }
+    let nodes = node_list(list).map_err(|e| named("SLURM_STEP_NODELIST", list, e))?;
+    if let Some(job) = value("SLURM_JOB_NODELIST") {
+        let job = node_list(job).map_err(|e| named("SLURM_JOB_NODELIST", job, e))?;
+        if nodes.iter().any(|node| !job.contains(node)) {
+            return Ok(None);
+        }
+    }
+    let counts = counts(tasks, nodes.len()).map_err(|e| named("SLURM_STEP_TASKS_PER_NODE", tasks, e))?;
+    hosts(variables, nodes, counts).map(Some)
 }
 
 fn named(name: &str, value: &str, error: JobError) -> JobError {
@@ -75,13 +106,21 @@ fn component(variables: &Variables<'_>, suffix: &str) -> Result<Vec<Host>, JobEr
         return Err(error.hint("run this inside of a Slurm job, or give the file of its variables"));
     };
     let nodes = node_list(list).map_err(|e| named(&name, list, e))?;
-    let tasks = ["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"]
-        .into_iter()
-        .find_map(find);
-    let counts = match tasks {
-        Some((name, value)) => counts(value, nodes.len()).map_err(|e| named(&name, value, e))?,
-        None => vec![1; nodes.len()],
+    let single = if nodes.len() == 1 { find("SLURM_NTASKS") } else { None };
+    let counts = match (find("SLURM_TASKS_PER_NODE").or(single), find("SLURM_JOB_CPUS_PER_NODE")) {
+        (Some((name, value)), _) => counts(value, nodes.len()).map_err(|e| named(&name, value, e))?,
+        (None, Some((name, value))) => {
+            let processors = counts(value, nodes.len()).map_err(|e| named(&name, value, e))?;
+            let each = find("SLURM_CPUS_PER_TASK").and_then(|(_, each)| each.parse().ok());
+            let each: u32 = each.filter(|each| *each > 0).unwrap_or(1);
+            processors.into_iter().map(|all| (all / each).max(1)).collect()
+        }
+        (None, None) => vec![1; nodes.len()],
     };
+    hosts(variables, nodes, counts)
+}
+
+fn hosts(variables: &Variables<'_>, nodes: Vec<String>, counts: Vec<u32>) -> Result<Vec<Host>, JobError> {
     let host = |(node, count): (String, u32)| {
         check_count(&node, count)?;
         let home = node == "localhost" || variables.get("SLURMD_NODENAME") == Some(&node.as_str());
@@ -209,7 +248,7 @@ pub(super) fn write(job: &Job) -> String {
         } else {
             String::new()
         };
-        let names: Vec<String> = component.iter().map(|s| hosts::host(&s.contact)).collect();
+        let names: Vec<String> = component.iter().map(|s| on_hosts::host(&s.contact)).collect();
         let counts: Vec<String> = component.iter().map(|s| s.count.to_string()).collect();
         let tasks: u32 = component.iter().map(|s| s.count).sum();
         text.push_str(&format!("SLURM_JOB_NODELIST{suffix}={}\n", names.join(",")));
@@ -226,6 +265,58 @@ pub(super) fn write(job: &Job) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn told(text: &str) -> String {
+        let (hosts, _) = nodes(text).unwrap();
+        let words: Vec<String> = hosts
+            .iter()
+            .map(|h| format!("{} {}", h.contact, h.slots.unwrap_or(0)))
+            .collect();
+        words.join(", ")
+    }
+
+    #[test]
+    fn one_node_has_its_tasks() {
+        for (variables, expected) in [
+            // sbatch --ntasks=8; --ntasks-per-node=4; --cpus-per-task=2 on 8 processors.
+            (
+                "SLURM_NTASKS=8\nSLURM_TASKS_PER_NODE=8\nSLURM_JOB_CPUS_PER_NODE=8",
+                "n1 8",
+            ),
+            (
+                "SLURM_NTASKS=4\nSLURM_NTASKS_PER_NODE=4\nSLURM_TASKS_PER_NODE=4",
+                "n1 4",
+            ),
+            (
+                "SLURM_CPUS_PER_TASK=2\nSLURM_TASKS_PER_NODE=4\nSLURM_JOB_CPUS_PER_NODE=8",
+                "n1 4",
+            ),
+            // Fewer variables.
+            ("SLURM_NTASKS=8", "n1 8"),
+            ("SLURM_CPUS_PER_TASK=3\nSLURM_JOB_CPUS_PER_NODE=8", "n1 2"),
+            ("SLURM_CPUS_PER_TASK=16\nSLURM_JOB_CPUS_PER_NODE=8", "n1 1"),
+            ("SLURMD_NODENAME=n1\nSLURM_TASKS_PER_NODE=8", "home 8"),
+            ("", "n1 1"),
+        ] {
+            let text = format!("SLURM_JOB_ID=7\nSLURM_JOB_NODELIST=n1\n{variables}\n");
+            assert_eq!(told(&text), expected, "{variables}");
+        }
+        assert!(nodes("SLURM_JOB_NODELIST=n1\nSLURM_TASKS_PER_NODE=many\n").is_err());
+    }
+
+    #[test]
+    fn a_step_has_its_own_nodes_and_tasks() {
+        let job = "SLURM_JOB_NODELIST=n[1-4]\nSLURM_STEP_NODELIST=n2\nSLURM_STEP_TASKS_PER_NODE=3\n";
+        // srun sets the variable of the job to what the step has.
+        assert_eq!(told(&format!("{job}SLURM_TASKS_PER_NODE=3\nSLURM_STEP_ID=0\n")), "n2 3");
+        // The shell of salloc is a step too.
+        let shell = format!("{job}SLURM_TASKS_PER_NODE=2(x4)\nSLURM_STEP_ID=4294967290\n");
+        assert_eq!(told(&shell), "n1 2, n2 2, n3 2, n4 2");
+        // Left behind by another job.
+        let other = "SLURM_JOB_NODELIST=m1\nSLURM_TASKS_PER_NODE=5\nSLURM_STEP_ID=0\nSLURM_STEP_NODELIST=n2\n\
+            SLURM_STEP_TASKS_PER_NODE=3\n";
+        assert_eq!(told(other), "m1 5");
+    }
 
     #[test]
     fn lists_of_nodes() {
