@@ -16,6 +16,8 @@ pub enum Shape {
     Text,
     /// One number of at least this.
     Number(u64),
+    /// One number of at least this, also with a kind behind it: `4:fast`.
+    Counted(u64),
     /// `yes` or `no`.
     YesNo,
     /// One of these words.
@@ -178,9 +180,20 @@ impl Request {
     pub(crate) fn unheeded(&self) -> Option<&'static str> {
         match self.attribute.fate {
             Fate::Kept(why) if !why.is_empty() => Some(why),
+            Fate::Scheduled(_) if self.attribute.shape == Shape::Counted(1) && self.has_kind() => {
+                Some("the kind of nodes is said in the scheduler's own words: directive=--option")
+            }
             Fate::Scheduled(_) => Some("its contact names no scheduler, as HOST/jobmanager-slurm does"),
             _ => None,
         }
+    }
+
+    /// Whether its number has a kind behind it.
+    fn has_kind(&self) -> bool {
+        self.values
+            .first()
+            .and_then(Setting::text)
+            .is_some_and(|text| text.contains(':'))
     }
 }
 
@@ -252,6 +265,10 @@ impl Attribute {
             Err(self.fault(value, problem, String::new()))
         };
         match self.shape {
+            Shape::Counted(least) => match text.split_once(':').map_or(text, |(number, _)| number).parse::<u64>() {
+                Ok(number) if number >= least && number <= MOST => Ok(()),
+                _ => wrong(format!("a whole number from {least} to {MOST}, or NUMBER:KIND")),
+            },
             Shape::Number(least) => match text.parse::<u64>() {
                 Ok(number) if number >= least && number <= MOST => Ok(()),
                 _ => wrong(format!("a whole number from {least} to {MOST}")),

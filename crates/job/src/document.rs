@@ -89,6 +89,7 @@ const SUBJOB_KEYS: [&str; 37] = [
     "stdin",
     "stdout",
     "substitutes",
+    "umask",
     "world",
 ];
 

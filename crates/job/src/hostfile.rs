@@ -4,7 +4,8 @@
 //! ```text
 //! # comment
 //! alpha:4               MPICH
-//! beta slots=2          Open MPI, also max_slots= and max-slots= (accepted, not used)
+//! beta slots=2          Open MPI, also max_slots= and max-slots=
+//! n1.x 4 all.q@n1.x UNDEFINED     Grid Engine's $PE_HOSTFILE
 //! me@gamma              one process
 //! ```
 
@@ -114,19 +115,26 @@ pub(crate) fn add(hosts: &mut Vec<Host>, host: Host) {
 fn parse_line(line: &str) -> Result<Host, JobError> {
     let mut words = line.split_whitespace();
     let mut host = parse_host(words.next().unwrap_or_default())?;
+    let mut rest = words.clone();
+    if let (Some(slots), Some(queue), true) = (rest.next(), rest.next(), host.slots.is_none()) {
+        if sites::is_number(slots) && !queue.contains('=') {
+            host.slots = Some(parse_slots(&host.contact, slots)?);
+            return Ok(host);
+        }
+    }
+    let mut most = None;
     for word in words {
         match word.split_once('=') {
             Some(("slots", n)) => host.slots = Some(parse_slots(&host.contact, n)?),
-            // A ceiling that a job file of this size never meets, and MPICH's per-host interface.
-            Some(("max_slots" | "max-slots", n)) => {
-                parse_slots(&host.contact, n)?;
-            }
+            // Alone it is the number of slots too, as in Open MPI; otherwise it changes nothing: nobody is refused.
+            Some(("max_slots" | "max-slots", n)) => most = Some(parse_slots(&host.contact, n)?),
             _ => {
                 let problem = format!("'{word}' is not understood in a host file");
                 return Err(JobError::new(problem).hint("write NAME, NAME:N or NAME slots=N"));
             }
         }
     }
+    host.slots = host.slots.or(most);
     Ok(host)
 }
 
@@ -167,6 +175,16 @@ mod tests {
                 ("home".into(), None)
             ]
         );
+    }
+
+    #[test]
+    fn slots_are_told_in_other_words() {
+        let slots = |text: &str| parse(text, "h").map(|all| all.iter().map(|h| h.slots).collect::<Vec<_>>());
+        let text = "n1 max_slots=8\nn2 slots=2 max_slots=8\nn3 max-slots=8 slots=2\n";
+        assert_eq!(slots(text), Ok(vec![Some(8), Some(2), Some(2)]));
+        let text = "n1.x 4 all.q@n1.x UNDEFINED\nn2.x 2 all.q@n2.x <NULL>\nn1.x 1 fast.q@n1.x UNDEFINED\n";
+        assert_eq!(slots(text), Ok(vec![Some(5), Some(2)]));
+        assert!(slots("n1 0 all.q@n1 UNDEFINED\n").is_err() && slots("n1 x all.q@n1\n").is_err());
     }
 
     #[test]

@@ -7,12 +7,13 @@ use crate::error::{JobError, JobErrors};
 use crate::form::{Described, Form, Input};
 use crate::hostfile::{self, Host};
 use crate::model::{Contact, Job, Program, Subjob};
-use crate::network;
+use crate::network::{self, Mapping};
 use crate::rsl;
 use crate::sites;
 use options::{OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown};
 pub use options::{option_names, option_with_value};
 
+mod configuration;
 mod options;
 pub mod spellings;
 
@@ -57,7 +58,7 @@ pub trait Outside {
     fn variable(&mut self, name: &str) -> Option<String>;
     /// Whether this name or address is that of the machine that we are on.
     fn is_own(&mut self, host: &str) -> bool;
-    /// The nodes of the allocation that we are in, when there are several, and their local network.
+    /// The nodes of the allocation that we are in, and their local network.
     fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors>;
 }
 
@@ -72,16 +73,17 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
   -f, -hostfile FILE      hosts from a file: NAME:N or NAME slots=N a line; or a PACX-MPI or MPICH-G2 machines file
   -ppn, -npernode, -N N   processes on each host whose number is not given; without hosts on this machine
   -bind-to PART           bind each process to a part of its machine: none, hwthread, core, numa, socket
-  -map-by PART            deal processes out to parts of their machine in turn: hwthread, core, numa, socket
+  -map-by PART            deal processes out to parts of their machine in turn: hwthread, core, numa, socket;
+                          ppr:N:node: N on each host, node: evenly over the hosts, with :pe=N not bound, for N threads
   -report-bindings        every process says which processors it may use
   -lan NAME               all hosts share one local network (traffic between them is not encrypted)
   -wdir, -wd DIRECTORY    working directory
   -env, -genv NAME VALUE  variable for one program, for all
-  -x NAME[=VALUE]         variable for all; -genvlist A,B: those that are set here
+  -x NAME[=VALUE]         variable for one program; -envlist, -genvlist A,B: those that are set here, for one, for all
   -timeout TIME           end the job after so long (seconds, or 10m, 1h)
   -stdin RANK             who gets the standard input: a rank, all or none
   -outfile-pattern NAME   a file for each process: %r is its rank, %s the site, %t out or err
-  -configfile FILE        read the options and programs from a file, a program a line
+  -configfile FILE        read the options and programs from a file, a program a line; '\' continues a line
   -l, -label              begin each line of output with its rank
   -dumprsl                print the job as RSL and do not run it
   -globusrsl FILE         run the job that is described in RSL
@@ -96,15 +98,17 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
         ..General::default()
     };
     let mut sections = Vec::new();
-    let read = configured(words, outside)?;
-    let words = read.as_deref().unwrap_or(words);
-    for words in words.split(|w| w == ":") {
+    let read = match configured(words, outside)? {
+        Some(programs) => programs,
+        None => words.split(|w| w == ":").map(<[String]>::to_vec).collect(),
+    };
+    for words in &read {
         match Section::parse(words, &mut general, outside)? {
             Parsed::Section(section) => sections.push(section),
             Parsed::Other(request) => return Ok(request),
         }
     }
-    let (to, by) = (general.bind_to.take(), general.map_by.take());
+    let (to, by) = general.binding()?;
     network::check_binding(to.as_deref(), by.as_deref())?;
     for (name, value) in [
         (isthmus_settings::BIND_TO.name, to),
@@ -128,8 +132,8 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
     })
 }
 
-/// The words of `-configfile FILE` (MPI 5.0 section 11.5): a program a line, as between colons; `#` begins a comment.
-fn configured(words: &[String], outside: &mut dyn Outside) -> Result<Option<Vec<String>>, JobErrors> {
+/// The words of `-configfile FILE` (MPI 5.0 section 11.5), program by program.
+fn configured(words: &[String], outside: &mut dyn Outside) -> Result<Option<Vec<Vec<String>>>, JobErrors> {
     let [option, name, rest @ ..] = words else {
         return Ok(None);
     };
@@ -144,21 +148,14 @@ fn configured(words: &[String], outside: &mut dyn Outside) -> Result<Option<Vec<
     let text = outside
         .read(name)
         .map_err(|why| JobError::new(format!("cannot read configuration file '{name}': {why}")))?;
-    let lines = text
-        .lines()
-        .map(|line| line.split('#').next().unwrap_or_default().trim());
-    let mut all = Vec::new();
-    for line in lines.filter(|line| !line.is_empty()) {
-        if !all.is_empty() {
-            all.push(":".to_owned());
-        }
-        all.extend(line.split_whitespace().map(str::to_owned));
-    }
-    match all.is_empty() {
+    let programs = configuration::programs(&text).map_err(|why| {
+        JobError::new(format!("configuration file '{name}': {why}")).hint("close it with another one")
+    })?;
+    match programs.is_empty() {
         true => Err(JobError::new(format!("configuration file '{name}' names no program"))
             .hint("write a line for each: -n N PROGRAM")
             .into()),
-        false => Ok(Some(all)),
+        false => Ok(Some(programs)),
     }
 }
 
@@ -170,6 +167,8 @@ struct General {
     per_host: Option<u32>,
     bind_to: Option<String>,
     map_by: Option<String>,
+    /// What -map-by says about hosts.
+    mapping: Mapping,
     lan: Option<String>,
     label: bool,
     dump: bool,
@@ -295,10 +294,14 @@ impl Section {
                 };
                 variables.push((variable.to_owned(), text.to_owned()));
             }
-            "x" => general.environment.push(exported(value("variable")?, outside)?),
-            "envlist" => {
+            "x" => self.environment.push(exported(value("variable")?, outside)?),
+            "envlist" | "genvlist" => {
+                let variables = match name {
+                    "envlist" => &mut self.environment,
+                    _ => &mut general.environment,
+                };
                 for name in value("variables")?.split(',') {
-                    general.environment.push(exported(name, outside)?);
+                    variables.push(exported(name, outside)?);
                 }
             }
             "ppn" => general.per_host = Some(sites::parse_each(value("number")?)?),
@@ -346,6 +349,46 @@ fn exported(text: &str, outside: &mut dyn Outside) -> Result<(String, String), J
 }
 
 impl General {
+    /// Parts of a machine that processes are bound to and mapped by. What -map-by says of hosts is kept.
+    fn binding(&mut self) -> Result<(Option<String>, Option<String>), JobError> {
+        let mut to = self.bind_to.take();
+        let Some(by) = self.map_by.take() else {
+            return Ok((to, None));
+        };
+        self.mapping = network::mapping(&by)?;
+        self.per_host = self.mapping.per_host.or(self.per_host);
+        let mut part = self.mapping.part.take();
+        if let Some(threads) = self.mapping.threads.filter(|threads| *threads > 1) {
+            part = None;
+            if to.is_none() {
+                to = Some("none".to_owned());
+                let note = JobError::new(format!("-map-by {by}: processes are not bound"));
+                self.notes.push(note.hint(format!(
+                    "{threads} threads of a process share the processors of the machine with the others; -bind-to numa or socket binds them"
+                )));
+            }
+        }
+        Ok((to, part))
+    }
+
+    /// The hosts for so many processes.
+    fn pool(&self, hosts: &[Host], count: Option<u32>) -> Pool {
+        let mut hosts = hosts.to_vec();
+        let number = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+        match count {
+            Some(count) if self.mapping.evenly && number > 1 => {
+                let slots = |host: u32| count / number + u32::from(host < count % number);
+                for (host, found) in (0..).zip(&mut hosts) {
+                    found.slots = Some(slots(host));
+                }
+                hosts.retain(|host| host.slots != Some(0));
+            }
+            _ if self.mapping.per_host.is_some() => hosts.iter_mut().for_each(|host| host.slots = None),
+            _ => {}
+        }
+        Pool::new(hosts, self.per_host)
+    }
+
     /// Options that concern the launcher, and those that have no effect here.
     fn launcher<'a>(
         &mut self,
@@ -446,8 +489,11 @@ impl General {
         if self.per_host.is_some() {
             hosts.iter_mut().for_each(|host| host.slots = None);
         }
+        // One machine alone needs no network.
+        if hosts.iter().any(|host| host.contact != Contact::Home) {
+            self.lan.get_or_insert(lan);
+        }
         self.hosts = hosts;
-        self.lan.get_or_insert(lan);
         Ok(())
     }
 
@@ -469,7 +515,10 @@ impl General {
         if let Some(file) = &self.machines {
             return self.on_machines(file, &sections);
         }
-        let mut pool = Pool::new(self.hosts.clone(), self.per_host);
+        let total = sections
+            .iter()
+            .try_fold(0u32, |sum, section| Some(sum.saturating_add(section.count?)));
+        let mut pool = self.pool(&self.hosts, total);
         let mut subjobs = Vec::new();
         for (appnum, section) in (0u32..).zip(sections) {
             let dealt = if section.hosts.is_empty() && self.hosts.is_empty() {
@@ -477,7 +526,7 @@ impl General {
             } else if section.hosts.is_empty() {
                 pool.deal(section.count)
             } else {
-                Pool::new(section.hosts.clone(), self.per_host).deal(section.count)
+                self.pool(&section.hosts, section.count).deal(section.count)
             };
             let template = self.template(&section, appnum);
             for (contact, count) in dealt {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a user may pin of a site: of its network `path`, `ports`, `address`, of its processors `bind_to` and `map_by`.
-//! They travel as variables of its processes, where a user can set them too.
+//! What a user may pin of a site: of its network `path`, `ports`, `address`, of its processors `bind_to` and `map_by`,
+//! of its files `umask`. They travel as variables of its processes, where a user can set them too.
 
 use crate::error::JobError;
 use isthmus_settings::nearest;
 use isthmus_topology::processors::Part;
 
 /// Keys and the variables that they stand for.
-pub const KEYS: [(&str, &str); 5] = [
+pub const KEYS: [(&str, &str); 6] = [
     ("path", isthmus_settings::PATH.name),
     ("ports", isthmus_settings::PORTS.name),
     ("address", isthmus_settings::ADDRESS.name),
     ("bind_to", isthmus_settings::BIND_TO.name),
     ("map_by", isthmus_settings::MAP_BY.name),
+    ("umask", isthmus_settings::UMASK.name),
 ];
 
 /// The variable for the key `files` of a job.
@@ -34,6 +35,10 @@ pub fn variable(site: &str, key: &str, value: &str) -> Result<Option<(String, St
         "address" if value.trim().is_empty() => {
             Err(wrong("is empty", "addresses or names of interfaces, separated by ,"))
         }
+        "umask" if umask(value).is_none() => Err(wrong(
+            "is no umask that leaves their files to the processes themselves",
+            "three octal digits from 000 to 077, for example 027",
+        )),
         "bind_to" | "map_by" => match binding(key, value) {
             Ok(_) => Ok(Some(((*name).to_owned(), value.to_owned()))),
             Err(error) => Err(JobError {
@@ -43,6 +48,13 @@ pub fn variable(site: &str, key: &str, value: &str) -> Result<Option<(String, St
         },
         _ => Ok(Some(((*name).to_owned(), value.to_owned()))),
     }
+}
+
+/// The umask that these octal digits are. What it takes from the owner is not taken: our own files would be lost.
+pub fn umask(value: &str) -> Option<u32> {
+    let digits = (1..=4).contains(&value.len()) && value.bytes().all(|b| (b'0'..=b'7').contains(&b));
+    let mask = digits.then(|| u32::from_str_radix(value, 8).ok()).flatten();
+    mask.filter(|mask| *mask <= 0o077)
 }
 
 /// What processes are bound to, or mapped by; `None`: not bound.
@@ -74,6 +86,72 @@ pub fn binding(option: &str, value: &str) -> Result<Option<Part>, JobError> {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error.hint(format!("it can be {}", known.join(", "))),
     })
+}
+
+/// What another launcher's `map-by` says: of hosts, of parts of a machine, of processors of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mapping {
+    /// So many processes on each host: `ppr:N:node`.
+    pub per_host: Option<u32>,
+    /// Processes evenly over the hosts: `node`.
+    pub evenly: bool,
+    /// The part of a machine.
+    pub part: Option<String>,
+    /// So many processors for each process: `pe=N`.
+    pub threads: Option<u32>,
+}
+
+/// Reads it: `PART`, `node` or `ppr:N:node`, each also with `:pe=N`.
+pub fn mapping(value: &str) -> Result<Mapping, JobError> {
+    let host = |word: &str| ["node", "host", "machine"].contains(&word);
+    let parts: Vec<&str> = value.split([':', ',']).collect();
+    let (mut mapping, rest) = match parts.as_slice() {
+        ["ppr", each, place, rest @ ..] if host(place) => {
+            let per_host = Some(crate::sites::parse_each(each)?);
+            (
+                Mapping {
+                    per_host,
+                    ..Mapping::default()
+                },
+                rest,
+            )
+        }
+        [place, rest @ ..] if host(place) => (
+            Mapping {
+                evenly: true,
+                ..Mapping::default()
+            },
+            rest,
+        ),
+        [part, rest @ ..] if *part != "ppr" => {
+            binding("map-by", part)?;
+            let part = Some((*part).to_owned());
+            (
+                Mapping {
+                    part,
+                    ..Mapping::default()
+                },
+                rest,
+            )
+        }
+        _ => return Err(binding("map-by", value).err().unwrap_or_else(|| JobError::new(value))),
+    };
+    for modifier in rest {
+        let (name, number) = modifier.split_once('=').unwrap_or((modifier, ""));
+        match (&*name.to_ascii_lowercase(), number.parse::<u32>()) {
+            ("pe", Ok(number)) if number > 0 => mapping.threads = Some(number),
+            // More processes than processors are never refused.
+            ("oversubscribe", _) if number.is_empty() => {}
+            _ => {
+                let shown = crate::quoted::shown(modifier);
+                return Err(
+                    JobError::new(format!("map-by is '{value}': '{shown}' is not understood"))
+                        .hint("PART, node or ppr:N:node, each also with :pe=N"),
+                );
+            }
+        }
+    }
+    Ok(mapping)
 }
 
 /// Options for all sites: `--bind-to` and `--map-by`.
@@ -125,7 +203,75 @@ mod tests {
     }
 
     #[test]
+    fn what_other_launchers_map_by() {
+        let plain = Mapping::default();
+        for (text, expected) in [
+            (
+                "core",
+                Mapping {
+                    part: Some("core".into()),
+                    ..plain.clone()
+                },
+            ),
+            (
+                "ppr:4:node",
+                Mapping {
+                    per_host: Some(4),
+                    ..plain.clone()
+                },
+            ),
+            (
+                "ppr:4:node:PE=2",
+                Mapping {
+                    per_host: Some(4),
+                    threads: Some(2),
+                    ..plain.clone()
+                },
+            ),
+            (
+                "node",
+                Mapping {
+                    evenly: true,
+                    ..plain.clone()
+                },
+            ),
+            (
+                "node:pe=2",
+                Mapping {
+                    evenly: true,
+                    threads: Some(2),
+                    ..plain.clone()
+                },
+            ),
+            (
+                "socket:PE=8,OVERSUBSCRIBE",
+                Mapping {
+                    part: Some("socket".into()),
+                    threads: Some(8),
+                    ..plain.clone()
+                },
+            ),
+        ] {
+            assert_eq!(mapping(text), Ok(expected), "{text}");
+        }
+        for wrong in [
+            "ppr:0:node",
+            "ppr:x:node",
+            "ppr:2:socket",
+            "ppr",
+            "node:pe=0",
+            "node:pe",
+            "node:x",
+            "sockets",
+            "",
+        ] {
+            assert!(mapping(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn keys_become_variables_and_others_stay() {
+        assert_eq!(umask("0027"), Some(0o027));
         let (own, rest) = split("lab", Some("path=gateway,scheduler=slurm,ports=5000-5010")).unwrap();
         let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());
         assert_eq!(
@@ -141,6 +287,9 @@ mod tests {
             "bind_to=cores",
             "map_by=none",
             "map_by=node:PE=2",
+            "umask=777",
+            "umask=08",
+            "umask=",
         ];
         for wrong in wrong {
             assert!(split("lab", Some(wrong)).is_err(), "{wrong}");

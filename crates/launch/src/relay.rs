@@ -63,7 +63,13 @@ impl Remote<'_> {
     /// # Errors
     /// The site was not reached, or this machine lacks one too.
     pub fn lacks(&self, program: &Path) -> Result<Vec<PathBuf>, Failure> {
-        block(staging::lacking(self.access, self.contact, self.setup, program))
+        block(staging::lacking(
+            self.access,
+            self.contact,
+            self.setup,
+            program,
+            Vec::new(),
+        ))
     }
 }
 

@@ -302,7 +302,14 @@ impl Site {
             return Ok((program.to_owned(), library));
         }
         let file = staging::find_program(program, &options.directory, architecture)?;
-        for missing in staging::lacking(&self.shared.access, &self.subjob.contact, &self.subjob.setup, &file).await? {
+        let mut given = self.subjob.environment.iter().rev();
+        let first = given
+            .find(|(name, _)| name == "LD_LIBRARY_PATH")
+            .map_or_else(Vec::new, |(_, list)| {
+                isthmus_stage::elf::library_path(&words::os(list), &options.directory)
+            });
+        let (access, subjob) = (&self.shared.access, &self.subjob);
+        for missing in staging::lacking(access, &subjob.contact, &subjob.setup, &file, first).await? {
             let path = self.put(link, staging::prepare(missing).await?).await?;
             let directory = Path::new(&path).parent().map(|p| p.to_string_lossy().into_owned());
             library.push_str(if library.is_empty() { "" } else { ":" });

@@ -59,15 +59,16 @@ pub(crate) fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Fail
 }
 
 /// Shared libraries of a program that a site lacks, as files at home. The site is asked only about those that not every
-/// system has.
+/// system has. `first`: where the job itself says that they are.
 pub(crate) async fn lacking(
     access: &Access,
     contact: &Contact,
     setup: &[String],
     program: &Path,
+    first: Vec<PathBuf>,
 ) -> Result<Vec<PathBuf>, Failure> {
     let file = program.to_owned();
-    let Ok(Ok(wanted)) = tokio::task::spawn_blocking(move || elf::closure(&file)).await else {
+    let Ok(Ok(wanted)) = tokio::task::spawn_blocking(move || elf::closure(&file, &first)).await else {
         // Whatever cannot be read as a program is for the site to judge.
         return Ok(Vec::new());
     };

@@ -2,6 +2,7 @@
 //! Which shared libraries an ELF file needs, read from its dynamic section, and where a machine has them.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -194,13 +195,23 @@ impl<F: Read + Seek> Elf<'_, F> {
 /// Directories where the dynamic linker of this machine looks for libraries that no one says more about.
 pub fn usual_directories() -> Vec<PathBuf> {
     let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let mut all: Vec<PathBuf> = std::env::split_paths(&given).filter(|p| p.is_absolute()).collect();
+    // Relative ones begin where we are, as for a program that is started here.
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let mut all = library_path(&given, &here);
     configured(Path::new("/etc/ld.so.conf"), 0, &mut all);
     all.extend(["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"].map(PathBuf::from));
     for base in ["/lib", "/usr/lib"] {
         all.push(Path::new(base).join(format!("{}-linux-gnu", std::env::consts::ARCH)));
     }
     all
+}
+
+/// The directories of a list like LD_LIBRARY_PATH, for a program that is started `here`. An empty part is that directory.
+pub fn library_path(list: &OsStr, here: &Path) -> Vec<PathBuf> {
+    if list.is_empty() {
+        return Vec::new();
+    }
+    std::env::split_paths(list).map(|part| here.join(part)).collect()
 }
 
 /// `/etc/ld.so.conf` and what it includes.
@@ -234,8 +245,8 @@ pub fn lacking(names: &[String]) -> Vec<String> {
 }
 
 /// The libraries that a program needs beside those that every system has, and those that they need: names, and where
-/// this machine has them (`None`: nowhere).
-pub fn closure(program: &Path) -> io::Result<Vec<(String, Option<PathBuf>)>> {
+/// this machine has them (`None`: nowhere). `first`: directories that come before those where everybody looks.
+pub fn closure(program: &Path, first: &[PathBuf]) -> io::Result<Vec<(String, Option<PathBuf>)>> {
     let mut found: Vec<(String, Option<PathBuf>)> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![program.to_owned()];
@@ -253,7 +264,12 @@ pub fn closure(program: &Path) -> io::Result<Vec<(String, Option<PathBuf>)>> {
             if found.len() >= MAX_LIBRARIES || !seen.insert(name.clone()) {
                 continue;
             }
-            let places = own.iter().chain(&inherited).chain(&usual).map(|d| d.join(name));
+            let places = own
+                .iter()
+                .chain(&inherited)
+                .chain(first)
+                .chain(&usual)
+                .map(|d| d.join(name));
             let fits = |path: &PathBuf| self::needs(path).is_ok_and(|n| n.is_some_and(|n| n.kind == needs.kind));
             let path = places.into_iter().find(fits);
             open.extend(path.clone());
@@ -274,11 +290,18 @@ mod tests {
     use std::io::Cursor;
 
     #[test]
+    fn a_relative_library_path_begins_where_the_program_does() {
+        let paths = |list: &str| library_path(OsStr::new(list), Path::new("/here"));
+        assert_eq!(paths("lib:/abs:"), ["/here/lib", "/abs", "/here/"].map(PathBuf::from));
+        assert_eq!(paths(""), Vec::<PathBuf>::new());
+    }
+
+    #[test]
     fn our_own_needs() {
         let own = std::env::current_exe().unwrap();
         let needs = needs(&own).unwrap().expect("tests are linked dynamically");
         assert!(needs.needed.iter().any(|n| n.starts_with("libc.so")), "{needs:?}");
-        assert_eq!(closure(&own).unwrap(), [], "nothing but what every system has");
+        assert_eq!(closure(&own, &[]).unwrap(), [], "nothing but what every system has");
         assert_eq!(super::needs(Path::new("/etc/passwd")).unwrap(), None);
     }
 

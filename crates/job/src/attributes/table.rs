@@ -3,7 +3,7 @@
 
 use super::Attribute;
 use super::Fate::{self, Kept, Obeyed, Refused, Scheduled, Understood};
-use super::Shape::{self, Number, Pairs, Places, Text, Texts, Word, YesNo};
+use super::Shape::{self, Counted, Number, Pairs, Places, Text, Texts, Word, YesNo};
 
 const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
     Attribute { name, shape, fate }
@@ -51,7 +51,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
         Texts,
         Obeyed("contacts that are tried in turn when it fails before the start"),
     ),
-    row("hostCount", Number(1), Scheduled("nodes")),
+    row("hostCount", Counted(1), Scheduled("nodes")),
     row("queue", Text, Scheduled("queue")),
     row("project", Text, Scheduled("account")),
     row(
@@ -103,6 +103,7 @@ pub static ATTRIBUTES: &[Attribute] = &[
             "a directory is made below it before the subjob begins, named $(SCRATCH_DIRECTORY), and removed after it",
         ),
     ),
+    row("binding", Text, Kept("--bind-to says to what processes are bound")),
     row("libraryPath", Texts, Kept("set LD_LIBRARY_PATH in the environment")),
     row(
         "username",

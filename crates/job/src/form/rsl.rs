@@ -66,7 +66,7 @@ fn one(subjob: &Subjob, number: usize, first: u32, lan: Option<&str>) -> String 
         lines.extend(
             numbers
                 .iter()
-                .filter(|(_, n)| *n > 0)
+                .filter(|(name, n)| *n > 0 && subjob.request(name).is_none())
                 .map(|(name, n)| format!("{name}={n}")),
         );
     }

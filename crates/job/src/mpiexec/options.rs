@@ -6,7 +6,7 @@ use crate::error::JobError;
 use isthmus_settings::nearest;
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 38] = [
+const OPTIONS: [(&str, &[&str]); 39] = [
     ("n", &["n", "np", "c", "ntasks"]),
     ("configfile", &["configfile", "app"]),
     ("host", &["host", "hosts", "H"]),
@@ -17,7 +17,8 @@ const OPTIONS: [(&str, &[&str]); 38] = [
     ("wdir", &["wdir", "wd", "cwd", "chdir"]),
     ("env", &["env"]),
     ("genv", &["genv"]),
-    ("envlist", &["envlist", "genvlist"]),
+    ("envlist", &["envlist"]),
+    ("genvlist", &["genvlist"]),
     ("x", &["x"]),
     ("ppn", &["ppn", "perhost", "npernode", "N", "grr", "ntasks-per-node"]),
     ("pernode", &["pernode"]),

@@ -103,7 +103,7 @@ impl Spelled {
                 let (name, text) = assignment(&mut value)?;
                 return self.option("env", &format!("{name}={text}"));
             }
-            "envlist" => {
+            "envlist" | "genvlist" => {
                 let names = value("variables")?;
                 return names.split(',').try_for_each(|name| self.option("env", name));
             }

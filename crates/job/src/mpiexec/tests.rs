@@ -67,7 +67,52 @@ fn plain() {
     assert_eq!((subjob.count, subjob.directory.as_deref()), (4, Some("/tmp")));
     assert_eq!(subjob.arguments, ["-n", "7"]);
     let names: Vec<_> = subjob.environment.iter().map(|(n, v)| format!("{n}={v}")).collect();
-    assert_eq!(names, ["B=2", "SET=yes", "C=3", "A=1"]);
+    assert_eq!(names, ["B=2", "A=1", "SET=yes", "C=3"]);
+}
+
+#[test]
+fn a_variable_is_that_of_one_program() {
+    let Ok(Request::Run { described, .. }) =
+        words("-n 1 -x A=1 -x SET ./a : -n 1 -x A=2 -envlist SET ./a : -genvlist SET ./b")
+    else {
+        panic!("refused")
+    };
+    let all = |s: &Subjob| {
+        s.environment
+            .iter()
+            .map(|(n, v)| format!("{n}={v}"))
+            .collect::<Vec<_>>()
+    };
+    let all: Vec<_> = described.job.subjobs().iter().map(all).collect();
+    assert_eq!(
+        all,
+        [
+            vec!["SET=yes", "A=1", "SET=yes"],
+            vec!["SET=yes", "A=2", "SET=yes"],
+            vec!["SET=yes"]
+        ]
+    );
+}
+
+#[test]
+fn hosts_are_mapped_as_other_launchers_say() {
+    let counts = |line: &str| {
+        counts(line)
+            .into_iter()
+            .map(|(name, count, _)| format!("{name} {count}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(counts("-f hosts -map-by ppr:1:node ./a"), ["a 1", "b 1"]);
+    assert_eq!(counts("--map-by ppr:3:node:pe=2 -host a,b ./a"), ["a 3", "b 3"]);
+    assert_eq!(counts("-n 3 --map-by node:PE=4 -host a:8,b:8 ./a"), ["a 2", "b 1"]);
+    assert_eq!(counts("-n 1 --map-by node -host a:8,b:8 ./a"), ["a 1"]);
+    assert_eq!(counts("--map-by ppr:4:node ./a"), ["home 4"]);
+    assert_eq!(counts("-n 2 --map-by node:pe=2 ./a"), ["home 2"]);
+    let bound = |line: &str| subjob(line).environment;
+    let pair = |value: &str| vec![("ISTHMUS_BIND_TO".to_owned(), value.to_owned())];
+    assert_eq!(bound("-n 2 --map-by socket:pe=2 ./a"), pair("none"));
+    assert_eq!(bound("-n 2 --map-by slot:pe=2 --bind-to numa ./a"), pair("numa"));
+    assert_eq!(bound("-n 2 --map-by ppr:2:node ./a"), []);
 }
 
 #[test]

@@ -151,6 +151,12 @@ pub(crate) fn ask(subjob: &mut Subjob) {
             ("queue", Operator::Equal, _) => or_text(&mut asked.queue, text),
             ("project", Operator::Equal, _) => or_text(&mut asked.account, text),
             ("hostCount", Operator::Equal, Some(number)) => or_number(&mut asked.nodes, number),
+            // Of which kind they are goes on being told: each scheduler has words of its own for it.
+            ("hostCount", Operator::Equal, None) if text.contains(':') => {
+                let number = text.split(':').next().and_then(|number| number.parse().ok());
+                or_number(&mut asked.nodes, number.unwrap_or(0));
+                return true;
+            }
             ("maxWallTime", Operator::Equal, Some(number)) => or_number(&mut asked.limit, number.saturating_mul(60)),
             ("maxTime", Operator::Equal, Some(number)) if !wall && asked.limit == 0 => {
                 or_number(&mut asked.limit, number.saturating_mul(60));

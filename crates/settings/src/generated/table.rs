@@ -38,6 +38,9 @@ pub const SPOOL: PathName = PathName { name: "ISTHMUS_SPOOL" };
 /// index of the process within its subjob
 pub const INDEX: Optional = Optional { name: "ISTHMUS_INDEX", none: None, least: 0, most: 4294967295 };
 
+/// umask of the processes, from 000 to 077; site option umask=, job file key umask
+pub const UMASK: Text = Text { name: "ISTHMUS_UMASK" };
+
 /// to what part of its machine each process is bound; --bind-to, site option bind_to=, job file key bind_to
 pub const BIND_TO: Word = Word { name: "ISTHMUS_BIND_TO", default: None, words: &["none", "hwthread", "core", "numa", "socket", "slot"] };
 
@@ -255,6 +258,15 @@ pub static SETTINGS: &[Setting] = &[
         scope: "internal",
         help: "index of the process within its subjob",
         kind: Kind::Optional(INDEX),
+    },
+    Setting {
+        name: "ISTHMUS_UMASK",
+        unit: "octal digits",
+        default: "none",
+        reason: "processes have that of a login at their site",
+        scope: "site",
+        help: "umask of the processes, from 000 to 077; site option umask=, job file key umask",
+        kind: Kind::Text(UMASK),
     },
     Setting {
         name: "ISTHMUS_BIND_TO",
