@@ -56,6 +56,19 @@ for mpi in openmpi mpich; do
         ISTHMUS_ALONE=1 mpiexec.$mpi $extra -n 2 ./ours >out 2>&1 || { cat out; fail "ISTHMUS_ALONE under $mpi"; }
     fi
 done
+# From an archive: the dynamic linker knows nothing of it.
+archive=$(cc -print-file-name=libmpich.a)
+if have mpicc.mpich && [ -f "$archive" ]; then
+    others=$(ldd "$(cc -print-file-name=libmpich.so)" | awk '/hwloc|libuc|fabric|libpmi/ { print $3 }')
+    # shellcheck disable=SC2086 # words
+    mpicc.mpich -c ring.c -o ring.o && cc ring.o "$archive" $others -lm -o static-mpich || fail "a static program of MPICH"
+    refuses "is linked with MPICH (statically)" "$build/bin/mpiexec" -n 2 ./static-mpich
+    echo ./static-mpich >plain && chmod +x plain
+    "$build/bin/mpiexec" -n 2 ./plain >out 2>&1 || { cat out; fail "a script without #!"; }
+    grep -q "none of the 2 processes called MPI_Init of Isthmus.*'./static-mpich' is linked with MPICH (statically)" out || { cat out; fail "no note of a static program"; }
+else
+    say "skipped: no archive of MPICH"
+fi
 refuses "isthmus run --from slurm -n 4 ./ours" env SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 ./ours
 env SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_PROCID=0 ./ours >out 2>&1 || { cat out; fail "a batch script is alone"; }
 "$build/bin/mpiexec" -n 2 sh -c 'echo $OMPI_COMM_WORLD_RANK $OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK $MPI_LOCALNRANKS $PMI_RANK' | sort >out

@@ -4,6 +4,8 @@
 //! The program itself is looked at before the start. What it runs in turn (a shell's command, a script's, Python's
 //! mpi4py) is looked at when all processes have ended and not all of what they ran can have called us.
 
+mod inside;
+
 use crate::program::Refusal;
 use isthmus_stage::elf;
 use std::ffi::{OsStr, OsString};
@@ -37,13 +39,19 @@ fn owner(library: &str) -> Option<&'static str> {
     })
 }
 
-/// The other MPI that an ELF file is linked with, itself or through its libraries, as `Open MPI (libmpi.so.40)`.
+/// The other MPI that an ELF file is linked with, itself or through its libraries, as `Open MPI (libmpi.so.40)`. One that
+/// is inside of the file is found where it calls ours nowhere.
 pub(crate) fn linked(file: &Path) -> Option<String> {
     // What cannot be read says nothing about itself.
-    let libraries = elf::closure(file).ok()?;
+    let libraries = elf::closure(file, &[]).ok()?;
+    let ours = libraries.iter().any(|(name, _)| name.starts_with("libmpi_abi.so"));
     libraries
         .iter()
         .find_map(|(name, _)| owner(name).map(|mpi| format!("{mpi} ({name})")))
+        .or_else(|| match ours {
+            true => None,
+            false => inside::contained(file).map(|mpi| format!("{mpi} (statically)")),
+        })
 }
 
 /// Refuses a program that is linked with another MPI.
@@ -111,9 +119,11 @@ impl Ended {
             seen: Vec::new(),
         };
         let arguments = self.arguments.join("\n");
-        search
-            .text(&arguments, &self.directory, 0)
-            .or_else(|| search.text(&script(&self.program)?, &self.directory, 1))
+        search.text(&arguments, &self.directory, 0).or_else(|| {
+            // What was run and is no program is a script, whatever it begins with.
+            let text = script(&self.program).or_else(|| plain(&self.program))?;
+            search.text(&text, &self.directory, 1)
+        })
     }
 
     /// What the mpi4py that this Python imports is linked with, if all its variants are linked with other MPIs.
@@ -227,7 +237,12 @@ fn listed(file: &Path) -> Option<String> {
     let is_script = file
         .extension()
         .is_none_or(|e| ["sh", "bash", "py"].iter().any(|known| e == *known));
-    let bytes = is_script.then(|| beginning(file)).flatten()?;
+    is_script.then(|| plain(file)).flatten()
+}
+
+/// The text of a file that has nothing but text.
+fn plain(file: &Path) -> Option<String> {
+    let bytes = beginning(file)?;
     (!bytes.contains(&0)).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -348,6 +363,10 @@ mod tests {
                 "{program} {arguments:?}: {told}"
             );
         }
+        text("job.txt", "exec ./ring\n");
+        let script = place.join("job.txt");
+        let told = found(&script.to_string_lossy(), &[]).unwrap_or_default();
+        assert!(told.contains("'./ring' is linked with MPICH"), "{told}");
         assert_eq!(found("/bin/sh", &["-c", "./itself; cat data.txt"]), None);
         let both = ended("/bin/bash", &["-c", "./ours && ./ring"], &place)
             .called()
