@@ -434,6 +434,7 @@ impl Batch {
             | FromAgent::Pong(..)
             | FromAgent::Queued { .. }
             | FromAgent::Beside(_)
+            | FromAgent::Made(_)
             | FromAgent::Suspended(_) => {}
         }
     }

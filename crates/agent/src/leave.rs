@@ -70,8 +70,19 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
         fork::kill_strays();
     }
     // The lease of what the processes have left begins now.
+    let works = agent.works.take();
+    let empty = works.as_ref().is_some_and(|works| {
+        let made = works.look();
+        let empty = works.is_own() && made.is_none();
+        made.into_iter()
+            .for_each(|made| agent.outbox.send(&FromAgent::Made(made)));
+        empty
+    });
     if let Some(workspace) = agent.workspace.take() {
-        workspace.renew();
+        match empty {
+            true => workspace.remove(),
+            false => workspace.renew(),
+        }
     }
     if end == End::Told {
         agent.outbox.send(&FromAgent::Gone);

@@ -16,6 +16,7 @@ mod link;
 mod machine;
 mod node;
 mod other_mpi;
+mod place;
 mod processes;
 mod processors;
 mod program;
@@ -132,6 +133,7 @@ where
         role,
         gateway: None,
         workspace: None,
+        works: None,
         place: None,
         succession: None,
         link: 0,
@@ -188,6 +190,8 @@ struct Agent {
     gateway: Option<Gateway>,
     /// The directory of the subjob's files, which stays as long as we do.
     workspace: Option<Workspace>,
+    /// Where the processes work, when nobody named it.
+    works: Option<place::Place>,
     /// What the place for a successor is called.
     place: Option<String>,
     /// Another connection may follow this one.
@@ -338,7 +342,7 @@ impl Agent {
             }
             ToAgent::Chunk(bytes) => self.take_chunk(&bytes),
             ToAgent::Start(start) => {
-                if let Err(refusal) = self.start(&start) {
+                if let Err(refusal) = self.start(*start) {
                     self.outbox.send(&refusal.into());
                 }
             }
@@ -386,13 +390,22 @@ impl Agent {
         self.outbox.send(&FromAgent::Gateway(FromGateway::Failed(why).encode()));
     }
 
-    fn start(&mut self, start: &Start) -> Result<(), Refusal> {
+    fn start(&mut self, mut start: Start) -> Result<(), Refusal> {
+        place::set_umask(&start)?;
         if start.silence > 0 {
             self.vigil.allow(Duration::from_secs(u64::from(start.silence)));
         }
         if !start.files.is_empty() {
             self.workspace = Workspace::of(std::path::Path::new(&start.files));
         }
+        // A node works where the agent that submitted it says.
+        if self.role == Role::Site {
+            if let Some((works, workspace)) = place::choose(&mut start) {
+                self.works = Some(works);
+                self.workspace = workspace.or(self.workspace.take());
+            }
+        }
+        let start = &start;
         self.place = succession::name(&start.job, start.subjob).filter(|_| self.role != Role::Node);
         if start.allocation.is_some() {
             let files = self.files.clone();

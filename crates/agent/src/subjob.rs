@@ -541,7 +541,7 @@ fn check_descriptors(count: u32) -> Result<(), Refusal> {
 }
 
 /// A variable as the processes will see it.
-fn variable(start: &Start, name: &str) -> Option<OsString> {
+pub(crate) fn variable(start: &Start, name: &str) -> Option<OsString> {
     let given = start.environment.iter().rev().find(|(n, _)| n == name);
     given.map(|(_, v)| words::os(v)).or_else(|| std::env::var_os(name))
 }

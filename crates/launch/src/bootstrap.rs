@@ -27,7 +27,7 @@ const MAX_NOISE: u64 = 256 << 10;
 /// So much of the noise is quoted, bytes.
 const MAX_QUOTED: usize = 1 << 10;
 
-/// The remote command. It contains no single quote, newline or exclamation mark, so that every login shell
+/// The remote command. What it makes is private; what it becomes has the umask of the user's shell. It contains no single quote, newline or exclamation mark, so that every login shell
 /// passes it on as it is.
 ///
 /// `setup`: commands of the user before anything else, in octal digits for the same reason; what they print is noise.
@@ -49,9 +49,9 @@ fn octal(text: &str) -> String {
 }
 
 const SCRIPT: &str = r#"
-    umask 077; m="$(uname -s) $(uname -m)";
+    u="$(umask)"; umask 077; m="$(uname -s) $(uname -m)";
     d="${XDG_CACHE_HOME:-$HOME/.cache}/isthmus"; f="$d/isthmus-HASH";
-    if test -x "$f"; then echo "ISTHMUS have $m"; exec "$f" VERB; fi;
+    if test -x "$f"; then echo "ISTHMUS have $m"; umask "$u"; exec "$f" VERB; fi;
     echo "ISTHMUS want $m"; t="$f.$$";
     trap "rm -f \"$t\"" EXIT; trap "exit 1" HUP INT TERM;
     w=; test -n "$XDG_CACHE_HOME" || test -d "$HOME" || w="the home directory $HOME is not there";
@@ -63,7 +63,7 @@ const SCRIPT: &str = r#"
     chmod 700 "$t"; test -x "$t" || { echo "ISTHMUS fail no program may be run in $d, its file system is mounted noexec"; exit 1; };
     set -f; e="$("$t" --version 2>&1)" || { echo "ISTHMUS unfit $(getconf GNU_LIBC_VERSION 2>/dev/null):" $e; exit 1; };
     mv -f "$t" "$f" || { echo "ISTHMUS fail cannot create $f"; exit 1; };
-    trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; exec "$f" VERB
+    trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; umask "$u"; exec "$f" VERB
 "#;
 
 /// The end of what a site printed that is no answer.
@@ -254,6 +254,38 @@ mod tests {
             .unwrap();
         assert!(!inner.contains(['\'', '\n', '!']), "{inner}");
         assert!(inner.contains("isthmus-abab") && inner.contains("head -c 123"));
+    }
+
+    #[test]
+    fn what_it_makes_is_private_and_the_agent_has_the_users_umask() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = std::env::temp_dir().join(format!("isthmus-bootstrap-{}", std::process::id()));
+        std::fs::create_dir_all(&home).unwrap();
+        let binary = "#!/bin/sh\ntest \"$1\" = --version || umask\n";
+        std::fs::write(home.join("binary"), binary).unwrap();
+        let (hash, _) = isthmus_stage::content::sha256(&home.join("binary")).unwrap();
+        let run = |setup: &[String], input: &str| {
+            let line = command(&hash, binary.len() as u64, "agent", setup);
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", &format!("umask 027; {line}")]).env("HOME", &home);
+            shell.env_remove("XDG_CACHE_HOME");
+            shell
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped());
+            let mut shell = shell.spawn().unwrap();
+            std::io::Write::write_all(&mut shell.stdin.take().unwrap(), input.as_bytes()).unwrap();
+            String::from_utf8_lossy(&shell.wait_with_output().unwrap().stdout).into_owned()
+        };
+        let first = run(&[], binary);
+        assert!(first.contains("ISTHMUS want ") && first.ends_with("0027\n"), "{first}");
+        assert!(run(&[], "").ends_with("0027\n"));
+        assert!(run(&["umask 002".to_owned()], "").ends_with("0002\n"));
+        let mode = std::fs::metadata(home.join(".cache/isthmus"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+        std::fs::remove_dir_all(&home).unwrap();
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! What processes have left behind: outputs in the user's own directory at home, and files at a site that no pattern
 //! fetches.
 
+use crate::connection::plain;
 use isthmus_job::transfer::Pattern;
 use isthmus_stage::words;
+use isthmus_wire::grid::{Made, MadeFile};
 use isthmus_wire::service::{Entry, EntryKind};
 use isthmus_wire::word;
 use std::collections::BTreeMap;
@@ -117,22 +119,69 @@ pub(crate) fn told(entries: &[Entry], fetched: impl Fn(&str) -> bool, at: &str, 
     let made = entries.iter().filter(|e| e.kind == EntryKind::File);
     let left: Vec<&Entry> = made.filter(|e| !fetched(&e.path)).collect();
     let bytes: u64 = left.iter().map(|e| e.size).sum();
-    let names = left.iter().take(NAMED);
-    let mut names: Vec<String> = names
-        .map(|e| format!("'{}'", word::show(&e.path).escape_debug()))
-        .collect();
-    if left.len() > NAMED {
-        names.push("...".to_owned());
-    }
-    let files = match left.len() {
+    let names = left.iter().map(|e| &*e.path);
+    waiting(left.len() as u64, names, bytes, at, minutes)
+}
+
+fn waiting<'a>(files: u64, names: impl Iterator<Item = &'a str>, bytes: u64, at: &str, minutes: u64) -> Option<String> {
+    let counted = match files {
         0 => return None,
         1 => "1 file that nothing fetches was".to_owned(),
         many => format!("{many} files that nothing fetches were"),
     };
+    let (names, at) = (shown(files, names), plain(at));
     Some(format!(
-        "{files} made there: {} ({bytes} bytes); they stay for {minutes} min: isthmus cp {at} TARGET; --output PATTERN fetches such files",
-        names.join(", ")
+        "{counted} made there: {names} ({bytes} bytes); they stay for {minutes} min: isthmus cp {at} TARGET; --output PATTERN fetches such files"
     ))
+}
+
+/// The first names of so many files, for people.
+fn shown<'a>(files: u64, names: impl Iterator<Item = &'a str>) -> String {
+    let mut shown: Vec<String> = names
+        .take(NAMED)
+        .map(|name| format!("'{}'", word::show(name).escape_debug()))
+        .collect();
+    if files > shown.len() as u64 {
+        shown.push("...".to_owned());
+    }
+    shown.join(", ")
+}
+
+/// What the user should know of files that were made at `site`, in a directory that nobody named. Nothing where that is
+/// the launcher's own directory, which both machines see.
+pub(crate) fn made(made: &Made, site: &str) -> Option<String> {
+    let directory = &made.directory;
+    let at = format!("isthmus://{site}{directory}");
+    let names = made.some.iter().map(|file| &*file.path);
+    if made.own {
+        return waiting(made.files, names, made.bytes, &at, u64::from(made.minutes));
+    }
+    let top = words::path(directory);
+    if made.some.iter().take(Made::SOME).all(|file| is_seen(&top, file)) {
+        return None;
+    }
+    let files = match made.files {
+        1 => "1 file was".to_owned(),
+        many => format!("{many} files were"),
+    };
+    Some(format!(
+        "{files} made in its own directory '{}': {} ({} bytes): isthmus cp {}/FILE TARGET; --output PATTERN fetches such files",
+        word::show(directory).escape_debug(),
+        shown(made.files, names),
+        made.bytes,
+        plain(&at)
+    ))
+}
+
+/// Whether a file of another machine is here too: the same one, of a file system that both have.
+fn is_seen(top: &Path, file: &MadeFile) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // No name leaves the directory.
+    if file.path.contains('/') || file.path == ".." {
+        return false;
+    }
+    fs::symlink_metadata(top.join(words::path(&file.path)))
+        .is_ok_and(|here| here.ino() == file.number && here.len() == file.size)
 }
 
 #[cfg(test)]
@@ -193,5 +242,48 @@ mod tests {
             "{text}"
         );
         assert_eq!(told(&entries[..2], |_| false, "", 1), None);
+    }
+
+    #[test]
+    fn what_was_made_in_a_directory_that_nobody_named_is_told() {
+        use std::os::unix::fs::MetadataExt;
+        let top = std::env::temp_dir().join(format!("isthmus-made-{}", std::process::id()));
+        fs::create_dir_all(&top).unwrap();
+        fs::write(top.join("result"), "12").unwrap();
+        let number = fs::metadata(top.join("result")).unwrap().ino();
+        let file = |path: &str, number| MadeFile {
+            path: path.to_owned(),
+            size: 2,
+            number,
+        };
+        let theirs = |own, some: Vec<MadeFile>| Made {
+            directory: words::text(&top),
+            own,
+            minutes: 60,
+            files: some.len() as u64,
+            bytes: 2,
+            some,
+        };
+        let at = format!("isthmus cp isthmus://lab{}", top.display());
+        let text = made(&theirs(true, vec![file("result", 0)]), "lab").unwrap();
+        assert!(
+            text.contains("'result' (2 bytes); they stay for 60 min") && text.contains(&at),
+            "{text}"
+        );
+        // Seen here too; another one of that name; one that is not here.
+        assert_eq!(made(&theirs(false, vec![file("result", number)]), "lab"), None);
+        for other in [
+            file("result", number + 1),
+            file("other\x1b", number),
+            file("../x", number),
+        ] {
+            let text = made(&theirs(false, vec![other]), "lab").unwrap();
+            assert!(
+                text.starts_with("1 file was made in its own directory '") && text.contains(&at),
+                "{text}"
+            );
+            assert!(!text.contains('\x1b'), "{text:?}");
+        }
+        fs::remove_dir_all(&top).unwrap();
     }
 }

@@ -71,6 +71,7 @@ impl NodeAgent {
 
 const NODE: &str = r#"b=BINARY
 if test -x "$b"; then :; else
+    u=$(umask)
     umask 077
     c=${XDG_CACHE_HOME:-${HOME:-}/.cache}/isthmus
     if test -z "${XDG_CACHE_HOME:-}" && ! test -d "${HOME:-}"; then
@@ -90,6 +91,7 @@ if test -x "$b"; then :; else
         rm -f "$t"
         test -x "$b" || { echo "isthmus: $(hostname) could not fetch the isthmus binary from ADDRESSES port PORT"; exit 1; }
     fi
+    umask "$u"
 fi
 exec "$b" AGENT "$1" "$2" "$3"
 "#;
@@ -163,6 +165,33 @@ mod tests {
         assert!(said.status.success() && said.stderr.is_empty());
         assert!(!directory.join("hacked").exists());
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn the_umask_of_a_node_that_keeps_the_binary_is_that_of_the_scheduler() {
+        use std::os::unix::fs::PermissionsExt;
+        let cache = std::env::temp_dir().join(format!("isthmus-node-{}", std::process::id()));
+        std::fs::create_dir_all(cache.join("isthmus")).unwrap();
+        let agent = NodeAgent {
+            binary: "/nowhere/isthmus".into(),
+            hash: "ab".repeat(32),
+            size: 10,
+            spool: "/nowhere".into(),
+            addresses: Vec::new(),
+            port: 9,
+            fingerprint: "cd".into(),
+        };
+        let kept = cache.join("isthmus").join(format!("isthmus-{}", agent.hash));
+        std::fs::write(&kept, "#!/bin/sh\numask\n").unwrap();
+        std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let script = format!("umask 027\n{}", agent.node_script());
+        let said = std::process::Command::new("sh")
+            .args(["-c", &script, "isthmus", "0", "1", "4"])
+            .env("XDG_CACHE_HOME", &cache)
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&said.stdout), "0027\n");
+        std::fs::remove_dir_all(&cache).unwrap();
     }
 
     #[test]

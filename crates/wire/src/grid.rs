@@ -64,6 +64,7 @@
 //! | `Time` | 85 | first u32, time ([`crate::time`]) |
 //! | `Waiting` | 82 | index u32, what ([`crate::waiting`]) |
 //! | `Conditions` | 83 | \[index u32, pid u32, stopped u8, swapped u64 (bytes)\] |
+//! | `Made` | 86 | directory text, own u8, minutes u32, files u64, bytes u64, \[path text, size u64, number u64\] |
 //! | `LauncherEnded` | 81 | how u8, number u32, said text |
 //!
 //! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes,
@@ -77,12 +78,14 @@ mod allocation;
 mod from_agent;
 mod hold;
 mod launcher;
+mod made;
 mod start;
 mod to_agent;
 pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 pub use from_agent::{AgentHello, Arrival, FileState, FromAgent, Stream};
 pub use hold::{Hold, MAX_RESUME, Resume};
 pub use launcher::LauncherEnd;
+pub use made::{Made, MadeFile};
 pub use start::{Input, Reach, Start};
 pub use to_agent::{Commit, ToAgent};
 

@@ -258,7 +258,12 @@ mkdir -p "$home/runtime" && chmod 700 "$home/runtime" && cd "$home" || exit 1
 [ "$destination" = full ] && { mkdir -p .cache; : > .cache/isthmus; }
 echo "Welcome to $destination!"
 PATH=/usr/bin:/bin
+umask 022
+[ "$destination" = group ] && umask 002
 [ "$destination" = foreign ] && PATH=$BENCH_ROOT/foreign:$PATH
 # As behind a server: what the client ignores is not ignored there.
-exec env -i --default-signal HOME="$home" PATH="$PATH" XDG_RUNTIME_DIR="$home/runtime" sh -c "$*"
+set -- env -i --default-signal HOME="$home" PATH="$PATH" XDG_RUNTIME_DIR="$home/runtime" sh -c "$*"
+# A machine without the directory of the launcher.
+[ "$destination" = apart ] && exec unshare -rm sh -c 'mount -t tmpfs none "$BENCH_ROOT/work" && exec "$@"' sh "$@"
+exec "$@"
 "#;

@@ -2,6 +2,7 @@
 //! Jobs that run to their end.
 
 use crate::bench::{Bench, feed, finish};
+use std::path::Path;
 use std::process::Stdio;
 
 #[test]
@@ -46,6 +47,77 @@ fn a_job_file() {
         ["all /".to_owned(), format!("lab {}/sites/lab", bench.root.display())],
         "{done:?}"
     );
+}
+
+#[test]
+fn processes_have_the_umask_of_a_login_or_that_of_the_job() {
+    let bench = Bench::new("umask");
+    for (site, mask) in [
+        ("group:1", "0002"),
+        ("lab:1", "0022"),
+        ("lab:1,umask=027", "0027"),
+        ("home:1,umask=007", "0007"),
+    ] {
+        // The second time the binary is there.
+        for _ in 0..2 {
+            let done = bench.run(&format!("run --site {site} sh -c umask"));
+            assert_eq!(done.lines(), [mask], "{site}: {done:?}");
+        }
+    }
+    let done = bench.run("run --site lab:1 --env ISTHMUS_UMASK=0777 sh -c umask");
+    assert!(done.errors.contains("ISTHMUS_UMASK is '0777'"), "{done:?}");
+}
+
+/// The launcher's directory is below the one that the site `apart` does not see.
+#[test]
+fn files_in_a_directory_that_nobody_named_are_told() {
+    let bench = Bench::new("made");
+    let place = bench.root.join("work/deep");
+    std::fs::create_dir_all(&place).unwrap();
+    bench.write("work/deep/make", "#!/bin/sh\npwd\necho result >result\n", 0o755);
+    let run = |line: &str| {
+        let mut command = bench.command(line);
+        finish(command.current_dir(&place).spawn().unwrap())
+    };
+    // A directory that both see: nothing is somewhere else.
+    let done = run("run --site lab:1 ./make");
+    assert_eq!(
+        (done.lines(), done.code()),
+        (vec![place.display().to_string()], Some(0)),
+        "{done:?}"
+    );
+    assert!(
+        place.join("result").is_file() && !done.errors.contains("isthmus cp"),
+        "{done:?}"
+    );
+    if !std::process::Command::new("unshare")
+        .args(["-rm", "true"])
+        .status()
+        .is_ok_and(|s| s.success())
+    {
+        println!("skipped: no user namespaces");
+        return;
+    }
+    let jobs = bench.root.join("sites/apart/.cache/isthmus/jobs");
+    let left = || std::fs::read_dir(&jobs).unwrap().count();
+    let done = run("run --site apart:1 pwd");
+    assert!(done.lines()[0].starts_with(&jobs.display().to_string()), "{done:?}");
+    assert!(!done.errors.contains("isthmus cp"), "{done:?}");
+    assert_eq!(left(), 0, "an empty directory goes with its job");
+    for number in 1..3 {
+        let done = run("run --site apart:2 ./make");
+        let files = done.lines()[0].clone();
+        let told = format!(
+            "site 'apart': 1 file that nothing fetches was made there: 'result' (7 bytes); they stay for 60 min: isthmus cp isthmus://apart{files} TARGET"
+        );
+        assert!(done.errors.contains(&told), "{done:?}");
+        assert_eq!(
+            std::fs::read_to_string(Path::new(&files).join("result")).unwrap(),
+            "result\n"
+        );
+        assert_eq!(left(), number, "each job has its own");
+    }
+    assert!(!bench.root.join("sites/apart/result").exists());
 }
 
 #[test]

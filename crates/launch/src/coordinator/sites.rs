@@ -6,7 +6,7 @@ use crate::console::Print;
 use crate::events::JobEvent;
 use crate::happening::SiteEvent;
 use crate::site::broken;
-use isthmus_job::Subjob;
+use isthmus_job::{Contact, Subjob};
 use isthmus_wire::grid::{Arrival, Exit, FromAgent, Scheduler, Stream, ToAgent};
 use std::time::Duration;
 
@@ -107,6 +107,13 @@ impl Coordinator {
                 for one in all {
                     self.waits.treat(self.machine.subjobs().number_of(site, one.index), one);
                 }
+            }
+            FromAgent::Made(made) => {
+                let subjob = &self.subjobs[site];
+                let told = crate::left::made(&made, &subjob.contact.to_string());
+                let told = told.filter(|_| subjob.contact != Contact::Home);
+                told.into_iter()
+                    .for_each(|text| self.printer.notice_of(&subjob.site, &text));
             }
             FromAgent::InputCredit(bytes) => self.inputs.add_credit(site, bytes as usize),
             FromAgent::Exited(list) => {

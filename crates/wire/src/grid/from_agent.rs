@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an agent says to the coordinator.
 
-use super::{Exit, Hash, LauncherEnd, Part, Scheduler, fixed, flag};
+use super::{Exit, Hash, LauncherEnd, Made, Part, Scheduler, fixed, flag};
 use crate::boot::{Counters, LinkTraffic, read_waiting, write_waiting};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::{Representation, read_vendor, write_vendor};
@@ -155,6 +155,8 @@ pub enum FromAgent {
     },
     /// Processes that have been stopped or swapped out, or are not any more.
     Conditions(Vec<Condition>),
+    /// What the processes have made at the machine, in a directory that nobody named.
+    Made(Made),
 }
 
 impl FromAgent {
@@ -227,6 +229,7 @@ impl FromAgent {
             Self::Conditions(all) => {
                 w.list(all, |w, c| c.write(w));
             }
+            Self::Made(made) => made.write(&mut w),
             Self::Gone => {}
         }
         w.into_framed()
@@ -255,6 +258,7 @@ impl FromAgent {
             Self::LauncherEnded(_) => 81,
             Self::Waiting { .. } => 82,
             Self::Conditions(_) => 83,
+            Self::Made(_) => 86,
         }
     }
 
@@ -311,6 +315,7 @@ impl FromAgent {
                 waiting: read_waiting(&mut r)?,
             },
             83 => Self::Conditions(r.list("conditions", Condition::read)?),
+            86 => Self::Made(Made::read(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",

@@ -26,7 +26,7 @@ pub struct Start {
     pub environment: Vec<(String, String)>,
     /// Working directory; empty means the agent's own.
     pub directory: String,
-    /// When `directory` does not exist use the user's home directory instead of refusing.
+    /// When `directory` does not exist the agent makes one; where it cannot, and on nodes, the home directory serves.
     pub directory_optional: bool,
     /// Directory of the MPI library for LD_LIBRARY_PATH; empty for none.
     pub library: String,

@@ -179,6 +179,18 @@ fn messages_from_an_agent_survive_the_wire() {
             reason: "r".into(),
         },
         FromAgent::Time(3, crate::time::Time::default()),
+        FromAgent::Made(Made {
+            directory: "/d".into(),
+            own: true,
+            minutes: 60,
+            files: 2,
+            bytes: 3,
+            some: vec![MadeFile {
+                path: "p".into(),
+                size: 3,
+                number: 4,
+            }],
+        }),
         FromAgent::Suspended(true),
         FromAgent::Beside(Scheduler::Pbs),
         FromAgent::Pong(1, 2),
