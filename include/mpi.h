@@ -1920,6 +1920,47 @@ typedef int MPI_Fint;
 #define MPI_Win_f2c MPI_Win_fromint
 #define PMPI_Win_c2f PMPI_Win_toint
 #define PMPI_Win_f2c PMPI_Win_fromint
+
+/* Fortran statuses: all are the same integers. */
+typedef MPI_Status MPI_F08_status;
+static __inline__ int isthmus_copy_status(const void *from, void *to)
+{
+    const MPI_Fint *given = (const MPI_Fint *)from;
+    MPI_Fint *made = (MPI_Fint *)to;
+    int n;
+    if (!given || !made)
+        return MPI_ERR_ARG;
+    for (n = 0; n < MPI_F_STATUS_SIZE; n++)
+        made[n] = given[n];
+    return MPI_SUCCESS;
+}
+static __inline__ int isthmus_status_c2f(const MPI_Status *from, MPI_Fint *to) { return isthmus_copy_status(from, to); }
+static __inline__ int isthmus_status_f2c(const MPI_Fint *from, MPI_Status *to) { return isthmus_copy_status(from, to); }
+static __inline__ int isthmus_status_c2c(const MPI_Status *from, MPI_Status *to) { return isthmus_copy_status(from, to); }
+extern MPI_Fint isthmus_f_status_ignore[MPI_F_STATUS_SIZE] __asm__("isthmus_mpi_status_ignore_") __attribute__((weak));
+extern MPI_Fint isthmus_f_statuses_ignore[MPI_F_STATUS_SIZE] __asm__("isthmus_mpi_statuses_ignore_") __attribute__((weak));
+extern MPI_F08_status isthmus_f08_status_ignore[1] __asm__("isthmus_mpi_f08_status_ignore") __attribute__((weak));
+extern MPI_F08_status isthmus_f08_statuses_ignore[1] __asm__("isthmus_mpi_f08_statuses_ignore") __attribute__((weak));
+#define MPI_Status_c2f isthmus_status_c2f
+#define MPI_Status_f2c isthmus_status_f2c
+#define MPI_Status_c2f08 isthmus_status_c2c
+#define MPI_Status_f082c isthmus_status_c2c
+#define MPI_Status_f082f isthmus_status_c2f
+#define MPI_Status_f2f08 isthmus_status_f2c
+#define MPI_F_STATUS_IGNORE (&isthmus_f_status_ignore[0])
+#define MPI_F_STATUSES_IGNORE (&isthmus_f_statuses_ignore[0])
+#define MPI_F08_STATUS_IGNORE (&isthmus_f08_status_ignore[0])
+#define MPI_F08_STATUSES_IGNORE (&isthmus_f08_statuses_ignore[0])
+#define PMPI_Status_c2f isthmus_status_c2f
+#define PMPI_Status_f2c isthmus_status_f2c
+#define PMPI_Status_c2f08 isthmus_status_c2c
+#define PMPI_Status_f082c isthmus_status_c2c
+#define PMPI_Status_f082f isthmus_status_c2f
+#define PMPI_Status_f2f08 isthmus_status_f2c
+#define PMPI_F_STATUS_IGNORE (&isthmus_f_status_ignore[0])
+#define PMPI_F_STATUSES_IGNORE (&isthmus_f_statuses_ignore[0])
+#define PMPI_F08_STATUS_IGNORE (&isthmus_f08_status_ignore[0])
+#define PMPI_F08_STATUSES_IGNORE (&isthmus_f08_statuses_ignore[0])
 #endif
 
 #if defined(ISTHMUS_MPI1)

@@ -8,8 +8,8 @@
 #include <mpi.h>
 #if defined(ISTHMUS_STRICT_ABI) || !defined(ISTHMUS_MPI_H)
 typedef int MPI_Fint;
-#endif
 typedef MPI_Status MPI_F08_status;
+#endif
 
 #if defined(__cplusplus)
 extern "C" {
@@ -59,12 +59,22 @@ MPI_Session MPI_Session_f2c(MPI_Fint handle);
 #undef MPI_Win_f2c
 MPI_Fint MPI_Win_c2f(MPI_Win handle);
 MPI_Win MPI_Win_f2c(MPI_Fint handle);
+#undef MPI_Status_c2f
+#undef MPI_Status_f2c
+#undef MPI_Status_c2f08
+#undef MPI_Status_f082c
+#undef MPI_Status_f082f
+#undef MPI_Status_f2f08
 int MPI_Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status);
 int MPI_Status_f2c(const MPI_Fint *f_status, MPI_Status *c_status);
 int MPI_Status_c2f08(const MPI_Status *c_status, MPI_F08_status *f08_status);
 int MPI_Status_f082c(const MPI_F08_status *f08_status, MPI_Status *c_status);
 int MPI_Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_status);
 int MPI_Status_f2f08(const MPI_Fint *f_status, MPI_F08_status *f08_status);
+#undef MPI_F_STATUS_IGNORE
+#undef MPI_F_STATUSES_IGNORE
+#undef MPI_F08_STATUS_IGNORE
+#undef MPI_F08_STATUSES_IGNORE
 extern MPI_Fint *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
 extern MPI_F08_status *MPI_F08_STATUS_IGNORE, *MPI_F08_STATUSES_IGNORE;
 
@@ -112,12 +122,22 @@ MPI_Session PMPI_Session_f2c(MPI_Fint handle);
 #undef PMPI_Win_f2c
 MPI_Fint PMPI_Win_c2f(MPI_Win handle);
 MPI_Win PMPI_Win_f2c(MPI_Fint handle);
+#undef PMPI_Status_c2f
+#undef PMPI_Status_f2c
+#undef PMPI_Status_c2f08
+#undef PMPI_Status_f082c
+#undef PMPI_Status_f082f
+#undef PMPI_Status_f2f08
 int PMPI_Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status);
 int PMPI_Status_f2c(const MPI_Fint *f_status, MPI_Status *c_status);
 int PMPI_Status_c2f08(const MPI_Status *c_status, MPI_F08_status *f08_status);
 int PMPI_Status_f082c(const MPI_F08_status *f08_status, MPI_Status *c_status);
 int PMPI_Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_status);
 int PMPI_Status_f2f08(const MPI_Fint *f_status, MPI_F08_status *f08_status);
+#undef PMPI_F_STATUS_IGNORE
+#undef PMPI_F_STATUSES_IGNORE
+#undef PMPI_F08_STATUS_IGNORE
+#undef PMPI_F08_STATUSES_IGNORE
 extern MPI_Fint *PMPI_F_STATUS_IGNORE, *PMPI_F_STATUSES_IGNORE;
 extern MPI_F08_status *PMPI_F08_STATUS_IGNORE, *PMPI_F08_STATUSES_IGNORE;
 

@@ -23,7 +23,6 @@ program sections
   call MPI_Comm_dup(MPI_COMM_WORLD, comm)
   left = modulo(rank - 1, size)
   right = modulo(rank + 1, size)
-  call check(MPI_SUBARRAYS_SUPPORTED, 'the constant')
   allocate (all_of_them(2, n * size), mine(2, n * size), sum(2 * n))
 
   ! Blocks of a section, and what lies between its elements.

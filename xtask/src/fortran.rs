@@ -28,6 +28,21 @@ const ONCE: [&str; 5] = [
     "src/section.c",
 ];
 
+/// What the Fortran libraries of MPICH, of its Debian package, and of Open MPI are called, with older names: `-lmpifort`
+/// and the like link ours.
+const LIBRARY_NAMES: [&str; 10] = [
+    "mpifort",
+    "mpichfort",
+    "mpichf90",
+    "fmpich",
+    "mpi_usempif08",
+    "mpi_usempi_ignore_tkr",
+    "mpi_usempi",
+    "mpi_mpifh",
+    "mpi_f90",
+    "mpi_f77",
+];
+
 /// Compiles and links the library into `out/lib`, against the libraries in `old`; objects go into `objects`. Returns
 /// its file.
 pub(crate) fn library(out: &Path, objects: &Path, strip: bool, old: Option<&Path>) -> Result<PathBuf> {
@@ -70,6 +85,9 @@ pub(crate) fn library(out: &Path, objects: &Path, strip: bool, old: Option<&Path
     })?;
     point(&out.join("lib").join(SONAME), LIBRARY)?;
     point(&out.join("lib/libmpifort_abi.so"), SONAME)?;
+    for name in LIBRARY_NAMES {
+        point(&out.join(format!("lib/lib{name}.so")), SONAME)?;
+    }
     archive(out, objects)?;
     Ok(library)
 }
@@ -141,6 +159,9 @@ pub(crate) fn texts(out: &Path) -> Result<()> {
     fs::create_dir_all(&sources).map_err(|e| format!("{}: cannot make it: {e}", sources.display()))?;
     for name in ["mpi.F90", "mpi_f08.F90"] {
         copy(&generated.join(name), &sources.join(name))?;
+    }
+    for name in ["probe.f90", "probed.f90"] {
+        copy(&top.join("bindings/fortran/src").join(name), &sources.join(name))?;
     }
     Ok(())
 }

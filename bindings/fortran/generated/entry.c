@@ -51,11 +51,16 @@ ENTRY(accumulate, ACCUMULATE, void *origin_addr, const int *origin_count, const 
 ENTRY_TS(accumulate_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL, "MPI_Accumulate", "origin_addr"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Accumulate)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win));
     typed_done(&origin_addr_c, origin_addr, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(accumulate_f08ts, const struct native *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(accumulate_f08ts)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, ierror);
 }
 
 ENTRY_LARGE(accumulate_f08_c, ACCUMULATE_F08_C, void *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
@@ -68,11 +73,16 @@ ENTRY_LARGE(accumulate_f08_c, ACCUMULATE_F08_C, void *origin_addr, const MPI_Cou
 ENTRY_TS(accumulate_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL, "MPI_Accumulate_c", "origin_addr"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Accumulate_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win));
     typed_done(&origin_addr_c, origin_addr, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(accumulate_f08ts_c, const struct native *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(accumulate_f08ts_c)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, ierror);
 }
 
 ENTRY(add_error_class, ADD_ERROR_CLASS, int *errorclass, int *ierror)
@@ -109,13 +119,18 @@ ENTRY(allgather, ALLGATHER, void *sendbuf, const int *sendcount, const int *send
 ENTRY_TS(allgather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Allgather", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Allgather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allgather_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allgather_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, ierror);
 }
 
 ENTRY_LARGE(allgather_f08_c, ALLGATHER_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
@@ -128,13 +143,18 @@ ENTRY_LARGE(allgather_f08_c, ALLGATHER_F08_C, void *sendbuf, const MPI_Count *se
 ENTRY_TS(allgather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Allgather_c", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Allgather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allgather_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allgather_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, ierror);
 }
 
 ENTRY(allgather_init, ALLGATHER_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -150,8 +170,8 @@ ENTRY_TS(allgather_init_f08ts, const struct descriptor *sendbuf, const int *send
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Allgather_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Allgather_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allgather_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -159,6 +179,11 @@ ENTRY_TS(allgather_init_f08ts, const struct descriptor *sendbuf, const int *send
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allgather_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allgather_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(allgather_init_f08_c, ALLGATHER_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -174,8 +199,8 @@ ENTRY_TS(allgather_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Cou
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Allgather_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Allgather_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allgather_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -183,6 +208,11 @@ ENTRY_TS(allgather_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Cou
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allgather_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allgather_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, info, request, ierror);
 }
 
 ENTRY(allgatherv, ALLGATHERV, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *ierror)
@@ -195,13 +225,18 @@ ENTRY(allgatherv, ALLGATHERV, void *sendbuf, const int *sendcount, const int *se
 ENTRY_TS(allgatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Allgatherv", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Allgatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allgatherv_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allgatherv_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, ierror);
 }
 
 ENTRY_LARGE(allgatherv_f08_c, ALLGATHERV_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *ierror)
@@ -214,13 +249,18 @@ ENTRY_LARGE(allgatherv_f08_c, ALLGATHERV_F08_C, void *sendbuf, const MPI_Count *
 ENTRY_TS(allgatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Allgatherv_c", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Allgatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allgatherv_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allgatherv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, ierror);
 }
 
 ENTRY(allgatherv_init, ALLGATHERV_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -236,8 +276,8 @@ ENTRY_TS(allgatherv_init_f08ts, const struct descriptor *sendbuf, const int *sen
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Allgatherv_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Allgatherv_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allgatherv_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -245,6 +285,11 @@ ENTRY_TS(allgatherv_init_f08ts, const struct descriptor *sendbuf, const int *sen
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allgatherv_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allgatherv_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(allgatherv_init_f08_c, ALLGATHERV_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -260,8 +305,8 @@ ENTRY_TS(allgatherv_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Co
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Allgatherv_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Allgatherv_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allgatherv_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -269,6 +314,11 @@ ENTRY_TS(allgatherv_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Co
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allgatherv_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allgatherv_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(alloc_mem_cptr, ALLOC_MEM_CPTR, const MPI_Aint *size, const int *info, void *baseptr, int *ierror)
@@ -295,13 +345,18 @@ ENTRY(allreduce, ALLREDUCE, void *sendbuf, void *recvbuf, const int *count, cons
 ENTRY_TS(allreduce_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Allreduce)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allreduce_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allreduce_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, ierror);
 }
 
 ENTRY_LARGE(allreduce_f08_c, ALLREDUCE_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
@@ -314,13 +369,18 @@ ENTRY_LARGE(allreduce_f08_c, ALLREDUCE_F08_C, void *sendbuf, void *recvbuf, cons
 ENTRY_TS(allreduce_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Allreduce_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allreduce_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allreduce_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, ierror);
 }
 
 ENTRY(allreduce_init, ALLREDUCE_INIT, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -336,14 +396,19 @@ ENTRY_TS(allreduce_init_f08ts, const struct descriptor *sendbuf, const struct de
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Allreduce_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Allreduce_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allreduce_init)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allreduce_init_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allreduce_init_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(allreduce_init_f08_c, ALLREDUCE_INIT_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -359,14 +424,19 @@ ENTRY_TS(allreduce_init_f08ts_c, const struct descriptor *sendbuf, const struct 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Allreduce_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Allreduce_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Allreduce_init_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(allreduce_init_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(allreduce_init_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY(alltoall, ALLTOALL, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
@@ -379,13 +449,18 @@ ENTRY(alltoall, ALLTOALL, void *sendbuf, const int *sendcount, const int *sendty
 ENTRY_TS(alltoall_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Alltoall)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoall_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoall_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, ierror);
 }
 
 ENTRY_LARGE(alltoall_f08_c, ALLTOALL_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
@@ -398,13 +473,18 @@ ENTRY_LARGE(alltoall_f08_c, ALLTOALL_F08_C, void *sendbuf, const MPI_Count *send
 ENTRY_TS(alltoall_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Alltoall_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoall_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoall_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, ierror);
 }
 
 ENTRY(alltoall_init, ALLTOALL_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -420,14 +500,19 @@ ENTRY_TS(alltoall_init_f08ts, const struct descriptor *sendbuf, const int *sendc
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Alltoall_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Alltoall_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoall_init)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoall_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoall_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(alltoall_init_f08_c, ALLTOALL_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -443,14 +528,19 @@ ENTRY_TS(alltoall_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Coun
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Alltoall_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Alltoall_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoall_init_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoall_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoall_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, info, request, ierror);
 }
 
 ENTRY(alltoallv, ALLTOALLV, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *ierror)
@@ -463,13 +553,18 @@ ENTRY(alltoallv, ALLTOALLV, void *sendbuf, int *sendcounts, int *sdispls, const 
 ENTRY_TS(alltoallv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallv)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoallv_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoallv_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, ierror);
 }
 
 ENTRY_LARGE(alltoallv_f08_c, ALLTOALLV_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *ierror)
@@ -482,13 +577,18 @@ ENTRY_LARGE(alltoallv_f08_c, ALLTOALLV_F08_C, void *sendbuf, MPI_Count *sendcoun
 ENTRY_TS(alltoallv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallv_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoallv_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoallv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, ierror);
 }
 
 ENTRY(alltoallv_init, ALLTOALLV_INIT, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -504,14 +604,19 @@ ENTRY_TS(alltoallv_init_f08ts, const struct descriptor *sendbuf, int *sendcounts
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Alltoallv_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Alltoallv_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallv_init)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoallv_init_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoallv_init_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(alltoallv_init_f08_c, ALLTOALLV_INIT_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -527,14 +632,19 @@ ENTRY_TS(alltoallv_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *se
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Alltoallv_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Alltoallv_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Alltoallv_init_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoallv_init_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoallv_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, info, request, ierror);
 }
 
 ENTRY(alltoallw, ALLTOALLW, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, int *ierror)
@@ -553,10 +663,10 @@ ENTRY(alltoallw, ALLTOALLW, void *sendbuf, int *sendcounts, int *sdispls, const 
 ENTRY_TS(alltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     if (code == MPI_SUCCESS)
@@ -566,6 +676,11 @@ ENTRY_TS(alltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, int
     copy_out(recvbuf, recvbuf_c, 1);
     DONE(recvtypes_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoallw_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoallw_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, ierror);
 }
 
 ENTRY_LARGE(alltoallw_f08_c, ALLTOALLW_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
@@ -584,10 +699,10 @@ ENTRY_LARGE(alltoallw_f08_c, ALLTOALLW_F08_C, void *sendbuf, MPI_Count *sendcoun
 ENTRY_TS(alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     if (code == MPI_SUCCESS)
@@ -597,6 +712,11 @@ ENTRY_TS(alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcou
     copy_out(recvbuf, recvbuf_c, 1);
     DONE(recvtypes_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoallw_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoallw_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, ierror);
 }
 
 ENTRY(alltoallw_init, ALLTOALLW_INIT, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
@@ -618,10 +738,10 @@ ENTRY_TS(alltoallw_init_f08ts, const struct descriptor *sendbuf, int *sendcounts
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Alltoallw_init", "sendbuf"}, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Alltoallw_init", "recvbuf"}, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
@@ -632,6 +752,11 @@ ENTRY_TS(alltoallw_init_f08ts, const struct descriptor *sendbuf, int *sendcounts
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoallw_init_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoallw_init_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(alltoallw_init_f08_c, ALLTOALLW_INIT_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
@@ -653,10 +778,10 @@ ENTRY_TS(alltoallw_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *se
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Alltoallw_init_c", "sendbuf"}, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Alltoallw_init_c", "recvbuf"}, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
@@ -667,6 +792,11 @@ ENTRY_TS(alltoallw_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *se
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(alltoallw_init_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(alltoallw_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, info, request, ierror);
 }
 
 ENTRY(attr_delete, ATTR_DELETE, const int *comm, const int *keyval, int *ierror)
@@ -702,11 +832,16 @@ ENTRY(bcast, BCAST, void *buffer, const int *count, const int *datatype, const i
 ENTRY_TS(bcast_f08ts, const struct descriptor *buffer, const int *count, const int *datatype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Bcast", "buffer"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Bcast)(buffer_c.address, (int)buffer_c.count, buffer_c.type, *root, IN(Comm, *comm));
     typed_done(&buffer_c, buffer, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(bcast_f08ts, const struct native *buffer, const int *count, const int *datatype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(bcast_f08ts)(described(buffer, &buffer_d), count, datatype, root, comm, ierror);
 }
 
 ENTRY_LARGE(bcast_f08_c, BCAST_F08_C, void *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, int *ierror)
@@ -719,11 +854,16 @@ ENTRY_LARGE(bcast_f08_c, BCAST_F08_C, void *buffer, const MPI_Count *count, cons
 ENTRY_TS(bcast_f08ts_c, const struct descriptor *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Bcast_c", "buffer"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Bcast_c)(buffer_c.address, buffer_c.count, buffer_c.type, *root, IN(Comm, *comm));
     typed_done(&buffer_c, buffer, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(bcast_f08ts_c, const struct native *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(bcast_f08ts_c)(described(buffer, &buffer_d), count, datatype, root, comm, ierror);
 }
 
 ENTRY(bcast_init, BCAST_INIT, void *buffer, const int *count, const int *datatype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -739,7 +879,7 @@ ENTRY_TS(bcast_init_f08ts, const struct descriptor *buffer, const int *count, co
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){STARTED, 1, &copies, "MPI_Bcast_init", "buffer"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Bcast_init)(buffer_c.address, (int)buffer_c.count, buffer_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -747,6 +887,11 @@ ENTRY_TS(bcast_init_f08ts, const struct descriptor *buffer, const int *count, co
     typed_done(&buffer_c, buffer, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(bcast_init_f08ts, const struct native *buffer, const int *count, const int *datatype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(bcast_init_f08ts)(described(buffer, &buffer_d), count, datatype, root, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(bcast_init_f08_c, BCAST_INIT_F08_C, void *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -762,7 +907,7 @@ ENTRY_TS(bcast_init_f08ts_c, const struct descriptor *buffer, const MPI_Count *c
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){STARTED, 1, &copies, "MPI_Bcast_init_c", "buffer"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Bcast_init_c)(buffer_c.address, buffer_c.count, buffer_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -770,6 +915,11 @@ ENTRY_TS(bcast_init_f08ts_c, const struct descriptor *buffer, const MPI_Count *c
     typed_done(&buffer_c, buffer, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(bcast_init_f08ts_c, const struct native *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(bcast_init_f08ts_c)(described(buffer, &buffer_d), count, datatype, root, comm, info, request, ierror);
 }
 
 ENTRY(bsend, BSEND, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
@@ -782,11 +932,16 @@ ENTRY(bsend, BSEND, void *buf, const int *count, const int *datatype, const int 
 ENTRY_TS(bsend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Bsend", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Bsend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(bsend_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(bsend_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, ierror);
 }
 
 ENTRY_LARGE(bsend_f08_c, BSEND_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
@@ -799,11 +954,16 @@ ENTRY_LARGE(bsend_f08_c, BSEND_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(bsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Bsend_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Bsend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(bsend_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(bsend_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, ierror);
 }
 
 ENTRY(bsend_init, BSEND_INIT, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -819,7 +979,7 @@ ENTRY_TS(bsend_init_f08ts, const struct descriptor *buf, const int *count, const
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 0, &copies, "MPI_Bsend_init", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Bsend_init)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -827,6 +987,11 @@ ENTRY_TS(bsend_init_f08ts, const struct descriptor *buf, const int *count, const
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(bsend_init_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(bsend_init_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(bsend_init_f08_c, BSEND_INIT_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -842,7 +1007,7 @@ ENTRY_TS(bsend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *coun
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 0, &copies, "MPI_Bsend_init_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Bsend_init_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -850,6 +1015,11 @@ ENTRY_TS(bsend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *coun
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(bsend_init_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(bsend_init_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY(buffer_attach, BUFFER_ATTACH, void *buffer, const int *size, int *ierror)
@@ -867,6 +1037,11 @@ ENTRY_TS(buffer_attach_f08ts, const struct descriptor *buffer, const int *size, 
         code = MPI(Buffer_attach)(buffer_c, *size);
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(buffer_attach_f08ts, const struct native *buffer, const int *size, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(buffer_attach_f08ts)(described(buffer, &buffer_d), size, ierror);
+}
 
 ENTRY_LARGE(buffer_attach_f08_c, BUFFER_ATTACH_F08_C, void *buffer, const MPI_Count *size, int *ierror)
 {
@@ -882,6 +1057,11 @@ ENTRY_TS(buffer_attach_f08ts_c, const struct descriptor *buffer, const MPI_Count
     if (code == MPI_SUCCESS)
         code = MPI(Buffer_attach_c)(buffer_c, *size);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(buffer_attach_f08ts_c, const struct native *buffer, const MPI_Count *size, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(buffer_attach_f08ts_c)(described(buffer, &buffer_d), size, ierror);
 }
 
 ENTRY(buffer_flush, BUFFER_FLUSH, int *ierror)
@@ -1020,6 +1200,11 @@ ENTRY_TS(comm_attach_buffer_f08ts, const int *comm, const struct descriptor *buf
         code = MPI(Comm_attach_buffer)(IN(Comm, *comm), buffer_c, *size);
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(comm_attach_buffer_f08ts, const int *comm, const struct native *buffer, const int *size, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(comm_attach_buffer_f08ts)(comm, described(buffer, &buffer_d), size, ierror);
+}
 
 ENTRY_LARGE(comm_attach_buffer_f08_c, COMM_ATTACH_BUFFER_F08_C, const int *comm, void *buffer, const MPI_Count *size, int *ierror)
 {
@@ -1035,6 +1220,11 @@ ENTRY_TS(comm_attach_buffer_f08ts_c, const int *comm, const struct descriptor *b
     if (code == MPI_SUCCESS)
         code = MPI(Comm_attach_buffer_c)(IN(Comm, *comm), buffer_c, *size);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(comm_attach_buffer_f08ts_c, const int *comm, const struct native *buffer, const MPI_Count *size, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(comm_attach_buffer_f08ts_c)(comm, described(buffer, &buffer_d), size, ierror);
 }
 
 ENTRY(comm_call_errhandler, COMM_CALL_ERRHANDLER, const int *comm, const int *errorcode, int *ierror)
@@ -1334,6 +1524,11 @@ ENTRY_TS(compare_and_swap_f08ts, const struct descriptor *origin_addr, const str
         code = MPI(Compare_and_swap)(origin_addr_c, compare_addr_c, result_addr_c, IN(Type, *datatype), *target_rank, *target_disp, IN(Win, *win));
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(compare_and_swap_f08ts, const struct native *origin_addr, const struct native *compare_addr, const struct native *result_addr, const int *datatype, const int *target_rank, const MPI_Aint *target_disp, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d, compare_addr_d, result_addr_d;
+    SYMBOL(compare_and_swap_f08ts)(described(origin_addr, &origin_addr_d), described(compare_addr, &compare_addr_d), described(result_addr, &result_addr_d), datatype, target_rank, target_disp, win, ierror);
+}
 
 ENTRY(dims_create, DIMS_CREATE, const int *nnodes, const int *ndims, int *dims, int *ierror)
 {
@@ -1412,13 +1607,18 @@ ENTRY(exscan, EXSCAN, void *sendbuf, void *recvbuf, const int *count, const int 
 ENTRY_TS(exscan_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Exscan)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(exscan_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(exscan_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, ierror);
 }
 
 ENTRY_LARGE(exscan_f08_c, EXSCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
@@ -1431,13 +1631,18 @@ ENTRY_LARGE(exscan_f08_c, EXSCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_
 ENTRY_TS(exscan_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Exscan_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(exscan_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(exscan_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, ierror);
 }
 
 ENTRY(exscan_init, EXSCAN_INIT, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -1453,14 +1658,19 @@ ENTRY_TS(exscan_init_f08ts, const struct descriptor *sendbuf, const struct descr
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Exscan_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Exscan_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Exscan_init)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(exscan_init_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(exscan_init_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(exscan_init_f08_c, EXSCAN_INIT_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -1476,14 +1686,19 @@ ENTRY_TS(exscan_init_f08ts_c, const struct descriptor *sendbuf, const struct des
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Exscan_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Exscan_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Exscan_init_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(exscan_init_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(exscan_init_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY(fetch_and_op, FETCH_AND_OP, void *origin_addr, void *result_addr, const int *datatype, const int *target_rank, const MPI_Aint *target_disp, const int *op, const int *win, int *ierror)
@@ -1501,6 +1716,11 @@ ENTRY_TS(fetch_and_op_f08ts, const struct descriptor *origin_addr, const struct 
     if (code == MPI_SUCCESS)
         code = MPI(Fetch_and_op)(origin_addr_c, result_addr_c, IN(Type, *datatype), *target_rank, *target_disp, IN(Op, *op), IN(Win, *win));
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(fetch_and_op_f08ts, const struct native *origin_addr, const struct native *result_addr, const int *datatype, const int *target_rank, const MPI_Aint *target_disp, const int *op, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d, result_addr_d;
+    SYMBOL(fetch_and_op_f08ts)(described(origin_addr, &origin_addr_d), described(result_addr, &result_addr_d), datatype, target_rank, target_disp, op, win, ierror);
 }
 
 ENTRY(file_call_errhandler, FILE_CALL_ERRHANDLER, const int *fh, const int *errorcode, int *ierror)
@@ -1641,7 +1861,7 @@ ENTRY_TS(file_iread_f08ts, const int *fh, const struct descriptor *buf, const in
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -1649,6 +1869,11 @@ ENTRY_TS(file_iread_f08ts, const int *fh, const struct descriptor *buf, const in
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_f08ts)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iread_f08_c, FILE_IREAD_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -1664,7 +1889,7 @@ ENTRY_TS(file_iread_f08ts_c, const int *fh, const struct descriptor *buf, const 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -1672,6 +1897,11 @@ ENTRY_TS(file_iread_f08ts_c, const int *fh, const struct descriptor *buf, const 
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_f08ts_c)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iread_all, FILE_IREAD_ALL, const int *fh, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -1687,7 +1917,7 @@ ENTRY_TS(file_iread_all_f08ts, const int *fh, const struct descriptor *buf, cons
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_all", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_all)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -1695,6 +1925,11 @@ ENTRY_TS(file_iread_all_f08ts, const int *fh, const struct descriptor *buf, cons
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_all_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_all_f08ts)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iread_all_f08_c, FILE_IREAD_ALL_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -1710,7 +1945,7 @@ ENTRY_TS(file_iread_all_f08ts_c, const int *fh, const struct descriptor *buf, co
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_all_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_all_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -1718,6 +1953,11 @@ ENTRY_TS(file_iread_all_f08ts_c, const int *fh, const struct descriptor *buf, co
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_all_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_all_f08ts_c)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iread_at, FILE_IREAD_AT, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -1733,7 +1973,7 @@ ENTRY_TS(file_iread_at_f08ts, const int *fh, const MPI_Offset *offset, const str
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_at", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_at)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -1741,6 +1981,11 @@ ENTRY_TS(file_iread_at_f08ts, const int *fh, const MPI_Offset *offset, const str
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_at_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_at_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iread_at_f08_c, FILE_IREAD_AT_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -1756,7 +2001,7 @@ ENTRY_TS(file_iread_at_f08ts_c, const int *fh, const MPI_Offset *offset, const s
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_at_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_at_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -1764,6 +2009,11 @@ ENTRY_TS(file_iread_at_f08ts_c, const int *fh, const MPI_Offset *offset, const s
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_at_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iread_at_all, FILE_IREAD_AT_ALL, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -1779,7 +2029,7 @@ ENTRY_TS(file_iread_at_all_f08ts, const int *fh, const MPI_Offset *offset, const
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_at_all", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_at_all)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -1787,6 +2037,11 @@ ENTRY_TS(file_iread_at_all_f08ts, const int *fh, const MPI_Offset *offset, const
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_at_all_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iread_at_all_f08_c, FILE_IREAD_AT_ALL_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -1802,7 +2057,7 @@ ENTRY_TS(file_iread_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, con
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_at_all_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_at_all_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -1810,6 +2065,11 @@ ENTRY_TS(file_iread_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, con
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_at_all_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iread_shared, FILE_IREAD_SHARED, const int *fh, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -1825,7 +2085,7 @@ ENTRY_TS(file_iread_shared_f08ts, const int *fh, const struct descriptor *buf, c
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_shared", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_shared)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -1833,6 +2093,11 @@ ENTRY_TS(file_iread_shared_f08ts, const int *fh, const struct descriptor *buf, c
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_shared_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_shared_f08ts)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iread_shared_f08_c, FILE_IREAD_SHARED_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -1848,7 +2113,7 @@ ENTRY_TS(file_iread_shared_f08ts_c, const int *fh, const struct descriptor *buf,
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_File_iread_shared_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iread_shared_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -1856,6 +2121,11 @@ ENTRY_TS(file_iread_shared_f08ts_c, const int *fh, const struct descriptor *buf,
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iread_shared_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iread_shared_f08ts_c)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iwrite, FILE_IWRITE, const int *fh, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -1871,7 +2141,7 @@ ENTRY_TS(file_iwrite_f08ts, const int *fh, const struct descriptor *buf, const i
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -1879,6 +2149,11 @@ ENTRY_TS(file_iwrite_f08ts, const int *fh, const struct descriptor *buf, const i
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_f08ts)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iwrite_f08_c, FILE_IWRITE_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -1894,7 +2169,7 @@ ENTRY_TS(file_iwrite_f08ts_c, const int *fh, const struct descriptor *buf, const
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -1902,6 +2177,11 @@ ENTRY_TS(file_iwrite_f08ts_c, const int *fh, const struct descriptor *buf, const
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_f08ts_c)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iwrite_all, FILE_IWRITE_ALL, const int *fh, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -1917,7 +2197,7 @@ ENTRY_TS(file_iwrite_all_f08ts, const int *fh, const struct descriptor *buf, con
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_all", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_all)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -1925,6 +2205,11 @@ ENTRY_TS(file_iwrite_all_f08ts, const int *fh, const struct descriptor *buf, con
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_all_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_all_f08ts)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iwrite_all_f08_c, FILE_IWRITE_ALL_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -1940,7 +2225,7 @@ ENTRY_TS(file_iwrite_all_f08ts_c, const int *fh, const struct descriptor *buf, c
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_all_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_all_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -1948,6 +2233,11 @@ ENTRY_TS(file_iwrite_all_f08ts_c, const int *fh, const struct descriptor *buf, c
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_all_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_all_f08ts_c)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iwrite_at, FILE_IWRITE_AT, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -1963,7 +2253,7 @@ ENTRY_TS(file_iwrite_at_f08ts, const int *fh, const MPI_Offset *offset, const st
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_at", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_at)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -1971,6 +2261,11 @@ ENTRY_TS(file_iwrite_at_f08ts, const int *fh, const MPI_Offset *offset, const st
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_at_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_at_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iwrite_at_f08_c, FILE_IWRITE_AT_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -1986,7 +2281,7 @@ ENTRY_TS(file_iwrite_at_f08ts_c, const int *fh, const MPI_Offset *offset, const 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_at_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_at_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -1994,6 +2289,11 @@ ENTRY_TS(file_iwrite_at_f08ts_c, const int *fh, const MPI_Offset *offset, const 
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_at_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iwrite_at_all, FILE_IWRITE_AT_ALL, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -2009,7 +2309,7 @@ ENTRY_TS(file_iwrite_at_all_f08ts, const int *fh, const MPI_Offset *offset, cons
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_at_all", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_at_all)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -2017,6 +2317,11 @@ ENTRY_TS(file_iwrite_at_all_f08ts, const int *fh, const MPI_Offset *offset, cons
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_at_all_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iwrite_at_all_f08_c, FILE_IWRITE_AT_ALL_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -2032,7 +2337,7 @@ ENTRY_TS(file_iwrite_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, co
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_at_all_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_at_all_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -2040,6 +2345,11 @@ ENTRY_TS(file_iwrite_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, co
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_at_all_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_iwrite_shared, FILE_IWRITE_SHARED, const int *fh, void *buf, const int *count, const int *datatype, int *request, int *ierror)
@@ -2055,7 +2365,7 @@ ENTRY_TS(file_iwrite_shared_f08ts, const int *fh, const struct descriptor *buf, 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_shared", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_shared)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, &request_c);
@@ -2063,6 +2373,11 @@ ENTRY_TS(file_iwrite_shared_f08ts, const int *fh, const struct descriptor *buf, 
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_shared_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_shared_f08ts)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY_LARGE(file_iwrite_shared_f08_c, FILE_IWRITE_SHARED_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
@@ -2078,7 +2393,7 @@ ENTRY_TS(file_iwrite_shared_f08ts_c, const int *fh, const struct descriptor *buf
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_File_iwrite_shared_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(File_iwrite_shared_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, &request_c);
@@ -2086,6 +2401,11 @@ ENTRY_TS(file_iwrite_shared_f08ts_c, const int *fh, const struct descriptor *buf
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_iwrite_shared_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_iwrite_shared_f08ts_c)(fh, described(buf, &buf_d), count, datatype, request, ierror);
 }
 
 ENTRY(file_open, FILE_OPEN, const int *comm, const char *filename, const int *amode, const int *info, int *fh, int *ierror, size_t filename_length)
@@ -2117,11 +2437,16 @@ ENTRY(file_read, FILE_READ, const int *fh, void *buf, const int *count, const in
 ENTRY_TS(file_read_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_f08ts)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_read_f08_c, FILE_READ_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2134,11 +2459,16 @@ ENTRY_LARGE(file_read_f08_c, FILE_READ_F08_C, const int *fh, void *buf, const MP
 ENTRY_TS(file_read_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_f08ts_c)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_read_all, FILE_READ_ALL, const int *fh, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2151,11 +2481,16 @@ ENTRY(file_read_all, FILE_READ_ALL, const int *fh, void *buf, const int *count, 
 ENTRY_TS(file_read_all_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_all", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_all)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_all_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_all_f08ts)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_read_all_f08_c, FILE_READ_ALL_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2168,11 +2503,16 @@ ENTRY_LARGE(file_read_all_f08_c, FILE_READ_ALL_F08_C, const int *fh, void *buf, 
 ENTRY_TS(file_read_all_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_all_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_all_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_all_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_all_f08ts_c)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_read_all_begin, FILE_READ_ALL_BEGIN, const int *fh, void *buf, const int *count, const int *datatype, int *ierror)
@@ -2185,11 +2525,16 @@ ENTRY(file_read_all_begin, FILE_READ_ALL_BEGIN, const int *fh, void *buf, const 
 ENTRY_TS(file_read_all_begin_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL, "MPI_File_read_all_begin", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_all_begin)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_all_begin_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_all_begin_f08ts)(fh, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY_LARGE(file_read_all_begin_f08_c, FILE_READ_ALL_BEGIN_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *ierror)
@@ -2202,11 +2547,16 @@ ENTRY_LARGE(file_read_all_begin_f08_c, FILE_READ_ALL_BEGIN_F08_C, const int *fh,
 ENTRY_TS(file_read_all_begin_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL, "MPI_File_read_all_begin_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_all_begin_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_all_begin_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_all_begin_f08ts_c)(fh, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY(file_read_all_end, FILE_READ_ALL_END, const int *fh, void *buf, MPI_Status *status, int *ierror)
@@ -2223,6 +2573,11 @@ ENTRY_TS(file_read_all_end_f08ts, const int *fh, const struct descriptor *buf, M
         code = MPI(File_read_all_end)(IN(File, *fh), choice(buf->address), status_of(status));
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(file_read_all_end_f08ts, const int *fh, const struct native *buf, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_all_end_f08ts)(fh, described(buf, &buf_d), status, ierror);
+}
 
 ENTRY(file_read_at, FILE_READ_AT, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
@@ -2234,11 +2589,16 @@ ENTRY(file_read_at, FILE_READ_AT, const int *fh, const MPI_Offset *offset, void 
 ENTRY_TS(file_read_at_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_at", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_at_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_at_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_read_at_f08_c, FILE_READ_AT_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2251,11 +2611,16 @@ ENTRY_LARGE(file_read_at_f08_c, FILE_READ_AT_F08_C, const int *fh, const MPI_Off
 ENTRY_TS(file_read_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_at_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_at_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_read_at_all, FILE_READ_AT_ALL, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2268,11 +2633,16 @@ ENTRY(file_read_at_all, FILE_READ_AT_ALL, const int *fh, const MPI_Offset *offse
 ENTRY_TS(file_read_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_at_all", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_all)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_at_all_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_read_at_all_f08_c, FILE_READ_AT_ALL_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2285,11 +2655,16 @@ ENTRY_LARGE(file_read_at_all_f08_c, FILE_READ_AT_ALL_F08_C, const int *fh, const
 ENTRY_TS(file_read_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_at_all_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_all_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_at_all_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_read_at_all_begin, FILE_READ_AT_ALL_BEGIN, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, int *ierror)
@@ -2302,11 +2677,16 @@ ENTRY(file_read_at_all_begin, FILE_READ_AT_ALL_BEGIN, const int *fh, const MPI_O
 ENTRY_TS(file_read_at_all_begin_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL, "MPI_File_read_at_all_begin", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_all_begin)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_at_all_begin_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_at_all_begin_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY_LARGE(file_read_at_all_begin_f08_c, FILE_READ_AT_ALL_BEGIN_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, int *ierror)
@@ -2319,11 +2699,16 @@ ENTRY_LARGE(file_read_at_all_begin_f08_c, FILE_READ_AT_ALL_BEGIN_F08_C, const in
 ENTRY_TS(file_read_at_all_begin_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL, "MPI_File_read_at_all_begin_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_at_all_begin_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_at_all_begin_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_at_all_begin_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY(file_read_at_all_end, FILE_READ_AT_ALL_END, const int *fh, void *buf, MPI_Status *status, int *ierror)
@@ -2340,6 +2725,11 @@ ENTRY_TS(file_read_at_all_end_f08ts, const int *fh, const struct descriptor *buf
         code = MPI(File_read_at_all_end)(IN(File, *fh), choice(buf->address), status_of(status));
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(file_read_at_all_end_f08ts, const int *fh, const struct native *buf, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_at_all_end_f08ts)(fh, described(buf, &buf_d), status, ierror);
+}
 
 ENTRY(file_read_ordered, FILE_READ_ORDERED, const int *fh, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
@@ -2351,11 +2741,16 @@ ENTRY(file_read_ordered, FILE_READ_ORDERED, const int *fh, void *buf, const int 
 ENTRY_TS(file_read_ordered_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_ordered", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_ordered)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_ordered_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_ordered_f08ts)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_read_ordered_f08_c, FILE_READ_ORDERED_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2368,11 +2763,16 @@ ENTRY_LARGE(file_read_ordered_f08_c, FILE_READ_ORDERED_F08_C, const int *fh, voi
 ENTRY_TS(file_read_ordered_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_ordered_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_ordered_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_ordered_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_ordered_f08ts_c)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_read_ordered_begin, FILE_READ_ORDERED_BEGIN, const int *fh, void *buf, const int *count, const int *datatype, int *ierror)
@@ -2385,11 +2785,16 @@ ENTRY(file_read_ordered_begin, FILE_READ_ORDERED_BEGIN, const int *fh, void *buf
 ENTRY_TS(file_read_ordered_begin_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL, "MPI_File_read_ordered_begin", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_ordered_begin)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_ordered_begin_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_ordered_begin_f08ts)(fh, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY_LARGE(file_read_ordered_begin_f08_c, FILE_READ_ORDERED_BEGIN_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *ierror)
@@ -2402,11 +2807,16 @@ ENTRY_LARGE(file_read_ordered_begin_f08_c, FILE_READ_ORDERED_BEGIN_F08_C, const 
 ENTRY_TS(file_read_ordered_begin_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 1, NULL, "MPI_File_read_ordered_begin_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_ordered_begin_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_ordered_begin_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_ordered_begin_f08ts_c)(fh, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY(file_read_ordered_end, FILE_READ_ORDERED_END, const int *fh, void *buf, MPI_Status *status, int *ierror)
@@ -2423,6 +2833,11 @@ ENTRY_TS(file_read_ordered_end_f08ts, const int *fh, const struct descriptor *bu
         code = MPI(File_read_ordered_end)(IN(File, *fh), choice(buf->address), status_of(status));
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(file_read_ordered_end_f08ts, const int *fh, const struct native *buf, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_ordered_end_f08ts)(fh, described(buf, &buf_d), status, ierror);
+}
 
 ENTRY(file_read_shared, FILE_READ_SHARED, const int *fh, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
@@ -2434,11 +2849,16 @@ ENTRY(file_read_shared, FILE_READ_SHARED, const int *fh, void *buf, const int *c
 ENTRY_TS(file_read_shared_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_shared", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_shared)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_shared_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_shared_f08ts)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_read_shared_f08_c, FILE_READ_SHARED_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2451,11 +2871,16 @@ ENTRY_LARGE(file_read_shared_f08_c, FILE_READ_SHARED_F08_C, const int *fh, void 
 ENTRY_TS(file_read_shared_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_File_read_shared_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_read_shared_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_read_shared_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_read_shared_f08ts_c)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_seek, FILE_SEEK, const int *fh, const MPI_Offset *offset, const int *whence, int *ierror)
@@ -2527,11 +2952,16 @@ ENTRY(file_write, FILE_WRITE, const int *fh, void *buf, const int *count, const 
 ENTRY_TS(file_write_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_f08ts)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_write_f08_c, FILE_WRITE_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2544,11 +2974,16 @@ ENTRY_LARGE(file_write_f08_c, FILE_WRITE_F08_C, const int *fh, void *buf, const 
 ENTRY_TS(file_write_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_f08ts_c)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_write_all, FILE_WRITE_ALL, const int *fh, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2561,11 +2996,16 @@ ENTRY(file_write_all, FILE_WRITE_ALL, const int *fh, void *buf, const int *count
 ENTRY_TS(file_write_all_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_all", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_all)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_all_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_all_f08ts)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_write_all_f08_c, FILE_WRITE_ALL_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2578,11 +3018,16 @@ ENTRY_LARGE(file_write_all_f08_c, FILE_WRITE_ALL_F08_C, const int *fh, void *buf
 ENTRY_TS(file_write_all_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_all_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_all_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_all_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_all_f08ts_c)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_write_all_begin, FILE_WRITE_ALL_BEGIN, const int *fh, void *buf, const int *count, const int *datatype, int *ierror)
@@ -2595,11 +3040,16 @@ ENTRY(file_write_all_begin, FILE_WRITE_ALL_BEGIN, const int *fh, void *buf, cons
 ENTRY_TS(file_write_all_begin_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL, "MPI_File_write_all_begin", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_all_begin)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_all_begin_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_all_begin_f08ts)(fh, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY_LARGE(file_write_all_begin_f08_c, FILE_WRITE_ALL_BEGIN_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *ierror)
@@ -2612,11 +3062,16 @@ ENTRY_LARGE(file_write_all_begin_f08_c, FILE_WRITE_ALL_BEGIN_F08_C, const int *f
 ENTRY_TS(file_write_all_begin_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL, "MPI_File_write_all_begin_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_all_begin_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_all_begin_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_all_begin_f08ts_c)(fh, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY(file_write_all_end, FILE_WRITE_ALL_END, const int *fh, void *buf, MPI_Status *status, int *ierror)
@@ -2633,6 +3088,11 @@ ENTRY_TS(file_write_all_end_f08ts, const int *fh, const struct descriptor *buf, 
         code = MPI(File_write_all_end)(IN(File, *fh), choice(buf->address), status_of(status));
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(file_write_all_end_f08ts, const int *fh, const struct native *buf, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_all_end_f08ts)(fh, described(buf, &buf_d), status, ierror);
+}
 
 ENTRY(file_write_at, FILE_WRITE_AT, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
@@ -2644,11 +3104,16 @@ ENTRY(file_write_at, FILE_WRITE_AT, const int *fh, const MPI_Offset *offset, voi
 ENTRY_TS(file_write_at_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_at", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_at_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_at_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_write_at_f08_c, FILE_WRITE_AT_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2661,11 +3126,16 @@ ENTRY_LARGE(file_write_at_f08_c, FILE_WRITE_AT_F08_C, const int *fh, const MPI_O
 ENTRY_TS(file_write_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_at_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_at_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_at_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_write_at_all, FILE_WRITE_AT_ALL, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2678,11 +3148,16 @@ ENTRY(file_write_at_all, FILE_WRITE_AT_ALL, const int *fh, const MPI_Offset *off
 ENTRY_TS(file_write_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_at_all", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_all)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_at_all_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_at_all_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_write_at_all_f08_c, FILE_WRITE_AT_ALL_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2695,11 +3170,16 @@ ENTRY_LARGE(file_write_at_all_f08_c, FILE_WRITE_AT_ALL_F08_C, const int *fh, con
 ENTRY_TS(file_write_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_at_all_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_all_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_at_all_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_at_all_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_write_at_all_begin, FILE_WRITE_AT_ALL_BEGIN, const int *fh, const MPI_Offset *offset, void *buf, const int *count, const int *datatype, int *ierror)
@@ -2712,11 +3192,16 @@ ENTRY(file_write_at_all_begin, FILE_WRITE_AT_ALL_BEGIN, const int *fh, const MPI
 ENTRY_TS(file_write_at_all_begin_f08ts, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL, "MPI_File_write_at_all_begin", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_all_begin)(IN(File, *fh), *offset, buf_c.address, (int)buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_at_all_begin_f08ts, const int *fh, const MPI_Offset *offset, const struct native *buf, const int *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_at_all_begin_f08ts)(fh, offset, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY_LARGE(file_write_at_all_begin_f08_c, FILE_WRITE_AT_ALL_BEGIN_F08_C, const int *fh, const MPI_Offset *offset, void *buf, const MPI_Count *count, const int *datatype, int *ierror)
@@ -2729,11 +3214,16 @@ ENTRY_LARGE(file_write_at_all_begin_f08_c, FILE_WRITE_AT_ALL_BEGIN_F08_C, const 
 ENTRY_TS(file_write_at_all_begin_f08ts_c, const int *fh, const MPI_Offset *offset, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL, "MPI_File_write_at_all_begin_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_at_all_begin_c)(IN(File, *fh), *offset, buf_c.address, buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_at_all_begin_f08ts_c, const int *fh, const MPI_Offset *offset, const struct native *buf, const MPI_Count *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_at_all_begin_f08ts_c)(fh, offset, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY(file_write_at_all_end, FILE_WRITE_AT_ALL_END, const int *fh, void *buf, MPI_Status *status, int *ierror)
@@ -2750,6 +3240,11 @@ ENTRY_TS(file_write_at_all_end_f08ts, const int *fh, const struct descriptor *bu
         code = MPI(File_write_at_all_end)(IN(File, *fh), choice(buf->address), status_of(status));
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(file_write_at_all_end_f08ts, const int *fh, const struct native *buf, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_at_all_end_f08ts)(fh, described(buf, &buf_d), status, ierror);
+}
 
 ENTRY(file_write_ordered, FILE_WRITE_ORDERED, const int *fh, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
@@ -2761,11 +3256,16 @@ ENTRY(file_write_ordered, FILE_WRITE_ORDERED, const int *fh, void *buf, const in
 ENTRY_TS(file_write_ordered_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_ordered", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_ordered)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_ordered_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_ordered_f08ts)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_write_ordered_f08_c, FILE_WRITE_ORDERED_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2778,11 +3278,16 @@ ENTRY_LARGE(file_write_ordered_f08_c, FILE_WRITE_ORDERED_F08_C, const int *fh, v
 ENTRY_TS(file_write_ordered_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_ordered_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_ordered_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_ordered_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_ordered_f08ts_c)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(file_write_ordered_begin, FILE_WRITE_ORDERED_BEGIN, const int *fh, void *buf, const int *count, const int *datatype, int *ierror)
@@ -2795,11 +3300,16 @@ ENTRY(file_write_ordered_begin, FILE_WRITE_ORDERED_BEGIN, const int *fh, void *b
 ENTRY_TS(file_write_ordered_begin_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL, "MPI_File_write_ordered_begin", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_ordered_begin)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_ordered_begin_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_ordered_begin_f08ts)(fh, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY_LARGE(file_write_ordered_begin_f08_c, FILE_WRITE_ORDERED_BEGIN_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, int *ierror)
@@ -2812,11 +3322,16 @@ ENTRY_LARGE(file_write_ordered_begin_f08_c, FILE_WRITE_ORDERED_BEGIN_F08_C, cons
 ENTRY_TS(file_write_ordered_begin_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){REFUSED, 0, NULL, "MPI_File_write_ordered_begin_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_ordered_begin_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type);
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_ordered_begin_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_ordered_begin_f08ts_c)(fh, described(buf, &buf_d), count, datatype, ierror);
 }
 
 ENTRY(file_write_ordered_end, FILE_WRITE_ORDERED_END, const int *fh, void *buf, MPI_Status *status, int *ierror)
@@ -2833,6 +3348,11 @@ ENTRY_TS(file_write_ordered_end_f08ts, const int *fh, const struct descriptor *b
         code = MPI(File_write_ordered_end)(IN(File, *fh), choice(buf->address), status_of(status));
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(file_write_ordered_end_f08ts, const int *fh, const struct native *buf, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_ordered_end_f08ts)(fh, described(buf, &buf_d), status, ierror);
+}
 
 ENTRY(file_write_shared, FILE_WRITE_SHARED, const int *fh, void *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
@@ -2844,11 +3364,16 @@ ENTRY(file_write_shared, FILE_WRITE_SHARED, const int *fh, void *buf, const int 
 ENTRY_TS(file_write_shared_f08ts, const int *fh, const struct descriptor *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_shared", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_shared)(IN(File, *fh), buf_c.address, (int)buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_shared_f08ts, const int *fh, const struct native *buf, const int *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_shared_f08ts)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY_LARGE(file_write_shared_f08_c, FILE_WRITE_SHARED_F08_C, const int *fh, void *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
@@ -2861,11 +3386,16 @@ ENTRY_LARGE(file_write_shared_f08_c, FILE_WRITE_SHARED_F08_C, const int *fh, voi
 ENTRY_TS(file_write_shared_f08ts_c, const int *fh, const struct descriptor *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_File_write_shared_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(File_write_shared_c)(IN(File, *fh), buf_c.address, buf_c.count, buf_c.type, status_of(status));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(file_write_shared_f08ts_c, const int *fh, const struct native *buf, const MPI_Count *count, const int *datatype, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(file_write_shared_f08ts_c)(fh, described(buf, &buf_d), count, datatype, status, ierror);
 }
 
 ENTRY(finalize, FINALIZE, int *ierror)
@@ -2894,9 +3424,15 @@ ENTRY(free_mem, FREE_MEM, void *base, int *ierror)
 ENTRY_TS(free_mem_f08ts, const struct descriptor *base, int *ierror)
 {
     int code = MPI_SUCCESS;
+    void *base_c = address_of(base, "MPI_Free_mem", "base", &code);
     if (code == MPI_SUCCESS)
-        code = MPI(Free_mem)(choice(base->address));
+        code = MPI(Free_mem)(base_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(free_mem_f08ts, const struct native *base, int *ierror)
+{
+    struct descriptor base_d;
+    SYMBOL(free_mem_f08ts)(described(base, &base_d), ierror);
 }
 
 ENTRY(gather, GATHER, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
@@ -2909,13 +3445,18 @@ ENTRY(gather, GATHER, void *sendbuf, const int *sendcount, const int *sendtype, 
 ENTRY_TS(gather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Gather", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Gather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(gather_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(gather_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, ierror);
 }
 
 ENTRY_LARGE(gather_f08_c, GATHER_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
@@ -2928,13 +3469,18 @@ ENTRY_LARGE(gather_f08_c, GATHER_F08_C, void *sendbuf, const MPI_Count *sendcoun
 ENTRY_TS(gather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Gather_c", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Gather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(gather_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(gather_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, ierror);
 }
 
 ENTRY(gather_init, GATHER_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -2950,8 +3496,8 @@ ENTRY_TS(gather_init_f08ts, const struct descriptor *sendbuf, const int *sendcou
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Gather_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Gather_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Gather_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -2959,6 +3505,11 @@ ENTRY_TS(gather_init_f08ts, const struct descriptor *sendbuf, const int *sendcou
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(gather_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(gather_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(gather_init_f08_c, GATHER_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -2974,8 +3525,8 @@ ENTRY_TS(gather_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Gather_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Gather_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Gather_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -2983,6 +3534,11 @@ ENTRY_TS(gather_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count 
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(gather_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(gather_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, info, request, ierror);
 }
 
 ENTRY(gatherv, GATHERV, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, int *ierror)
@@ -2995,13 +3551,18 @@ ENTRY(gatherv, GATHERV, void *sendbuf, const int *sendcount, const int *sendtype
 ENTRY_TS(gatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Gatherv", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Gatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(gatherv_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(gatherv_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, root, comm, ierror);
 }
 
 ENTRY_LARGE(gatherv_f08_c, GATHERV_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, int *ierror)
@@ -3014,13 +3575,18 @@ ENTRY_LARGE(gatherv_f08_c, GATHERV_F08_C, void *sendbuf, const MPI_Count *sendco
 ENTRY_TS(gatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Gatherv_c", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Gatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(gatherv_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(gatherv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, root, comm, ierror);
 }
 
 ENTRY(gatherv_init, GATHERV_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -3036,8 +3602,8 @@ ENTRY_TS(gatherv_init_f08ts, const struct descriptor *sendbuf, const int *sendco
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Gatherv_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Gatherv_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Gatherv_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -3045,6 +3611,11 @@ ENTRY_TS(gatherv_init_f08ts, const struct descriptor *sendbuf, const int *sendco
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(gatherv_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(gatherv_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, root, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(gatherv_init_f08_c, GATHERV_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -3060,8 +3631,8 @@ ENTRY_TS(gatherv_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Gatherv_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Gatherv_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Gatherv_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -3069,6 +3640,11 @@ ENTRY_TS(gatherv_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(gatherv_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(gatherv_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, root, comm, info, request, ierror);
 }
 
 ENTRY(get, GET, void *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *ierror)
@@ -3081,11 +3657,16 @@ ENTRY(get, GET, void *origin_addr, const int *origin_count, const int *origin_da
 ENTRY_TS(get_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 1, NULL, "MPI_Get", "origin_addr"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Get)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win));
     typed_done(&origin_addr_c, origin_addr, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(get_f08ts, const struct native *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(get_f08ts)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, ierror);
 }
 
 ENTRY_LARGE(get_f08_c, GET_F08_C, void *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *ierror)
@@ -3098,11 +3679,16 @@ ENTRY_LARGE(get_f08_c, GET_F08_C, void *origin_addr, const MPI_Count *origin_cou
 ENTRY_TS(get_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 1, NULL, "MPI_Get_c", "origin_addr"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Get_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win));
     typed_done(&origin_addr_c, origin_addr, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(get_f08ts_c, const struct native *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(get_f08ts_c)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, ierror);
 }
 
 ENTRY(get_accumulate, GET_ACCUMULATE, void *origin_addr, const int *origin_count, const int *origin_datatype, void *result_addr, const int *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
@@ -3115,13 +3701,18 @@ ENTRY(get_accumulate, GET_ACCUMULATE, void *origin_addr, const int *origin_count
 ENTRY_TS(get_accumulate_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const struct descriptor *result_addr, const int *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
-    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL, "MPI_Get_accumulate", "origin_addr"}, &code);
+    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){COPIED, 1, NULL, "MPI_Get_accumulate", "result_addr"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Get_accumulate)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, result_addr_c.address, (int)result_addr_c.count, result_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win));
     typed_done(&origin_addr_c, origin_addr, 0);
     typed_done(&result_addr_c, result_addr, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(get_accumulate_f08ts, const struct native *origin_addr, const int *origin_count, const int *origin_datatype, const struct native *result_addr, const int *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d, result_addr_d;
+    SYMBOL(get_accumulate_f08ts)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, described(result_addr, &result_addr_d), result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, ierror);
 }
 
 ENTRY_LARGE(get_accumulate_f08_c, GET_ACCUMULATE_F08_C, void *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, void *result_addr, const MPI_Count *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
@@ -3134,13 +3725,18 @@ ENTRY_LARGE(get_accumulate_f08_c, GET_ACCUMULATE_F08_C, void *origin_addr, const
 ENTRY_TS(get_accumulate_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const struct descriptor *result_addr, const MPI_Count *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
-    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL, "MPI_Get_accumulate_c", "origin_addr"}, &code);
+    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){COPIED, 1, NULL, "MPI_Get_accumulate_c", "result_addr"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Get_accumulate_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, result_addr_c.address, result_addr_c.count, result_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win));
     typed_done(&origin_addr_c, origin_addr, 0);
     typed_done(&result_addr_c, result_addr, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(get_accumulate_f08ts_c, const struct native *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const struct native *result_addr, const MPI_Count *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d, result_addr_d;
+    SYMBOL(get_accumulate_f08ts_c)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, described(result_addr, &result_addr_d), result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, ierror);
 }
 
 ENTRY(get_address, GET_ADDRESS, void *location, MPI_Aint *address, int *ierror)
@@ -3153,9 +3749,15 @@ ENTRY(get_address, GET_ADDRESS, void *location, MPI_Aint *address, int *ierror)
 ENTRY_TS(get_address_f08ts, const struct descriptor *location, MPI_Aint *address, int *ierror)
 {
     int code = MPI_SUCCESS;
+    void *location_c = address_of(location, "MPI_Get_address", "location", &code);
     if (code == MPI_SUCCESS)
-        code = MPI(Get_address)(choice(location->address), address);
+        code = MPI(Get_address)(location_c, address);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(get_address_f08ts, const struct native *location, MPI_Aint *address, int *ierror)
+{
+    struct descriptor location_d;
+    SYMBOL(get_address_f08ts)(described(location, &location_d), address, ierror);
 }
 
 ENTRY(get_count, GET_COUNT, MPI_Status *status, const int *datatype, int *count, int *ierror)
@@ -3405,8 +4007,8 @@ ENTRY_TS(iallgather_f08ts, const struct descriptor *sendbuf, const int *sendcoun
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Iallgather", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iallgather", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallgather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
@@ -3414,6 +4016,11 @@ ENTRY_TS(iallgather_f08ts, const struct descriptor *sendbuf, const int *sendcoun
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iallgather_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iallgather_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, request, ierror);
 }
 
 ENTRY_LARGE(iallgather_f08_c, IALLGATHER_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -3429,8 +4036,8 @@ ENTRY_TS(iallgather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Iallgather_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iallgather_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallgather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
@@ -3438,6 +4045,11 @@ ENTRY_TS(iallgather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iallgather_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iallgather_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, request, ierror);
 }
 
 ENTRY(iallgatherv, IALLGATHERV, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -3453,8 +4065,8 @@ ENTRY_TS(iallgatherv_f08ts, const struct descriptor *sendbuf, const int *sendcou
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Iallgatherv", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iallgatherv", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallgatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
@@ -3462,6 +4074,11 @@ ENTRY_TS(iallgatherv_f08ts, const struct descriptor *sendbuf, const int *sendcou
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iallgatherv_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iallgatherv_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, request, ierror);
 }
 
 ENTRY_LARGE(iallgatherv_f08_c, IALLGATHERV_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -3477,8 +4094,8 @@ ENTRY_TS(iallgatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Iallgatherv_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iallgatherv_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallgatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
@@ -3486,6 +4103,11 @@ ENTRY_TS(iallgatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count 
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iallgatherv_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iallgatherv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, request, ierror);
 }
 
 ENTRY(iallreduce, IALLREDUCE, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -3501,14 +4123,19 @@ ENTRY_TS(iallreduce_f08ts, const struct descriptor *sendbuf, const struct descri
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iallreduce", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iallreduce", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallreduce)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iallreduce_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iallreduce_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, request, ierror);
 }
 
 ENTRY_LARGE(iallreduce_f08_c, IALLREDUCE_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -3524,14 +4151,19 @@ ENTRY_TS(iallreduce_f08ts_c, const struct descriptor *sendbuf, const struct desc
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iallreduce_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iallreduce_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iallreduce_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iallreduce_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iallreduce_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, request, ierror);
 }
 
 ENTRY(ialltoall, IALLTOALL, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -3547,14 +4179,19 @@ ENTRY_TS(ialltoall_f08ts, const struct descriptor *sendbuf, const int *sendcount
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ialltoall", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ialltoall", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoall)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ialltoall_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ialltoall_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, request, ierror);
 }
 
 ENTRY_LARGE(ialltoall_f08_c, IALLTOALL_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -3570,14 +4207,19 @@ ENTRY_TS(ialltoall_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *s
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ialltoall_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ialltoall_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoall_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ialltoall_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ialltoall_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, request, ierror);
 }
 
 ENTRY(ialltoallv, IALLTOALLV, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -3593,14 +4235,19 @@ ENTRY_TS(ialltoallv_f08ts, const struct descriptor *sendbuf, int *sendcounts, in
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ialltoallv", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ialltoallv", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoallv)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ialltoallv_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ialltoallv_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, request, ierror);
 }
 
 ENTRY_LARGE(ialltoallv_f08_c, IALLTOALLV_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -3616,14 +4263,19 @@ ENTRY_TS(ialltoallv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendco
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ialltoallv_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ialltoallv_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ialltoallv_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ialltoallv_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ialltoallv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, request, ierror);
 }
 
 ENTRY(ialltoallw, IALLTOALLW, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
@@ -3645,10 +4297,10 @@ ENTRY_TS(ialltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, in
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ialltoallw", "sendbuf"}, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ialltoallw", "recvbuf"}, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
@@ -3659,6 +4311,11 @@ ENTRY_TS(ialltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, in
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ialltoallw_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtypes, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ialltoallw_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, request, ierror);
 }
 
 ENTRY_LARGE(ialltoallw_f08_c, IALLTOALLW_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
@@ -3680,10 +4337,10 @@ ENTRY_TS(ialltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendco
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ialltoallw_c", "sendbuf"}, &code);
     HANDLES(MPI_Datatype, sendtypes_c, is_in_place(sendbuf) ? 0 : peers(*comm));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ialltoallw_c", "recvbuf"}, &code);
     HANDLES(MPI_Datatype, recvtypes_c, peers(*comm));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
@@ -3694,6 +4351,11 @@ ENTRY_TS(ialltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendco
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ialltoallw_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ialltoallw_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, request, ierror);
 }
 
 ENTRY(ibarrier, IBARRIER, const int *comm, int *request, int *ierror)
@@ -3718,7 +4380,7 @@ ENTRY_TS(ibcast_f08ts, const struct descriptor *buffer, const int *count, const 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_Ibcast", "buffer"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ibcast)(buffer_c.address, (int)buffer_c.count, buffer_c.type, *root, IN(Comm, *comm), &request_c);
@@ -3726,6 +4388,11 @@ ENTRY_TS(ibcast_f08ts, const struct descriptor *buffer, const int *count, const 
     typed_done(&buffer_c, buffer, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ibcast_f08ts, const struct native *buffer, const int *count, const int *datatype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(ibcast_f08ts)(described(buffer, &buffer_d), count, datatype, root, comm, request, ierror);
 }
 
 ENTRY_LARGE(ibcast_f08_c, IBCAST_F08_C, void *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, int *request, int *ierror)
@@ -3741,7 +4408,7 @@ ENTRY_TS(ibcast_f08ts_c, const struct descriptor *buffer, const MPI_Count *count
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buffer_c = typed(buffer, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_Ibcast_c", "buffer"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ibcast_c)(buffer_c.address, buffer_c.count, buffer_c.type, *root, IN(Comm, *comm), &request_c);
@@ -3749,6 +4416,11 @@ ENTRY_TS(ibcast_f08ts_c, const struct descriptor *buffer, const MPI_Count *count
     typed_done(&buffer_c, buffer, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ibcast_f08ts_c, const struct native *buffer, const MPI_Count *count, const int *datatype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(ibcast_f08ts_c)(described(buffer, &buffer_d), count, datatype, root, comm, request, ierror);
 }
 
 ENTRY(ibsend, IBSEND, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -3764,7 +4436,7 @@ ENTRY_TS(ibsend_f08ts, const struct descriptor *buf, const int *count, const int
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_Ibsend", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ibsend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -3772,6 +4444,11 @@ ENTRY_TS(ibsend_f08ts, const struct descriptor *buf, const int *count, const int
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ibsend_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(ibsend_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(ibsend_f08_c, IBSEND_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -3787,7 +4464,7 @@ ENTRY_TS(ibsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, c
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_Ibsend_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ibsend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -3795,6 +4472,11 @@ ENTRY_TS(ibsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, c
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ibsend_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(ibsend_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY(iexscan, IEXSCAN, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -3810,14 +4492,19 @@ ENTRY_TS(iexscan_f08ts, const struct descriptor *sendbuf, const struct descripto
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iexscan", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iexscan", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iexscan)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iexscan_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iexscan_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, request, ierror);
 }
 
 ENTRY_LARGE(iexscan_f08_c, IEXSCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -3833,14 +4520,19 @@ ENTRY_TS(iexscan_f08ts_c, const struct descriptor *sendbuf, const struct descrip
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iexscan_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iexscan_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iexscan_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iexscan_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iexscan_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, request, ierror);
 }
 
 ENTRY(igather, IGATHER, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
@@ -3856,8 +4548,8 @@ ENTRY_TS(igather_f08ts, const struct descriptor *sendbuf, const int *sendcount, 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Igather", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Igather", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Igather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm), &request_c);
@@ -3865,6 +4557,11 @@ ENTRY_TS(igather_f08ts, const struct descriptor *sendbuf, const int *sendcount, 
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(igather_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(igather_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, request, ierror);
 }
 
 ENTRY_LARGE(igather_f08_c, IGATHER_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
@@ -3880,8 +4577,8 @@ ENTRY_TS(igather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sen
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Igather_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Igather_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Igather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), *root, IN(Comm, *comm), &request_c);
@@ -3889,6 +4586,11 @@ ENTRY_TS(igather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sen
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(igather_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(igather_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, request, ierror);
 }
 
 ENTRY(igatherv, IGATHERV, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
@@ -3904,8 +4606,8 @@ ENTRY_TS(igatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount,
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Igatherv", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Igatherv", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Igatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm), &request_c);
@@ -3913,6 +4615,11 @@ ENTRY_TS(igatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount,
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(igatherv_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(igatherv_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, root, comm, request, ierror);
 }
 
 ENTRY_LARGE(igatherv_f08_c, IGATHERV_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
@@ -3928,8 +4635,8 @@ ENTRY_TS(igatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *se
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Igatherv_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Igatherv_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Igatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), *root, IN(Comm, *comm), &request_c);
@@ -3937,6 +4644,11 @@ ENTRY_TS(igatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *se
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(igatherv_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(igatherv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, root, comm, request, ierror);
 }
 
 ENTRY(improbe, IMPROBE, const int *source, const int *tag, const int *comm, int *flag, int *message, MPI_Status *status, int *ierror)
@@ -3965,7 +4677,7 @@ ENTRY_TS(imrecv_f08ts, const struct descriptor *buf, const int *count, const int
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_Imrecv", "buf"}, &code);
     MPI_Message message_c = IN(Message, *message);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
@@ -3975,6 +4687,11 @@ ENTRY_TS(imrecv_f08ts, const struct descriptor *buf, const int *count, const int
     *message = OUT(Message, message_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(imrecv_f08ts, const struct native *buf, const int *count, const int *datatype, int *message, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(imrecv_f08ts)(described(buf, &buf_d), count, datatype, message, request, ierror);
 }
 
 ENTRY_LARGE(imrecv_f08_c, IMRECV_F08_C, void *buf, const MPI_Count *count, const int *datatype, int *message, int *request, int *ierror)
@@ -3992,7 +4709,7 @@ ENTRY_TS(imrecv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, c
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_Imrecv_c", "buf"}, &code);
     MPI_Message message_c = IN(Message, *message);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
@@ -4002,6 +4719,11 @@ ENTRY_TS(imrecv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, c
     *message = OUT(Message, message_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(imrecv_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, int *message, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(imrecv_f08ts_c)(described(buf, &buf_d), count, datatype, message, request, ierror);
 }
 
 ENTRY(ineighbor_allgather, INEIGHBOR_ALLGATHER, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -4017,8 +4739,8 @@ ENTRY_TS(ineighbor_allgather_f08ts, const struct descriptor *sendbuf, const int 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Ineighbor_allgather", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_allgather", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_allgather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
@@ -4026,6 +4748,11 @@ ENTRY_TS(ineighbor_allgather_f08ts, const struct descriptor *sendbuf, const int 
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_allgather_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_allgather_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, request, ierror);
 }
 
 ENTRY_LARGE(ineighbor_allgather_f08_c, INEIGHBOR_ALLGATHER_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -4041,8 +4768,8 @@ ENTRY_TS(ineighbor_allgather_f08ts_c, const struct descriptor *sendbuf, const MP
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Ineighbor_allgather_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_allgather_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_allgather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
@@ -4050,6 +4777,11 @@ ENTRY_TS(ineighbor_allgather_f08ts_c, const struct descriptor *sendbuf, const MP
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_allgather_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_allgather_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, request, ierror);
 }
 
 ENTRY(ineighbor_allgatherv, INEIGHBOR_ALLGATHERV, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -4065,8 +4797,8 @@ ENTRY_TS(ineighbor_allgatherv_f08ts, const struct descriptor *sendbuf, const int
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Ineighbor_allgatherv", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_allgatherv", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_allgatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
@@ -4074,6 +4806,11 @@ ENTRY_TS(ineighbor_allgatherv_f08ts, const struct descriptor *sendbuf, const int
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_allgatherv_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_allgatherv_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, request, ierror);
 }
 
 ENTRY_LARGE(ineighbor_allgatherv_f08_c, INEIGHBOR_ALLGATHERV_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -4089,8 +4826,8 @@ ENTRY_TS(ineighbor_allgatherv_f08ts_c, const struct descriptor *sendbuf, const M
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Ineighbor_allgatherv_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_allgatherv_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_allgatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
@@ -4098,6 +4835,11 @@ ENTRY_TS(ineighbor_allgatherv_f08ts_c, const struct descriptor *sendbuf, const M
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_allgatherv_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_allgatherv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, request, ierror);
 }
 
 ENTRY(ineighbor_alltoall, INEIGHBOR_ALLTOALL, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -4113,14 +4855,19 @@ ENTRY_TS(ineighbor_alltoall_f08ts, const struct descriptor *sendbuf, const int *
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ineighbor_alltoall", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_alltoall", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoall)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_alltoall_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_alltoall_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, request, ierror);
 }
 
 ENTRY_LARGE(ineighbor_alltoall_f08_c, INEIGHBOR_ALLTOALL_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -4136,14 +4883,19 @@ ENTRY_TS(ineighbor_alltoall_f08ts_c, const struct descriptor *sendbuf, const MPI
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ineighbor_alltoall_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_alltoall_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoall_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_alltoall_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_alltoall_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, request, ierror);
 }
 
 ENTRY(ineighbor_alltoallv, INEIGHBOR_ALLTOALLV, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -4159,14 +4911,19 @@ ENTRY_TS(ineighbor_alltoallv_f08ts, const struct descriptor *sendbuf, int *sendc
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ineighbor_alltoallv", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_alltoallv", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoallv)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_alltoallv_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_alltoallv_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, request, ierror);
 }
 
 ENTRY_LARGE(ineighbor_alltoallv_f08_c, INEIGHBOR_ALLTOALLV_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
@@ -4182,14 +4939,19 @@ ENTRY_TS(ineighbor_alltoallv_f08ts_c, const struct descriptor *sendbuf, MPI_Coun
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ineighbor_alltoallv_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_alltoallv_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ineighbor_alltoallv_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_alltoallv_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_alltoallv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, request, ierror);
 }
 
 ENTRY(ineighbor_alltoallw, INEIGHBOR_ALLTOALLW, void *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
@@ -4211,10 +4973,10 @@ ENTRY_TS(ineighbor_alltoallw_f08ts, const struct descriptor *sendbuf, int *sendc
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ineighbor_alltoallw", "sendbuf"}, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_alltoallw", "recvbuf"}, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
@@ -4225,6 +4987,11 @@ ENTRY_TS(ineighbor_alltoallw_f08ts, const struct descriptor *sendbuf, int *sendc
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_alltoallw_f08ts, const struct native *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_alltoallw_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, request, ierror);
 }
 
 ENTRY_LARGE(ineighbor_alltoallw_f08_c, INEIGHBOR_ALLTOALLW_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
@@ -4246,10 +5013,10 @@ ENTRY_TS(ineighbor_alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Coun
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ineighbor_alltoallw_c", "sendbuf"}, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ineighbor_alltoallw_c", "recvbuf"}, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
@@ -4260,6 +5027,11 @@ ENTRY_TS(ineighbor_alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Coun
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ineighbor_alltoallw_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ineighbor_alltoallw_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, request, ierror);
 }
 
 ENTRY(info_create, INFO_CREATE, int *info, int *ierror)
@@ -4402,7 +5174,7 @@ ENTRY_TS(irecv_f08ts, const struct descriptor *buf, const int *count, const int 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_Irecv", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Irecv)(buf_c.address, (int)buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), &request_c);
@@ -4410,6 +5182,11 @@ ENTRY_TS(irecv_f08ts, const struct descriptor *buf, const int *count, const int 
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(irecv_f08ts, const struct native *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(irecv_f08ts)(described(buf, &buf_d), count, datatype, source, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(irecv_f08_c, IRECV_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
@@ -4425,7 +5202,7 @@ ENTRY_TS(irecv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, co
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_Irecv_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Irecv_c)(buf_c.address, buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), &request_c);
@@ -4433,6 +5210,11 @@ ENTRY_TS(irecv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, co
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(irecv_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(irecv_f08ts_c)(described(buf, &buf_d), count, datatype, source, tag, comm, request, ierror);
 }
 
 ENTRY(ireduce, IREDUCE, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, int *request, int *ierror)
@@ -4448,14 +5230,19 @@ ENTRY_TS(ireduce_f08ts, const struct descriptor *sendbuf, const struct descripto
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ireduce", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ireduce", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ireduce_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ireduce_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, root, comm, request, ierror);
 }
 
 ENTRY_LARGE(ireduce_f08_c, IREDUCE_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, int *request, int *ierror)
@@ -4471,14 +5258,19 @@ ENTRY_TS(ireduce_f08ts_c, const struct descriptor *sendbuf, const struct descrip
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ireduce_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ireduce_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ireduce_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ireduce_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, root, comm, request, ierror);
 }
 
 ENTRY(ireduce_scatter, IREDUCE_SCATTER, void *sendbuf, void *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -4494,14 +5286,19 @@ ENTRY_TS(ireduce_scatter_f08ts, const struct descriptor *sendbuf, const struct d
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ireduce_scatter", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ireduce_scatter", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_scatter)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ireduce_scatter_f08ts, const struct native *sendbuf, const struct native *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ireduce_scatter_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcounts, datatype, op, comm, request, ierror);
 }
 
 ENTRY_LARGE(ireduce_scatter_f08_c, IREDUCE_SCATTER_F08_C, void *sendbuf, void *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -4517,14 +5314,19 @@ ENTRY_TS(ireduce_scatter_f08ts_c, const struct descriptor *sendbuf, const struct
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ireduce_scatter_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ireduce_scatter_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_scatter_c)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ireduce_scatter_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ireduce_scatter_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcounts, datatype, op, comm, request, ierror);
 }
 
 ENTRY(ireduce_scatter_block, IREDUCE_SCATTER_BLOCK, void *sendbuf, void *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -4540,14 +5342,19 @@ ENTRY_TS(ireduce_scatter_block_f08ts, const struct descriptor *sendbuf, const st
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ireduce_scatter_block", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ireduce_scatter_block", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_scatter_block)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ireduce_scatter_block_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ireduce_scatter_block_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcount, datatype, op, comm, request, ierror);
 }
 
 ENTRY_LARGE(ireduce_scatter_block_f08_c, IREDUCE_SCATTER_BLOCK_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -4563,14 +5370,19 @@ ENTRY_TS(ireduce_scatter_block_f08ts_c, const struct descriptor *sendbuf, const 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Ireduce_scatter_block_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Ireduce_scatter_block_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ireduce_scatter_block_c)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ireduce_scatter_block_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(ireduce_scatter_block_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcount, datatype, op, comm, request, ierror);
 }
 
 ENTRY(irsend, IRSEND, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -4586,7 +5398,7 @@ ENTRY_TS(irsend_f08ts, const struct descriptor *buf, const int *count, const int
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_Irsend", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Irsend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -4594,6 +5406,11 @@ ENTRY_TS(irsend_f08ts, const struct descriptor *buf, const int *count, const int
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(irsend_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(irsend_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(irsend_f08_c, IRSEND_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -4609,7 +5426,7 @@ ENTRY_TS(irsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, c
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_Irsend_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Irsend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -4617,6 +5434,11 @@ ENTRY_TS(irsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, c
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(irsend_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(irsend_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY(is_thread_main, IS_THREAD_MAIN, int *flag, int *ierror)
@@ -4641,14 +5463,19 @@ ENTRY_TS(iscan_f08ts, const struct descriptor *sendbuf, const struct descriptor 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iscan", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iscan", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscan)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iscan_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iscan_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, request, ierror);
 }
 
 ENTRY_LARGE(iscan_f08_c, ISCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
@@ -4664,14 +5491,19 @@ ENTRY_TS(iscan_f08ts_c, const struct descriptor *sendbuf, const struct descripto
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iscan_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){KEPT, 1, &copies, "MPI_Iscan_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscan_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iscan_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iscan_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, request, ierror);
 }
 
 ENTRY(iscatter, ISCATTER, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
@@ -4687,8 +5519,8 @@ ENTRY_TS(iscatter_f08ts, const struct descriptor *sendbuf, const int *sendcount,
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iscatter", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies, "MPI_Iscatter", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscatter)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), &request_c);
@@ -4696,6 +5528,11 @@ ENTRY_TS(iscatter_f08ts, const struct descriptor *sendbuf, const int *sendcount,
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iscatter_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iscatter_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, request, ierror);
 }
 
 ENTRY_LARGE(iscatter_f08_c, ISCATTER_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
@@ -4711,8 +5548,8 @@ ENTRY_TS(iscatter_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *se
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iscatter_c", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies, "MPI_Iscatter_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscatter_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), &request_c);
@@ -4720,6 +5557,11 @@ ENTRY_TS(iscatter_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *se
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iscatter_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iscatter_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, request, ierror);
 }
 
 ENTRY(iscatterv, ISCATTERV, void *sendbuf, int *sendcounts, int *displs, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
@@ -4735,8 +5577,8 @@ ENTRY_TS(iscatterv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iscatterv", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies, "MPI_Iscatterv", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscatterv)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), &request_c);
@@ -4744,6 +5586,11 @@ ENTRY_TS(iscatterv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iscatterv_f08ts, const struct native *sendbuf, int *sendcounts, int *displs, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iscatterv_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, displs, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, request, ierror);
 }
 
 ENTRY_LARGE(iscatterv_f08_c, ISCATTERV_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
@@ -4759,8 +5606,8 @@ ENTRY_TS(iscatterv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcou
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){KEPT, 0, &copies, "MPI_Iscatterv_c", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies, "MPI_Iscatterv_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Iscatterv_c)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), &request_c);
@@ -4768,6 +5615,11 @@ ENTRY_TS(iscatterv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcou
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(iscatterv_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(iscatterv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, displs, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, request, ierror);
 }
 
 ENTRY(isend, ISEND, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -4783,7 +5635,7 @@ ENTRY_TS(isend_f08ts, const struct descriptor *buf, const int *count, const int 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_Isend", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -4791,6 +5643,11 @@ ENTRY_TS(isend_f08ts, const struct descriptor *buf, const int *count, const int 
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(isend_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(isend_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(isend_f08_c, ISEND_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -4806,7 +5663,7 @@ ENTRY_TS(isend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, co
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_Isend_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -4814,6 +5671,11 @@ ENTRY_TS(isend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, co
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(isend_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(isend_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY(isendrecv, ISENDRECV, void *sendbuf, const int *sendcount, const int *sendtype, const int *dest, const int *sendtag, void *recvbuf, const int *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
@@ -4829,8 +5691,8 @@ ENTRY_TS(isendrecv_f08ts, const struct descriptor *sendbuf, const int *sendcount
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Isendrecv", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies, "MPI_Isendrecv", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isendrecv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, *dest, *sendtag, recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *source, *recvtag, IN(Comm, *comm), &request_c);
@@ -4839,6 +5701,11 @@ ENTRY_TS(isendrecv_f08ts, const struct descriptor *sendbuf, const int *sendcount
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(isendrecv_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(isendrecv_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, dest, sendtag, described(recvbuf, &recvbuf_d), recvcount, recvtype, source, recvtag, comm, request, ierror);
 }
 
 ENTRY_LARGE(isendrecv_f08_c, ISENDRECV_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, const int *dest, const int *sendtag, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
@@ -4854,8 +5721,8 @@ ENTRY_TS(isendrecv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *s
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies, "MPI_Isendrecv_c", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies, "MPI_Isendrecv_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isendrecv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, *dest, *sendtag, recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *source, *recvtag, IN(Comm, *comm), &request_c);
@@ -4864,6 +5731,11 @@ ENTRY_TS(isendrecv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *s
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(isendrecv_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(isendrecv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, dest, sendtag, described(recvbuf, &recvbuf_d), recvcount, recvtype, source, recvtag, comm, request, ierror);
 }
 
 ENTRY(isendrecv_replace, ISENDRECV_REPLACE, void *buf, const int *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
@@ -4879,7 +5751,7 @@ ENTRY_TS(isendrecv_replace_f08ts, const struct descriptor *buf, const int *count
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_Isendrecv_replace", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isendrecv_replace)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *sendtag, *source, *recvtag, IN(Comm, *comm), &request_c);
@@ -4887,6 +5759,11 @@ ENTRY_TS(isendrecv_replace_f08ts, const struct descriptor *buf, const int *count
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(isendrecv_replace_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(isendrecv_replace_f08ts)(described(buf, &buf_d), count, datatype, dest, sendtag, source, recvtag, comm, request, ierror);
 }
 
 ENTRY_LARGE(isendrecv_replace_f08_c, ISENDRECV_REPLACE_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
@@ -4902,7 +5779,7 @@ ENTRY_TS(isendrecv_replace_f08ts_c, const struct descriptor *buf, const MPI_Coun
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies, "MPI_Isendrecv_replace_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Isendrecv_replace_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *sendtag, *source, *recvtag, IN(Comm, *comm), &request_c);
@@ -4910,6 +5787,11 @@ ENTRY_TS(isendrecv_replace_f08ts_c, const struct descriptor *buf, const MPI_Coun
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(isendrecv_replace_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(isendrecv_replace_f08ts_c)(described(buf, &buf_d), count, datatype, dest, sendtag, source, recvtag, comm, request, ierror);
 }
 
 ENTRY(issend, ISSEND, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -4925,7 +5807,7 @@ ENTRY_TS(issend_f08ts, const struct descriptor *buf, const int *count, const int
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_Issend", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Issend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -4933,6 +5815,11 @@ ENTRY_TS(issend_f08ts, const struct descriptor *buf, const int *count, const int
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(issend_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(issend_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(issend_f08_c, ISSEND_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -4948,7 +5835,7 @@ ENTRY_TS(issend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, c
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies, "MPI_Issend_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Issend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -4956,6 +5843,11 @@ ENTRY_TS(issend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, c
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(issend_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(issend_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY(keyval_free, KEYVAL_FREE, int *keyval, int *ierror)
@@ -4999,13 +5891,18 @@ ENTRY(mrecv, MRECV, void *buf, const int *count, const int *datatype, int *messa
 ENTRY_TS(mrecv_f08ts, const struct descriptor *buf, const int *count, const int *datatype, int *message, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Mrecv", "buf"}, &code);
     MPI_Message message_c = IN(Message, *message);
     if (code == MPI_SUCCESS)
         code = MPI(Mrecv)(buf_c.address, (int)buf_c.count, buf_c.type, &message_c, status_of(status));
     typed_done(&buf_c, buf, 1);
     *message = OUT(Message, message_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(mrecv_f08ts, const struct native *buf, const int *count, const int *datatype, int *message, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(mrecv_f08ts)(described(buf, &buf_d), count, datatype, message, status, ierror);
 }
 
 ENTRY_LARGE(mrecv_f08_c, MRECV_F08_C, void *buf, const MPI_Count *count, const int *datatype, int *message, MPI_Status *status, int *ierror)
@@ -5020,13 +5917,18 @@ ENTRY_LARGE(mrecv_f08_c, MRECV_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(mrecv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, int *message, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Mrecv_c", "buf"}, &code);
     MPI_Message message_c = IN(Message, *message);
     if (code == MPI_SUCCESS)
         code = MPI(Mrecv_c)(buf_c.address, buf_c.count, buf_c.type, &message_c, status_of(status));
     typed_done(&buf_c, buf, 1);
     *message = OUT(Message, message_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(mrecv_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, int *message, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(mrecv_f08ts_c)(described(buf, &buf_d), count, datatype, message, status, ierror);
 }
 
 ENTRY(neighbor_allgather, NEIGHBOR_ALLGATHER, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
@@ -5039,13 +5941,18 @@ ENTRY(neighbor_allgather, NEIGHBOR_ALLGATHER, void *sendbuf, const int *sendcoun
 ENTRY_TS(neighbor_allgather_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Neighbor_allgather", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgather)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_allgather_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_allgather_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, ierror);
 }
 
 ENTRY_LARGE(neighbor_allgather_f08_c, NEIGHBOR_ALLGATHER_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
@@ -5058,13 +5965,18 @@ ENTRY_LARGE(neighbor_allgather_f08_c, NEIGHBOR_ALLGATHER_F08_C, void *sendbuf, c
 ENTRY_TS(neighbor_allgather_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Neighbor_allgather_c", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgather_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_allgather_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_allgather_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, ierror);
 }
 
 ENTRY(neighbor_allgather_init, NEIGHBOR_ALLGATHER_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -5080,8 +5992,8 @@ ENTRY_TS(neighbor_allgather_init_f08ts, const struct descriptor *sendbuf, const 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Neighbor_allgather_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_allgather_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgather_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -5089,6 +6001,11 @@ ENTRY_TS(neighbor_allgather_init_f08ts, const struct descriptor *sendbuf, const 
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_allgather_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_allgather_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(neighbor_allgather_init_f08_c, NEIGHBOR_ALLGATHER_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -5104,8 +6021,8 @@ ENTRY_TS(neighbor_allgather_init_f08ts_c, const struct descriptor *sendbuf, cons
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Neighbor_allgather_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_allgather_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgather_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -5113,6 +6030,11 @@ ENTRY_TS(neighbor_allgather_init_f08ts_c, const struct descriptor *sendbuf, cons
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_allgather_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_allgather_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, info, request, ierror);
 }
 
 ENTRY(neighbor_allgatherv, NEIGHBOR_ALLGATHERV, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *ierror)
@@ -5125,13 +6047,18 @@ ENTRY(neighbor_allgatherv, NEIGHBOR_ALLGATHERV, void *sendbuf, const int *sendco
 ENTRY_TS(neighbor_allgatherv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Neighbor_allgatherv", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgatherv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_allgatherv_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_allgatherv_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, ierror);
 }
 
 ENTRY_LARGE(neighbor_allgatherv_f08_c, NEIGHBOR_ALLGATHERV_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *ierror)
@@ -5144,13 +6071,18 @@ ENTRY_LARGE(neighbor_allgatherv_f08_c, NEIGHBOR_ALLGATHERV_F08_C, void *sendbuf,
 ENTRY_TS(neighbor_allgatherv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Neighbor_allgatherv_c", "sendbuf"}, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgatherv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm));
     typed_done(&sendbuf_c, sendbuf, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_allgatherv_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_allgatherv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, ierror);
 }
 
 ENTRY(neighbor_allgatherv_init, NEIGHBOR_ALLGATHERV_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -5166,8 +6098,8 @@ ENTRY_TS(neighbor_allgatherv_init_f08ts, const struct descriptor *sendbuf, const
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Neighbor_allgatherv_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_allgatherv_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgatherv_init)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -5175,6 +6107,11 @@ ENTRY_TS(neighbor_allgatherv_init_f08ts, const struct descriptor *sendbuf, const
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_allgatherv_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_allgatherv_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(neighbor_allgatherv_init_f08_c, NEIGHBOR_ALLGATHERV_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -5190,8 +6127,8 @@ ENTRY_TS(neighbor_allgatherv_init_f08ts_c, const struct descriptor *sendbuf, con
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){KEPT, 0, &copies}, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){STARTED, 0, &copies, "MPI_Neighbor_allgatherv_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_allgatherv_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_allgatherv_init_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, recvbuf_c, recvcounts, displs, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -5199,6 +6136,11 @@ ENTRY_TS(neighbor_allgatherv_init_f08ts_c, const struct descriptor *sendbuf, con
     typed_done(&sendbuf_c, sendbuf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_allgatherv_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *displs, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_allgatherv_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcounts, displs, recvtype, comm, info, request, ierror);
 }
 
 ENTRY(neighbor_alltoall, NEIGHBOR_ALLTOALL, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
@@ -5211,13 +6153,18 @@ ENTRY(neighbor_alltoall, NEIGHBOR_ALLTOALL, void *sendbuf, const int *sendcount,
 ENTRY_TS(neighbor_alltoall_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoall)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoall_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoall_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, ierror);
 }
 
 ENTRY_LARGE(neighbor_alltoall_f08_c, NEIGHBOR_ALLTOALL_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
@@ -5230,13 +6177,18 @@ ENTRY_LARGE(neighbor_alltoall_f08_c, NEIGHBOR_ALLTOALL_F08_C, void *sendbuf, con
 ENTRY_TS(neighbor_alltoall_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoall_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoall_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoall_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, ierror);
 }
 
 ENTRY(neighbor_alltoall_init, NEIGHBOR_ALLTOALL_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -5252,14 +6204,19 @@ ENTRY_TS(neighbor_alltoall_init_f08ts, const struct descriptor *sendbuf, const i
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Neighbor_alltoall_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_alltoall_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoall_init)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoall_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoall_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(neighbor_alltoall_init_f08_c, NEIGHBOR_ALLTOALL_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -5275,14 +6232,19 @@ ENTRY_TS(neighbor_alltoall_init_f08ts_c, const struct descriptor *sendbuf, const
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Neighbor_alltoall_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_alltoall_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoall_init_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c, *recvcount, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoall_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoall_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, comm, info, request, ierror);
 }
 
 ENTRY(neighbor_alltoallv, NEIGHBOR_ALLTOALLV, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *ierror)
@@ -5295,13 +6257,18 @@ ENTRY(neighbor_alltoallv, NEIGHBOR_ALLTOALLV, void *sendbuf, int *sendcounts, in
 ENTRY_TS(neighbor_alltoallv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct descriptor *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallv)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoallv_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoallv_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, ierror);
 }
 
 ENTRY_LARGE(neighbor_alltoallv_f08_c, NEIGHBOR_ALLTOALLV_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *ierror)
@@ -5314,13 +6281,18 @@ ENTRY_LARGE(neighbor_alltoallv_f08_c, NEIGHBOR_ALLTOALLV_F08_C, void *sendbuf, M
 ENTRY_TS(neighbor_alltoallv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallv_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoallv_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoallv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, ierror);
 }
 
 ENTRY(neighbor_alltoallv_init, NEIGHBOR_ALLTOALLV_INIT, void *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, void *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -5336,14 +6308,19 @@ ENTRY_TS(neighbor_alltoallv_init_f08ts, const struct descriptor *sendbuf, int *s
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Neighbor_alltoallv_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_alltoallv_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallv_init)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoallv_init_f08ts, const struct native *sendbuf, int *sendcounts, int *sdispls, const int *sendtype, const struct native *recvbuf, int *recvcounts, int *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoallv_init_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(neighbor_alltoallv_init_f08_c, NEIGHBOR_ALLTOALLV_INIT_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
@@ -5359,14 +6336,19 @@ ENTRY_TS(neighbor_alltoallv_init_f08ts_c, const struct descriptor *sendbuf, MPI_
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Neighbor_alltoallv_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_alltoallv_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Neighbor_alltoallv_init_c)(sendbuf_c, sendcounts, sdispls, IN(Type, *sendtype), recvbuf_c, recvcounts, rdispls, IN(Type, *recvtype), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoallv_init_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtype, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtype, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoallv_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtype, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtype, comm, info, request, ierror);
 }
 
 ENTRY(neighbor_alltoallw, NEIGHBOR_ALLTOALLW, void *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
@@ -5385,10 +6367,10 @@ ENTRY(neighbor_alltoallw, NEIGHBOR_ALLTOALLW, void *sendbuf, int *sendcounts, MP
 ENTRY_TS(neighbor_alltoallw_f08ts, const struct descriptor *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     if (code == MPI_SUCCESS)
@@ -5398,6 +6380,11 @@ ENTRY_TS(neighbor_alltoallw_f08ts, const struct descriptor *sendbuf, int *sendco
     copy_out(recvbuf, recvbuf_c, 1);
     DONE(recvtypes_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoallw_f08ts, const struct native *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoallw_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, ierror);
 }
 
 ENTRY_LARGE(neighbor_alltoallw_f08_c, NEIGHBOR_ALLTOALLW_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
@@ -5416,10 +6403,10 @@ ENTRY_LARGE(neighbor_alltoallw_f08_c, NEIGHBOR_ALLTOALLW_F08_C, void *sendbuf, M
 ENTRY_TS(neighbor_alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct descriptor *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     if (code == MPI_SUCCESS)
@@ -5429,6 +6416,11 @@ ENTRY_TS(neighbor_alltoallw_f08ts_c, const struct descriptor *sendbuf, MPI_Count
     copy_out(recvbuf, recvbuf_c, 1);
     DONE(recvtypes_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoallw_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoallw_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, ierror);
 }
 
 ENTRY(neighbor_alltoallw_init, NEIGHBOR_ALLTOALLW_INIT, void *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
@@ -5450,10 +6442,10 @@ ENTRY_TS(neighbor_alltoallw_init_f08ts, const struct descriptor *sendbuf, int *s
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Neighbor_alltoallw_init", "sendbuf"}, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_alltoallw_init", "recvbuf"}, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
@@ -5464,6 +6456,11 @@ ENTRY_TS(neighbor_alltoallw_init_f08ts, const struct descriptor *sendbuf, int *s
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoallw_init_f08ts, const struct native *sendbuf, int *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, int *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoallw_init_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(neighbor_alltoallw_init_f08_c, NEIGHBOR_ALLTOALLW_INIT_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, void *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
@@ -5485,10 +6482,10 @@ ENTRY_TS(neighbor_alltoallw_init_f08ts_c, const struct descriptor *sendbuf, MPI_
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Neighbor_alltoallw_init_c", "sendbuf"}, &code);
     HANDLES(MPI_Datatype, sendtypes_c, neighbours(*comm, 1));
     EACH(sendtypes_c) sendtypes_c.all[n] = IN(Type, sendtypes[n]);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Neighbor_alltoallw_init_c", "recvbuf"}, &code);
     HANDLES(MPI_Datatype, recvtypes_c, neighbours(*comm, 0));
     EACH(recvtypes_c) recvtypes_c.all[n] = IN(Type, recvtypes[n]);
     MPI_Request request_c = MPI_REQUEST_NULL;
@@ -5499,6 +6496,11 @@ ENTRY_TS(neighbor_alltoallw_init_f08ts_c, const struct descriptor *sendbuf, MPI_
     DONE(recvtypes_c);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(neighbor_alltoallw_init_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *sdispls, const int *sendtypes, const struct native *recvbuf, MPI_Count *recvcounts, MPI_Aint *rdispls, const int *recvtypes, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(neighbor_alltoallw_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, sdispls, sendtypes, described(recvbuf, &recvbuf_d), recvcounts, rdispls, recvtypes, comm, info, request, ierror);
 }
 
 ENTRY(op_commutative, OP_COMMUTATIVE, const int *op, int *commute, int *ierror)
@@ -5539,13 +6541,18 @@ ENTRY(pack, PACK, void *inbuf, const int *incount, const int *datatype, void *ou
 ENTRY_TS(pack_f08ts, const struct descriptor *inbuf, const int *incount, const int *datatype, const struct descriptor *outbuf, const int *outsize, int *position, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, 0);
-    void *outbuf_c = copy_in(outbuf, 1);
+    void *inbuf_c = copy_in(inbuf, 0, &code);
+    void *outbuf_c = copy_in(outbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Pack)(inbuf_c, *incount, IN(Type, *datatype), outbuf_c, *outsize, position, IN(Comm, *comm));
     copy_out(inbuf, inbuf_c, 0);
     copy_out(outbuf, outbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(pack_f08ts, const struct native *inbuf, const int *incount, const int *datatype, const struct native *outbuf, const int *outsize, int *position, const int *comm, int *ierror)
+{
+    struct descriptor inbuf_d, outbuf_d;
+    SYMBOL(pack_f08ts)(described(inbuf, &inbuf_d), incount, datatype, described(outbuf, &outbuf_d), outsize, position, comm, ierror);
 }
 
 ENTRY_LARGE(pack_f08_c, PACK_F08_C, void *inbuf, const MPI_Count *incount, const int *datatype, void *outbuf, const MPI_Count *outsize, MPI_Count *position, const int *comm, int *ierror)
@@ -5558,13 +6565,18 @@ ENTRY_LARGE(pack_f08_c, PACK_F08_C, void *inbuf, const MPI_Count *incount, const
 ENTRY_TS(pack_f08ts_c, const struct descriptor *inbuf, const MPI_Count *incount, const int *datatype, const struct descriptor *outbuf, const MPI_Count *outsize, MPI_Count *position, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, 0);
-    void *outbuf_c = copy_in(outbuf, 1);
+    void *inbuf_c = copy_in(inbuf, 0, &code);
+    void *outbuf_c = copy_in(outbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Pack_c)(inbuf_c, *incount, IN(Type, *datatype), outbuf_c, *outsize, position, IN(Comm, *comm));
     copy_out(inbuf, inbuf_c, 0);
     copy_out(outbuf, outbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(pack_f08ts_c, const struct native *inbuf, const MPI_Count *incount, const int *datatype, const struct native *outbuf, const MPI_Count *outsize, MPI_Count *position, const int *comm, int *ierror)
+{
+    struct descriptor inbuf_d, outbuf_d;
+    SYMBOL(pack_f08ts_c)(described(inbuf, &inbuf_d), incount, datatype, described(outbuf, &outbuf_d), outsize, position, comm, ierror);
 }
 
 ENTRY(pack_external_size, PACK_EXTERNAL_SIZE, const char *datarep, const int *incount, const int *datatype, MPI_Aint *size, int *ierror, size_t datarep_length)
@@ -5644,7 +6656,7 @@ ENTRY_TS(precv_init_f08ts, const struct descriptor *buf, const int *partitions, 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *buf_c = kept(buf, 1, &copies, &code);
+    void *buf_c = kept(buf, (struct use){STARTED, 1, &copies, "MPI_Precv_init", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     parts(copies, *partitions, *count, IN(Type, *datatype), &code);
     if (code == MPI_SUCCESS)
@@ -5652,6 +6664,11 @@ ENTRY_TS(precv_init_f08ts, const struct descriptor *buf, const int *partitions, 
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(precv_init_f08ts, const struct native *buf, const int *partitions, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(precv_init_f08ts)(described(buf, &buf_d), partitions, count, datatype, source, tag, comm, info, request, ierror);
 }
 
 ENTRY(probe, PROBE, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
@@ -5674,7 +6691,7 @@ ENTRY_TS(psend_init_f08ts, const struct descriptor *buf, const int *partitions, 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *buf_c = kept(buf, 0, &copies, &code);
+    void *buf_c = kept(buf, (struct use){STARTED, 0, &copies, "MPI_Psend_init", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     parts(copies, *partitions, *count, IN(Type, *datatype), &code);
     if (code == MPI_SUCCESS)
@@ -5682,6 +6699,11 @@ ENTRY_TS(psend_init_f08ts, const struct descriptor *buf, const int *partitions, 
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(psend_init_f08ts, const struct native *buf, const int *partitions, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(psend_init_f08ts)(described(buf, &buf_d), partitions, count, datatype, dest, tag, comm, info, request, ierror);
 }
 
 ENTRY(publish_name, PUBLISH_NAME, const char *service_name, const int *info, const char *port_name, int *ierror, size_t service_name_length, size_t port_name_length)
@@ -5707,11 +6729,16 @@ ENTRY(put, PUT, void *origin_addr, const int *origin_count, const int *origin_da
 ENTRY_TS(put_f08ts, const struct descriptor *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL, "MPI_Put", "origin_addr"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Put)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win));
     typed_done(&origin_addr_c, origin_addr, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(put_f08ts, const struct native *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(put_f08ts)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, ierror);
 }
 
 ENTRY_LARGE(put_f08_c, PUT_F08_C, void *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *ierror)
@@ -5724,11 +6751,16 @@ ENTRY_LARGE(put_f08_c, PUT_F08_C, void *origin_addr, const MPI_Count *origin_cou
 ENTRY_TS(put_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){COPIED, 0, NULL, "MPI_Put_c", "origin_addr"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Put_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win));
     typed_done(&origin_addr_c, origin_addr, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(put_f08ts_c, const struct native *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(put_f08ts_c)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, ierror);
 }
 
 ENTRY(query_thread, QUERY_THREAD, int *provided, int *ierror)
@@ -5751,7 +6783,7 @@ ENTRY_TS(raccumulate_f08ts, const struct descriptor *origin_addr, const int *ori
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies, "MPI_Raccumulate", "origin_addr"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Raccumulate)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win), &request_c);
@@ -5759,6 +6791,11 @@ ENTRY_TS(raccumulate_f08ts, const struct descriptor *origin_addr, const int *ori
     typed_done(&origin_addr_c, origin_addr, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(raccumulate_f08ts, const struct native *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(raccumulate_f08ts)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request, ierror);
 }
 
 ENTRY_LARGE(raccumulate_f08_c, RACCUMULATE_F08_C, void *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
@@ -5774,7 +6811,7 @@ ENTRY_TS(raccumulate_f08ts_c, const struct descriptor *origin_addr, const MPI_Co
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies, "MPI_Raccumulate_c", "origin_addr"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Raccumulate_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win), &request_c);
@@ -5782,6 +6819,11 @@ ENTRY_TS(raccumulate_f08ts_c, const struct descriptor *origin_addr, const MPI_Co
     typed_done(&origin_addr_c, origin_addr, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(raccumulate_f08ts_c, const struct native *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(raccumulate_f08ts_c)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request, ierror);
 }
 
 ENTRY(recv, RECV, void *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
@@ -5794,11 +6836,16 @@ ENTRY(recv, RECV, void *buf, const int *count, const int *datatype, const int *s
 ENTRY_TS(recv_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Recv", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Recv)(buf_c.address, (int)buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(recv_f08ts, const struct native *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(recv_f08ts)(described(buf, &buf_d), count, datatype, source, tag, comm, status, ierror);
 }
 
 ENTRY_LARGE(recv_f08_c, RECV_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
@@ -5811,11 +6858,16 @@ ENTRY_LARGE(recv_f08_c, RECV_F08_C, void *buf, const MPI_Count *count, const int
 ENTRY_TS(recv_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Recv_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Recv_c)(buf_c.address, buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(recv_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(recv_f08ts_c)(described(buf, &buf_d), count, datatype, source, tag, comm, status, ierror);
 }
 
 ENTRY(recv_init, RECV_INIT, void *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
@@ -5831,7 +6883,7 @@ ENTRY_TS(recv_init_f08ts, const struct descriptor *buf, const int *count, const 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 1, &copies, "MPI_Recv_init", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Recv_init)(buf_c.address, (int)buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), &request_c);
@@ -5839,6 +6891,11 @@ ENTRY_TS(recv_init_f08ts, const struct descriptor *buf, const int *count, const 
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(recv_init_f08ts, const struct native *buf, const int *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(recv_init_f08ts)(described(buf, &buf_d), count, datatype, source, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(recv_init_f08_c, RECV_INIT_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
@@ -5854,7 +6911,7 @@ ENTRY_TS(recv_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 1, &copies, "MPI_Recv_init_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Recv_init_c)(buf_c.address, buf_c.count, buf_c.type, *source, *tag, IN(Comm, *comm), &request_c);
@@ -5862,6 +6919,11 @@ ENTRY_TS(recv_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count
     typed_done(&buf_c, buf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(recv_init_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *source, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(recv_init_f08ts_c)(described(buf, &buf_d), count, datatype, source, tag, comm, request, ierror);
 }
 
 ENTRY(reduce, REDUCE, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, int *ierror)
@@ -5874,13 +6936,18 @@ ENTRY(reduce, REDUCE, void *sendbuf, void *recvbuf, const int *count, const int 
 ENTRY_TS(reduce_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, root, comm, ierror);
 }
 
 ENTRY_LARGE(reduce_f08_c, REDUCE_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, int *ierror)
@@ -5893,13 +6960,18 @@ ENTRY_LARGE(reduce_f08_c, REDUCE_F08_C, void *sendbuf, void *recvbuf, const MPI_
 ENTRY_TS(reduce_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, root, comm, ierror);
 }
 
 ENTRY(reduce_init, REDUCE_INIT, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -5915,14 +6987,19 @@ ENTRY_TS(reduce_init_f08ts, const struct descriptor *sendbuf, const struct descr
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Reduce_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Reduce_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_init)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_init_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_init_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, root, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(reduce_init_f08_c, REDUCE_INIT_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -5938,14 +7015,19 @@ ENTRY_TS(reduce_init_f08ts_c, const struct descriptor *sendbuf, const struct des
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Reduce_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Reduce_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_init_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), *root, IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_init_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_init_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, root, comm, info, request, ierror);
 }
 
 ENTRY(reduce_local, REDUCE_LOCAL, void *inbuf, void *inoutbuf, const int *count, const int *datatype, const int *op, int *ierror)
@@ -5958,13 +7040,18 @@ ENTRY(reduce_local, REDUCE_LOCAL, void *inbuf, void *inoutbuf, const int *count,
 ENTRY_TS(reduce_local_f08ts, const struct descriptor *inbuf, const struct descriptor *inoutbuf, const int *count, const int *datatype, const int *op, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, 0);
-    void *inoutbuf_c = copy_in(inoutbuf, 1);
+    void *inbuf_c = copy_in(inbuf, 0, &code);
+    void *inoutbuf_c = copy_in(inoutbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_local)(inbuf_c, inoutbuf_c, *count, IN(Type, *datatype), IN(Op, *op));
     copy_out(inbuf, inbuf_c, 0);
     copy_out(inoutbuf, inoutbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_local_f08ts, const struct native *inbuf, const struct native *inoutbuf, const int *count, const int *datatype, const int *op, int *ierror)
+{
+    struct descriptor inbuf_d, inoutbuf_d;
+    SYMBOL(reduce_local_f08ts)(described(inbuf, &inbuf_d), described(inoutbuf, &inoutbuf_d), count, datatype, op, ierror);
 }
 
 ENTRY_LARGE(reduce_local_f08_c, REDUCE_LOCAL_F08_C, void *inbuf, void *inoutbuf, const MPI_Count *count, const int *datatype, const int *op, int *ierror)
@@ -5977,13 +7064,18 @@ ENTRY_LARGE(reduce_local_f08_c, REDUCE_LOCAL_F08_C, void *inbuf, void *inoutbuf,
 ENTRY_TS(reduce_local_f08ts_c, const struct descriptor *inbuf, const struct descriptor *inoutbuf, const MPI_Count *count, const int *datatype, const int *op, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, 0);
-    void *inoutbuf_c = copy_in(inoutbuf, 1);
+    void *inbuf_c = copy_in(inbuf, 0, &code);
+    void *inoutbuf_c = copy_in(inoutbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_local_c)(inbuf_c, inoutbuf_c, *count, IN(Type, *datatype), IN(Op, *op));
     copy_out(inbuf, inbuf_c, 0);
     copy_out(inoutbuf, inoutbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_local_f08ts_c, const struct native *inbuf, const struct native *inoutbuf, const MPI_Count *count, const int *datatype, const int *op, int *ierror)
+{
+    struct descriptor inbuf_d, inoutbuf_d;
+    SYMBOL(reduce_local_f08ts_c)(described(inbuf, &inbuf_d), described(inoutbuf, &inoutbuf_d), count, datatype, op, ierror);
 }
 
 ENTRY(reduce_scatter, REDUCE_SCATTER, void *sendbuf, void *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, int *ierror)
@@ -5996,13 +7088,18 @@ ENTRY(reduce_scatter, REDUCE_SCATTER, void *sendbuf, void *recvbuf, int *recvcou
 ENTRY_TS(reduce_scatter_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_scatter_f08ts, const struct native *sendbuf, const struct native *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_scatter_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcounts, datatype, op, comm, ierror);
 }
 
 ENTRY_LARGE(reduce_scatter_f08_c, REDUCE_SCATTER_F08_C, void *sendbuf, void *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, int *ierror)
@@ -6015,13 +7112,18 @@ ENTRY_LARGE(reduce_scatter_f08_c, REDUCE_SCATTER_F08_C, void *sendbuf, void *rec
 ENTRY_TS(reduce_scatter_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_c)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_scatter_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_scatter_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcounts, datatype, op, comm, ierror);
 }
 
 ENTRY(reduce_scatter_block, REDUCE_SCATTER_BLOCK, void *sendbuf, void *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, int *ierror)
@@ -6034,13 +7136,18 @@ ENTRY(reduce_scatter_block, REDUCE_SCATTER_BLOCK, void *sendbuf, void *recvbuf, 
 ENTRY_TS(reduce_scatter_block_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_block)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_scatter_block_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_scatter_block_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcount, datatype, op, comm, ierror);
 }
 
 ENTRY_LARGE(reduce_scatter_block_f08_c, REDUCE_SCATTER_BLOCK_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, int *ierror)
@@ -6053,13 +7160,18 @@ ENTRY_LARGE(reduce_scatter_block_f08_c, REDUCE_SCATTER_BLOCK_F08_C, void *sendbu
 ENTRY_TS(reduce_scatter_block_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_block_c)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_scatter_block_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_scatter_block_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcount, datatype, op, comm, ierror);
 }
 
 ENTRY(reduce_scatter_block_init, REDUCE_SCATTER_BLOCK_INIT, void *sendbuf, void *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -6075,14 +7187,19 @@ ENTRY_TS(reduce_scatter_block_init_f08ts, const struct descriptor *sendbuf, cons
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Reduce_scatter_block_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Reduce_scatter_block_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_block_init)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_scatter_block_init_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *recvcount, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_scatter_block_init_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcount, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(reduce_scatter_block_init_f08_c, REDUCE_SCATTER_BLOCK_INIT_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -6098,14 +7215,19 @@ ENTRY_TS(reduce_scatter_block_init_f08ts_c, const struct descriptor *sendbuf, co
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Reduce_scatter_block_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Reduce_scatter_block_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_block_init_c)(sendbuf_c, recvbuf_c, *recvcount, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_scatter_block_init_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *recvcount, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_scatter_block_init_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcount, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY(reduce_scatter_init, REDUCE_SCATTER_INIT, void *sendbuf, void *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -6121,14 +7243,19 @@ ENTRY_TS(reduce_scatter_init_f08ts, const struct descriptor *sendbuf, const stru
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Reduce_scatter_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Reduce_scatter_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_init)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_scatter_init_f08ts, const struct native *sendbuf, const struct native *recvbuf, int *recvcounts, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_scatter_init_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcounts, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(reduce_scatter_init_f08_c, REDUCE_SCATTER_INIT_F08_C, void *sendbuf, void *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -6144,14 +7271,19 @@ ENTRY_TS(reduce_scatter_init_f08ts_c, const struct descriptor *sendbuf, const st
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Reduce_scatter_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Reduce_scatter_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Reduce_scatter_init_c)(sendbuf_c, recvbuf_c, recvcounts, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(reduce_scatter_init_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, MPI_Count *recvcounts, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(reduce_scatter_init_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), recvcounts, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY(remove_error_class, REMOVE_ERROR_CLASS, const int *errorclass, int *ierror)
@@ -6242,7 +7374,7 @@ ENTRY_TS(rget_f08ts, const struct descriptor *origin_addr, const int *origin_cou
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 1, &copies, "MPI_Rget", "origin_addr"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rget)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win), &request_c);
@@ -6250,6 +7382,11 @@ ENTRY_TS(rget_f08ts, const struct descriptor *origin_addr, const int *origin_cou
     typed_done(&origin_addr_c, origin_addr, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rget_f08ts, const struct native *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(rget_f08ts)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request, ierror);
 }
 
 ENTRY_LARGE(rget_f08_c, RGET_F08_C, void *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
@@ -6265,7 +7402,7 @@ ENTRY_TS(rget_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *or
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 1, &copies, "MPI_Rget_c", "origin_addr"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rget_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win), &request_c);
@@ -6273,6 +7410,11 @@ ENTRY_TS(rget_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *or
     typed_done(&origin_addr_c, origin_addr, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rget_f08ts_c, const struct native *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(rget_f08ts_c)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request, ierror);
 }
 
 ENTRY(rget_accumulate, RGET_ACCUMULATE, void *origin_addr, const int *origin_count, const int *origin_datatype, void *result_addr, const int *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
@@ -6288,8 +7430,8 @@ ENTRY_TS(rget_accumulate_f08ts, const struct descriptor *origin_addr, const int 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
-    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies, "MPI_Rget_accumulate", "origin_addr"}, &code);
+    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){KEPT, 1, &copies, "MPI_Rget_accumulate", "result_addr"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rget_accumulate)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, result_addr_c.address, (int)result_addr_c.count, result_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win), &request_c);
@@ -6298,6 +7440,11 @@ ENTRY_TS(rget_accumulate_f08ts, const struct descriptor *origin_addr, const int 
     typed_done(&result_addr_c, result_addr, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rget_accumulate_f08ts, const struct native *origin_addr, const int *origin_count, const int *origin_datatype, const struct native *result_addr, const int *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
+{
+    struct descriptor origin_addr_d, result_addr_d;
+    SYMBOL(rget_accumulate_f08ts)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, described(result_addr, &result_addr_d), result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request, ierror);
 }
 
 ENTRY_LARGE(rget_accumulate_f08_c, RGET_ACCUMULATE_F08_C, void *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, void *result_addr, const MPI_Count *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
@@ -6313,8 +7460,8 @@ ENTRY_TS(rget_accumulate_f08ts_c, const struct descriptor *origin_addr, const MP
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
-    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){KEPT, 1, &copies}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies, "MPI_Rget_accumulate_c", "origin_addr"}, &code);
+    struct typed result_addr_c = typed(result_addr, *result_count, IN(Type, *result_datatype), (struct use){KEPT, 1, &copies, "MPI_Rget_accumulate_c", "result_addr"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rget_accumulate_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, result_addr_c.address, result_addr_c.count, result_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Op, *op), IN(Win, *win), &request_c);
@@ -6323,6 +7470,11 @@ ENTRY_TS(rget_accumulate_f08ts_c, const struct descriptor *origin_addr, const MP
     typed_done(&result_addr_c, result_addr, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rget_accumulate_f08ts_c, const struct native *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const struct native *result_addr, const MPI_Count *result_count, const int *result_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *op, const int *win, int *request, int *ierror)
+{
+    struct descriptor origin_addr_d, result_addr_d;
+    SYMBOL(rget_accumulate_f08ts_c)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, described(result_addr, &result_addr_d), result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request, ierror);
 }
 
 ENTRY(rput, RPUT, void *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
@@ -6338,7 +7490,7 @@ ENTRY_TS(rput_f08ts, const struct descriptor *origin_addr, const int *origin_cou
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies, "MPI_Rput", "origin_addr"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rput)(origin_addr_c.address, (int)origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win), &request_c);
@@ -6346,6 +7498,11 @@ ENTRY_TS(rput_f08ts, const struct descriptor *origin_addr, const int *origin_cou
     typed_done(&origin_addr_c, origin_addr, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rput_f08ts, const struct native *origin_addr, const int *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const int *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(rput_f08ts)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request, ierror);
 }
 
 ENTRY_LARGE(rput_f08_c, RPUT_F08_C, void *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
@@ -6361,7 +7518,7 @@ ENTRY_TS(rput_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *or
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed origin_addr_c = typed(origin_addr, *origin_count, IN(Type, *origin_datatype), (struct use){KEPT, 0, &copies, "MPI_Rput_c", "origin_addr"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rput_c)(origin_addr_c.address, origin_addr_c.count, origin_addr_c.type, *target_rank, *target_disp, *target_count, IN(Type, *target_datatype), IN(Win, *win), &request_c);
@@ -6369,6 +7526,11 @@ ENTRY_TS(rput_f08ts_c, const struct descriptor *origin_addr, const MPI_Count *or
     typed_done(&origin_addr_c, origin_addr, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rput_f08ts_c, const struct native *origin_addr, const MPI_Count *origin_count, const int *origin_datatype, const int *target_rank, const MPI_Aint *target_disp, const MPI_Count *target_count, const int *target_datatype, const int *win, int *request, int *ierror)
+{
+    struct descriptor origin_addr_d;
+    SYMBOL(rput_f08ts_c)(described(origin_addr, &origin_addr_d), origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request, ierror);
 }
 
 ENTRY(rsend, RSEND, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
@@ -6381,11 +7543,16 @@ ENTRY(rsend, RSEND, void *buf, const int *count, const int *datatype, const int 
 ENTRY_TS(rsend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Rsend", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Rsend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rsend_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(rsend_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, ierror);
 }
 
 ENTRY_LARGE(rsend_f08_c, RSEND_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
@@ -6398,11 +7565,16 @@ ENTRY_LARGE(rsend_f08_c, RSEND_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(rsend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Rsend_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Rsend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rsend_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(rsend_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, ierror);
 }
 
 ENTRY(rsend_init, RSEND_INIT, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -6418,7 +7590,7 @@ ENTRY_TS(rsend_init_f08ts, const struct descriptor *buf, const int *count, const
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 0, &copies, "MPI_Rsend_init", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rsend_init)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -6426,6 +7598,11 @@ ENTRY_TS(rsend_init_f08ts, const struct descriptor *buf, const int *count, const
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rsend_init_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(rsend_init_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(rsend_init_f08_c, RSEND_INIT_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -6441,7 +7618,7 @@ ENTRY_TS(rsend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *coun
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 0, &copies, "MPI_Rsend_init_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Rsend_init_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -6449,6 +7626,11 @@ ENTRY_TS(rsend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *coun
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(rsend_init_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(rsend_init_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY(scan, SCAN, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
@@ -6461,13 +7643,18 @@ ENTRY(scan, SCAN, void *sendbuf, void *recvbuf, const int *count, const int *dat
 ENTRY_TS(scan_f08ts, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scan)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scan_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scan_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, ierror);
 }
 
 ENTRY_LARGE(scan_f08_c, SCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
@@ -6480,13 +7667,18 @@ ENTRY_LARGE(scan_f08_c, SCAN_F08_C, void *sendbuf, void *recvbuf, const MPI_Coun
 ENTRY_TS(scan_f08ts_c, const struct descriptor *sendbuf, const struct descriptor *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    void *recvbuf_c = copy_in(recvbuf, 1);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    void *recvbuf_c = copy_in(recvbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scan_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     copy_out(recvbuf, recvbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scan_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scan_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, ierror);
 }
 
 ENTRY(scan_init, SCAN_INIT, void *sendbuf, void *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -6502,14 +7694,19 @@ ENTRY_TS(scan_init_f08ts, const struct descriptor *sendbuf, const struct descrip
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Scan_init", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Scan_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scan_init)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scan_init_f08ts, const struct native *sendbuf, const struct native *recvbuf, const int *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scan_init_f08ts)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(scan_init_f08_c, SCAN_INIT_F08_C, void *sendbuf, void *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
@@ -6525,14 +7722,19 @@ ENTRY_TS(scan_init_f08ts_c, const struct descriptor *sendbuf, const struct descr
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    void *recvbuf_c = kept(recvbuf, 1, &copies, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Scan_init_c", "sendbuf"}, &code);
+    void *recvbuf_c = kept(recvbuf, (struct use){STARTED, 1, &copies, "MPI_Scan_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scan_init_c)(sendbuf_c, recvbuf_c, *count, IN(Type, *datatype), IN(Op, *op), IN(Comm, *comm), IN(Info, *info), &request_c);
     hand_over(copies, request_c, code);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scan_init_f08ts_c, const struct native *sendbuf, const struct native *recvbuf, const MPI_Count *count, const int *datatype, const int *op, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scan_init_f08ts_c)(described(sendbuf, &sendbuf_d), described(recvbuf, &recvbuf_d), count, datatype, op, comm, info, request, ierror);
 }
 
 ENTRY(scatter, SCATTER, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
@@ -6545,13 +7747,18 @@ ENTRY(scatter, SCATTER, void *sendbuf, const int *sendcount, const int *sendtype
 ENTRY_TS(scatter_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL, "MPI_Scatter", "recvbuf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scatter)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scatter_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scatter_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, ierror);
 }
 
 ENTRY_LARGE(scatter_f08_c, SCATTER_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
@@ -6564,13 +7771,18 @@ ENTRY_LARGE(scatter_f08_c, SCATTER_F08_C, void *sendbuf, const MPI_Count *sendco
 ENTRY_TS(scatter_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL, "MPI_Scatter_c", "recvbuf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scatter_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scatter_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scatter_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, ierror);
 }
 
 ENTRY(scatter_init, SCATTER_INIT, void *sendbuf, const int *sendcount, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -6586,8 +7798,8 @@ ENTRY_TS(scatter_init_f08ts, const struct descriptor *sendbuf, const int *sendco
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Scatter_init", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){STARTED, 1, &copies, "MPI_Scatter_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scatter_init)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -6595,6 +7807,11 @@ ENTRY_TS(scatter_init_f08ts, const struct descriptor *sendbuf, const int *sendco
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scatter_init_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scatter_init_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(scatter_init_f08_c, SCATTER_INIT_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -6610,8 +7827,8 @@ ENTRY_TS(scatter_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Scatter_init_c", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){STARTED, 1, &copies, "MPI_Scatter_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scatter_init_c)(sendbuf_c, *sendcount, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -6619,6 +7836,11 @@ ENTRY_TS(scatter_init_f08ts_c, const struct descriptor *sendbuf, const MPI_Count
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scatter_init_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scatter_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, info, request, ierror);
 }
 
 ENTRY(scatterv, SCATTERV, void *sendbuf, int *sendcounts, int *displs, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
@@ -6631,13 +7853,18 @@ ENTRY(scatterv, SCATTERV, void *sendbuf, int *sendcounts, int *displs, const int
 ENTRY_TS(scatterv_f08ts, const struct descriptor *sendbuf, int *sendcounts, int *displs, const int *sendtype, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL, "MPI_Scatterv", "recvbuf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scatterv)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scatterv_f08ts, const struct native *sendbuf, int *sendcounts, int *displs, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scatterv_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, displs, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, ierror);
 }
 
 ENTRY_LARGE(scatterv_f08_c, SCATTERV_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
@@ -6650,13 +7877,18 @@ ENTRY_LARGE(scatterv_f08_c, SCATTERV_F08_C, void *sendbuf, MPI_Count *sendcounts
 ENTRY_TS(scatterv_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *sendbuf_c = copy_in(sendbuf, 0);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
+    void *sendbuf_c = copy_in(sendbuf, 0, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL, "MPI_Scatterv_c", "recvbuf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Scatterv_c)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm));
     copy_out(sendbuf, sendbuf_c, 0);
     typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scatterv_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scatterv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, displs, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, ierror);
 }
 
 ENTRY(scatterv_init, SCATTERV_INIT, void *sendbuf, int *sendcounts, int *displs, const int *sendtype, void *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -6672,8 +7904,8 @@ ENTRY_TS(scatterv_init_f08ts, const struct descriptor *sendbuf, int *sendcounts,
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Scatterv_init", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){STARTED, 1, &copies, "MPI_Scatterv_init", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scatterv_init)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -6681,6 +7913,11 @@ ENTRY_TS(scatterv_init_f08ts, const struct descriptor *sendbuf, int *sendcounts,
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scatterv_init_f08ts, const struct native *sendbuf, int *sendcounts, int *displs, const int *sendtype, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scatterv_init_f08ts)(described(sendbuf, &sendbuf_d), sendcounts, displs, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, info, request, ierror);
 }
 
 ENTRY_LARGE(scatterv_init_f08_c, SCATTERV_INIT_F08_C, void *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
@@ -6696,8 +7933,8 @@ ENTRY_TS(scatterv_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sen
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    void *sendbuf_c = kept(sendbuf, 0, &copies, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){KEPT, 1, &copies}, &code);
+    void *sendbuf_c = kept(sendbuf, (struct use){STARTED, 0, &copies, "MPI_Scatterv_init_c", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){STARTED, 1, &copies, "MPI_Scatterv_init_c", "recvbuf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Scatterv_init_c)(sendbuf_c, sendcounts, displs, IN(Type, *sendtype), recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *root, IN(Comm, *comm), IN(Info, *info), &request_c);
@@ -6705,6 +7942,11 @@ ENTRY_TS(scatterv_init_f08ts_c, const struct descriptor *sendbuf, MPI_Count *sen
     typed_done(&recvbuf_c, recvbuf, 1);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(scatterv_init_f08ts_c, const struct native *sendbuf, MPI_Count *sendcounts, MPI_Aint *displs, const int *sendtype, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *root, const int *comm, const int *info, int *request, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(scatterv_init_f08ts_c)(described(sendbuf, &sendbuf_d), sendcounts, displs, sendtype, described(recvbuf, &recvbuf_d), recvcount, recvtype, root, comm, info, request, ierror);
 }
 
 ENTRY(send, SEND, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
@@ -6717,11 +7959,16 @@ ENTRY(send, SEND, void *buf, const int *count, const int *datatype, const int *d
 ENTRY_TS(send_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Send", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Send)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(send_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(send_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, ierror);
 }
 
 ENTRY_LARGE(send_f08_c, SEND_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
@@ -6734,11 +7981,16 @@ ENTRY_LARGE(send_f08_c, SEND_F08_C, void *buf, const MPI_Count *count, const int
 ENTRY_TS(send_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Send_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Send_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(send_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(send_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, ierror);
 }
 
 ENTRY(send_init, SEND_INIT, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -6754,7 +8006,7 @@ ENTRY_TS(send_init_f08ts, const struct descriptor *buf, const int *count, const 
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 0, &copies, "MPI_Send_init", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Send_init)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -6762,6 +8014,11 @@ ENTRY_TS(send_init_f08ts, const struct descriptor *buf, const int *count, const 
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(send_init_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(send_init_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(send_init_f08_c, SEND_INIT_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -6777,7 +8034,7 @@ ENTRY_TS(send_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 0, &copies, "MPI_Send_init_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Send_init_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -6785,6 +8042,11 @@ ENTRY_TS(send_init_f08ts_c, const struct descriptor *buf, const MPI_Count *count
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(send_init_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(send_init_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY(sendrecv, SENDRECV, void *sendbuf, const int *sendcount, const int *sendtype, const int *dest, const int *sendtag, void *recvbuf, const int *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
@@ -6797,13 +8059,18 @@ ENTRY(sendrecv, SENDRECV, void *sendbuf, const int *sendcount, const int *sendty
 ENTRY_TS(sendrecv_f08ts, const struct descriptor *sendbuf, const int *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct descriptor *recvbuf, const int *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Sendrecv", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL, "MPI_Sendrecv", "recvbuf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Sendrecv)(sendbuf_c.address, (int)sendbuf_c.count, sendbuf_c.type, *dest, *sendtag, recvbuf_c.address, (int)recvbuf_c.count, recvbuf_c.type, *source, *recvtag, IN(Comm, *comm), status_of(status));
     typed_done(&sendbuf_c, sendbuf, 0);
     typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(sendrecv_f08ts, const struct native *sendbuf, const int *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct native *recvbuf, const int *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(sendrecv_f08ts)(described(sendbuf, &sendbuf_d), sendcount, sendtype, dest, sendtag, described(recvbuf, &recvbuf_d), recvcount, recvtype, source, recvtag, comm, status, ierror);
 }
 
 ENTRY_LARGE(sendrecv_f08_c, SENDRECV_F08_C, void *sendbuf, const MPI_Count *sendcount, const int *sendtype, const int *dest, const int *sendtag, void *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
@@ -6816,13 +8083,18 @@ ENTRY_LARGE(sendrecv_f08_c, SENDRECV_F08_C, void *sendbuf, const MPI_Count *send
 ENTRY_TS(sendrecv_f08ts_c, const struct descriptor *sendbuf, const MPI_Count *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct descriptor *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL}, &code);
-    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed sendbuf_c = typed(sendbuf, *sendcount, IN(Type, *sendtype), (struct use){COPIED, 0, NULL, "MPI_Sendrecv_c", "sendbuf"}, &code);
+    struct typed recvbuf_c = typed(recvbuf, *recvcount, IN(Type, *recvtype), (struct use){COPIED, 1, NULL, "MPI_Sendrecv_c", "recvbuf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Sendrecv_c)(sendbuf_c.address, sendbuf_c.count, sendbuf_c.type, *dest, *sendtag, recvbuf_c.address, recvbuf_c.count, recvbuf_c.type, *source, *recvtag, IN(Comm, *comm), status_of(status));
     typed_done(&sendbuf_c, sendbuf, 0);
     typed_done(&recvbuf_c, recvbuf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(sendrecv_f08ts_c, const struct native *sendbuf, const MPI_Count *sendcount, const int *sendtype, const int *dest, const int *sendtag, const struct native *recvbuf, const MPI_Count *recvcount, const int *recvtype, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
+{
+    struct descriptor sendbuf_d, recvbuf_d;
+    SYMBOL(sendrecv_f08ts_c)(described(sendbuf, &sendbuf_d), sendcount, sendtype, dest, sendtag, described(recvbuf, &recvbuf_d), recvcount, recvtype, source, recvtag, comm, status, ierror);
 }
 
 ENTRY(sendrecv_replace, SENDRECV_REPLACE, void *buf, const int *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
@@ -6835,11 +8107,16 @@ ENTRY(sendrecv_replace, SENDRECV_REPLACE, void *buf, const int *count, const int
 ENTRY_TS(sendrecv_replace_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Sendrecv_replace", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Sendrecv_replace)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *sendtag, *source, *recvtag, IN(Comm, *comm), status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(sendrecv_replace_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(sendrecv_replace_f08ts)(described(buf, &buf_d), count, datatype, dest, sendtag, source, recvtag, comm, status, ierror);
 }
 
 ENTRY_LARGE(sendrecv_replace_f08_c, SENDRECV_REPLACE_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
@@ -6852,11 +8129,16 @@ ENTRY_LARGE(sendrecv_replace_f08_c, SENDRECV_REPLACE_F08_C, void *buf, const MPI
 ENTRY_TS(sendrecv_replace_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Sendrecv_replace_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Sendrecv_replace_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *sendtag, *source, *recvtag, IN(Comm, *comm), status_of(status));
     typed_done(&buf_c, buf, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(sendrecv_replace_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *sendtag, const int *source, const int *recvtag, const int *comm, MPI_Status *status, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(sendrecv_replace_f08ts_c)(described(buf, &buf_d), count, datatype, dest, sendtag, source, recvtag, comm, status, ierror);
 }
 
 ENTRY(session_attach_buffer, SESSION_ATTACH_BUFFER, const int *session, void *buffer, const int *size, int *ierror)
@@ -6874,6 +8156,11 @@ ENTRY_TS(session_attach_buffer_f08ts, const int *session, const struct descripto
         code = MPI(Session_attach_buffer)(IN(Session, *session), buffer_c, *size);
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(session_attach_buffer_f08ts, const int *session, const struct native *buffer, const int *size, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(session_attach_buffer_f08ts)(session, described(buffer, &buffer_d), size, ierror);
+}
 
 ENTRY_LARGE(session_attach_buffer_f08_c, SESSION_ATTACH_BUFFER_F08_C, const int *session, void *buffer, const MPI_Count *size, int *ierror)
 {
@@ -6889,6 +8176,11 @@ ENTRY_TS(session_attach_buffer_f08ts_c, const int *session, const struct descrip
     if (code == MPI_SUCCESS)
         code = MPI(Session_attach_buffer_c)(IN(Session, *session), buffer_c, *size);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(session_attach_buffer_f08ts_c, const int *session, const struct native *buffer, const MPI_Count *size, int *ierror)
+{
+    struct descriptor buffer_d;
+    SYMBOL(session_attach_buffer_f08ts_c)(session, described(buffer, &buffer_d), size, ierror);
 }
 
 ENTRY(session_call_errhandler, SESSION_CALL_ERRHANDLER, const int *session, const int *errorcode, int *ierror)
@@ -6986,11 +8278,16 @@ ENTRY(ssend, SSEND, void *buf, const int *count, const int *datatype, const int 
 ENTRY_TS(ssend_f08ts, const struct descriptor *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Ssend", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Ssend)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ssend_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(ssend_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, ierror);
 }
 
 ENTRY_LARGE(ssend_f08_c, SSEND_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
@@ -7003,11 +8300,16 @@ ENTRY_LARGE(ssend_f08_c, SSEND_F08_C, void *buf, const MPI_Count *count, const i
 ENTRY_TS(ssend_f08ts_c, const struct descriptor *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Ssend_c", "buf"}, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Ssend_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm));
     typed_done(&buf_c, buf, 0);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ssend_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(ssend_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, ierror);
 }
 
 ENTRY(ssend_init, SSEND_INIT, void *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -7023,7 +8325,7 @@ ENTRY_TS(ssend_init_f08ts, const struct descriptor *buf, const int *count, const
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 0, &copies, "MPI_Ssend_init", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ssend_init)(buf_c.address, (int)buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -7031,6 +8333,11 @@ ENTRY_TS(ssend_init_f08ts, const struct descriptor *buf, const int *count, const
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ssend_init_f08ts, const struct native *buf, const int *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(ssend_init_f08ts)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY_LARGE(ssend_init_f08_c, SSEND_INIT_F08_C, void *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
@@ -7046,7 +8353,7 @@ ENTRY_TS(ssend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *coun
 {
     int code = MPI_SUCCESS;
     struct copies *copies = NULL;
-    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){KEPT, 0, &copies}, &code);
+    struct typed buf_c = typed(buf, *count, IN(Type, *datatype), (struct use){STARTED, 0, &copies, "MPI_Ssend_init_c", "buf"}, &code);
     MPI_Request request_c = MPI_REQUEST_NULL;
     if (code == MPI_SUCCESS)
         code = MPI(Ssend_init_c)(buf_c.address, buf_c.count, buf_c.type, *dest, *tag, IN(Comm, *comm), &request_c);
@@ -7054,6 +8361,11 @@ ENTRY_TS(ssend_init_f08ts_c, const struct descriptor *buf, const MPI_Count *coun
     typed_done(&buf_c, buf, 0);
     *request = OUT(Request, request_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(ssend_init_f08ts_c, const struct native *buf, const MPI_Count *count, const int *datatype, const int *dest, const int *tag, const int *comm, int *request, int *ierror)
+{
+    struct descriptor buf_d;
+    SYMBOL(ssend_init_f08ts_c)(described(buf, &buf_d), count, datatype, dest, tag, comm, request, ierror);
 }
 
 ENTRY(start, START, int *request, int *ierror)
@@ -7631,13 +8943,18 @@ ENTRY(unpack, UNPACK, void *inbuf, const int *insize, int *position, void *outbu
 ENTRY_TS(unpack_f08ts, const struct descriptor *inbuf, const int *insize, int *position, const struct descriptor *outbuf, const int *outcount, const int *datatype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, 0);
-    void *outbuf_c = copy_in(outbuf, 1);
+    void *inbuf_c = copy_in(inbuf, 0, &code);
+    void *outbuf_c = copy_in(outbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Unpack)(inbuf_c, *insize, position, outbuf_c, *outcount, IN(Type, *datatype), IN(Comm, *comm));
     copy_out(inbuf, inbuf_c, 0);
     copy_out(outbuf, outbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(unpack_f08ts, const struct native *inbuf, const int *insize, int *position, const struct native *outbuf, const int *outcount, const int *datatype, const int *comm, int *ierror)
+{
+    struct descriptor inbuf_d, outbuf_d;
+    SYMBOL(unpack_f08ts)(described(inbuf, &inbuf_d), insize, position, described(outbuf, &outbuf_d), outcount, datatype, comm, ierror);
 }
 
 ENTRY_LARGE(unpack_f08_c, UNPACK_F08_C, void *inbuf, const MPI_Count *insize, MPI_Count *position, void *outbuf, const MPI_Count *outcount, const int *datatype, const int *comm, int *ierror)
@@ -7650,13 +8967,18 @@ ENTRY_LARGE(unpack_f08_c, UNPACK_F08_C, void *inbuf, const MPI_Count *insize, MP
 ENTRY_TS(unpack_f08ts_c, const struct descriptor *inbuf, const MPI_Count *insize, MPI_Count *position, const struct descriptor *outbuf, const MPI_Count *outcount, const int *datatype, const int *comm, int *ierror)
 {
     int code = MPI_SUCCESS;
-    void *inbuf_c = copy_in(inbuf, 0);
-    void *outbuf_c = copy_in(outbuf, 1);
+    void *inbuf_c = copy_in(inbuf, 0, &code);
+    void *outbuf_c = copy_in(outbuf, 1, &code);
     if (code == MPI_SUCCESS)
         code = MPI(Unpack_c)(inbuf_c, *insize, position, outbuf_c, *outcount, IN(Type, *datatype), IN(Comm, *comm));
     copy_out(inbuf, inbuf_c, 0);
     copy_out(outbuf, outbuf_c, 1);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(unpack_f08ts_c, const struct native *inbuf, const MPI_Count *insize, MPI_Count *position, const struct native *outbuf, const MPI_Count *outcount, const int *datatype, const int *comm, int *ierror)
+{
+    struct descriptor inbuf_d, outbuf_d;
+    SYMBOL(unpack_f08ts_c)(described(inbuf, &inbuf_d), insize, position, described(outbuf, &outbuf_d), outcount, datatype, comm, ierror);
 }
 
 ENTRY(unpublish_name, UNPUBLISH_NAME, const char *service_name, const int *info, const char *port_name, int *ierror, size_t service_name_length, size_t port_name_length)
@@ -7785,6 +9107,11 @@ ENTRY_TS(win_attach_f08ts, const int *win, const struct descriptor *base, const 
         code = MPI(Win_attach)(IN(Win, *win), base_c, *size);
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(win_attach_f08ts, const int *win, const struct native *base, const MPI_Aint *size, int *ierror)
+{
+    struct descriptor base_d;
+    SYMBOL(win_attach_f08ts)(win, described(base, &base_d), size, ierror);
+}
 
 ENTRY(win_call_errhandler, WIN_CALL_ERRHANDLER, const int *win, const int *errorcode, int *ierror)
 {
@@ -7819,6 +9146,11 @@ ENTRY_TS(win_create_f08ts, const struct descriptor *base, const MPI_Aint *size, 
     *win = OUT(Win, win_c);
     GIVE(ierror, code);
 }
+ENTRY_NATIVE(win_create_f08ts, const struct native *base, const MPI_Aint *size, const int *disp_unit, const int *info, const int *comm, int *win, int *ierror)
+{
+    struct descriptor base_d;
+    SYMBOL(win_create_f08ts)(described(base, &base_d), size, disp_unit, info, comm, win, ierror);
+}
 
 ENTRY_LARGE(win_create_f08_c, WIN_CREATE_F08_C, void *base, const MPI_Aint *size, const MPI_Aint *disp_unit, const int *info, const int *comm, int *win, int *ierror)
 {
@@ -7838,6 +9170,11 @@ ENTRY_TS(win_create_f08ts_c, const struct descriptor *base, const MPI_Aint *size
         code = MPI(Win_create_c)(base_c, *size, *disp_unit, IN(Info, *info), IN(Comm, *comm), &win_c);
     *win = OUT(Win, win_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(win_create_f08ts_c, const struct native *base, const MPI_Aint *size, const MPI_Aint *disp_unit, const int *info, const int *comm, int *win, int *ierror)
+{
+    struct descriptor base_d;
+    SYMBOL(win_create_f08ts_c)(described(base, &base_d), size, disp_unit, info, comm, win, ierror);
 }
 
 ENTRY(win_create_dynamic, WIN_CREATE_DYNAMIC, const int *info, const int *comm, int *win, int *ierror)
@@ -7870,6 +9207,11 @@ ENTRY_TS(win_detach_f08ts, const int *win, const struct descriptor *base, int *i
     if (code == MPI_SUCCESS)
         code = MPI(Win_detach)(IN(Win, *win), base_c);
     GIVE(ierror, code);
+}
+ENTRY_NATIVE(win_detach_f08ts, const int *win, const struct native *base, int *ierror)
+{
+    struct descriptor base_d;
+    SYMBOL(win_detach_f08ts)(win, described(base, &base_d), ierror);
 }
 
 ENTRY(win_fence, WIN_FENCE, const int *assert, const int *win, int *ierror)

@@ -21,6 +21,7 @@ ENTRY(pcontrol, PCONTROL, const int *level) { MPI(Pcontrol)(*level); }
 /* It does nothing: that the compiler does not know is what it is for. */
 ENTRY(f_sync_reg, F_SYNC_REG, void *buf) { (void)buf; }
 ENTRY_TS(f_sync_reg_f08ts, const struct descriptor *buf) { (void)buf; }
+ENTRY_NATIVE(f_sync_reg_f08ts, const struct native *buf) { (void)buf; }
 
 /* Functions (in mpif.h declared as such). */
 FUNCTION(double, wtime, WTIME, void) { return MPI(Wtime)(); }
@@ -205,8 +206,8 @@ ENTRY_LARGE(unpack_external_f08_c, UNPACK_EXTERNAL_F08_C, const char *datarep, c
     {                                                                                                                       \
         struct text external;                                                                                               \
         int code = MPI_SUCCESS;                                                                                             \
-        struct typed from = typed(inbuf, *incount, IN(Type, *datatype), (struct use){COPIED, 0, NULL}, &code);                                \
-        void *to = copy_in(outbuf, 1);                                                                                  \
+        struct typed from = typed(inbuf, *incount, IN(Type, *datatype), (struct use){COPIED, 0, NULL, "MPI_Pack_external", "inbuf"}, &code);                                \
+        void *to = copy_in(outbuf, 1, &code);                                                                           \
         text_in(&external, datarep->address, datarep->length, 0);                                                           \
         if (code == MPI_SUCCESS)                                                                                            \
             code = MPI(name)(external.text, from.address, (integer)from.count, from.type, to, *outsize, position);                \
@@ -214,6 +215,12 @@ ENTRY_LARGE(unpack_external_f08_c, UNPACK_EXTERNAL_F08_C, const char *datarep, c
         typed_done(&from, inbuf, 0);                                                                                       \
         copy_out(outbuf, to, 1);                                                                                            \
         GIVE(ierror, code);                                                                                                 \
+    }                                                                                                                       \
+    ENTRY_NATIVE(lower, const char *datarep, const struct native *inbuf, const integer *incount, const int *datatype, const struct native *outbuf, \
+                 const place *outsize, place *position, int *ierror, size_t datarep_length)                                \
+    {                                                                                                                       \
+        struct descriptor name_d = {(char *)datarep, datarep_length, 0, 0, {0}, {{0}}}, inbuf_d, outbuf_d;                  \
+        SYMBOL(lower)(&name_d, described(inbuf, &inbuf_d), incount, datatype, described(outbuf, &outbuf_d), outsize, position, ierror); \
     }
 PACK_TS(pack_external_f08ts, Pack_external, int, MPI_Aint)
 PACK_TS(pack_external_f08ts_c, Pack_external_c, MPI_Count, MPI_Count)
@@ -223,8 +230,8 @@ PACK_TS(pack_external_f08ts_c, Pack_external_c, MPI_Count, MPI_Count)
     {                                                                                                                       \
         struct text external;                                                                                               \
         int code = MPI_SUCCESS;                                                                                             \
-        struct typed to = typed(outbuf, *outcount, IN(Type, *datatype), (struct use){COPIED, 1, NULL}, &code);                                \
-        void *from = copy_in(inbuf, 0);                                                                                 \
+        struct typed to = typed(outbuf, *outcount, IN(Type, *datatype), (struct use){COPIED, 1, NULL, "MPI_Unpack_external", "outbuf"}, &code);                                \
+        void *from = copy_in(inbuf, 0, &code);                                                                          \
         text_in(&external, datarep->address, datarep->length, 0);                                                           \
         if (code == MPI_SUCCESS)                                                                                            \
             code = MPI(name)(external.text, from, *insize, position, to.address, (integer)to.count, to.type);                     \
@@ -232,6 +239,12 @@ PACK_TS(pack_external_f08ts_c, Pack_external_c, MPI_Count, MPI_Count)
         typed_done(&to, outbuf, 1);                                                                                        \
         copy_out(inbuf, from, 0);                                                                                           \
         GIVE(ierror, code);                                                                                                 \
+    }                                                                                                                       \
+    ENTRY_NATIVE(lower, const char *datarep, const struct native *inbuf, const place *insize, place *position, const struct native *outbuf, \
+                 const integer *outcount, const int *datatype, int *ierror, size_t datarep_length)                         \
+    {                                                                                                                       \
+        struct descriptor name_d = {(char *)datarep, datarep_length, 0, 0, {0}, {{0}}}, inbuf_d, outbuf_d;                  \
+        SYMBOL(lower)(&name_d, described(inbuf, &inbuf_d), insize, position, described(outbuf, &outbuf_d), outcount, datatype, ierror); \
     }
 UNPACK_TS(unpack_external_f08ts, Unpack_external, int, MPI_Aint)
 UNPACK_TS(unpack_external_f08ts_c, Unpack_external_c, MPI_Count, MPI_Count)
@@ -413,6 +426,11 @@ ENTRY_TS(sizeof_f08ts, const struct descriptor *x, int *size, int *ierror)
 {
     *size = (int)x->length;
     GIVE(ierror, MPI_SUCCESS);
+}
+ENTRY_NATIVE(sizeof_f08ts, const struct native *x, int *size, int *ierror)
+{
+    struct descriptor x_d;
+    SYMBOL(sizeof_f08ts)(described(x, &x_d), size, ierror);
 }
 #define SIZEOF(lower, upper, bytes)                                                                                         \
     ENTRY_LARGE(lower, upper, const void *x, int *size, int *ierror)                                                       \

@@ -130,7 +130,7 @@ int isthmus_fortran_neighbours(int number, int sending)
     return sending ? out : in;
 }
 
-int isthmus_fortran_not_whole(const char *function, const char *argument)
+int isthmus_fortran_not_whole(const struct descriptor *array, const char *function, const char *argument)
 {
     static int known = MPI_SUCCESS;
     char text[MPI_MAX_ERROR_STRING];
@@ -138,7 +138,10 @@ int isthmus_fortran_not_whole(const char *function, const char *argument)
     if (code == MPI_SUCCESS && PMPI_Add_error_code(MPI_ERR_BUFFER, &code) == MPI_SUCCESS)
         known = code;
     snprintf(text, sizeof text,
-             "%s: argument %s is an array section that is not contiguous, which this call cannot use after it returns; pass a contiguous array",
+             array->version == FLEETING
+                 ? "%s: gfortran passes a copy of argument %s, which is gone when the call returns, as of a component of all elements (a%%x), a part "
+                   "of texts, an expression; use a blocking call, or pass a(1)%%x with a datatype whose extent is the distance of the elements"
+                 : "%s: argument %s is an array section that is not contiguous, which this call cannot use after it returns; pass a contiguous array",
              function, argument);
     PMPI_Add_error_string(code, text);
     PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);

@@ -52,6 +52,11 @@
     __attribute__((visibility("default"))) void SYMBOL(lower)(__VA_ARGS__) __asm__(PREFIX_LOWER #lower);                   \
     void SYMBOL(lower)(__VA_ARGS__)
 
+/* The same for gfortran, whose own descriptors come: its interface has no BIND(C). */
+#define ENTRY_NATIVE(lower, ...)                                                                                            \
+    __attribute__((visibility("default"))) void SYMBOL(lower##_n)(__VA_ARGS__) __asm__(PREFIX_LOWER #lower "_");           \
+    void SYMBOL(lower##_n)(__VA_ARGS__)
+
 /* ierror is OPTIONAL in mpi_f08: absent is a null pointer. */
 #define GIVE(ierror, code)                                                                                                  \
     do {                                                                                                                    \
@@ -176,11 +181,40 @@ struct dimension {
 struct descriptor {
     void *address;
     size_t length; /* of an element, bytes */
-    int version;
+    int version;   /* of the compiler's header; or FLEETING, UNCLEAR */
     signed char rank;
     unsigned char others[3];
     struct dimension dimension[15];
 };
+/* FLEETING: a copy that the compiler has made for the call, gone when it returns. UNCLEAR: elements are `length` or `dimension[0].lower` bytes
+ * long, the compiler does not say which. */
+enum { FLEETING = -1, UNCLEAR = -2 };
+
+/* gfortran's own descriptor. Its interfaces are not BIND(C): in calls of such procedures gfortran 12 to 16 move the array itself (`a` after
+ * `call f(a%x)`), send wrong elements of CLASS(*) arrays, or fail. */
+struct native {
+    void *address;
+    ptrdiff_t offset;
+    size_t length;
+    int version;
+    signed char rank, type;
+    short attribute;
+    ptrdiff_t span; /* bytes from element to element where the stride is 1 */
+    struct {
+        ptrdiff_t stride, lower, upper; /* upper -1: assumed size */
+    } dimension[15];
+};
+HIDDEN const struct descriptor *isthmus_fortran_described(const struct native *array, struct descriptor *to);
+static inline const struct descriptor *described(const struct native *array, struct descriptor *to)
+{
+    if (array && array->rank > 0)
+        return isthmus_fortran_described(array, to);
+    to->address = array ? array->address : NULL;
+    to->length = array ? array->length : 0;
+    to->version = 0;
+    to->rank = 0;
+    return to;
+}
 
 /* What is not allocated has no shape: compilers leave anything there. */
 static inline int is_contiguous(const struct descriptor *array)
@@ -207,31 +241,35 @@ struct typed {
     int made;   /* the datatype was made for this call */
     void *copy; /* of a blocking call */
 };
-/* What a call may do with a section that no datatype describes: copy it for the call, for a request, or refuse it. */
-enum { REFUSED, COPIED, KEPT };
+/* What a call may do with a section that no datatype describes: copy it for the call, for a request, for one that is started again and again, or
+ * refuse it. */
+enum { REFUSED, COPIED, KEPT, STARTED };
 struct use {
     int how, write;
     struct copies **copies;
+    const char *function, *argument;
 };
+/* Whether the address is all that a call needs. */
+static inline int is_plain(const struct descriptor *array) { return array->version != FLEETING && is_contiguous(array); }
 HIDDEN struct typed isthmus_fortran_section(const struct descriptor *array, MPI_Count count, MPI_Datatype type, struct use use, int *code);
 static inline struct typed typed(const struct descriptor *array, MPI_Count count, MPI_Datatype type, struct use use, int *code)
 {
-    if (LIKELY(is_contiguous(array))) {
+    if (LIKELY(is_plain(array))) {
         struct typed same = {choice(array->address), count, type, 0, NULL};
         return same;
     }
     return isthmus_fortran_section(array, count, type, use, code);
 }
 /* A section that the call reads or writes in parts: a contiguous copy of it, and back. */
-HIDDEN void *isthmus_fortran_copy_in(const struct descriptor *array, int write);
+HIDDEN void *isthmus_fortran_copy_in(const struct descriptor *array, int write, int *code);
 HIDDEN void isthmus_fortran_copy_out(const struct descriptor *array, void *copy, int write);
-static inline void *copy_in(const struct descriptor *array, int write)
+static inline void *copy_in(const struct descriptor *array, int write, int *code)
 {
-    return LIKELY(is_contiguous(array)) ? choice(array->address) : isthmus_fortran_copy_in(array, write);
+    return LIKELY(is_contiguous(array)) ? choice(array->address) : isthmus_fortran_copy_in(array, write, code);
 }
 static inline void copy_out(const struct descriptor *array, void *copy, int write)
 {
-    if (!is_contiguous(array))
+    if (!is_contiguous(array) && copy)
         isthmus_fortran_copy_out(array, copy, write);
 }
 static inline void typed_done(struct typed *section, const struct descriptor *array, int write)
@@ -242,10 +280,10 @@ static inline void typed_done(struct typed *section, const struct descriptor *ar
         isthmus_fortran_copy_out(array, section->copy, write);
 }
 /* The same for a request: the copy is made when the operation starts and goes back when it is complete. */
-HIDDEN void *isthmus_fortran_kept(const struct descriptor *array, int write, struct copies **copies, int *code);
-static inline void *kept(const struct descriptor *array, int write, struct copies **copies, int *code)
+HIDDEN void *isthmus_fortran_kept(const struct descriptor *array, struct use use, int *code);
+static inline void *kept(const struct descriptor *array, struct use use, int *code)
 {
-    return LIKELY(is_contiguous(array)) ? choice(array->address) : isthmus_fortran_kept(array, write, copies, code);
+    return LIKELY(is_plain(array)) ? choice(array->address) : isthmus_fortran_kept(array, use, code);
 }
 /* The copies are of partitions of so many elements. */
 HIDDEN void isthmus_fortran_parts(struct copies *copies, int partitions, MPI_Count count, MPI_Datatype type, int *code);
@@ -262,12 +300,20 @@ static inline void hand_over(struct copies *copies, MPI_Request request, int cod
         isthmus_fortran_hand_over(copies, request, code);
 }
 /* A buffer that is used after the call and that other arguments describe in parts: it must be contiguous. */
-HIDDEN int isthmus_fortran_not_whole(const char *function, const char *argument);
+HIDDEN int isthmus_fortran_not_whole(const struct descriptor *array, const char *function, const char *argument);
 static inline void *whole(const struct descriptor *array, const char *function, const char *argument, int *code)
 {
-    if (LIKELY(is_contiguous(array)))
+    if (LIKELY(is_plain(array)))
         return choice(array->address);
-    *code = isthmus_fortran_not_whole(function, argument);
+    *code = isthmus_fortran_not_whole(array, function, argument);
+    return NULL;
+}
+/* Only the address counts, which must be the program's own. */
+static inline void *address_of(const struct descriptor *array, const char *function, const char *argument, int *code)
+{
+    if (LIKELY(array->version != FLEETING))
+        return choice(array->address);
+    *code = isthmus_fortran_not_whole(array, function, argument);
     return NULL;
 }
 

@@ -1,7 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Array sections that are not contiguous (MPI 5.0 section 19.1.12). */
 #include "fortran.h"
+#include <stdio.h>
 #include <string.h>
+
+/* As gfortran counts the types of elements: derived types, and what it does not know (CLASS(*)), whose length is then a pointer's. */
+enum { DERIVED = 5, UNKNOWN = 10 };
+
+const struct descriptor *isthmus_fortran_described(const struct native *array, struct descriptor *to)
+{
+    int last = array->rank - 1, from_zero = 1;
+    ptrdiff_t span = array->span ? array->span : (ptrdiff_t)array->length;
+    to->address = array->address;
+    to->length = array->type == UNKNOWN ? (size_t)span : array->length;
+    to->version = 0;
+    to->rank = array->rank;
+    for (int n = 0; n <= last; n++) {
+        ptrdiff_t lower = array->dimension[n].lower, upper = array->dimension[n].upper;
+        struct dimension *d = &to->dimension[n];
+        d->lower = span;
+        d->extent = n == last && upper == -1 ? -1 : upper < lower ? 0 : upper - lower + 1;
+        d->stride = array->dimension[n].stride * span;
+        from_zero &= lower == 0;
+    }
+    /* Of arrays and sections of the program bounds begin at 1 here, of the compiler's copies at 0 (`isthmus fortran` tries that). */
+    if (from_zero && to->dimension[last].extent != -1)
+        to->version = FLEETING;
+    else if (array->type == DERIVED && span > (ptrdiff_t)to->length)
+        to->version = UNCLEAR;
+    return to;
+}
 
 static MPI_Count elements(const struct descriptor *array, int dimensions)
 {
@@ -76,7 +104,56 @@ static int within(const struct descriptor *array, MPI_Count count, MPI_Datatype 
     return true_lower < 0 || extent < 0 ? wrong("a datatype reaches before the begin of an array section that is not contiguous") : MPI_SUCCESS;
 }
 
+/* Of which length the elements are: the extent of the datatype tells, or how much the call wants. */
+static int clear(const struct descriptor *array, MPI_Count count, MPI_Datatype type, const char *function, struct descriptor *to)
+{
+    MPI_Count lower, extent, bytes, number = elements(array, array->rank), shorter = (MPI_Count)array->length, longer = array->dimension[0].lower;
+    char text[MPI_MAX_ERROR_STRING];
+    int code = PMPI_Type_get_extent_c(type, &lower, &extent);
+    if (code != MPI_SUCCESS)
+        return code;
+    *to = *array;
+    to->version = 0;
+    if (__builtin_mul_overflow(count, extent, &bytes))
+        bytes = -1;
+    if (extent == longer || (extent != shorter && bytes == number * longer))
+        to->length = (size_t)longer;
+    else if (extent != shorter && bytes != number * shorter) {
+        snprintf(text, sizeof text,
+                 "%s: gfortran does not say whether elements of the buffer are %lld bytes long (a pointer to a component) or %lld (a CLASS of an "
+                 "extended type); use a datatype of one of these extents, or SELECT TYPE",
+                 function, (long long)shorter, (long long)longer);
+        return wrong(text);
+    }
+    return MPI_SUCCESS;
+}
+
+static struct typed of_elements(const struct descriptor *array, MPI_Count count, MPI_Datatype type, struct use use, int *code);
+
 struct typed isthmus_fortran_section(const struct descriptor *array, MPI_Count count, MPI_Datatype type, struct use use, int *code)
+{
+    struct typed same = {choice(array->address), count, type, 0, NULL};
+    struct descriptor cleared;
+    if (array->version == FLEETING) {
+        if (use.how != COPIED && count > 0)
+            same.address = isthmus_fortran_kept(array, use, code);
+        return same;
+    }
+    if (array->version != UNCLEAR)
+        return of_elements(array, count, type, use, code);
+    if (count <= 0 || (*code = clear(array, count, type, use.function, &cleared)) != MPI_SUCCESS || is_contiguous(&cleared))
+        return same;
+    same = of_elements(&cleared, count, type, use, code);
+    if (!same.copy)
+        return same;
+    /* What is copied back is copied by the caller's descriptor, which does not know the length. */
+    isthmus_fortran_release(same.copy);
+    same.copy = same.address = NULL;
+    *code = wrong("a datatype that does not fit the elements is used with a CLASS array or a pointer to components; use one of their extent");
+    return same;
+}
+
+static struct typed of_elements(const struct descriptor *array, MPI_Count count, MPI_Datatype type, struct use use, int *code)
 {
     struct typed section = {array->address, count, type, 0, NULL};
     MPI_Datatype element = MPI_DATATYPE_NULL;
@@ -92,10 +169,10 @@ struct typed isthmus_fortran_section(const struct descriptor *array, MPI_Count c
         if (use.how == REFUSED)
             *code = wrong("an array section that is not contiguous is used with a datatype that does not fit its elements, in an operation "
                           "without a request; pass a contiguous array");
-        else if (use.how == KEPT)
-            section.address = isthmus_fortran_kept(array, use.write, use.copies, code);
+        else if (use.how != COPIED)
+            section.address = isthmus_fortran_kept(array, use, code);
         else
-            section.address = section.copy = isthmus_fortran_copy_in(array, use.write);
+            section.address = section.copy = isthmus_fortran_copy_in(array, use.write, code);
         return section;
     }
     *code = first(array, array->rank, count * size / length, element, &section.type);
@@ -159,9 +236,15 @@ static void move(const struct descriptor *array, char *copy, int write, int back
 
 static void *room(const struct descriptor *array, int write) { return isthmus_fortran_memory(bytes_of(array) * (write ? 2 : 1)); }
 
-void *isthmus_fortran_copy_in(const struct descriptor *array, int write)
+void *isthmus_fortran_copy_in(const struct descriptor *array, int write, int *code)
 {
-    char *copy = room(array, write);
+    char *copy;
+    if (array->version == UNCLEAR) {
+        *code = wrong("gfortran does not say how long the elements of a buffer are (a CLASS of an extended type, or a pointer to a component), and "
+                      "this call uses it in parts; use SELECT TYPE, or a contiguous array");
+        return NULL;
+    }
+    copy = room(array, write);
     move(array, copy, write, 0, 0, SIZE_MAX);
     return copy;
 }
@@ -211,9 +294,16 @@ static void release(void *state)
     isthmus_fortran_release(copies);
 }
 
-void *isthmus_fortran_kept(const struct descriptor *array, int write, struct copies **copies, int *code)
+void *isthmus_fortran_kept(const struct descriptor *array, struct use use, int *code)
 {
+    struct copies **copies = use.copies;
+    void *copy;
     int n;
+    /* What is only read may be read now; a persistent operation reads when it is started. */
+    if (array->version == FLEETING && (use.how != KEPT || use.write)) {
+        *code = isthmus_fortran_not_whole(array, use.function, use.argument);
+        return NULL;
+    }
     if (!isthmus_request_copies) {
         *code = wrong("an array section that is not contiguous is used after the call, which this MPI library has no means for; pass a "
                       "contiguous array");
@@ -224,11 +314,14 @@ void *isthmus_fortran_kept(const struct descriptor *array, int write, struct cop
         (*copies)->number = 0;
         (*copies)->part = 0;
     }
+    copy = isthmus_fortran_copy_in(array, use.write, code);
+    if (!copy)
+        return NULL;
     n = (*copies)->number++;
     memcpy(&(*copies)->all[n].array, array, offsetof(struct descriptor, dimension) + (size_t)array->rank * sizeof array->dimension[0]);
-    (*copies)->all[n].write = write;
-    (*copies)->all[n].copy = isthmus_fortran_copy_in(array, write);
-    return (*copies)->all[n].copy;
+    (*copies)->all[n].write = use.write;
+    (*copies)->all[n].copy = copy;
+    return copy;
 }
 
 void isthmus_fortran_parts(struct copies *copies, int partitions, MPI_Count count, MPI_Datatype type, int *code)

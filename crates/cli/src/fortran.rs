@@ -19,7 +19,7 @@ use isthmus_stage::cache;
 
 use crate::{diagnostic, print};
 
-pub(crate) use refused::refused;
+pub(crate) use refused::{refused, traps};
 pub(crate) use words::all as words;
 
 mod refused;
@@ -44,7 +44,8 @@ const FAMILIES: [Family; 4] = [
         name: "gfortran",
         known_by: "GNU Fortran",
         options: &["-cpp", "-w", "-ffree-line-length-none", "-c"],
-        newer: (12, &["-DISTHMUS_DESCRIPTORS"]),
+        // Never -DISTHMUS_DESCRIPTORS: gfortran spoils arrays in calls with C descriptors. What it has instead is probed.
+        newer: (0, &[]),
         older: (0, &[]),
     },
     Family {
@@ -88,6 +89,7 @@ impl Compiler {
     /// `arguments`: all words that it will get.
     fn ask(command: &str, arguments: &[OsString]) -> Result<Self, String> {
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        let words = refused::with_usual_kinds(&words);
         let (program, rest) = words.split_first().ok_or("no compiler is named")?;
         let answer = Command::new(program)
             .args(rest)
@@ -132,13 +134,14 @@ impl Compiler {
     }
 
     /// The name of its modules' directory: what is known of it, and a hash of all that they depend on.
-    fn directory_name(&self, sources: &[(PathBuf, Vec<u8>)]) -> String {
+    fn directory_name(&self, sources: &Sources) -> String {
         let mut hash = Hash::new();
         for word in [&self.says, &self.machine].into_iter().chain(&self.kind) {
             hash.add(word.as_bytes());
         }
         self.options().iter().for_each(|option| hash.add(option.as_bytes()));
-        sources.iter().for_each(|(_, text)| hash.add(text));
+        let texts = sources.modules.iter().chain(&sources.probe);
+        texts.for_each(|(_, text)| hash.add(text));
         format!("{}-{}-{}", self.family.name, self.version, hash.text())
     }
 
@@ -153,13 +156,34 @@ impl Compiler {
         options
     }
 
+    /// Whether its own descriptors are as the library takes them and its copies can be told, by a program that tries
+    /// it. Where it cannot be run, as that of a compiler for another machine, the answer is no.
+    fn has_native_descriptors(&self, sources: &Sources, place: &Path) -> bool {
+        let (Some((program, rest)), "gfortran") = (self.words.split_first(), self.family.name) else {
+            return false;
+        };
+        let probe = place.join("probe");
+        let mut compile = Command::new(program);
+        compile.args(rest).args(&self.kind).arg("-w").arg("-o").arg(&probe);
+        compile.args(sources.probe.iter().map(|(path, _)| path));
+        let ended = |command: &mut Command| {
+            let quiet = command.current_dir(place).stdin(Stdio::null());
+            quiet.output().is_ok_and(|answer| answer.status.success())
+        };
+        let yes = ended(&mut compile) && ended(&mut Command::new(&probe));
+        // No module, but no harm either if it stays.
+        let _ = fs::remove_file(&probe);
+        yes
+    }
+
     /// Compiles one source in a directory, where the modules appear.
-    fn compile(&self, source: &Path, place: &Path) -> Result<(), String> {
+    fn compile(&self, source: &Path, native: bool, place: &Path) -> Result<(), String> {
         let Some((program, rest)) = self.words.split_first() else {
             return Err("no compiler is named".to_owned());
         };
         let mut command = Command::new(program);
-        command.args(rest).args(&self.kind).args(self.options()).arg(source);
+        command.args(rest).args(&self.kind).args(self.options());
+        command.args(native.then_some("-DISTHMUS_NATIVE")).arg(source);
         let made = command.current_dir(place).stdin(Stdio::null()).output();
         let made = made.map_err(|e| format!("cannot run {program}: {e}"))?;
         if made.status.success() {
@@ -261,19 +285,30 @@ fn shipped(prefix: &Path) -> PathBuf {
     prefix.join("share/isthmus/fortran")
 }
 
-/// The sources in the order in which they must be compiled.
-fn read_sources(shipped: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+/// What is shipped, each with its text.
+struct Sources {
+    /// In the order in which they must be compiled.
+    modules: Vec<(PathBuf, Vec<u8>)>,
+    /// One program.
+    probe: Vec<(PathBuf, Vec<u8>)>,
+}
+
+fn read_sources(shipped: &Path) -> Result<Sources, String> {
     let read = |name: &str| {
         let path = shipped.join(name);
         let text = fs::read(&path).map_err(|e| format!("{}: cannot read: {e}", path.display()))?;
         Ok((path, text))
     };
-    ["mpi.F90", "mpi_f08.F90"].into_iter().map(read).collect()
+    let all = |names: [&str; 2]| names.into_iter().map(read).collect::<Result<_, String>>();
+    Ok(Sources {
+        modules: all(["mpi.F90", "mpi_f08.F90"])?,
+        probe: all(["probe.f90", "probed.f90"])?,
+    })
 }
 
 /// Makes the modules in the user's cache, or where temporary files are if there is no cache that can be written: builds
 /// of packages have no home.
-fn make_somewhere(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], name: &str) -> Result<PathBuf, String> {
+fn make_somewhere(compiler: &Compiler, sources: &Sources, name: &str) -> Result<PathBuf, String> {
     let none = |why| format!("{why}: there is no place for Fortran modules; set HOME or XDG_CACHE_HOME");
     let cache = cache::directory().map(|cache| cache.join("fortran")).map_err(none);
     let locked = match cache.and_then(|cache| Place::lock(cache.join(name))) {
@@ -331,7 +366,7 @@ impl Place {
     }
 
     /// Makes the modules in a directory beside the place and moves it there as a whole.
-    fn make(self, compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)]) -> Result<PathBuf, String> {
+    fn make(self, compiler: &Compiler, sources: &Sources) -> Result<PathBuf, String> {
         let Self { path, lock } = self;
         if lock.is_none() {
             return Ok(path);
@@ -349,9 +384,10 @@ impl Place {
     }
 }
 
-fn fill(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], place: &Path) -> Result<(), String> {
-    for (position, (source, _)) in sources.iter().enumerate() {
-        let made = compiler.compile(source, place);
+fn fill(compiler: &Compiler, sources: &Sources, place: &Path) -> Result<(), String> {
+    let native = compiler.has_native_descriptors(sources, place);
+    for (position, (source, _)) in sources.modules.iter().enumerate() {
+        let made = compiler.compile(source, native, place);
         match made {
             // Without mpi_f08 there are still mpi and mpif.h; why it is lacking is kept beside them.
             Err(message) if position > 0 => {
@@ -437,7 +473,7 @@ impl Fortran {
 }
 
 /// Makes the modules in a directory that may have other files.
-fn put(compiler: &Compiler, sources: &[(PathBuf, Vec<u8>)], to: &Path) -> Result<(), String> {
+fn put(compiler: &Compiler, sources: &Sources, to: &Path) -> Result<(), String> {
     let wrong = |e: std::io::Error| format!("{}: cannot make Fortran modules there: {e}", to.display());
     let begun = to.join(format!(".begun-{}", std::process::id()));
     fs::create_dir_all(&begun).map_err(wrong)?;

@@ -66,6 +66,31 @@ fn own_version(out: &mut String) {
     );
 }
 
+/// Fortran's statuses in the same way. All are the same integers, so a copy converts; the places that stand for an
+/// ignored status are the Fortran library's, and null in a program without it.
+const STATUSES: &str = "
+/* Fortran statuses: all are the same integers. */
+typedef MPI_Status MPI_F08_status;
+static __inline__ int isthmus_copy_status(const void *from, void *to)
+{
+    const MPI_Fint *given = (const MPI_Fint *)from;
+    MPI_Fint *made = (MPI_Fint *)to;
+    int n;
+    if (!given || !made)
+        return MPI_ERR_ARG;
+    for (n = 0; n < MPI_F_STATUS_SIZE; n++)
+        made[n] = given[n];
+    return MPI_SUCCESS;
+}
+static __inline__ int isthmus_status_c2f(const MPI_Status *from, MPI_Fint *to) { return isthmus_copy_status(from, to); }
+static __inline__ int isthmus_status_f2c(const MPI_Fint *from, MPI_Status *to) { return isthmus_copy_status(from, to); }
+static __inline__ int isthmus_status_c2c(const MPI_Status *from, MPI_Status *to) { return isthmus_copy_status(from, to); }
+extern MPI_Fint isthmus_f_status_ignore[MPI_F_STATUS_SIZE] __asm__(\"isthmus_mpi_status_ignore_\") __attribute__((weak));
+extern MPI_Fint isthmus_f_statuses_ignore[MPI_F_STATUS_SIZE] __asm__(\"isthmus_mpi_statuses_ignore_\") __attribute__((weak));
+extern MPI_F08_status isthmus_f08_status_ignore[1] __asm__(\"isthmus_mpi_f08_status_ignore\") __attribute__((weak));
+extern MPI_F08_status isthmus_f08_statuses_ignore[1] __asm__(\"isthmus_mpi_f08_statuses_ignore\") __attribute__((weak));
+";
+
 /// Fortran handles for C programs that were written before the ABI, which has `MPI_X_toint` and `MPI_X_fromint` in
 /// their place (MPI 5.0 section 19.3.4): names for these, so that the library exports nothing but the ABI.
 fn fortran_handles(out: &mut String, spec: &Spec) {
@@ -75,6 +100,23 @@ fn fortran_handles(out: &mut String, spec: &Spec) {
         for prefix in ["", "P"] {
             let _ = writeln!(out, "#define {prefix}{object}_c2f {prefix}{object}_toint");
             let _ = writeln!(out, "#define {prefix}{object}_f2c {prefix}{object}_fromint");
+        }
+    }
+    out.push_str(STATUSES);
+    for prefix in ["MPI", "PMPI"] {
+        for (pair, own) in [
+            ("c2f", "c2f"),
+            ("f2c", "f2c"),
+            ("c2f08", "c2c"),
+            ("f082c", "c2c"),
+            ("f082f", "c2f"),
+            ("f2f08", "f2c"),
+        ] {
+            let _ = writeln!(out, "#define {prefix}_Status_{pair} isthmus_status_{own}");
+        }
+        for name in ["F_STATUS", "F_STATUSES", "F08_STATUS", "F08_STATUSES"] {
+            let own = name.to_lowercase();
+            let _ = writeln!(out, "#define {prefix}_{name}_IGNORE (&isthmus_{own}_ignore[0])");
         }
     }
     out.push_str("#endif\n");

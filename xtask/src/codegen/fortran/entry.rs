@@ -7,7 +7,8 @@
 //! | --- | --- | --- | --- |
 //! | `send` | int | addresses | mpif.h, module mpi, module mpi_f08 without descriptors |
 //! | `send_f08_c` | large | addresses | mpi_f08 |
-//! | `send_f08ts`, `send_f08ts_c` | int, large | descriptors | mpi_f08 where the compiler has them |
+//! | `send_f08ts`, `send_f08ts_c` | int, large | C descriptors | mpi_f08 where the compiler has them |
+//! | `send_f08ts_`, `send_f08ts_c_` | int, large | gfortran's own descriptors | mpi_f08 with gfortran; they call the former |
 
 use std::fmt::Write as _;
 
@@ -189,6 +190,37 @@ fn entry(out: &mut String, binding: &Binding<'_>, function: &Function, form: For
         out.push_str(&piece.after);
     }
     out.push_str("    GIVE(ierror, code);\n}\n");
+    if form.descriptors {
+        native(out, &lower, form, &declarations);
+    }
+}
+
+/// The form for gfortran's own descriptors: makes C descriptors of them.
+fn native(out: &mut String, lower: &str, form: Form, declarations: &[&str]) {
+    const DESCRIPTOR: &str = "const struct descriptor *";
+    let name = format!("{lower}_f08ts{}", if form.large { "_c" } else { "" });
+    let own: Vec<String> = declarations
+        .iter()
+        .map(|d| d.replace(DESCRIPTOR, "const struct native *"))
+        .collect();
+    let made: Vec<String> = declarations
+        .iter()
+        .filter_map(|d| Some(format!("{}_d", d.strip_prefix(DESCRIPTOR)?)))
+        .collect();
+    let passed: Vec<String> = declarations
+        .iter()
+        .map(|d| match d.strip_prefix(DESCRIPTOR) {
+            Some(name) => format!("described({name}, &{name}_d)"),
+            None => d.rsplit([' ', '*']).next().unwrap_or_default().to_owned(),
+        })
+        .collect();
+    let _ = writeln!(
+        out,
+        "ENTRY_NATIVE({name}, {})\n{{\n    struct descriptor {};\n    SYMBOL({name})({});\n}}",
+        own.join(", "),
+        made.join(", "),
+        passed.join(", ")
+    );
 }
 
 fn is_out(parameter: &Parameter) -> bool {
@@ -439,8 +471,30 @@ fn descriptor(binding: &Binding<'_>, function: &Function, list: &[(&Parameter, S
         hidden: String::new(),
     };
     let write = i32::from(parameter.direction != "in" && !parameter.constant);
+    let how = match (binding.name(), is_request(binding)) {
+        (name, _) if name.ends_with("_begin") => "REFUSED",
+        (name, true) if name.ends_with("_init") => "STARTED",
+        (_, true) => "KEPT",
+        (_, false) => "COPIED",
+    };
+    let copies = if is_request(binding) { "&copies" } else { "NULL" };
+    let used = format!(
+        "(struct use){{{how}, {write}, {copies}, \"{}\", \"{name}\"}}",
+        function.name
+    );
     match section(binding, list, position) {
-        Section::Address => piece(String::new(), format!("choice({name}->address)"), String::new()),
+        // What ends a split operation names a buffer that is known from its begin.
+        Section::Address if binding.name().ends_with("_end") => {
+            piece(String::new(), format!("choice({name}->address)"), String::new())
+        }
+        Section::Address => piece(
+            format!(
+                "    void *{name}_c = address_of({name}, \"{}\", \"{name}\", &code);\n",
+                function.name
+            ),
+            format!("{name}_c"),
+            String::new(),
+        ),
         Section::Whole => piece(
             format!(
                 "    void *{name}_c = whole({name}, \"{}\", \"{name}\", &code);\n",
@@ -450,25 +504,20 @@ fn descriptor(binding: &Binding<'_>, function: &Function, list: &[(&Parameter, S
             String::new(),
         ),
         Section::Kept => piece(
-            format!("    void *{name}_c = kept({name}, {write}, &copies, &code);\n"),
+            format!("    void *{name}_c = kept({name}, {used}, &code);\n"),
             format!("{name}_c"),
             String::new(),
         ),
         Section::Copied => piece(
-            format!("    void *{name}_c = copy_in({name}, {write});\n"),
+            format!("    void *{name}_c = copy_in({name}, {write}, &code);\n"),
             format!("{name}_c"),
             format!("    copy_out({name}, {name}_c, {write});\n"),
         ),
         Section::Typed => {
             let field = |n: usize| list.get(position + n).map_or("", |(p, _)| p.name.as_str());
-            let (how, copies) = match (binding.name().ends_with("_begin"), is_request(binding)) {
-                (true, _) => ("REFUSED", "NULL"),
-                (false, true) => ("KEPT", "&copies"),
-                (false, false) => ("COPIED", "NULL"),
-            };
             piece(
                 format!(
-                    "    struct typed {name}_c = typed({name}, *{}, IN(Type, *{}), (struct use){{{how}, {write}, {copies}}}, &code);\n",
+                    "    struct typed {name}_c = typed({name}, *{}, IN(Type, *{}), {used}, &code);\n",
                     field(1),
                     field(2)
                 ),

@@ -199,8 +199,8 @@ fn f08(out: &mut String, binding: &Binding<'_>, prefix: &str) {
         let suffix = if large { "_c" } else { "" };
         if choice {
             let specific = format!("{name}_f08ts{suffix}");
-            let bind = format!(" bind(C, name=\"{}\")", specific.to_lowercase());
-            out.push_str("#if defined(ISTHMUS_DESCRIPTORS)\n");
+            let bind = format!(" ISTHMUS_BIND(\"{}\")", specific.to_lowercase());
+            out.push_str("#if defined(ISTHMUS_ANY_RANK)\n");
             subroutine(out, binding, &specific, &bind, Style::F08 { descriptors: true }, form);
             out.push_str("#else\n");
         }

@@ -25,6 +25,7 @@ const RANKS: usize = 7;
 /// type are one function, so they have BIND(C) names.
 pub(super) fn interface(prefix: &str) -> String {
     let described = specific(prefix, "f08ts", "f08ts", "type(*), dimension(..), intent(in) :: x");
+    let described = described.replace(" bind(C, name=", " ISTHMUS_BIND(");
     let mut others = String::new();
     for (name, declared) in TYPES {
         for rank in 0..=RANKS {
@@ -42,7 +43,7 @@ pub(super) fn interface(prefix: &str) -> String {
         }
     }
     format!(
-        "  interface {prefix}Sizeof\n#if defined(ISTHMUS_DESCRIPTORS)\n{described}#else\n{others}#endif\n  end interface\n"
+        "  interface {prefix}Sizeof\n#if defined(ISTHMUS_ANY_RANK)\n{described}#else\n{others}#endif\n  end interface\n"
     )
 }
 
