@@ -159,6 +159,9 @@ def ssh_configuration():
 def check(pages):
     problems = []
     sources = ""
+    # Messages of the Fortran library: one literal may be several lines of C.
+    for name in ("common.c", "section.c"):
+        sources += re.sub(r'"\n\s*"', "", open(os.path.join(TOP, "bindings/fortran/src", name)).read())
     for directory, _, names in os.walk(os.path.join(TOP, "crates")):
         for name in names:
             if name.endswith(".rs") and "/tests" not in directory:
