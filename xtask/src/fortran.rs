@@ -28,8 +28,8 @@ const ONCE: [&str; 5] = [
     "src/section.c",
 ];
 
-/// What the Fortran libraries of MPICH, of its Debian package, and of Open MPI are called, with older names: `-lmpifort`
-/// and the like link ours.
+/// What the Fortran libraries of MPICH, of Debian's MPICH and of Open MPI are or were called: `-lmpifort` and the like
+/// link ours.
 const LIBRARY_NAMES: [&str; 10] = [
     "mpifort",
     "mpichfort",

@@ -4,16 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As gfortran counts the types of elements: INTEGER, LOGICAL, REAL and COMPLEX are before, CHARACTER is after derived types. What is later is not
- * known to it (CLASS(*)), and the length is that of something else. */
-enum { DERIVED = 5, TEXT = 6 };
+/* As gfortran counts the types of elements: INTEGER, LOGICAL, REAL and COMPLEX are before. What is between TEXT and UNSIGNED is not known to it
+ * (CLASS(*)), and the length is that of something else. */
+enum { DERIVED = 5, TEXT = 6, UNSIGNED = 14 };
 
 const struct descriptor *isthmus_fortran_described(const struct native *array, struct descriptor *to)
 {
     int last = array->rank - 1, from_zero = 1;
     ptrdiff_t span = array->span ? array->span : (ptrdiff_t)array->length;
     to->address = array->address;
-    to->length = array->type > TEXT ? (size_t)span : array->length;
+    to->length = array->type > TEXT && array->type < UNSIGNED ? (size_t)span : array->length;
     to->version = 0;
     to->rank = array->rank;
     for (int n = 0; n <= last; n++) {

@@ -401,11 +401,7 @@ impl Tree {
         if !asked && arguments.iter().all(|a| a.as_bytes().starts_with(b"-")) {
             return Ok(self);
         }
-        let traps = fortran::traps(arguments, &all);
-        traps
-            .iter()
-            .filter(|_| !asked)
-            .for_each(|trap| eprintln!("mpifort: note: {trap}"));
+        fortran::tell_traps(if asked { &[] } else { arguments }, &all);
         match fortran::modules(&self.prefix, &compiler, &all) {
             Ok(modules) => self.modules = Some(modules),
             Err(message) => eprintln!("mpifort: no Fortran modules, mpif.h only: {message}"),

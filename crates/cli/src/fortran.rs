@@ -19,7 +19,7 @@ use isthmus_stage::cache;
 
 use crate::{diagnostic, print};
 
-pub(crate) use refused::{refused, traps};
+pub(crate) use refused::{refused, tell_traps};
 pub(crate) use words::all as words;
 
 mod refused;
@@ -44,7 +44,7 @@ const FAMILIES: [Family; 4] = [
         name: "gfortran",
         known_by: "GNU Fortran",
         options: &["-cpp", "-w", "-ffree-line-length-none", "-c"],
-        // Never -DISTHMUS_DESCRIPTORS: gfortran spoils arrays in calls with C descriptors. What it has instead is probed.
+        // It spoils arrays in calls with C descriptors. What it has instead is probed.
         newer: (0, &[]),
         older: (0, &[]),
     },

@@ -94,8 +94,15 @@ fn is_source(word: &OsString) -> bool {
     !word.as_bytes().starts_with(b"-") && ending.is_some_and(|e| e.as_bytes().starts_with(b"f"))
 }
 
-/// What the sources of a command must mind with the options in all its words.
-pub(crate) fn traps(arguments: &[OsString], all: &[OsString]) -> Vec<String> {
+/// Tells what the sources of a command must mind with the options in all its words.
+#[expect(clippy::print_stderr, reason = "a compiler's note, for people and build systems")]
+pub(crate) fn tell_traps(arguments: &[OsString], all: &[OsString]) {
+    for trap in traps(arguments, all) {
+        eprintln!("mpifort: note: {trap}");
+    }
+}
+
+fn traps(arguments: &[OsString], all: &[OsString]) -> Vec<String> {
     if !arguments.iter().any(is_source) {
         return Vec::new();
     }
