@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# At a terminal: an interactive subjob that fails is asked about; what is typed then is the answer, and what is typed after that is for the program.
+# At a terminal: prompts appear; an interactive subjob that fails is asked about; what is typed then is the answer, and what is typed after that is for the program.
 . "$(dirname "$0")/common.sh"
 command -v isthmus >/dev/null 2>&1 || skip "no isthmus in PATH"
 command -v script >/dev/null 2>&1 || skip "no script (package bsdutils)"
@@ -28,4 +28,18 @@ echo for the program >&3
 seen 'got for the program'
 exec 3>&-
 wait $job || { cat screen; fail "exit status"; }
-echo "answers go to the launcher, the rest to the program"
+
+# A prompt has no line end: it is there before the answer is typed, and what the launcher says then begins on a new line.
+rm keys
+mkfifo keys
+: >screen
+script -qefc "isthmus run -n 1 -- sh -c 'printf \"how many\"; printf \"? \"; read n; echo got \$n; printf more; kill -9 \$\$'" screen <keys >/dev/null 2>&1 &
+job=$!
+exec 3>keys
+seen 'how many? '
+echo 12 >&3
+seen 'got 12'
+exec 3>&-
+wait $job && { cat screen; fail "a process that was killed: status 0"; }
+grep -q '^more.$' screen && grep -q '^isthmus: .*signal 9' screen || { cat -v screen; fail "our line does not begin on a new one"; }
+echo "answers go to the launcher, the rest to the program; prompts appear"

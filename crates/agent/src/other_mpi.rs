@@ -87,9 +87,11 @@ impl Ended {
     /// What to tell when none of so many processes has called us, if what they ran is linked with another MPI.
     pub(crate) fn none_called(&self, processes: u32) -> Option<String> {
         let culprit = self.mpi4py_of_python().or_else(|| self.named())?;
-        Some(format!(
-            "none of the {processes} processes called MPI_Init of Isthmus, each ran alone: {culprit}"
-        ))
+        // One process at a site may be one of several of the job.
+        Some(match processes {
+            1 => format!("the process did not call MPI_Init of Isthmus, it ran alone: {culprit}"),
+            _ => format!("none of the {processes} processes called MPI_Init of Isthmus, each ran alone: {culprit}"),
+        })
     }
 
     /// What to tell when they have called us: they may have run a program of another MPI as well.
@@ -140,7 +142,11 @@ impl Ended {
         };
         let linked: Vec<Option<String>> = modules.filter(is_module).map(|m| linked(&m)).collect();
         let mpi = linked.into_iter().collect::<Option<Vec<_>>>()?.into_iter().next()?;
-        Some(format!("mpi4py in {} is linked with {mpi}", package.display()))
+        let (place, python) = (package.display(), python.display());
+        Some(format!(
+            "mpi4py in {place} is linked with {mpi}\n  hint: {}",
+            rebuilt(&python)
+        ))
     }
 
     /// Where Python looks for packages, in its order: PYTHONPATH, a virtual environment or its own prefix, the user's,
@@ -163,6 +169,14 @@ impl Ended {
         }
         all
     }
+}
+
+/// The line that builds an mpi4py that calls us. Its wheels are linked with other MPIs.
+fn rebuilt(python: &impl std::fmt::Display) -> String {
+    format!(
+        "with Isthmus's bin first in PATH: \
+         MPICC=mpicc {python} -m pip install --force-reinstall --no-cache-dir --no-binary=mpi4py mpi4py"
+    )
 }
 
 /// `python`, `python3`, `python3.11`.
@@ -372,6 +386,33 @@ mod tests {
             .called()
             .unwrap();
         assert!(both.contains("'./ring' is linked with MPICH"), "{both}");
+        fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn a_wheel_of_mpi4py_comes_with_the_line_that_replaces_it() {
+        let place = std::env::temp_dir().join(format!("isthmus-mpi4py-{}", std::process::id()));
+        let package = place.join("env/lib/python3.11/site-packages/mpi4py");
+        fs::create_dir_all(&package).unwrap();
+        let ring = program_of_mpich(&place);
+        for variant in ["mpich", "openmpi"] {
+            fs::copy(
+                &ring,
+                package.join(format!("MPI.{variant}.cpython-311-x86_64-linux-gnu.so")),
+            )
+            .unwrap();
+        }
+        let python = place.join("env/bin/python3").display().to_string();
+        let told = |processes| {
+            ended(&python, &["-m", "mpi4py.bench"], &place)
+                .none_called(processes)
+                .unwrap()
+        };
+        assert!(told(1).starts_with("the process did not call MPI_Init of Isthmus, it ran alone: mpi4py in "));
+        assert!(told(4).starts_with("none of the 4 processes called MPI_Init"));
+        let line =
+            format!("MPICC=mpicc {python} -m pip install --force-reinstall --no-cache-dir --no-binary=mpi4py mpi4py");
+        assert!(told(1).ends_with(&line), "{}", told(1));
         fs::remove_dir_all(place).unwrap();
     }
 

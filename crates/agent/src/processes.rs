@@ -24,6 +24,9 @@ use tokio::task::JoinHandle;
 /// How long output is awaited from a pipe that outlives its process (something else holds it).
 pub(crate) const PIPE_LINGERS: Duration = Duration::from_millis(200);
 
+/// How long the rest of a line is awaited before its beginning is passed on.
+const UNFINISHED: Duration = Duration::from_millis(100);
+
 /// How a process ended of which nothing is known but that it is gone.
 pub(crate) const KILLED: Exit = Exit::Signal(rustix::process::Signal::KILL.as_raw() as u32);
 
@@ -326,7 +329,8 @@ pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// Passes output on by whole lines, as fast as the coordinator prints it.
+/// Passes output on by whole lines, as fast as the coordinator prints it. A line that nothing follows for [`UNFINISHED`] is passed
+/// on as far as it has come: it may be a question.
 async fn forward<R: AsyncRead + Unpin>(
     mut pipe: R,
     index: u32,
@@ -339,20 +343,20 @@ async fn forward<R: AsyncRead + Unpin>(
     loop {
         let n = tokio::select! {
             biased;
-            n = pipe.read(&mut buffer) => n.unwrap_or(0),
-            () = lingers(&mut ended) => 0,
+            n = pipe.read(&mut buffer) => Some(n.unwrap_or(0)),
+            () = lingers(&mut ended) => Some(0),
+            () = tokio::time::sleep(UNFINISHED), if !lines.is_empty() => None,
         };
-        let piece = if n == 0 {
-            lines.finish()
-        } else {
-            lines.feed(&buffer[..n])
+        let piece = match n {
+            Some(0) | None => lines.finish(),
+            Some(n) => lines.feed(&buffer[..n]),
         };
         if let Some(bytes) = piece {
             if !sink.write(index, stream, bytes).await {
                 return;
             }
         }
-        if n == 0 {
+        if n == Some(0) {
             return;
         }
     }

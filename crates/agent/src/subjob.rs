@@ -119,7 +119,7 @@ impl Subjob {
             input: Vec::new(),
             arrivals: Vec::new(),
             exits: Vec::new(),
-            started: (start.of > 1 && start.first == 0 && !means_alone(start)).then(|| other_mpi::Ended {
+            started: (start.first == 0 && !means_alone(start)).then(|| other_mpi::Ended {
                 program: template.program.clone(),
                 arguments: start.arguments.clone(),
                 directory: template.directory.clone(),

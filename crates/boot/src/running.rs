@@ -531,7 +531,8 @@ fn host_name() -> String {
 }
 
 fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "isthmus: {text}");
+    // One call of the system: messages of other processes cannot come between.
+    let _ = std::io::stderr().write_all(format!("isthmus: {text}\n").as_bytes());
 }
 
 /// `ISTHMUS_STATS=1` without a launcher that would print them.

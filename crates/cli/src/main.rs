@@ -294,5 +294,6 @@ pub(crate) fn put(bytes: &[u8]) -> bool {
 pub(crate) fn complain(text: &str) {
     use std::io::Write;
     let text = diagnostic::harmless(&word::show(&word::without_numbers(text)));
-    let _ = writeln!(std::io::stderr(), "{}", diagnostic::cut(&text));
+    // One call of the system: nothing of other processes comes between.
+    let _ = std::io::stderr().write_all(format!("{}\n", diagnostic::cut(&text)).as_bytes());
 }

@@ -6,8 +6,10 @@ use crate::inherited;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, Progress, State, Stream};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -86,10 +88,11 @@ impl Terminal {
     }
 
     fn text(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> Vec<u8> {
+        let unfinished = &mut self.unfinished[usize::from(stream == Stream::Error)];
         if !self.label {
+            *unfinished = (bytes.last() != Some(&b'\n')).then_some(rank);
             return bytes.to_vec();
         }
-        let unfinished = &mut self.unfinished[usize::from(stream == Stream::Error)];
         let mut text = Vec::with_capacity(bytes.len() + 16);
         let mut continues = *unfinished == Some(rank);
         if unfinished.is_some() && !continues {
@@ -106,6 +109,21 @@ impl Terminal {
         text
     }
 
+    /// Lines of ours for standard error. They begin on a line of their own: not behind what a process has not ended there, or on
+    /// standard output where that is the same terminal or file.
+    fn own_lines(&mut self, lines: &str) -> Vec<u8> {
+        let [output, errors] = &mut self.unfinished;
+        let mut behind = errors.take().is_some();
+        if output.is_some() && self.logs.is_none() && are_one() {
+            *output = None;
+            behind = true;
+        }
+        let mut text = Vec::with_capacity(lines.len() + 1);
+        text.extend(behind.then_some(b'\n'));
+        text.extend_from_slice(lines.as_bytes());
+        text
+    }
+
     fn take_down(&mut self) {
         if let Some(display) = self.display.take() {
             display.clear();
@@ -117,8 +135,8 @@ impl Terminal {
             return logs.write(usize::from(stream == Stream::Error), text);
         }
         let written = match stream {
-            Stream::Output => inherited::output().and_then(|()| write(&mut io::stdout().lock(), text)),
-            Stream::Error => inherited::errors().and_then(|()| write(&mut io::stderr().lock(), text)),
+            Stream::Output => inherited::output().and_then(|()| write(rustix::stdio::stdout(), text)),
+            Stream::Error => inherited::errors().and_then(|()| write(rustix::stdio::stderr(), text)),
             // No text.
             Stream::Trace => Ok(()),
         };
@@ -147,11 +165,12 @@ impl Terminal {
             }
         }
         let text = diagnostic::plain(&text);
-        if self.asking {
+        if self.asking || text.is_empty() {
             return self.held.extend_from_slice(text.as_bytes());
         }
+        let text = self.own_lines(&text);
         // Nobody is left to be told when standard error is gone.
-        let _ = self.print(Stream::Error, text.as_bytes());
+        let _ = self.print(Stream::Error, &text);
     }
 }
 
@@ -177,12 +196,11 @@ impl Console for Terminal {
         if self.asking {
             return self.held.extend_from_slice(lines.as_bytes());
         }
+        let lines = self.own_lines(&lines);
         // Nobody is left to be told when standard error is gone.
         let _ = match &self.display {
-            Some(display) => display
-                .all
-                .suspend(|| write(&mut io::stderr().lock(), lines.as_bytes())),
-            None => self.print(Stream::Error, lines.as_bytes()),
+            Some(display) => display.all.suspend(|| write(rustix::stdio::stderr(), &lines)),
+            None => self.print(Stream::Error, &lines),
         };
     }
 
@@ -271,18 +289,28 @@ impl Display {
     }
 }
 
-/// Writes everything, also to a standard stream that was made non-blocking by somebody else.
-fn write(stream: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
+/// Writes everything, in one call of the system where that takes it all, also to a standard stream that was made non-blocking by
+/// somebody else.
+fn write(stream: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        match stream.write(bytes) {
+        match rustix::io::write(stream, bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(n) => bytes = &bytes[n..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(5)),
-            Err(error) => return Err(error),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => std::thread::sleep(Duration::from_millis(5)),
+            Err(error) => return Err(error.into()),
         }
     }
-    stream.flush()
+    Ok(())
+}
+
+/// Whether standard output and standard error are one terminal or file.
+fn are_one() -> bool {
+    let of = |stream: BorrowedFd<'_>| rustix::fs::fstat(stream).map(|s| (s.st_dev, s.st_ino, s.st_rdev));
+    match (of(rustix::stdio::stdout()), of(rustix::stdio::stderr())) {
+        (Ok(output), Ok(errors)) => output == errors,
+        _ => false,
+    }
 }
 
 /// Most sites that are shown.
@@ -291,6 +319,18 @@ const MOST_LINES: usize = 24;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn our_own_line_begins_on_a_new_one() {
+        let mut terminal = Terminal::new(false, Show::None, None);
+        assert_eq!(terminal.own_lines("isthmus: a\n"), b"isthmus: a\n");
+        terminal.text(0, Stream::Error, b"number? ");
+        assert_eq!(terminal.own_lines("isthmus: a\n"), b"\nisthmus: a\n");
+        assert_eq!(terminal.own_lines("isthmus: b\n"), b"isthmus: b\n");
+        terminal.text(0, Stream::Error, b"number? ");
+        terminal.text(0, Stream::Error, b"12\n");
+        assert_eq!(terminal.own_lines("isthmus: a\n"), b"isthmus: a\n");
+    }
 
     #[test]
     fn labels_stand_at_line_starts_only() {

@@ -21,7 +21,12 @@ impl LineBuffer {
         Some(std::mem::replace(&mut self.0, rest))
     }
 
-    /// What is left at the end: a line without newline.
+    /// Whether no line has begun.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What has come of a line that has not ended.
     pub fn finish(&mut self) -> Option<Vec<u8>> {
         (!self.0.is_empty()).then(|| std::mem::take(&mut self.0))
     }
@@ -36,7 +41,9 @@ mod tests {
         let mut buffer = LineBuffer::default();
         assert_eq!(buffer.feed(b"ab"), None);
         assert_eq!(buffer.feed(b"c\nd\0\xff\ne"), Some(b"abc\nd\0\xff\n".to_vec()));
+        assert!(!buffer.is_empty());
         assert_eq!(buffer.finish(), Some(b"e".to_vec()));
+        assert!(buffer.is_empty());
         assert_eq!(buffer.finish(), None);
     }
 
