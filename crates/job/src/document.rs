@@ -52,7 +52,7 @@ const TOP_KEYS: [&str; 25] = [
     "substitutes",
     "world",
 ];
-const SUBJOB_KEYS: [&str; 37] = [
+const SUBJOB_KEYS: [&str; 38] = [
     "account",
     "address",
     "appnum",
