@@ -7,12 +7,12 @@
 //!   room that meets C promises there what MPI asks of the program. The memory stays valid, and is not written (for
 //!   [`ReadMemory`]) or not touched at all (for [`WriteMemory`]) by others, until the operation that got the value is
 //!   complete.
-//! * **The library**: [`OwnMemory`]. Everybody may make it, without a promise. A [`ReadMemory`] or [`WriteMemory`] made of
-//!   it keeps it alive, and all its bytes have one door, which counts who reads them and who changes them.
+//! * **The library**: [`OwnMemory`]. Everybody may make it, without a promise. A [`ReadMemory`] or [`WriteMemory`] made
+//!   of it keeps it alive, and all its bytes have one door, which counts who reads them and who changes them.
 //!
 //! No value gives out a slice that outlives a call: bytes are copied ([`ReadMemory::read`], [`WriteMemory::write`] and
-//! their sisters), or lent to a closure ([`ReadMemory::with`], [`WriteMemory::with_mut`]), as a reduction or a socket must
-//! have them. So no value points to memory that is gone, and nobody reads library memory while another writes it:
+//! their sisters), or lent to a closure ([`ReadMemory::with`], [`WriteMemory::with_mut`]), as a reduction or a socket
+//! must have them. So no value points to memory that is gone, and nobody reads library memory while another writes it:
 //!
 //! ```compile_fail,E0599
 //! # use isthmus_datatype::raw::OwnMemory;
@@ -50,7 +50,8 @@
 //! let memory = WriteMemory::new(bytes.as_mut_ptr(), 0, 8);
 //! ```
 //! All methods check ranges. What they leave to their callers is the order of what is done with user memory, which the
-//! promise covers: the engine's lock sees to it. A thread that changes user memory twice at once is refused (`raw/lent.rs`).
+//! promise covers: the engine's lock sees to it. A thread that changes user memory twice at once is refused
+//! (`raw/lent.rs`).
 //!
 //! `origin` is the address that MPI calls the buffer; data may lie before it (negative displacements),
 //! so a value carries the window `[low, high)` relative to it that the datatype and count can touch.
@@ -70,8 +71,8 @@ use self::copy::{Pack, Unpack};
 use self::door::{Claim, Turn, Wish};
 use crate::layout::Rows;
 
-/// Who owns a piece of memory, and with that how its bytes are reached. Memory of a device would be one more: it has to be
-/// refused, or copied to where the processor can reach it, in each method that asks this.
+/// Who owns a piece of memory, and with that how its bytes are reached. Memory of a device would be one more: it has to
+/// be refused, or copied to where the processor can reach it, in each method that asks this.
 #[derive(Clone, Debug)]
 enum Owner {
     /// The program, whose promise is all that is needed.
@@ -128,8 +129,8 @@ impl ReadMemory {
     };
 
     /// # Safety
-    /// `origin + low .. origin + high` must be readable and unwritten until the operation is complete, also by those who
-    /// have the value or one made of it.
+    /// `origin + low .. origin + high` must be readable and unwritten until the operation is complete, also by those
+    /// who have the value or one made of it.
     pub const unsafe fn new(origin: *const u8, low: isize, high: isize) -> Self {
         Self {
             origin,
@@ -202,14 +203,14 @@ impl ReadMemory {
         }
         check(self.low, self.high, at, out.len());
         let first = self.origin.wrapping_offset(at);
-        let _turn = self.turn((at, out.len()), Wish::Read);
+        let _turn = self.turn(at, out.len(), Wish::Read);
         // SAFETY: inside the window, which is readable; `copy` allows that the bytes lie there already.
         unsafe { std::ptr::copy(first, out.as_mut_ptr(), out.len()) }
     }
 
     /// See [`Owner::turn`]: for so many bytes from there on, relative to the origin.
     #[inline]
-    fn turn(&self, (at, length): (isize, usize), wish: Wish) -> Option<Turn<'_>> {
+    fn turn(&self, at: isize, length: usize, wish: Wish) -> Option<Turn<'_>> {
         self.owner.turn(self.origin.wrapping_offset(at), length, wish)
     }
 
@@ -223,7 +224,7 @@ impl ReadMemory {
         );
         let span = check_strided(self.low, self.high, at, stride, count, length);
         let first = self.origin.wrapping_offset(at);
-        let _turn = self.turn(span, Wish::Read);
+        let _turn = self.turn(span.0, span.1, Wish::Read);
         // SAFETY: all runs are inside the window, and `out` is as long as they are together.
         unsafe { copy::strided(Pack, first.cast_mut(), stride, count, length, out.as_mut_ptr()) }
     }
@@ -238,7 +239,7 @@ impl ReadMemory {
             "runs that do not fill the buffer"
         );
         let from = self.origin.wrapping_offset(at).cast_mut();
-        let _turn = self.turn(span, Wish::Read);
+        let _turn = self.turn(span.0, span.1, Wish::Read);
         // SAFETY: all rows are inside the window, and `out` is as long as those of `which` together.
         unsafe { copy::rows(Pack, from, rows, which, out.as_mut_ptr()) }
     }
@@ -253,7 +254,7 @@ impl ReadMemory {
             "runs that do not fill the buffer"
         );
         let from = self.origin.wrapping_offset(at).cast_mut();
-        let _turn = self.turn(span, Wish::Read);
+        let _turn = self.turn(span.0, span.1, Wish::Read);
         // SAFETY: all rows of all repetitions are inside the window, and `out` is as long as they are together.
         unsafe { copy::columns(Pack, from, stride, count, rows, out.as_mut_ptr()) }
     }
@@ -343,7 +344,7 @@ impl WriteMemory {
 
     /// See [`Owner::turn`]: for so many bytes from there on, relative to the origin.
     #[inline]
-    fn turn(&self, (at, length): (isize, usize), wish: Wish) -> Option<Turn<'_>> {
+    fn turn(&self, at: isize, length: usize, wish: Wish) -> Option<Turn<'_>> {
         self.owner.turn(self.origin.wrapping_offset(at), length, wish)
     }
 
@@ -355,7 +356,7 @@ impl WriteMemory {
         }
         check(self.low, self.high, at, data.len());
         let target = self.origin.wrapping_offset(at);
-        let _turn = self.turn((at, data.len()), Wish::Change);
+        let _turn = self.turn(at, data.len(), Wish::Change);
         // SAFETY: inside the window of the target; `copy` allows that the data lie there already.
         unsafe { std::ptr::copy(data.as_ptr(), target, data.len()) }
     }
@@ -423,8 +424,8 @@ impl WriteMemory {
                 (Some(first), second)
             }
             _ => (
-                source.turn((from, length), Wish::Read),
-                self.turn((at, length), Wish::Change),
+                source.turn(from, length, Wish::Read),
+                self.turn(at, length, Wish::Change),
             ),
         };
         // SAFETY: both ranges are inside windows; `copy` allows them to overlap.
@@ -442,7 +443,7 @@ impl WriteMemory {
         );
         let span = check_strided(self.low, self.high, at, stride, count, length);
         let first = self.origin.wrapping_offset(at);
-        let _turn = self.turn(span, Wish::Change);
+        let _turn = self.turn(span.0, span.1, Wish::Change);
         // SAFETY: all runs are inside the window, and `data` is as long as they are together.
         unsafe { copy::strided(Unpack, first, stride, count, length, data.as_ptr().cast_mut()) }
     }
@@ -458,7 +459,7 @@ impl WriteMemory {
             "data that do not fill the runs"
         );
         let to = self.origin.wrapping_offset(at);
-        let _turn = self.turn(span, Wish::Change);
+        let _turn = self.turn(span.0, span.1, Wish::Change);
         // SAFETY: all rows are inside the window, and `data` is as long as those of `which` together.
         unsafe { copy::rows(Unpack, to, rows, which, data.as_ptr().cast_mut()) }
     }
@@ -474,7 +475,7 @@ impl WriteMemory {
             "data that do not fill the runs"
         );
         let to = self.origin.wrapping_offset(at);
-        let _turn = self.turn(span, Wish::Change);
+        let _turn = self.turn(span.0, span.1, Wish::Change);
         // SAFETY: all rows of all repetitions are inside the window, and `data` is as long as they are together.
         unsafe { copy::columns(Unpack, to, stride, count, rows, data.as_ptr().cast_mut()) }
     }

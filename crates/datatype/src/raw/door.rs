@@ -3,8 +3,8 @@
 //!
 //! A *copy* is done at the door: while it lasts nobody else comes in, so copies take turns. Bytes that are *lent* to a
 //! closure are noted, with what it does with them: many may read a byte at once, or one may change it. Whoever wants a
-//! byte against that is refused, a copy too: a panic before anything is touched, which is a bug of ours, as it is where a
-//! `RefCell` is borrowed twice. Nobody waits for what is lent, lest two threads wait for each other.
+//! byte against that is refused, a copy too: a panic before anything is touched, which is a bug of ours, as it is where
+//! a `RefCell` is borrowed twice. Nobody waits for what is lent, lest two threads wait for each other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

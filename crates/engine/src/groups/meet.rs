@@ -542,7 +542,7 @@ impl Meet {
                     for member in 0..place.members {
                         let (start, bytes) = self.share(member, length);
                         if let Some(cell) = self.expected(meeting, round, member, bytes) {
-                            put(&buffer, at + start, (&cell, 0, bytes), past);
+                            put(&buffer, at + start, &cell.part(0, bytes as usize), past);
                         }
                     }
                 }
@@ -550,7 +550,7 @@ impl Meet {
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, length) {
                             let at = at + u64::from(member) * self.block;
-                            put(&buffer, at, (&cell, 0, length), past);
+                            put(&buffer, at, &cell.part(0, length as usize), past);
                         }
                     }
                 }
@@ -560,14 +560,14 @@ impl Meet {
                     for member in 0..place.members {
                         if let Some(cell) = self.expected(meeting, round, member, all) {
                             let at = at + u64::from(member) * self.block;
-                            put(&buffer, at, (&cell, mine, length), past);
+                            put(&buffer, at, &cell.part(mine, length as usize), past);
                         }
                     }
                 }
                 _ => {
                     let cell = if self.what == What::Scatter { place.me } else { 0 };
                     if let Some(cell) = self.expected(meeting, round, cell, length) {
-                        put(&buffer, at, (&cell, 0, length), past);
+                        put(&buffer, at, &cell.part(0, length as usize), past);
                     }
                 }
             }
@@ -578,9 +578,10 @@ impl Meet {
     }
 }
 
-/// Puts a part of the result, so many bytes of a cell from there on, in its place.
-fn put(buffer: &BoundBuffer, at: u64, (cell, from, length): (&ReadMemory, isize, u64), past: bool) {
-    cell.with(from, length as usize, |data| match past {
+/// Puts a part of the result, which is all of this memory, in its place.
+fn put(buffer: &BoundBuffer, at: u64, part: &ReadMemory, past: bool) {
+    let (_, length) = part.window();
+    part.with(0, length as usize, |data| match past {
         true => buffer.write_past_caches(at, data),
         false => buffer.write(at, data),
     });
