@@ -75,6 +75,43 @@ static int end(MPI_Request *request)
     return error != MPI_SUCCESS;
 }
 
+/* A reduction of so many elements. */
+static int reduction(int what, int n, MPI_Comm comm)
+{
+    int counts[4] = {n, n, n, n};
+    switch (what) {
+    case 0:
+        return MPI_Reduce(all + 32, all, n, MPI_DOUBLE, MPI_SUM, 0, comm);
+    case 1:
+        return MPI_Allreduce(all + 32, all, n, MPI_DOUBLE, MPI_SUM, comm);
+    case 2:
+        return MPI_Scan(all + 32, all, n, MPI_DOUBLE, MPI_SUM, comm);
+    case 3:
+        return MPI_Exscan(all + 32, all, n, MPI_DOUBLE, MPI_SUM, comm);
+    case 4:
+        return MPI_Reduce_scatter_block(all + 32, all, n, MPI_DOUBLE, MPI_SUM, comm);
+    default:
+        return MPI_Reduce_scatter(all + 32, all, counts, MPI_DOUBLE, MPI_SUM, comm);
+    }
+}
+
+/* Reductions of which the last rank gives more elements than the others, or fewer. */
+static void lengths(MPI_Comm world)
+{
+    for (int what = 0; what < 6; what++)
+        for (int more = 0; more < 2; more++) {
+            MPI_Comm comm;
+            int odd = rank == size - 1, class, failed, any;
+            OK(MPI_Comm_dup(world, &comm));
+            OK(MPI_Error_class(reduction(what, odd == more ? 3 : 1, comm), &class));
+            CHECK(class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE);
+            failed = class != MPI_SUCCESS;
+            OK(MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, world));
+            CHECK(any);
+            OK(MPI_Comm_free(&comm));
+        }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm world, kept[KEPT], comms[CASES], half, apart;
@@ -113,6 +150,7 @@ int main(int argc, char **argv)
     CHECK(any[0]);
     OK(MPI_Comm_free(&apart));
 
+    lengths(world);
     for (int i = 0; i < CASES; i++)
         OK(MPI_Comm_free(&comms[i]));
     for (int i = 0; i < KEPT; i++)

@@ -126,6 +126,16 @@ impl fmt::Display for EngineError {
             ),
             Self::Truncate {
                 source,
+                message,
+                buffer,
+                ..
+            } if message < buffer => write!(
+                f,
+                "rank {source} gave {message} bytes where this process expects {buffer}; give the same count and datatype at all \
+                 processes"
+            ),
+            Self::Truncate {
+                source,
                 tag,
                 message,
                 buffer,

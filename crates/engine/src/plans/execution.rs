@@ -331,6 +331,25 @@ impl Execution {
         Some((passing.to, passing.slot, buffer))
     }
 
+    /// What is wrong with a step of a reduction that has received so many bytes, if these are fewer than an operand has.
+    pub(crate) fn lacks(&self, step: u32, bytes: u64) -> Option<EngineError> {
+        // Processes that represent data differently may send operands in fewer bytes.
+        if matches!(self.binding.unit, Unit::Byte) || self.binding.form.is_some() {
+            return None;
+        }
+        let state = self.window.get(step.checked_sub(self.base)? as usize)?;
+        let Action::Receive { from, data, .. } = &state.action else {
+            return None;
+        };
+        let (_, expected) = self.range(data)?;
+        (bytes < expected).then_some(EngineError::Truncate {
+            source: *from,
+            tag: self.tag,
+            message: bytes,
+            buffer: expected,
+        })
+    }
+
     /// A step that had been started is complete.
     pub(crate) fn stopped(&mut self, step: u32) {
         let Some(state) = step

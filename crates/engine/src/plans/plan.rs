@@ -88,6 +88,7 @@ impl<'a> Machine<Hands<'a>> for Plans {
             return;
         }
         let Some(mut execution) = running.take() else { return };
+        Self::note_short(with, index, &execution, part.number, part.bytes);
         match self.go_on_with(with, index, &mut execution, part.number, part.bytes) {
             Outcome::Done => execution.stopped(part.number),
             Outcome::Started(request) => execution.replaced(part.number, request),
@@ -285,6 +286,18 @@ impl Plans {
         }
     }
 
+    /// Operands of a reduction are as long as this process says, or the members have given different counts. What came
+    /// of a longer one was noted with its receive. The plan goes on, so that nobody waits for this process.
+    fn note_short(with: &mut Hands<'_>, index: u32, execution: &Execution, step: u32, bytes: u64) {
+        if execution.aborted {
+            return;
+        }
+        if let Some(error) = execution.lacks(step, bytes) {
+            let completion = &mut with.core.state.requests.slot_mut(index).completion;
+            completion.error.get_or_insert(error);
+        }
+    }
+
     /// Starts every step that can start; ends the request when the plan is over.
     fn run(&mut self, with: &mut Hands<'_>, index: u32, mut execution: Box<Execution>) {
         // A step that has failed must not set off those that waited for it.
@@ -395,7 +408,11 @@ impl Plans {
             Action::Receive { from, data, slot } => {
                 let buffer = execution.receiving(&data)?;
                 let request = self.run_receive(with, execution, from, buffer, slot)?;
-                Ok(self.outcome(with, index, request)?.0)
+                let (outcome, bytes) = self.outcome(with, index, request)?;
+                if matches!(outcome, Outcome::Done) {
+                    Self::note_short(with, index, execution, step, bytes);
+                }
+                Ok(outcome)
             }
             Action::Forward { from, to, most, slot } => {
                 let buffer = execution.passing(step, to, slot, most)?;
