@@ -240,26 +240,21 @@ static void mistakes(void)
     CHECK(MPI_Type_match_size(MPI_TYPECLASS_REAL, 3, &type) == MPI_ERR_ARG);
 }
 
-/* Sizes of exactly 2^63 bytes, the first that fit no MPI_Count, in every call that takes a count; and blocks that reach it together. */
-static void too_long(void)
-{
-    static char from[64], into[64];
-    const MPI_Count n = (MPI_Count)1 << 23;
-    MPI_Datatype type;
-    MPI_Request request;
-    MPI_Count size, position = 0, counts[] = {n};
-    MPI_Aint zero[] = {0};
-    MPI_File file;
-    char name[] = "large_typesXXXXXX";
-    MPI_Comm self = MPI_COMM_SELF;
-    int class;
-    OK(MPI_Type_contiguous_c((MPI_Count)1 << 40, MPI_CHAR, &type));
-    OK(MPI_Type_commit(&type));
 #define REFUSED(call, wanted) \
     do { \
+        int class; \
         OK(MPI_Error_class(call, &class)); \
         CHECK(class == (wanted)); \
     } while (0)
+
+/* Sizes of exactly 2^63 bytes, the first that fit no MPI_Count, in every call that takes a count; and blocks that reach it together. */
+static void too_long_messages(MPI_Datatype type)
+{
+    static char from[64], into[64];
+    const MPI_Count n = (MPI_Count)1 << 23;
+    MPI_Comm self = MPI_COMM_SELF;
+    MPI_Request request;
+    MPI_Count size, position = 0;
     REFUSED(MPI_Send_c(from, n, type, 0, 1, self), MPI_ERR_TYPE);
     REFUSED(MPI_Ssend_c(from, n, type, 0, 1, self), MPI_ERR_TYPE);
     REFUSED(MPI_Rsend_c(from, n, type, 0, 1, self), MPI_ERR_TYPE);
@@ -279,6 +274,16 @@ static void too_long(void)
     REFUSED(MPI_Unpack_c(from, sizeof from, &position, into, n, type, self), MPI_ERR_TYPE);
     REFUSED(MPI_Pack_size_c(n, type, self, &size), MPI_ERR_TYPE);
     REFUSED(MPI_Pack_external_size_c("external32", n, type, &size), MPI_ERR_TYPE);
+}
+
+static void too_long_collectives(MPI_Datatype type)
+{
+    static char from[64], into[64];
+    const MPI_Count n = (MPI_Count)1 << 23;
+    MPI_Comm self = MPI_COMM_SELF;
+    MPI_Request request;
+    MPI_Count counts[] = {n};
+    MPI_Aint zero[] = {0};
     REFUSED(MPI_Bcast_c(into, n, type, 0, self), MPI_ERR_TYPE);
     REFUSED(MPI_Gather_c(from, n, type, into, n, type, 0, self), MPI_ERR_TYPE);
     REFUSED(MPI_Gatherv_c(from, n, type, into, counts, zero, type, 0, self), MPI_ERR_TYPE);
@@ -299,6 +304,15 @@ static void too_long(void)
     REFUSED(MPI_Reduce_scatter_c(from, into, &doubles, MPI_DOUBLE, MPI_SUM, self), MPI_ERR_TYPE);
     REFUSED(MPI_Reduce_scatter_block_c(from, into, doubles, MPI_DOUBLE, MPI_SUM, self), MPI_ERR_TYPE);
     REFUSED(MPI_Reduce_local_c(from, into, doubles, MPI_DOUBLE, MPI_SUM), MPI_ERR_TYPE);
+}
+
+static void too_long_accesses(MPI_Datatype type)
+{
+    static char from[64], into[64];
+    const MPI_Count n = (MPI_Count)1 << 23;
+    MPI_Comm self = MPI_COMM_SELF;
+    MPI_File file;
+    char name[] = "large_typesXXXXXX";
     CHECK(mkstemp(name) >= 0);
     OK(MPI_File_open(self, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
     for (int form = 0; form < 2; form++) {
@@ -311,6 +325,17 @@ static void too_long(void)
     REFUSED(MPI_File_write_at_c(file, 0, from, (MPI_Count)1 << 58, MPI_LONG, MPI_STATUS_IGNORE), MPI_ERR_NO_MEM);
     REFUSED(MPI_File_read_at_c(file, 0, into, (MPI_Count)1 << 58, MPI_LONG, MPI_STATUS_IGNORE), MPI_ERR_NO_MEM);
     OK(MPI_File_close(&file));
+}
+
+static void too_long(void)
+{
+    static char from[64], into[64];
+    MPI_Datatype type;
+    OK(MPI_Type_contiguous_c((MPI_Count)1 << 40, MPI_CHAR, &type));
+    OK(MPI_Type_commit(&type));
+    too_long_messages(type);
+    too_long_collectives(type);
+    too_long_accesses(type);
     OK(MPI_Type_free(&type));
 
     /* Half as long, for two or more: within each block, not all together. */

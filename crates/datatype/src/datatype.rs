@@ -148,11 +148,6 @@ impl Datatype {
         &self.0.contents
     }
 
-    /// A number that no other type has while this one is there.
-    pub(crate) fn identity(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
-    }
-
     /// The basics in it.
     pub fn signature(&self) -> &Signature {
         &self.0.signature
@@ -224,6 +219,11 @@ impl Datatype {
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.0.bounds
     }
+}
+
+/// A number that no other type has while this one is there.
+pub(crate) fn identity(ty: &Datatype) -> usize {
+    Arc::as_ptr(&ty.0) as usize
 }
 
 /// Datatypes made from datatypes form chains of any length; they are taken down without recursion.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use isthmus_abi::constants as abi;
 
+use crate::datatype::identity;
 use crate::error::{TypeError, narrow};
 use crate::{Basic, Combiner, Datatype, Distribution, Order};
 
@@ -19,60 +20,56 @@ impl Datatype {
         let mut made = HashMap::new();
         let mut open = vec![self.clone()];
         while let Some(ty) = open.last().cloned() {
-            let is_open = |part: &&Self| !made.contains_key(&part.identity());
-            if made.contains_key(&ty.identity()) {
+            let is_open = |part: &&Self| !made.contains_key(&identity(part));
+            if made.contains_key(&identity(&ty)) {
                 open.pop();
                 continue;
             }
             let parts: Vec<Self> = ty.contents().types.iter().filter(is_open).cloned().collect();
             if parts.is_empty() {
-                let types = ty.contents().types.iter().filter_map(|part| made.get(&part.identity()));
+                let types = ty.contents().types.iter().filter_map(|part| made.get(&identity(part)));
                 let types: Vec<Self> = types.cloned().collect();
-                made.insert(ty.identity(), ty.of_types(&types, size)?);
+                made.insert(identity(&ty), of_types(&ty, &types, size)?);
             } else {
                 open.extend(parts);
             }
         }
-        Ok(made.remove(&self.identity()).unwrap_or_else(|| self.clone()))
+        Ok(made.remove(&identity(self)).unwrap_or_else(|| self.clone()))
     }
+}
 
-    /// The same call with other types, or basics of other sizes.
-    fn of_types(&self, types: &[Self], size: &dyn Fn(Basic) -> u64) -> Result<Self, TypeError> {
-        if let Some(basic) = self.basic() {
-            return bytes(i128::from(size(basic)));
+/// The same call with other types, or basics of other sizes.
+fn of_types(ty: &Datatype, types: &[Datatype], size: &dyn Fn(Basic) -> u64) -> Result<Datatype, TypeError> {
+    if let Some(basic) = ty.basic() {
+        return bytes(i128::from(size(basic)));
+    }
+    let contents = ty.contents();
+    // The large-count calls have everything in the last list, but for what counts dimensions.
+    let all: Vec<i64> = match contents.counts.is_empty() {
+        true => contents.integers.iter().chain(&contents.addresses).copied().collect(),
+        false => contents.counts.to_vec(),
+    };
+    // The first number of calls with lists says how long they are.
+    let list = |from: usize| &all[from..from + all[0] as usize];
+    let two_lists = || (list(1), list(1 + all[0] as usize));
+    match contents.combiner {
+        Combiner::Named | Combiner::F90Real | Combiner::F90Complex | Combiner::F90Integer | Combiner::ValueIndex => {
+            let mut sum = 0;
+            let mut add = |basic, count| sum += i128::from(size(basic)) * i128::from(count);
+            ty.signature().each(&mut add);
+            bytes(sum)
         }
-        let contents = self.contents();
-        // The large-count calls have everything in the last list, but for what counts dimensions.
-        let all: Vec<i64> = match contents.counts.is_empty() {
-            true => contents.integers.iter().chain(&contents.addresses).copied().collect(),
-            false => contents.counts.to_vec(),
-        };
-        // The first number of calls with lists says how long they are.
-        let list = |from: usize| &all[from..from + all[0] as usize];
-        let two_lists = || (list(1), list(1 + all[0] as usize));
-        match contents.combiner {
-            Combiner::Named
-            | Combiner::F90Real
-            | Combiner::F90Complex
-            | Combiner::F90Integer
-            | Combiner::ValueIndex => {
-                let mut sum = 0;
-                let mut add = |basic, count| sum += i128::from(size(basic)) * i128::from(count);
-                self.signature().each(&mut add);
-                bytes(sum)
-            }
-            Combiner::Dup => Ok(Self::dup(&types[0])),
-            Combiner::Contiguous => Self::contiguous_type(all[0], &types[0]),
-            Combiner::Vector => Self::vector(all[0], all[1], all[2], &types[0]),
-            Combiner::Hvector => Self::hvector(all[0], all[1], all[2], &types[0]),
-            Combiner::Indexed => Self::indexed(two_lists().0, two_lists().1, &types[0]),
-            Combiner::Hindexed => Self::hindexed(two_lists().0, two_lists().1, &types[0]),
-            Combiner::IndexedBlock => Self::indexed_block(all[1], list(2), &types[0]),
-            Combiner::HindexedBlock => Self::hindexed_block(all[1], list(2), &types[0]),
-            Combiner::Struct => Self::structure(two_lists().0, two_lists().1, types),
-            Combiner::Resized => Self::resized(&types[0], all[0], all[1]),
-            Combiner::Subarray | Combiner::Darray => self.array_with(&types[0]),
-        }
+        Combiner::Dup => Ok(Datatype::dup(&types[0])),
+        Combiner::Contiguous => Datatype::contiguous_type(all[0], &types[0]),
+        Combiner::Vector => Datatype::vector(all[0], all[1], all[2], &types[0]),
+        Combiner::Hvector => Datatype::hvector(all[0], all[1], all[2], &types[0]),
+        Combiner::Indexed => Datatype::indexed(two_lists().0, two_lists().1, &types[0]),
+        Combiner::Hindexed => Datatype::hindexed(two_lists().0, two_lists().1, &types[0]),
+        Combiner::IndexedBlock => Datatype::indexed_block(all[1], list(2), &types[0]),
+        Combiner::HindexedBlock => Datatype::hindexed_block(all[1], list(2), &types[0]),
+        Combiner::Struct => Datatype::structure(two_lists().0, two_lists().1, types),
+        Combiner::Resized => Datatype::resized(&types[0], all[0], all[1]),
+        Combiner::Subarray | Combiner::Darray => ty.array_with(&types[0]),
     }
 }
 

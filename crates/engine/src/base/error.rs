@@ -131,8 +131,8 @@ impl fmt::Display for EngineError {
                 ..
             } if message < buffer => write!(
                 f,
-                "rank {source} gave {message} bytes where this process expects {buffer}; give the same count and datatype at all \
-                 processes"
+                "rank {source} gave {message} bytes where this process expects {buffer}; give the same count and \
+                 datatype at all processes"
             ),
             Self::Truncate {
                 source,
