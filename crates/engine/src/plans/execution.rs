@@ -331,7 +331,7 @@ impl Execution {
         Some((passing.to, passing.slot, buffer))
     }
 
-    /// What is wrong with a step of a reduction that has received so many bytes, if these are fewer than an operand has.
+    /// What is wrong with a step of a reduction that has received so many bytes, if that is less than an operand.
     pub(crate) fn lacks(&self, step: u32, bytes: u64) -> Option<EngineError> {
         // Processes that represent data differently may send operands in fewer bytes.
         if matches!(self.binding.unit, Unit::Byte) || self.binding.form.is_some() {
