@@ -19,18 +19,6 @@ use std::time::Duration;
 const STRANDED: Duration = Duration::from_secs(10);
 
 impl Coordinator {
-    fn whereabouts(&self) -> Whereabouts {
-        let heard = |subjob| {
-            self.connections
-                .unheard(subjob)
-                .map_or(0, |ticks| (TICK * ticks).as_secs().max(1))
-        };
-        let unheard: Vec<u32> = (0..self.subjobs.len())
-            .map(|subjob| u32::try_from(heard(subjob)).unwrap_or(u32::MAX))
-            .collect();
-        self.waits.tell(&self.subjobs, self.tally.cuts(), &unheard)
-    }
-
     /// The terminal is gone: what there is to say goes into the logs.
     pub(super) fn hang_up(&mut self) {
         self.terminal = false;
@@ -114,7 +102,7 @@ impl Coordinator {
                 times: self.tally.site_times(&self.subjobs),
                 age: self.tally.age(),
             }),
-            Request::Where => Reply::Where(self.whereabouts()),
+            Request::Where => Reply::Where(whereabouts(self)),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));
                 Reply::Done
@@ -137,7 +125,7 @@ impl Coordinator {
         let processes = self.subjobs.iter().map(|s| s.count).sum();
         if let Some(limit) = self.shared.options.hang {
             if self.waits.begin_to_hang(processes, limit) {
-                let text = hang::text(&self.whereabouts());
+                let text = hang::text(&whereabouts(self));
                 let limit = hang::time(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
                 let text = text.trim_end();
                 self.printer
@@ -164,4 +152,15 @@ impl Coordinator {
         self.questions_settled(site);
         Ok(())
     }
+}
+
+/// What all processes wait for, and which of them are not heard.
+fn whereabouts(coordinator: &Coordinator) -> Whereabouts {
+    let heard = |ticks| u32::try_from((TICK * ticks).as_secs().max(1)).unwrap_or(u32::MAX);
+    let unheard: Vec<u32> = (0..coordinator.subjobs.len())
+        .map(|subjob| coordinator.connections.unheard(subjob).map_or(0, heard))
+        .collect();
+    coordinator
+        .waits
+        .tell(&coordinator.subjobs, coordinator.tally.cuts(), &unheard)
 }
