@@ -65,6 +65,22 @@ for flang in flang-new-16 flang-new-19 flang-22; do
     expect "$flang: mpif.h stops longer INTEGERs" refuses env ISTHMUS_FC="$flang" "$mpifort" -fdefault-integer-8 -c tests/fortran/old.f -o "$work/old.o"
     unset LIBRARY_PATH
 done
+# A copy of the compiler that would be used after the call: the program ends, with the reason.
+cat >"$work/copied.f90" <<'END'
+use mpi_f08
+type element
+  integer :: number
+  real(8) :: value
+end type
+type(element), allocatable :: a(:)
+type(MPI_Request) :: request
+call MPI_Init()
+allocate (a(3))
+call MPI_Irecv(a%value, 3, MPI_REAL8, 0, 0, MPI_COMM_WORLD, request)
+end
+END
+expect "a component in a nonblocking receive" "$mpifort" -J "$work" "$work/copied.f90" -o "$work/copied"
+expect "it is refused with the reason" says "MPI_Irecv: gfortran passes a copy of argument buf" run -n 1 "$work/copied"
 # Everything that is not there yet, through each interface.
 for interface in mpif.h mpi mpi_f08; do
     "$build/bin/isthmus" info --functions |

@@ -150,16 +150,19 @@ extern "C" fn isthmus_MPI_Add_error_string(code: c_int, string: Text) -> c_int {
     })
 }
 
+/// The error that a program gives to a handler, with the text that it has added for it.
+fn called(code: c_int) -> Error {
+    let text = added(|a| a.iter().find(|e| e.number == code).map(|e| e.text.clone()));
+    let text = text.filter(|text| !text.is_empty());
+    Error::new(code, text.unwrap_or_else(|| "called by the program".to_owned()))
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_call_errhandler(comm: h::Comm, code: c_int) -> c_int {
     call_on("MPI_Comm_call_errhandler", comm, || {
         crate::comm::find(comm)?;
         class_of(code)?;
-        crate::call::raise(
-            "MPI_Comm_call_errhandler",
-            comm,
-            &Error::new(code, "called by the program"),
-        );
+        crate::call::raise("MPI_Comm_call_errhandler", comm, &called(code));
         Ok(())
     })
 }
@@ -169,7 +172,7 @@ extern "C" fn isthmus_MPI_File_call_errhandler(file: h::File, code: c_int) -> c_
     call_on("MPI_File_call_errhandler", file, || {
         crate::file::error_handler(file)?;
         class_of(code)?;
-        let error = Error::new(code, "called by the program");
+        let error = called(code);
         crate::call::raise("MPI_File_call_errhandler", file, &error);
         Ok(())
     })
@@ -179,7 +182,7 @@ extern "C" fn isthmus_MPI_File_call_errhandler(file: h::File, code: c_int) -> c_
 extern "C" fn isthmus_MPI_Session_call_errhandler(session: h::Session, code: c_int) -> c_int {
     crate::session::call_in("MPI_Session_call_errhandler", session, |object| {
         class_of(code)?;
-        let error = Error::new(code, "called by the program");
+        let error = called(code);
         crate::call::raise_to("MPI_Session_call_errhandler", session.0, object.error_handler(), &error);
         Ok(())
     })
