@@ -7,17 +7,16 @@ use std::sync::Arc;
 use isthmus_core::error::Result;
 use isthmus_wire::file::{What, encode_runs};
 
-use crate::asking::{Ask, Asked};
+use crate::asking::{Ask, Asked, UNLOCKS};
 use crate::file::File;
-use crate::memory::{Source, Target};
-
-use crate::task::Port;
+use crate::memory::{Buffer, Source, Target};
+use crate::task::{Done, Port};
 use crate::view::View;
 
 /// Bytes of the stream in one question. Even as runs of one byte each they fit a payload.
 const PIECE: u64 = 2 << 20;
 /// Questions under way: while one is answered others travel.
-const UNDER_WAY: usize = 4;
+pub(crate) const UNDER_WAY: usize = 4;
 
 /// An independent access.
 pub(crate) struct Alone {
@@ -28,15 +27,42 @@ pub(crate) struct Alone {
 }
 
 impl Alone {
+    /// Does it; gives the bytes in memory.
+    pub(crate) async fn act(self, port: &Port, buffer: Buffer) -> Done {
+        match buffer {
+            Buffer::Write(source, bytes) => self.write(port, source).await.map(|_| bytes),
+            Buffer::Read(target) => self.read(port, target).await,
+        }
+    }
+
     /// Writes; gives the bytes of the stream.
-    pub(crate) async fn write(self, port: &Port, mut source: Source) -> Result<u64> {
-        let length = source.length();
-        let (here, processes) = (self.file.here.clone(), &self.file.processes);
+    async fn write(self, port: &Port, mut source: Source) -> Result<u64> {
+        let (length, here) = (source.length(), self.file.here.clone());
+        let atom = here.atom(port, true).await?;
         if here.is_reached() {
-            let work = move || here.write_view(&self.view, self.at, &mut source);
+            let work = move || {
+                let _atom = atom;
+                here.write_view(&self.view, self.at, &mut source)
+            };
             return port.disk(work).await.map(|()| length);
         }
-        let (mut done, mut written, mut asked) = (0, 0, VecDeque::new());
+        let held = self.hold(port, length, true).await?;
+        let (mut asked, mut written) = (VecDeque::new(), 0);
+        let done = self.write_far(port, &mut source, &mut asked, &mut written).await;
+        self.end(port, held, asked).await;
+        drop(atom);
+        done.map(|()| written)
+    }
+
+    async fn write_far(
+        &self,
+        port: &Port,
+        source: &mut Source,
+        asked: &mut VecDeque<Asked>,
+        written: &mut u64,
+    ) -> Result<()> {
+        let (here, processes) = (&self.file.here, &self.file.processes);
+        let (length, mut done) = (source.length(), 0);
         while done < length || !asked.is_empty() {
             if done < length && asked.len() < UNDER_WAY {
                 let take = PIECE.min(length - done);
@@ -51,23 +77,38 @@ impl Alone {
                 asked.push_back(question.send(port, processes, processes.server()));
                 done += take;
             } else if let Some(first) = asked.pop_front() {
-                written += first.answer(&here, written).await?.bytes;
+                *written += first.answer(here, *written).await?.bytes;
             }
         }
-        Ok(written)
+        Ok(())
     }
 
     /// Reads; gives the bytes in the representation of this process.
-    pub(crate) async fn read(self, port: &Port, mut target: Target) -> Result<u64> {
-        let (here, processes) = (self.file.here.clone(), &self.file.processes);
+    async fn read(self, port: &Port, mut target: Target) -> Result<u64> {
+        let here = self.file.here.clone();
+        let atom = here.atom(port, false).await?;
+        // Functions of the program convert without the lock.
         if here.is_reached() {
             let sieve = self.file.sieve();
-            let work = move || here.read_view(&self.view, self.at, &mut target, sieve);
-            return port.disk(work).await;
+            let work = move || {
+                let _atom = atom;
+                let got = here.read_view(&self.view, self.at, &mut target, sieve);
+                got.map(|got| (got, target))
+            };
+            let (got, mut target) = port.disk(work).await?;
+            return target.finish(got);
         }
-        let length = target.length();
-        let (mut done, mut got) = (0, 0);
-        let mut asked: VecDeque<(u64, Asked)> = VecDeque::new();
+        let held = self.hold(port, target.length(), false).await?;
+        let mut asked = VecDeque::new();
+        let done = self.read_far(port, &mut target, &mut asked).await;
+        self.end(port, held, asked).await;
+        drop(atom);
+        target.finish(done?)
+    }
+
+    async fn read_far(&self, port: &Port, target: &mut Target, asked: &mut VecDeque<Asked>) -> Result<u64> {
+        let (here, processes) = (&self.file.here, &self.file.processes);
+        let (length, mut done, mut from, mut got) = (target.length(), 0, 0, 0);
         while done < length || !asked.is_empty() {
             if done < length && asked.len() < UNDER_WAY {
                 let take = PIECE.min(length - done);
@@ -77,15 +118,40 @@ impl Alone {
                     room: take as usize,
                     ..Ask::of(What::Read, number)
                 };
-                asked.push_back((done, question.send(port, processes, processes.server())));
+                asked.push_back(question.send(port, processes, processes.server()));
                 done += take;
-            } else if let Some((from, first)) = asked.pop_front() {
-                let data = first.answer(&here, got).await?.data;
+            } else if let Some(first) = asked.pop_front() {
+                let data = first.answer(here, got).await?.data;
                 target.write(from, &data);
                 got += data.len() as u64;
+                from += PIECE;
             }
         }
-        target.finish(got)
+        Ok(got)
+    }
+
+    /// In atomic mode, for an access in several pieces: the right to access the file, from who does it. Of a single
+    /// piece that one takes it itself.
+    async fn hold(&self, port: &Port, length: u64, writes: bool) -> Result<bool> {
+        let (here, processes) = (&self.file.here, &self.file.processes);
+        if !here.is_atomic() || length <= PIECE {
+            return Ok(false);
+        }
+        let asked = Ask::of(What::Lock, writes.into()).send(port, processes, processes.server());
+        asked.answer(here, 0).await.map(|_| true)
+    }
+
+    /// Ends an access: what was asked is answered, and then the right is given back, if it is `held`.
+    async fn end(&self, port: &Port, held: bool, asked: VecDeque<Asked>) {
+        for one in asked {
+            // The first error was told.
+            let _ = one.answer(&self.file.here, 0).await;
+        }
+        if held {
+            let server = self.file.processes.server();
+            // Who is lost has lost the lock too.
+            let _ = port.send(server, UNLOCKS, &[]).sent().await;
+        }
     }
 
     /// How many runs of the file a part of the access has, and which.

@@ -10,6 +10,8 @@ use crate::task::{Message, Port};
 
 /// Tag of questions.
 pub(crate) const QUESTIONS: i32 = 1;
+/// Tag of who gives back the right to access the file.
+pub(crate) const UNLOCKS: i32 = 14;
 /// Tags of payloads and answers: with the number of the question.
 pub(crate) const PAYLOADS: i32 = 1 << 29;
 pub(crate) const ANSWERS: i32 = 1 << 30;

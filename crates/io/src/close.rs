@@ -5,46 +5,82 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
 use isthmus_wire::file::What;
 
 use crate::asking::Ask;
 use crate::file::File;
+use crate::group::Last;
 use crate::service::Service;
 
+/// A file that all have come to close.
+pub struct Closing {
+    file: Arc<File>,
+    /// What went wrong so far, the same for all.
+    outcome: Result<()>,
+}
+
 impl File {
-    /// MPI_File_close; collective. Whatever it returns the file is closed, and this process serves nobody any more.
-    pub fn close(self: &Arc<Self>, service: Option<isthmus_engine::Request>) -> Result<()> {
-        let processes = &self.processes;
-        let deletes = self.here.mode().has(abi::MPI_MODE_DELETE_ON_CLOSE);
-        let closed = match deletes && processes.guest().is_none() {
-            true => delete_together(self),
-            false => processes.meet(),
+    /// Begins MPI_File_close; collective. An error means that the file stays open at all processes: one of them has a
+    /// split collective operation that has not ended.
+    pub fn begin_close(self: &Arc<Self>) -> Result<Closing> {
+        self.splits.settle(self.processes.world());
+        let (here, ended) = (self.here.clone(), self.splits.have_ended());
+        let stays = ended.is_err();
+        let mine = ended.and_then(|()| here.flush());
+        let (delete, last) = (self.here.clone(), self.last());
+        let acts = self.processes.is_deputy();
+        let work = move || if acts { delete.delete_if_asked() } else { Ok(()) };
+        let kept = Arc::new(AtomicBool::new(false));
+        let stays_open = kept.clone();
+        let outcome = self.processes.together(|port, members| {
+            Box::pin(async move {
+                let come = members.come_to_close(&port, 0, stays, mine, last, work);
+                let (stays, outcome) = come.await?;
+                stays_open.store(stays, Ordering::Relaxed);
+                outcome.map(|()| 0)
+            })
+        });
+        if kept.load(Ordering::Relaxed) {
+            return Err(outcome.err().unwrap_or_else(|| not_ended()));
+        }
+        // Where some are lost the others are closing it all the same.
+        let deleted = match acts && last != Last::Nothing {
+            true => here.delete_if_asked(),
+            false => Ok(()),
         };
-        let stopped = service.map_or(Ok(()), |service| Service::stop(processes, service));
-        closed.and(stopped)?;
-        match processes.guest() {
-            Some(_) => dismiss(self),
-            None => Ok(()),
+        Ok(Closing {
+            file: self.clone(),
+            outcome: outcome.and(deleted),
+        })
+    }
+
+    /// What is to be done at the end, and when.
+    fn last(&self) -> Last {
+        let deletes = self.here.mode().has(abi::MPI_MODE_DELETE_ON_CLOSE) && self.processes.guest().is_none();
+        match deletes {
+            false => Last::Nothing,
+            true if self.processes.are_near_home() => Last::InSite,
+            true => Last::Everywhere,
         }
     }
 }
 
-/// All have closed it, and one deletes it.
-fn delete_together(file: &Arc<File>) -> Result<()> {
-    let (here, processes) = (file.here.clone(), &file.processes);
-    let tried = Arc::new(AtomicBool::new(!processes.is_deputy()));
-    let delete = move || match tried.swap(true, Ordering::Relaxed) {
-        true => Ok(()),
-        false => here.delete_if_asked(),
-    };
-    let (last, early) = (delete.clone(), processes.are_near_home());
-    let done = processes.together(|port, members| {
-        Box::pin(async move { members.agree_at_last(&port, 0, early, delete).await.map(|()| 0) })
-    });
-    // Where some are lost the others are closing it all the same.
-    let deleted = last();
-    done.and(deleted)
+fn not_ended() -> Error {
+    Error::new(abi::MPI_ERR_OTHER, "a split collective operation has not ended")
+}
+
+impl Closing {
+    /// Ends it. Whatever it returns the file is closed, and this process serves nobody any more.
+    pub fn end(self, service: Option<isthmus_engine::Request>) -> Result<()> {
+        let processes = &self.file.processes;
+        let stopped = service.map_or(Ok(()), |service| Service::stop(processes, service));
+        let closed = self.outcome.and(stopped).and_then(|()| match processes.guest() {
+            Some(_) => dismiss(&self.file),
+            None => Ok(()),
+        });
+        closed.and(self.file.here.close())
+    }
 }
 
 /// Tells a guest that all have closed the file; it deletes the file, if that is asked for.

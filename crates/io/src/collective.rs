@@ -12,7 +12,7 @@
 //! ```
 //! At a site without the aggregator one process gathers what the others there have for it: between two sites goes one
 //! stream, in which what lies side by side in the file is one run. Who exchanges messages in a round follows from where
-//! everybody's access begins and ends, which all know. What a process has for itself goes in no message.
+//! everybody's data lie, which all know. What a process has for itself goes in no message.
 
 use std::collections::VecDeque;
 
@@ -20,26 +20,100 @@ use isthmus_core::error::{Error, Result, Subject};
 use isthmus_wire::file::{body_bytes, encode_body};
 
 use crate::alone::Alone;
-use crate::domains::{Access, Domains, Hop, Window};
+use crate::domains::{Access, Domains, Hop, Window, are_two_phases, extents_to_tell};
+use crate::extents::{self, Extent};
+use crate::file::File;
 use crate::group::{Members, word};
-use crate::memory::Source;
+use crate::memory::{Buffer, Source};
 use crate::pieces::Pieces;
-use crate::task::{Message, Port};
+use crate::task::{Done, Message, Port};
 
-/// Phases of an operation, by which its messages are told apart.
+/// Phases of an operation, by which its messages are told apart. That of accesses takes two, and that of outcomes.
 const ACCESSES: i32 = 0;
-const SIZES: i32 = 1;
+const SIZES: i32 = 2;
 /// Sizes of what a gatherer has gathered.
-const GATHERED_SIZES: i32 = 2;
+const GATHERED_SIZES: i32 = 3;
 /// To gatherers.
-pub(crate) const PARTS: i32 = 3;
+pub(crate) const PARTS: i32 = 4;
 /// To aggregators.
-pub(crate) const BODIES: i32 = 4;
+pub(crate) const BODIES: i32 = 5;
 /// From aggregators.
-pub(crate) const REPLIES: i32 = 5;
+pub(crate) const REPLIES: i32 = 6;
 /// From gatherers.
-pub(crate) const SHARES: i32 = 6;
-pub(crate) const OUTCOME: i32 = 7;
+pub(crate) const SHARES: i32 = 7;
+pub(crate) const OUTCOME: i32 = 8;
+const EXTENTS: i32 = 10;
+
+/// What all access.
+pub(crate) struct Told {
+    accesses: Vec<Access>,
+    /// Of this process.
+    extents: Vec<Extent>,
+}
+
+/// All tell what they access. `mine`: an error, if this process cannot; then nothing is accessed, and the inner error
+/// is the same for all. Outer error: of communication.
+pub(crate) fn begin<'a>(
+    file: &'a File,
+    port: &'a Port,
+    members: &'a Members,
+    mine: &Result<(Alone, Buffer)>,
+) -> impl Future<Output = Result<Result<Told>>> + Send + use<'a> {
+    let (extents, doing) = match mine {
+        Ok((access, buffer)) => {
+            let most = extents::most(members.size);
+            let extents = extents::of(&access.view, access.at, buffer.length(), most);
+            (extents, buffer.doing())
+        }
+        Err(_) => (Vec::new(), "access"),
+    };
+    let said = Access::of(file, &extents, doing == "write").encode();
+    let wrong = mine.as_ref().map(drop).map_err(Error::clone);
+    async move {
+        let said = wrong.map(|()| &said[..]);
+        let all = members.gather_all(port, ACCESSES, said, Access::BYTES).await;
+        let all = all.map_err(|error| lost(file, members.me, doing, error))?;
+        Ok(all.map(|all| Told {
+            accesses: all.iter().map(|bytes| Access::decode(bytes)).collect(),
+            extents,
+        }))
+    }
+}
+
+/// The access itself, after all have told what they access.
+pub(crate) async fn act(port: Port, members: Members, access: Alone, buffer: Buffer, told: Told) -> Done {
+    let (file, doing) = (access.file.clone(), buffer.doing());
+    let me = members.me;
+    if !are_two_phases(&file, &told.accesses) {
+        let done = access.act(&port, buffer).await;
+        let mine = done.as_ref().map(drop).map_err(Error::clone);
+        let agreed = members.outcome(&port, OUTCOME, mine).await;
+        agreed.map_err(|error| lost(&file, me, doing, error))??;
+        return done;
+    }
+    let part = Part { access, members };
+    let done = part.in_rounds(&port, told, buffer).await;
+    done.map_err(|error| lost(&file, me, doing, error))?
+}
+
+/// The error of a process that is lost, or cannot be reached, while all access the file.
+fn lost(file: &File, me: u32, doing: &str, error: Error) -> Error {
+    if error.subject == Subject::Named {
+        return error;
+    }
+    let left = match doing {
+        "write" => "; of what this call writes each block is old or new",
+        _ => "",
+    };
+    Error::named(
+        error.class,
+        format!(
+            "rank {me} cannot {doing} {:?}, which is at site {}, together with the other processes: {error}{left}",
+            file.here.path(),
+            file.here.site()
+        ),
+    )
+}
 
 /// A process's part in a collective operation.
 pub(crate) struct Part {
@@ -177,26 +251,27 @@ impl Part {
         body
     }
 
-    /// Who cares for what, after all have told what they access; `None`: everybody for himself.
-    pub(crate) async fn domains(&self, port: &Port, length: u64, writes: bool) -> Result<Option<Domains>> {
-        let mine = Access::of(&self.access.file, &self.access.view, self.access.at, length, writes);
-        let all = self.members.gather(port, ACCESSES, &mine.encode()).await?;
-        Ok(Domains::new(
-            &self.access.file,
-            all.iter().map(|bytes| Access::decode(bytes)).collect(),
-        ))
-    }
-
-    /// Writes; gives the bytes of the stream.
-    pub(crate) async fn write(self, port: Port, mut source: Source) -> Result<u64> {
-        let length = source.length();
-        let known = self.domains(&port, length, true).await;
-        let Some(domains) = known.map_err(|error| self.lost("write", error))? else {
-            return self.access.write(&port, source).await;
+    /// Outer error: of communication; inner one: of the disk, the same for all.
+    async fn in_rounds(&self, port: &Port, told: Told, mut buffer: Buffer) -> Result<Done> {
+        let extents = match extents_to_tell(&told.accesses) {
+            Some(room) => {
+                let mine = extents::encode(&told.extents, room);
+                let all = self.members.gather(port, EXTENTS, &mine).await?;
+                Some(all.iter().map(|bytes| extents::decode(bytes)).collect())
+            }
+            None => None,
         };
-        let done = self.write_rounds(&port, &domains, &mut source).await;
-        done.map_err(|error| self.lost("write", error))??;
-        Ok(length)
+        let domains = Domains::new(&self.access.file, &told.accesses, extents);
+        match &mut buffer {
+            Buffer::Write(source, bytes) => {
+                let done = self.write_rounds(port, &domains, source).await?;
+                Ok(done.map(|()| *bytes))
+            }
+            Buffer::Read(target) => {
+                let end = self.read_rounds(port, &domains, target).await?;
+                Ok(end.and_then(|end| target.finish(end)))
+            }
+        }
     }
 
     /// Outer error: of communication; inner one: of the disk, the same for all.
@@ -267,7 +342,7 @@ impl Part {
                 sent.push(self.send(port, aggregator, BODIES, one));
                 continue;
             }
-            let most = domains.window;
+            let most = domains.most;
             let pieces = Pieces::new(&bodies, most).map_err(|error| self.access.file.here.garbled(&error))?;
             sent.push(self.send(port, aggregator, BODIES, &pieces.body()));
         }
@@ -278,27 +353,6 @@ impl Part {
     pub(crate) fn send(&self, port: &Port, to: u32, phase: i32, bytes: &[u8]) -> Message {
         self.access.file.processes.count(to, bytes.len());
         port.send(to, self.members.tag + phase, bytes)
-    }
-
-    /// The error of a process that is lost, or cannot be reached, while all access the file.
-    pub(crate) fn lost(&self, doing: &str, error: Error) -> Error {
-        if error.subject == Subject::Named {
-            return error;
-        }
-        let here = &self.access.file.here;
-        let left = match doing {
-            "write" => "; of what this call writes each block is old or new",
-            _ => "",
-        };
-        Error::named(
-            error.class,
-            format!(
-                "rank {} cannot {doing} {:?}, which is at site {}, together with the other processes: {error}{left}",
-                self.members.me,
-                here.path(),
-                here.site()
-            ),
-        )
     }
 
     /// Tells how long the bodies of all rounds will be to where they go first, and hears it: so each can expect a
@@ -358,7 +412,7 @@ impl Part {
             .collect();
         // Runs of one byte each, with their data, from every process are the most that there can be.
         let most = domains
-            .window
+            .most
             .saturating_mul(17)
             .saturating_add(8)
             .saturating_mul(self.members.size.into());
@@ -425,7 +479,7 @@ impl Part {
 
     /// The second phase of a write: what is one piece becomes one call.
     async fn write_bodies(&self, port: &Port, domains: &Domains, bodies: Vec<Vec<u8>>) -> Result<()> {
-        let (most, here) = (domains.window, self.access.file.here.clone());
+        let (most, here) = (domains.most, self.access.file.here.clone());
         let work = move || {
             let pieces = Pieces::new(&bodies, most).map_err(|error| here.garbled(&error))?;
             here.write_pieces(|write| pieces.each(write))

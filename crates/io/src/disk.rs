@@ -40,6 +40,11 @@ impl Own {
         }
     }
 
+    /// Without what has been done with it.
+    pub(crate) fn into_file(self) -> File {
+        self.file
+    }
+
     /// Calls and bytes read, calls and bytes written.
     pub(crate) fn moved(&self) -> [u64; 4] {
         let [[a, b], [c, d]] = &self.moved;

@@ -5,14 +5,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::extents::{self, Extent, Measure};
 use crate::file::File;
 use crate::group::{Sites, word};
 use crate::hints::Choice;
-use crate::view::View;
 
 /// Rounds in which as many bytes go as the hint `cb_buffer_size` says: memory of short ones is warm when it is used
 /// again, and over a wide-area link they begin and end sooner.
 const FINER: u64 = 4;
+
+/// Most that a message of one window may have where the data are not laid out evenly: more is no such message.
+const MOST: u64 = 1 << 30;
 
 /// An access as all others know it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,6 +24,9 @@ pub(crate) struct Access {
     start: u64,
     /// Byte behind the last one.
     end: u64,
+    bytes: u64,
+    /// Extents that it tells of.
+    extents: u64,
     /// 0: as it pays, 1: always, 2: never in two phases.
     choice: u64,
     buffer: u64,
@@ -29,12 +35,16 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    pub(crate) fn of(file: &File, view: &View, at: u64, length: u64, writes: bool) -> Self {
+    /// Bytes of one that travels.
+    pub(crate) const BYTES: usize = 64;
+
+    pub(crate) fn of(file: &File, extents: &[Extent], writes: bool) -> Self {
         let hints = file.hints();
-        let (start, end) = view.span(at, length).unwrap_or((0, 0));
         Self {
-            start,
-            end,
+            start: extents.first().map_or(0, |first| first.low),
+            end: extents.last().map_or(0, |last| last.high),
+            bytes: extents.iter().map(|extent| extent.bytes).sum(),
+            extents: extents.len() as u64,
             choice: match hints.collective[usize::from(writes)] {
                 Choice::Automatic => 0,
                 Choice::Enable => 1,
@@ -50,6 +60,8 @@ impl Access {
         let words = [
             self.start,
             self.end,
+            self.bytes,
+            self.extents,
             self.choice,
             self.buffer,
             self.aggregators,
@@ -63,12 +75,40 @@ impl Access {
         Self {
             start: at(0),
             end: at(1),
-            choice: at(2),
-            buffer: at(3),
-            aggregators: at(4),
-            stripe: at(5),
+            bytes: at(2),
+            extents: at(3),
+            choice: at(4),
+            buffer: at(5),
+            aggregators: at(6),
+            stripe: at(7),
         }
     }
+}
+
+/// Whether processes access the file for each other, after all have told what they access.
+pub(crate) fn are_two_phases(file: &File, accesses: &[Access]) -> bool {
+    let some = || accesses.iter().filter(|access| access.start < access.end);
+    // Hints must be the same everywhere; where they are not, those of rank 0 count.
+    let Some(hints) = accesses.first().filter(|_| some().next().is_some()) else {
+        return false;
+    };
+    // A guest takes part in nothing collective. In atomic mode each access is one for itself.
+    if file.processes.guest().is_some() || file.here.is_atomic() {
+        return false;
+    }
+    let interleaved = some().zip(some().skip(1)).any(|(a, b)| b.start < a.end);
+    let wanted = match hints.choice {
+        0 => interleaved,
+        choice => choice == 1,
+    };
+    wanted || file.processes.has_far()
+}
+
+/// How many extents the processes have to tell of, if that is more than their accesses say.
+pub(crate) fn extents_to_tell(accesses: &[Access]) -> Option<usize> {
+    let most = accesses.iter().map(|access| access.extents).max()?;
+    let most = (most as usize).min(extents::most(accesses.len() as u32));
+    (most > 1).then_some(most)
 }
 
 /// Where data go next.
@@ -90,90 +130,96 @@ pub(crate) struct Window {
 
 /// Who cares for which part of the file.
 pub(crate) struct Domains {
-    accesses: Vec<Access>,
+    /// Of all processes, and where those of each begin.
+    extents: Vec<Extent>,
+    firsts: Vec<usize>,
     pub(crate) aggregators: Vec<u32>,
     sites: Arc<Sites>,
-    start: u64,
-    /// Bytes of each domain but the last.
+    measure: Measure,
+    /// What counts in each domain but the last, and in a window.
     length: u64,
-    end: u64,
-    pub(crate) window: u64,
+    window: u64,
+    /// Bytes that a message has at most for one window.
+    pub(crate) most: u64,
     /// Rounds whose messages are under way at the same time.
     pub(crate) depth: u64,
 }
 
 impl Domains {
-    /// `None`: everybody for himself.
-    pub(crate) fn new(file: &File, accesses: Vec<Access>) -> Option<Self> {
-        // Hints must be the same everywhere; where they are not, those of rank 0 count.
-        let hints = *accesses.first()?;
-        let some = || accesses.iter().filter(|access| access.start < access.end);
-        let (start, end) = (some().map(|a| a.start).min()?, some().map(|a| a.end).max()?);
-        let interleaved = some().zip(some().skip(1)).any(|(a, b)| b.start < a.end);
-        let wanted = match hints.choice {
-            0 => interleaved,
-            choice => choice == 1,
-        };
+    /// From what all access; `told`: the extents of each, where one has several.
+    pub(crate) fn new(file: &File, accesses: &[Access], told: Option<Vec<Vec<Extent>>>) -> Self {
+        let hints = accesses.first().copied().unwrap_or_default();
         let processes = &file.processes;
-        // A guest takes part in nothing collective.
-        if processes.guest().is_some() {
-            return None;
-        }
-        if !processes.has_far() && (!wanted || file.here.is_atomic()) {
-            return None;
-        }
         let aggregators = processes.aggregators(hints.aggregators as u32);
         if aggregators.contains(&processes.rank()) {
             file.aggregates.store(true, Ordering::Relaxed);
         }
-        let stripe = hints.stripe.max(1);
-        let start = start - start % stripe;
-        let length = (end - start)
-            .div_ceil(aggregators.len() as u64)
-            .next_multiple_of(stripe);
+        let (mut all, mut firsts) = (Vec::new(), vec![0]);
+        for (rank, access) in accesses.iter().enumerate() {
+            match &told {
+                Some(told) => all.extend(&told[rank]),
+                None => all.extend(extents::checked(access.start, access.end, access.bytes)),
+            }
+            firsts.push(all.len());
+        }
+        let stripe = hints.stripe.clamp(1, 1 << 40);
+        let measure = Measure::new(&all, stripe);
+        let length = measure.total.div_ceil(aggregators.len().max(1) as u64);
         let window = (hints.buffer / FINER).max(1);
-        // A link is to have as many bytes under way as two whole buffers.
-        let depth = if processes.has_far() { 2 * FINER } else { 2 };
-        Some(Self {
-            accesses,
+        let total = all.iter().fold(0_u64, |sum, extent| sum.saturating_add(extent.bytes));
+        Self {
+            extents: all,
+            firsts,
             aggregators,
             sites: processes.sites().clone(),
-            start,
-            length,
-            end,
+            most: match measure.is_dense {
+                true => window,
+                false => window.max(total.min(MOST)),
+            },
+            measure,
+            length: length.next_multiple_of(stripe),
             window,
-            depth,
-        })
+            // A link is to have as many bytes under way as two whole buffers.
+            depth: if processes.has_far() { 2 * FINER } else { 2 },
+        }
     }
 
     pub(crate) fn rounds(&self) -> u64 {
-        self.length.min(self.end - self.start).div_ceil(self.window)
+        self.length.min(self.measure.total).div_ceil(self.window)
+    }
+
+    /// What counts before the domain of an aggregator.
+    fn before(&self, aggregator: usize) -> u64 {
+        self.length.saturating_mul(aggregator as u64).min(self.measure.total)
     }
 
     /// What an aggregator cares for in a round.
     pub(crate) fn window(&self, aggregator: usize, round: u64) -> Window {
-        let start = self.start + aggregator as u64 * self.length;
-        let end = (start + self.length).min(self.end);
-        let low = (start + round * self.window).min(end);
+        let end = self.before(aggregator + 1);
+        let low = self
+            .before(aggregator)
+            .saturating_add(round.saturating_mul(self.window))
+            .min(end);
         Window {
-            low,
-            high: (low + self.window).min(end),
+            low: self.measure.place(low),
+            high: self.measure.place(low.saturating_add(self.window).min(end)),
         }
     }
 
     /// All that an aggregator cares for.
     pub(crate) fn whole(&self, aggregator: usize) -> Window {
-        let start = (self.start + aggregator as u64 * self.length).min(self.end);
         Window {
-            low: start,
-            high: (start + self.length).min(self.end),
+            low: self.measure.place(self.before(aggregator)),
+            high: self.measure.place(self.before(aggregator + 1)),
         }
     }
 
     /// Whether a process takes part in a window.
     pub(crate) fn takes_part(&self, rank: u32, window: Window) -> bool {
-        let access = self.accesses[rank as usize];
-        access.start < window.high && window.low < access.end && window.low < window.high
+        let rank = rank as usize;
+        let extents = &self.extents[self.firsts[rank]..self.firsts[rank + 1]];
+        let first = extents.partition_point(|extent| extent.high <= window.low);
+        window.low < window.high && extents.get(first).is_some_and(|extent| extent.low < window.high)
     }
 
     /// The process that gathers what those of a site have for an aggregator; `None`: the aggregator is at that site.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::group::Group;
 use isthmus_core::info::Info;
@@ -13,12 +13,13 @@ use isthmus_wire::file::What;
 
 use crate::access::Sieve;
 use crate::asking::Ask;
+use crate::group::Members;
 use crate::here::Here;
 use crate::hints::Hints;
 use crate::mode::Mode;
 use crate::processes::Processes;
 use crate::split::Splits;
-use crate::task::Port;
+use crate::task::{Operation, Port};
 use crate::view::View;
 
 /// What MPI_File_set_view sets.
@@ -26,6 +27,8 @@ pub(crate) struct State {
     pub(crate) view: Arc<View>,
     /// Individual pointer, etypes.
     pub(crate) pointer: u64,
+    /// How often it was set, and not moved by an access.
+    pub(crate) seeks: u64,
 }
 
 /// See the module.
@@ -59,6 +62,7 @@ impl File {
             state: Mutex::new(State {
                 view: Arc::new(View::default()),
                 pointer: 0,
+                seeks: 0,
             }),
             hints: Mutex::new(hints),
             shared: AtomicU64::new(0),
@@ -123,9 +127,15 @@ impl File {
         told
     }
 
-    /// Takes hints; collective.
-    pub fn set_info(&self, given: &Info) {
-        self.hints().extend(given);
+    /// Takes hints; collective. `given`: an error, if this process gave none that make sense.
+    pub fn set_info(self: &Arc<Self>, given: Result<Info>) -> Result<()> {
+        let said = given.as_ref().map(drop).map_err(Error::clone);
+        let agree = |port, members: Members| -> Operation {
+            Box::pin(async move { members.agree(&port, 0, said).await.map(|()| 0) })
+        };
+        self.processes.together(agree)?;
+        self.hints().extend(&given?);
+        Ok(())
     }
 
     /// MPI_File_set_atomicity; collective. A file system without locks refuses it.
@@ -134,13 +144,13 @@ impl File {
         self.processes
             .together(|port, members| {
                 Box::pin(async move {
-                    members.same(&port, 0, &[u8::from(atomic)], "flag").await?;
+                    members.same(&port, 0, Ok([u8::from(atomic)]), "flag").await?;
                     let acts = file.here.is_reached() || file.processes.asks_guest();
                     let done = match acts {
                         true => file.act(&port, What::Atomic, atomic.into()).await,
                         false => Ok(()),
                     };
-                    let agreed = members.agree(&port, 1, done).await;
+                    let agreed = members.agree(&port, 2, done).await;
                     file.here.set_atomic(atomic && agreed.is_ok());
                     agreed.map(|()| 0)
                 })
@@ -148,18 +158,19 @@ impl File {
             .map(drop)
     }
 
-    /// What one process does with the file for all; collective. Before and after it all have come.
-    fn once(self: &Arc<Self>, what: What, argument: u64, name: &'static str) -> Result<()> {
+    /// What one process does with the file for all; collective. Before and after it all have come. `argument`: an
+    /// error, if this process gave none that makes sense.
+    fn once(self: &Arc<Self>, what: What, argument: Result<u64>, name: &'static str) -> Result<()> {
         let file = self.clone();
         self.processes
             .together(|port, members| {
                 Box::pin(async move {
-                    members.same(&port, 0, &argument.to_le_bytes(), name).await?;
+                    let said = members.same(&port, 0, argument.map(u64::to_le_bytes), name).await?;
                     let done = match file.processes.is_deputy() {
-                        true => file.act(&port, what, argument).await,
+                        true => file.act(&port, what, u64::from_le_bytes(said)).await,
                         false => Ok(()),
                     };
-                    members.agree(&port, 1, done).await?;
+                    members.agree(&port, 2, done).await?;
                     Ok(0)
                 })
             })
@@ -168,14 +179,12 @@ impl File {
 
     /// MPI_File_set_size; collective.
     pub fn set_size(self: &Arc<Self>, size: i64) -> Result<()> {
-        let size = new_size(self.here.mode(), size)?;
-        self.once(What::SetSize, size, "size")
+        self.once(What::SetSize, new_size(self.here.mode(), size), "size")
     }
 
     /// MPI_File_preallocate; collective. The file is at least that long afterwards.
     pub fn preallocate(self: &Arc<Self>, size: i64) -> Result<()> {
-        let size = new_size(self.here.mode(), size)?;
-        self.once(What::Preallocate, size, "size")
+        self.once(What::Preallocate, new_size(self.here.mode(), size), "size")
     }
 
     /// MPI_File_sync; collective.
@@ -238,30 +247,23 @@ impl File {
         }
     }
 
-    /// MPI_File_set_view; collective. The pointers go to the beginning. `made`: the view, if this process's
-    /// arguments make one; `representation`: the name that all must give.
-    pub fn set_view(self: &Arc<Self>, made: Result<View>, representation: &str) -> Result<()> {
-        let view = match made {
-            Ok(view) => view,
-            Err(error) => {
-                // The others have to hear that there is no view.
-                let failed = self.processes.together(|port, members| {
-                    Box::pin(async move {
-                        members.agree(&port, 0, Err(error)).await?;
-                        Ok(0)
-                    })
-                });
-                return failed.map(drop);
+    /// MPI_File_set_view; collective. The pointers go to the beginning. `made`: the view, the name of the
+    /// representation that all must give, and hints, if this process's arguments make them.
+    pub fn set_view(self: &Arc<Self>, made: Result<(View, &str, Info)>) -> Result<()> {
+        let (view, said, hints) = match made {
+            Ok((view, representation, hints)) => {
+                let mut name = [0; abi::MPI_MAX_DATAREP_STRING as usize];
+                let length = representation.len().min(name.len());
+                name[..length].copy_from_slice(&representation.as_bytes()[..length]);
+                (view, Ok(name), hints)
             }
+            Err(error) => (View::default(), Err(error), Info::default()),
         };
-        let mut name = representation.as_bytes().to_vec();
-        name.resize(abi::MPI_MAX_DATAREP_STRING as usize, 0);
         let unit = view.unit();
         self.processes.together(|port, members| {
             Box::pin(async move {
-                members.agree(&port, 0, Ok(())).await?;
-                members.same(&port, 2, &name, "datarep").await?;
-                let extents = members.words(&port, 3, unit).await?;
+                members.same(&port, 0, said, "datarep").await?;
+                let extents = members.words(&port, 2, unit).await?;
                 match extents.iter().all(|other| *other == unit) {
                     true => Ok(0),
                     false => fail!(
@@ -272,21 +274,27 @@ impl File {
                 }
             })
         })?;
-        *self.state() = State {
-            view: Arc::new(view),
-            pointer: 0,
-        };
+        self.hints().extend(&hints);
+        {
+            let mut state = self.state();
+            state.view = Arc::new(view);
+            state.pointer = 0;
+            state.seeks += 1;
+        }
         // Nobody uses the shared pointer before its owner has set it.
         self.shared.store(0, Ordering::SeqCst);
         let file = self.clone();
-        let told = match self.processes.asks_guest() {
-            true => self
-                .processes
-                .alone(|port| Box::pin(async move { file.act(&port, What::Seek, 0).await.map(|()| 0) })),
-            false => Ok(0),
-        };
-        self.processes.meet()?;
-        told.map(drop)
+        self.processes
+            .together(|port, members| {
+                Box::pin(async move {
+                    let done = match file.processes.asks_guest() {
+                        true => file.act(&port, What::Seek, 0).await,
+                        false => Ok(()),
+                    };
+                    members.agree(&port, 0, done).await.map(|()| 0)
+                })
+            })
+            .map(drop)
     }
 
     /// The view in force.

@@ -60,6 +60,21 @@ impl Sites {
     }
 }
 
+/// When a process that closes a file does what is to be done at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// There is nothing to do.
+    Nothing,
+    /// When the processes of its site have come, of which it is the first: nobody waits for a second exchange between
+    /// sites.
+    InSite,
+    /// When all have come.
+    Everywhere,
+}
+
+/// Bit of the word of a process that closes a file: it cannot be closed there.
+const STAYS: u32 = 33;
+
 /// Tags that an operation may use.
 pub(crate) const TAGS: i32 = 16;
 
@@ -172,31 +187,39 @@ impl Members {
         self.compared(port, phase + 1, mine, classes).await
     }
 
-    /// As [`Members::agree`], when all have come: one process does something then, and all hear what came of it. Takes
-    /// three phases. Where it is the first one of its site it does it when that site's processes have come, if `early`:
-    /// then nobody waits for a second exchange between sites.
-    pub(crate) async fn agree_at_last(
+    /// All have come to close the file. `stays`: it cannot be closed here, and so stays open at all, which the first
+    /// value says; `mine`: what went wrong so far. `work`: what each does when the others have come, as `last` says.
+    /// The second value is the outcome, the same for all. Takes three phases.
+    pub(crate) async fn come_to_close(
         &self,
         port: &Port,
         phase: i32,
-        early: bool,
+        stays: bool,
+        mut mine: Result<()>,
+        last: Last,
         work: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let (mut mine, several) = (Ok(()), self.sites.ranks.len() > 1);
-        let classes = if early && several {
+    ) -> Result<(bool, Result<()>)> {
+        let stays = u64::from(stays) << STAYS;
+        let mut all: Vec<u64>;
+        if last == Last::InSite && self.sites.ranks.len() > 1 {
             port.act_together();
+            let before = mine.clone();
             let said = || {
-                mine = work();
-                code(&mine).to_le_bytes().to_vec()
+                mine = if stays == 0 { before.and(work()) } else { before };
+                (code(&mine) | stays).to_le_bytes().to_vec()
             };
-            let all = self.gather_wide(port, self.tag + phase, 8, said).await?;
-            all.iter().map(|bytes| word(bytes)).collect()
+            let said = self.gather_wide(port, self.tag + phase, 8, said).await?;
+            all = said.iter().map(|bytes| word(bytes)).collect();
         } else {
-            self.words(port, phase, 0).await?;
-            mine = work();
-            self.words(port, phase + 1, code(&mine)).await?
-        };
-        self.compared(port, phase + 2, mine, classes).await?
+            all = self.words(port, phase, code(&mine) | stays).await?;
+            if last != Last::Nothing && all.iter().all(|said| said >> STAYS == 0) {
+                mine = mine.and(work());
+                all = self.words(port, phase + 1, code(&mine)).await?;
+            }
+        }
+        let stays = all.iter().any(|said| said >> STAYS != 0);
+        all.iter_mut().for_each(|said| *said &= !(1 << STAYS));
+        Ok((stays, self.compared(port, phase + 2, mine, all).await?))
     }
 
     /// The same outcome for all, from what all have said of theirs.
@@ -223,11 +246,42 @@ impl Members {
         }))
     }
 
-    /// The word of all, if they say the same.
-    pub(crate) async fn same(&self, port: &Port, phase: i32, mine: &[u8], argument: &str) -> Result<()> {
-        let all = self.gather(port, phase, mine).await?;
-        match all.iter().position(|theirs| theirs != mine) {
-            None => Ok(()),
+    /// Everybody's `length` bytes by rank, or for all the first error of those who have none: whoever has an argument
+    /// that is wrong says so here, so that nobody waits for it in vain. Takes two phases. The outer error is that the
+    /// processes could not tell each other.
+    pub(crate) async fn gather_all(
+        &self,
+        port: &Port,
+        phase: i32,
+        mine: Result<&[u8]>,
+        length: usize,
+    ) -> Result<Result<Vec<Vec<u8>>>> {
+        let outcome = mine.as_ref().map(drop).map_err(Error::clone);
+        let mut said = code(&outcome).to_le_bytes().to_vec();
+        said.extend(mine.unwrap_or_default());
+        said.resize(8 + length, 0);
+        let mut all = self.gather(port, phase, &said).await?;
+        let classes = all.iter().map(|said| word(said)).collect();
+        let agreed = self.compared(port, phase + 1, outcome, classes).await?;
+        Ok(agreed.map(|()| {
+            all.iter_mut().for_each(|said| drop(said.drain(..said.len().min(8))));
+            all
+        }))
+    }
+
+    /// What all say, if it is the same. Takes two phases.
+    pub(crate) async fn same<const N: usize>(
+        &self,
+        port: &Port,
+        phase: i32,
+        mine: Result<[u8; N]>,
+        argument: &str,
+    ) -> Result<[u8; N]> {
+        let said = mine.as_ref().map(|mine| &mine[..]).map_err(Error::clone);
+        let all = self.gather_all(port, phase, said, N).await??;
+        let mine = mine?;
+        match all.iter().position(|theirs| theirs[..] != mine) {
+            None => Ok(mine),
             Some(rank) => Err(not_same(argument, rank, self.me)),
         }
     }

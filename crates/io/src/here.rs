@@ -10,16 +10,17 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_wire::file::{Answer, MAX_PAYLOAD, What, decode_runs};
-use rustix::fs::{FlockOperation, flock};
 
 use crate::access::{self, Sieve};
 use crate::allowed;
 use crate::disk::{Own, read_all, write_all};
 use crate::error::{self, Whose};
+use crate::gate::{Gate, can_lock};
 use crate::memory::{Source, Target};
 use crate::mode::Mode;
 use crate::name::Shown;
 use crate::plain::again;
+use crate::released;
 use crate::view::View;
 
 /// See the module.
@@ -33,23 +34,15 @@ pub struct Here {
     rank: u32,
     mode: Mode,
     serves: Serves,
-    /// `None`: this process does not reach the file; others do it for it.
-    disk: Option<Arc<Own>>,
+    /// Whether this process reaches the file; if not others do it for it.
+    is_reached: bool,
+    /// `None`: it does not, or has closed the file.
+    disk: Mutex<Option<Arc<Own>>>,
     atomic: AtomicBool,
-    /// Between threads of this process, where the system's lock does not tell them apart.
-    atoms: Mutex<()>,
-}
-
-/// Kept while an access in atomic mode lasts.
-pub(crate) struct Atom<'a> {
-    disk: &'a Own,
-    _threads: MutexGuard<'a, ()>,
-}
-
-impl Drop for Atom<'_> {
-    fn drop(&mut self) {
-        let _ = flock(&**self.disk, FlockOperation::Unlock);
-    }
+    /// Between accesses of this process in atomic mode.
+    gate: Gate,
+    /// Whether it was deleted, or that was tried.
+    deleted: AtomicBool,
 }
 
 /// What is known of a file when it has been opened.
@@ -82,9 +75,11 @@ impl Here {
             rank: known.rank,
             mode: known.mode,
             serves: known.serves,
-            disk: disk.map(|file| Arc::new(Own::new(file))),
+            is_reached: disk.is_some(),
+            disk: Mutex::new(disk.map(|file| Arc::new(Own::new(file)))),
             atomic: AtomicBool::new(false),
-            atoms: Mutex::new(()),
+            gate: Gate::default(),
+            deleted: AtomicBool::new(false),
         }
     }
 
@@ -112,7 +107,12 @@ impl Here {
 
     /// Whether this process reaches the file.
     pub(crate) fn is_reached(&self) -> bool {
-        self.disk.is_some()
+        self.is_reached
+    }
+
+    /// Between accesses of this process in atomic mode.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// The error of a process of another site that may not use it through this one.
@@ -125,7 +125,7 @@ impl Here {
 
     /// Calls of the system and bytes: of reading, of writing.
     pub(crate) fn moved(&self) -> [u64; 4] {
-        self.disk.as_ref().map_or([0; 4], |disk| disk.moved())
+        self.slot().as_ref().map_or([0; 4], |disk| disk.moved())
     }
 
     /// This process and the file's site, for errors.
@@ -168,12 +168,41 @@ impl Here {
         )
     }
 
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Own>>> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The file as the system has it.
-    fn disk(&self) -> Result<&Own> {
-        match &self.disk {
-            Some(disk) => Ok(disk),
+    pub(crate) fn disk(&self) -> Result<Arc<Own>> {
+        match &*self.slot() {
+            Some(disk) => Ok(disk.clone()),
             None => fail!(abi::MPI_ERR_INTERN, "this process does not reach it"),
         }
+    }
+
+    /// Hears what closing will say of what was written, while the file is still open: file systems that tell it when a
+    /// file is closed tell it for each descriptor.
+    pub(crate) fn flush(&self) -> Result<()> {
+        if !self.is_reached || !self.mode.writes() {
+            return Ok(());
+        }
+        // Without another descriptor closing itself says it.
+        match self.disk()?.try_clone() {
+            Ok(second) => self.released(second),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Closes it. An access that is under way, which is none of a right program, keeps it open.
+    pub(crate) fn close(&self) -> Result<()> {
+        match self.slot().take().and_then(Arc::into_inner) {
+            Some(disk) => self.released(disk.into_file()),
+            None => Ok(()),
+        }
+    }
+
+    fn released(&self, file: std::fs::File) -> Result<()> {
+        released::release(file).map_err(|error| self.failed("close", &error))
     }
 
     /// Bytes of the file at this moment.
@@ -184,33 +213,12 @@ impl Here {
         }
     }
 
-    /// In atomic mode, the right to access the file: for all processes of all jobs, by the system's lock of the whole
-    /// file.
-    fn atom(&self, writes: bool) -> Result<Option<Atom<'_>>> {
-        if !self.is_atomic() {
-            return Ok(None);
-        }
-        // Readers of one process, too, come one after the other: they share its lock, and the first to end would give
-        // it up for all.
-        let threads = self.atoms.lock().unwrap_or_else(PoisonError::into_inner);
-        let operation = match writes {
-            true => FlockOperation::LockExclusive,
-            false => FlockOperation::LockShared,
-        };
-        let disk = self.disk()?;
-        lock(disk, operation).map_err(|error| self.failed("lock", &error))?;
-        Ok(Some(Atom {
-            disk,
-            _threads: threads,
-        }))
-    }
-
     /// Does something to the file.
     pub(crate) fn change(&self, what: What, argument: u64) -> Result<()> {
         let disk = self.disk()?;
         let (doing, done) = match what {
             What::SetSize => ("set the size of", again(|| disk.set_len(argument))),
-            What::Preallocate => ("preallocate", preallocate(disk, argument)),
+            What::Preallocate => ("preallocate", preallocate(&disk, argument)),
             What::Sync => ("sync", again(|| disk.sync_all())),
             What::Atomic => return self.become_atomic(argument != 0),
             other => fail!(abi::MPI_ERR_INTERN, "{other:?} is nothing that is done to a file"),
@@ -219,9 +227,8 @@ impl Here {
     }
 
     fn become_atomic(&self, atomic: bool) -> Result<()> {
-        let disk = self.disk()?;
-        let tried = match atomic {
-            true => lock(disk, FlockOperation::LockShared).and_then(|()| lock(disk, FlockOperation::Unlock)),
+        let tried = match atomic && !self.is_atomic() {
+            true => can_lock(&*self.disk()?),
             false => Ok(()),
         };
         tried.map_err(|error| {
@@ -237,9 +244,9 @@ impl Here {
         Ok(())
     }
 
-    /// What closing does to the file.
+    /// What closing does to the file, once.
     pub(crate) fn delete_if_asked(&self) -> Result<()> {
-        if !self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) {
+        if !self.mode.has(abi::MPI_MODE_DELETE_ON_CLOSE) || self.deleted.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         match self.serves {
@@ -254,56 +261,28 @@ impl Here {
 
     /// Writes what a view shows from byte `at` of its stream on.
     pub(crate) fn write_view(&self, view: &View, at: u64, source: &mut Source) -> Result<()> {
-        let (disk, _atom) = (self.disk()?, self.atom(true)?);
-        match access::write(disk, view, at, source).error {
+        match access::write(&*self.disk()?, view, at, source).error {
             None => Ok(()),
             Some(error) => Err(self.failed("write", &error)),
         }
     }
 
-    /// The same for reading; gives the bytes in the representation of this process.
+    /// The same for reading; gives the bytes of the stream.
     pub(crate) fn read_view(&self, view: &View, at: u64, target: &mut Target, sieve: Sieve) -> Result<u64> {
-        let (disk, atom) = (self.disk()?, self.atom(false)?);
-        let moved = access::read(disk, view, at, target, sieve);
-        // Functions of the program convert without it.
-        drop(atom);
+        let moved = access::read(&*self.disk()?, view, at, target, sieve);
         match moved.error {
-            None => target.finish(moved.bytes),
+            None => Ok(moved.bytes),
             Some(error) => Err(self.failed("read", &error)),
         }
     }
 
-    /// Reads one piece of the file; of what lies behind its end nothing.
-    pub(crate) fn read_piece(&self, place: u64, mut room: Vec<u8>) -> Result<Vec<u8>> {
-        let (disk, _atom) = (self.disk()?, self.atom(false)?);
-        let moved = read_all(disk, &mut room, place);
-        if let Some(error) = moved.error {
-            return Err(self.failed("read", &error));
-        }
-        room.truncate(moved.bytes as usize);
-        Ok(room)
-    }
-
-    /// Writes pieces of the file in one access, as `each` gives them.
-    pub(crate) fn write_pieces(
-        &self,
-        each: impl FnOnce(&mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>,
-    ) -> Result<()> {
-        let (disk, _atom) = (self.disk()?, self.atom(true)?);
-        each(&mut |place, data| match write_all(disk, data, place).error {
-            Some(error) => Err(self.failed("write", &error)),
-            None => Ok(()),
-        })
-    }
-
-    /// Answers a question: reads `number` runs that it names.
-    pub(crate) fn read_runs(&self, number: u64, payload: &[u8]) -> Result<Answer> {
-        let (runs, total, _) =
-            decode_runs(payload, number as usize, MAX_PAYLOAD as u64).map_err(|error| self.garbled(&error))?;
-        let (disk, _atom) = (self.disk()?, self.atom(false)?);
+    /// Reads pieces of the file, in order and apart, as one behind the other; of what lies behind its end nothing.
+    pub(crate) fn read_pieces(&self, pieces: &[(u64, u64)]) -> Result<Vec<u8>> {
+        let disk = self.disk()?;
+        let total: u64 = pieces.iter().map(|piece| piece.1).sum();
         let (mut data, mut done) = (vec![0; total as usize], 0);
-        for (place, length) in runs {
-            let moved = read_all(disk, &mut data[done..][..length as usize], place);
+        for &(place, length) in pieces {
+            let moved = read_all(&*disk, &mut data[done..][..length as usize], place);
             done += moved.bytes as usize;
             if let Some(error) = moved.error {
                 return Err(self.failed("read", &error));
@@ -313,8 +292,28 @@ impl Here {
             }
         }
         data.truncate(done);
+        Ok(data)
+    }
+
+    /// Writes pieces of the file, as `each` gives them.
+    pub(crate) fn write_pieces(
+        &self,
+        each: impl FnOnce(&mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let disk = self.disk()?;
+        each(&mut |place, data| match write_all(&*disk, data, place).error {
+            Some(error) => Err(self.failed("write", &error)),
+            None => Ok(()),
+        })
+    }
+
+    /// Answers a question: reads `number` runs that it names.
+    pub(crate) fn read_runs(&self, number: u64, payload: &[u8]) -> Result<Answer> {
+        let (runs, ..) =
+            decode_runs(payload, number as usize, MAX_PAYLOAD as u64).map_err(|error| self.garbled(&error))?;
+        let data = self.read_pieces(&runs)?;
         Ok(Answer {
-            bytes: done as u64,
+            bytes: data.len() as u64,
             data,
             ..Answer::default()
         })
@@ -336,15 +335,6 @@ impl Here {
             Ok(())
         })?;
         Ok(total)
-    }
-}
-
-fn lock(disk: &Own, operation: FlockOperation) -> io::Result<()> {
-    loop {
-        match flock(&**disk, operation) {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return Ok(other?),
-        }
     }
 }
 
@@ -403,7 +393,7 @@ mod tests {
         assert_eq!(file.size(), Ok(10));
         let answer = file.read_runs(2, &encode_runs(&[(0, 4), (9, 7)])).unwrap();
         assert_eq!((answer.bytes, &answer.data[..]), (5, &b"\0\0abe"[..]));
-        assert_eq!(file.read_piece(8, vec![0; 9]), Ok(b"de".to_vec()));
+        assert_eq!(file.read_pieces(&[(2, 2), (8, 9)]), Ok(b"abde".to_vec()));
         let short = file.write_runs(2, &payload[..payload.len() - 1]).unwrap_err();
         assert!(short.to_string().contains("data are missing"), "{short}");
         file.change(What::SetSize, 4).unwrap();
@@ -411,15 +401,12 @@ mod tests {
     }
 
     #[test]
-    fn an_access_in_atomic_mode_gives_its_lock_back() {
+    fn what_close_says_is_heard_once_and_the_file_is_closed() {
         let file = here(Some(tempfile::tempfile().unwrap()));
         file.change(What::Atomic, 1).unwrap();
         assert!(file.is_atomic());
-        for _ in 0..2 {
-            assert!(file.atom(true).unwrap().is_some());
-        }
-        file.change(What::Atomic, 0).unwrap();
-        assert!(file.atom(true).unwrap().is_none());
+        assert_eq!((file.flush(), file.close(), file.close()), (Ok(()), Ok(()), Ok(())));
+        assert!(file.is_reached() && file.size().is_err());
     }
 
     #[test]

@@ -3,13 +3,14 @@
 //! of several sites.
 //!
 //! Start with [`File`]: `open` makes one; an access is a [`Source`] or a [`Target`] and a [`Place`].
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod access;
 mod allowed;
 mod alone;
 mod among;
 mod asking;
+mod atom;
 mod calls;
 mod close;
 mod collective;
@@ -17,7 +18,9 @@ mod disk;
 mod domains;
 mod ears;
 mod error;
+mod extents;
 mod file;
+mod gate;
 mod group;
 mod guest;
 mod guests;
@@ -35,6 +38,7 @@ mod pointer;
 mod pool;
 mod processes;
 mod reading;
+mod released;
 mod same;
 mod service;
 mod split;
@@ -46,14 +50,15 @@ mod view;
 pub use access::{Sieve, read, write};
 pub use allowed::allow;
 pub use calls::{Calls, delete};
+pub use close::Closing;
 pub use disk::{Disk, Moved};
 pub use file::File;
 pub use here::Here;
 pub use hints::Hints;
 pub use ledger::used;
-pub use memory::{Convert, Source, Target, room};
+pub use memory::{Buffer, Convert, Source, Target, room};
 pub use mode::Mode;
 pub use name::Scope;
-pub use pointer::{Buffer, Place, Whence};
+pub use pointer::{Place, Whence};
 pub use split::Splits;
 pub use view::View;

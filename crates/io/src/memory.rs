@@ -21,6 +21,32 @@ pub fn room(length: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// What is moved.
+pub enum Buffer {
+    /// To the file; and how many bytes the data have in memory.
+    Write(Source, u64),
+    /// From the file.
+    Read(Target),
+}
+
+impl Buffer {
+    /// What an access with it does.
+    pub(crate) fn doing(&self) -> &'static str {
+        match self {
+            Self::Write(..) => "write",
+            Self::Read(_) => "read",
+        }
+    }
+
+    /// Bytes of the stream.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Write(source, _) => source.length(),
+            Self::Read(target) => target.length(),
+        }
+    }
+}
+
 /// Data to be written.
 pub enum Source {
     /// In one piece.

@@ -76,6 +76,14 @@ impl Opener {
         member.map_or(Self::Guest(before), |rank| Self::Member(rank as u32))
     }
 
+    /// As a word that is the same on all processes; 0 is none.
+    fn word(self) -> u64 {
+        match self {
+            Self::Member(rank) => u64::from(rank) + 1,
+            Self::Guest(rank) => u64::from(rank) + (1 << 32),
+        }
+    }
+
     fn peer(self, world: &World, comm: &Comm) -> Option<Peer> {
         match self {
             Self::Member(rank) => comm.group().members().get(rank as usize).copied(),
@@ -140,13 +148,21 @@ impl Wish {
         }
     }
 
-    /// The class of an error, what must be equal everywhere, and the name, which may differ if it leads to the same
-    /// file.
-    fn words(&self) -> [u64; 5] {
+    /// The class of an error, what must be equal everywhere, the name, which may differ if it leads to the same file,
+    /// and who is to open it.
+    fn words(&self) -> [u64; 6] {
         let class = self.checked.as_ref().err().map_or(0, |error| error.class as u64);
         let scope = u64::from(self.scope == Scope::Site);
         let before = self.before.map_or(0, |rank| u64::from(rank) + 1);
-        [class, self.amode as u32 as u64, scope, before, digest(&self.sent)]
+        let named = self.named.map_or(0, Opener::word);
+        [
+            class,
+            self.amode as u32 as u64,
+            scope,
+            before,
+            digest(&self.sent),
+            named,
+        ]
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -155,7 +171,7 @@ impl Wish {
 
     /// The same outcome for all from what all have said: no error anywhere, and equal arguments; then what the first
     /// process says that has opened that name before. Tells of errors in two phases.
-    fn agreed(&self, world: &World, heard: &create::Heard) -> Result<Option<u32>> {
+    fn agreed(&self, world: &'static World, heard: &create::Heard) -> Result<Option<u32>> {
         let (members, words) = (opening(world, &heard.comm), self.words());
         let me = members.me;
         let word = |said: &[u8], at: usize| crate::group::word(said.get(8 * at..).unwrap_or_default());
@@ -338,20 +354,23 @@ fn is_alike(said: &[Vec<u8>], comm: &Comm, opener: Option<Peer>, name: u64) -> b
 }
 
 impl File {
-    /// MPI_File_open; collective. `comm` is an intracommunicator. The second value is what close needs.
+    /// MPI_File_open; collective. `comm` is an intracommunicator. `given`: name and hints, or what is wrong with them,
+    /// of which all hear. The second value is what close needs.
     pub fn open(
         world: &'static World,
         comm: &Comm,
-        name: &[u8],
+        given: Result<(&[u8], Info)>,
         amode: i32,
-        info: &Info,
         scope: Scope,
     ) -> Result<(Arc<Self>, Option<isthmus_engine::Request>)> {
         let whose = Whose {
             rank: comm.rank(),
             site: None,
         };
-        opened(world, comm, name, amode, info, scope).map_err(|error| error::named(error, &Shown::given(name), whose))
+        let name = given
+            .as_ref()
+            .map_or_else(|_| Shown::default(), |(name, _)| Shown::given(name));
+        opened(world, comm, given, amode, scope).map_err(|error| error::named(error, &name, whose))
     }
 
     /// All pointers are at the end of the file. `known`: where that is, set before anybody is answered; `None`: only
@@ -373,13 +392,15 @@ impl File {
 fn opened(
     world: &'static World,
     comm: &Comm,
-    name: &[u8],
+    given: Result<(&[u8], Info)>,
     amode: i32,
-    info: &Info,
     scope: Scope,
 ) -> Result<(Arc<File>, Option<isthmus_engine::Request>)> {
-    let plain = name::is_plain(name);
-    let name = Name::new(name, info);
+    let plain = given.as_ref().is_ok_and(|(name, _)| name::is_plain(name));
+    let (name, info) = match given {
+        Ok((name, info)) => (Name::new(name, &info), info),
+        Err(error) => (Err(error), Info::default()),
+    };
     // A name with a site is one file all the same.
     let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
     let scope = if one { Scope::Job } else { Scope::Site };
@@ -393,11 +414,9 @@ fn opened(
         true => whole.clone(),
         false => of_site(world, &whole)?,
     };
-    let opener = match (wish.named, before) {
-        (Some(named), _) => named,
-        (None, Some(before)) => Opener::again(world, &comm, before),
-        (None, None) => Opener::Member(0),
-    };
+    let unnamed = before.map_or(Opener::Member(0), |before| Opener::again(world, &comm, before));
+    let opener = wish.named.unwrap_or(unnamed);
+    all_at_one_site(&heard.said, opener, unnamed, whole.rank())?;
     let alike = is_alike(&heard.said, &whole, opener.peer(world, &comm), digest(&wish.sent));
     let path = wish.path;
     let kept = (one && plain && homes::is_own(world, &comm)).then(|| wish.sent.bytes.clone());
@@ -406,7 +425,7 @@ fn opened(
         mode,
         open: Open {
             amode,
-            permissions: permissions(info),
+            permissions: permissions(&info),
             context: comm.channel().context.number(),
             members: ranges(&world.ranks_of(comm.group())),
             path: wish.sent,
@@ -439,12 +458,29 @@ fn opened(
         serves: opened.serves,
     };
     let end = opened.size;
-    let hints = Hints::of(info).laid_out(opened.layout);
+    let hints = Hints::of(&info).laid_out(opened.layout);
     let processes = Processes::new(world, comm, opened.guest, sites, opened.reach);
     let here = Here::new(named, opened.disk);
     let file = Arc::new(File::new(processes, here, whole.group().clone(), hints));
     let service = begin(&file, end)?;
     Ok((file, service))
+}
+
+/// Whether the same process opens for all. `said`: by rank, [`Wish::words`]; `unnamed`: who does it where a name says
+/// no site.
+fn all_at_one_site(said: &[Vec<u8>], opener: Opener, unnamed: Opener, me: u32) -> Result<()> {
+    let other = |said: &Vec<u8>| match crate::group::word(said.get(5 * 8..).unwrap_or_default()) {
+        0 => unnamed != opener,
+        named => named != opener.word(),
+    };
+    match said.iter().position(other) {
+        None => Ok(()),
+        Some(rank) => fail!(
+            abi::MPI_ERR_NOT_SAME,
+            argument("filename"),
+            "must name the same file on all processes, but rank {rank} names one at another site than rank {me}"
+        ),
+    }
 }
 
 /// Sets the pointers of a file that was just opened, and answers others from now on. `end`: of the file, if that is
@@ -462,7 +498,7 @@ fn begin(file: &Arc<File>, end: Option<u64>) -> Result<Option<isthmus_engine::Re
 }
 
 /// Where a file is open at some sites only it is open nowhere.
-fn everywhere(world: &World, whole: &Comm, done: Result<()>) -> Result<()> {
+fn everywhere(world: &'static World, whole: &Comm, done: Result<()>) -> Result<()> {
     let members = opening(world, whole);
     let agree =
         |port: Port| -> task::Operation { Box::pin(async move { members.agree(&port, 7, done).await.map(|()| 0) }) };

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_engine::Request;
 use isthmus_wire::file::What;
 
 use crate::alone::Alone;
-use crate::collective::Part;
+use crate::collective;
 use crate::file::File;
-use crate::group::Members;
-use crate::memory::{Source, Target};
+use crate::group::{Members, word};
+use crate::memory::{Buffer, Target};
 use crate::task::{self, Operation, Port};
 use crate::view::View;
 
 /// Phases of operations in rank order.
-const COUNTS: i32 = 8;
-const BASE: i32 = 9;
+const COUNTS: i32 = 11;
+const BASE: i32 = 13;
 
 /// Where an access begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,23 +36,6 @@ pub enum Place {
     Ordered,
 }
 
-/// What is moved.
-pub enum Buffer {
-    /// To the file; and how many bytes the data have in memory.
-    Write(Source, u64),
-    /// From the file.
-    Read(Target),
-}
-
-impl Buffer {
-    fn length(&self) -> u64 {
-        match self {
-            Self::Write(source, _) => source.length(),
-            Self::Read(target) => target.length(),
-        }
-    }
-}
-
 /// From where MPI_File_seek counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whence {
@@ -64,13 +47,24 @@ pub enum Whence {
     End,
 }
 
-/// An access of which it is known where it begins, or how that is found out.
+/// Where an access begins.
+#[derive(Clone, Copy)]
 enum Start {
-    /// Byte of the stream.
+    /// At this byte of the stream.
     Known(u64),
-    /// Etypes that it takes.
-    Shared(u64),
-    Ordered(u64),
+    /// At the shared pointer.
+    Shared,
+}
+
+/// An access that makes sense.
+struct Begun {
+    start: Start,
+    /// What it takes.
+    etypes: u64,
+    view: Arc<View>,
+    buffer: Buffer,
+    /// Of the individual pointer, if it was moved: how often that had been set.
+    seeks: Option<u64>,
 }
 
 impl File {
@@ -91,8 +85,8 @@ impl File {
     }
 
     /// Where an access begins; moves the individual pointer.
-    fn begin(&self, place: Place, buffer: &Buffer) -> Result<(Start, Arc<View>)> {
-        self.check(place, buffer)?;
+    fn begin(&self, place: Place, buffer: Buffer) -> Result<Begun> {
+        self.check(place, &buffer)?;
         let mut state = self.state();
         let (unit, view, length) = (state.view.unit(), state.view.clone(), buffer.length());
         if length % unit != 0 {
@@ -104,71 +98,111 @@ impl File {
         let etypes = length / unit;
         let first = match place {
             Place::At(offset) => match u64::try_from(offset) {
-                Ok(offset) => offset,
+                Ok(offset) => Some(offset),
                 Err(_) => fail!(
                     abi::MPI_ERR_ARG,
                     argument("offset"),
                     "is {offset}, an offset must not be negative"
                 ),
             },
-            Place::Individual => state.pointer,
-            Place::Shared => return Ok((Start::Shared(etypes), view)),
-            Place::Ordered => return Ok((Start::Ordered(etypes), view)),
+            Place::Individual => Some(state.pointer),
+            Place::Shared | Place::Ordered => None,
         };
-        let at = checked(&view, first, length)?;
-        if place == Place::Individual {
+        let start = match first {
+            Some(first) => Start::Known(checked(&view, first, length)?),
+            None => Start::Shared,
+        };
+        let seeks = (place == Place::Individual).then(|| {
             state.pointer += etypes;
-        }
-        Ok((Start::Known(at), view))
+            state.seeks
+        });
+        Ok(Begun {
+            start,
+            etypes,
+            view,
+            buffer,
+            seeks,
+        })
     }
 
-    /// An access, and the wait for its end; gives its bytes in memory. `together`: collective.
-    pub fn access(self: &Arc<Self>, place: Place, together: bool, buffer: Buffer) -> Result<u64> {
-        let (start, view) = self.begin(place, &buffer)?;
-        if let (Start::Known(at), false, true) = (&start, together, self.here.is_reached()) {
-            return match buffer {
-                Buffer::Write(mut source, bytes) => self.here.write_view(&view, *at, &mut source).map(|()| bytes),
-                Buffer::Read(mut target) => self.here.read_view(&view, *at, &mut target, self.sieve()),
+    /// An access, and the wait for its end; gives its bytes in memory. `together`: collective. `buffer`: an error, if
+    /// the arguments make none, of which all hear if it is collective.
+    pub fn access(self: &Arc<Self>, place: Place, together: bool, buffer: Result<Buffer>) -> Result<u64> {
+        let begun = buffer.and_then(|buffer| self.begin(place, buffer));
+        let file = self.clone();
+        if together {
+            let operation = |port, members| file.together(port, members, place, begun);
+            return self.processes.together(operation);
+        }
+        let begun = begun?;
+        let here = &self.here;
+        if let (Start::Known(at), true, false) = (begun.start, here.is_reached(), here.is_atomic()) {
+            return match begun.buffer {
+                Buffer::Write(mut source, bytes) => here.write_view(&begun.view, at, &mut source).map(|()| bytes),
+                Buffer::Read(mut target) => {
+                    let got = here.read_view(&begun.view, at, &mut target, self.sieve())?;
+                    target.finish(got)
+                }
             };
         }
-        let members = together.then(|| self.processes.members());
-        let file = self.clone();
-        self.processes
-            .alone(|port| file.operation(port, members, start, view, buffer))
+        self.processes.alone(|port| file.alone(port, begun))
     }
 
     /// Starts an access. The individual pointer has moved when this returns.
-    pub fn start(self: &Arc<Self>, place: Place, together: bool, buffer: Buffer) -> Result<Request> {
-        let (start, view) = self.begin(place, &buffer)?;
-        let members = together.then(|| self.processes.members());
-        let file = self.clone();
+    pub fn start(self: &Arc<Self>, place: Place, together: bool, buffer: Result<Buffer>) -> Result<Request> {
+        let begun = buffer.and_then(|buffer| self.begin(place, buffer));
         // Conversion functions of the program run on its own threads only.
-        let calls_user = matches!(buffer, Buffer::Read(Target::Converted(..)));
-        let (world, channel) = (self.processes.world(), self.processes.channel());
-        Ok(task::start(world, channel, calls_user, |port| {
-            file.operation(port, members, start, view, buffer)
-        }))
+        let converts = |begun: &Begun| matches!(begun.buffer, Buffer::Read(Target::Converted(..)));
+        let calls_user = begun.as_ref().is_ok_and(converts);
+        let (file, processes) = (self.clone(), &self.processes);
+        let (world, channel) = (processes.world(), processes.channel());
+        if !together {
+            let begun = begun?;
+            return Ok(task::start(world, channel, calls_user, |port| file.alone(port, begun)));
+        }
+        let (members, wrong) = (processes.members(), begun.as_ref().err().cloned());
+        let request = task::start(world, channel, calls_user, |port| {
+            file.together(port, members, place, begun)
+        });
+        match wrong {
+            None => Ok(request),
+            Some(error) => {
+                self.splits.refuse(world, request);
+                Err(error)
+            }
+        }
     }
 
-    fn operation(
-        self: Arc<Self>,
-        port: Port,
-        members: Option<Members>,
-        start: Start,
-        view: Arc<View>,
-        buffer: Buffer,
-    ) -> Operation {
+    fn alone(self: Arc<Self>, port: Port, begun: Begun) -> Operation {
         Box::pin(async move {
             let here = self.here.clone();
             // Requests are waited for where nobody knows the file.
-            let done = act_from(self, port, members, start, view, buffer).await;
+            act_alone(self, &port, begun).await.map_err(|error| here.named(error))
+        })
+    }
+
+    fn together(self: Arc<Self>, port: Port, members: Members, place: Place, begun: Result<Begun>) -> Operation {
+        Box::pin(async move {
+            let here = self.here.clone();
+            let done = act_together(self, port, members, place, begun).await;
             done.map_err(|error| here.named(error))
         })
     }
 
+    /// An access of all came to nothing, since one of them gave arguments that make no sense: the individual pointer is
+    /// where it was, as there.
+    fn take_back(&self, seeks: Option<u64>, etypes: u64) {
+        let mut state = self.state();
+        if seeks == Some(state.seeks) {
+            state.pointer = state.pointer.saturating_sub(etypes);
+        }
+    }
+
     /// MPI_File_…_begin: starts a collective access, at most one at a time.
-    pub fn begin_split(self: &Arc<Self>, name: &'static str, place: Place, buffer: Buffer) -> Result<()> {
-        self.splits.begin(name, || self.start(place, true, buffer))
+    pub fn begin_split(self: &Arc<Self>, name: &'static str, place: Place, buffer: Result<Buffer>) -> Result<()> {
+        let buffer = self.splits.is_free().and(buffer);
+        self.splits.begin(name, self.start(place, true, buffer)?);
+        Ok(())
     }
 
     /// The end of the file in etypes of the view, rounded up.
@@ -200,7 +234,9 @@ impl File {
         }
         let current = self.state().pointer;
         let to = self.target(offset, whence, current)?;
-        self.state().pointer = to;
+        let mut state = self.state();
+        state.pointer = to;
+        state.seeks += 1;
         Ok(())
     }
 
@@ -240,31 +276,32 @@ impl File {
             .alone(|port| Box::pin(async move { file.advance_shared(&port, 0).await }))
     }
 
-    /// MPI_File_seek_shared; collective.
-    pub fn seek_shared(self: &Arc<Self>, offset: i64, whence: Whence) -> Result<()> {
+    /// MPI_File_seek_shared; collective. `whence`: an error, if this process's argument is none.
+    pub fn seek_shared(self: &Arc<Self>, offset: i64, whence: Result<Whence>) -> Result<()> {
         let file = self.clone();
         let current = match self.processes.asks_guest() {
             true => self.position_shared(),
             false => Ok(self.shared.load(Ordering::SeqCst)),
         };
-        let code = match whence {
-            Whence::Start => 0_i64,
-            Whence::Current => 1,
-            Whence::End => 2,
-        };
+        let said = whence.clone().map(|whence| {
+            let mut said = [0; 9];
+            said[..8].copy_from_slice(&offset.to_le_bytes());
+            said[8] = whence as u8;
+            said
+        });
         self.processes
             .together(|port, members| {
                 Box::pin(async move {
-                    let arguments = [offset, code].map(i64::to_le_bytes).concat();
-                    members.same(&port, 0, &arguments, "offset or whence").await?;
+                    members.same(&port, 0, said, "offset or whence").await?;
+                    let to = || file.target(offset, whence?, current?);
                     let done = match file.processes.is_deputy() {
-                        true => match current.and_then(|current| file.target(offset, whence, current)) {
+                        true => match to() {
                             Ok(to) => file.act(&port, What::Seek, to).await,
                             Err(error) => Err(error),
                         },
                         false => Ok(()),
                     };
-                    members.agree(&port, 1, done).await?;
+                    members.agree(&port, 2, done).await?;
                     Ok(0)
                 })
             })
@@ -272,54 +309,72 @@ impl File {
     }
 }
 
-/// An access, wherever it begins.
-async fn act_from(
-    file: Arc<File>,
-    port: Port,
-    members: Option<Members>,
-    start: Start,
-    view: Arc<View>,
-    buffer: Buffer,
-) -> task::Done {
-    let length = buffer.length();
-    let at = match (start, &members) {
-        (Start::Known(at), _) => at,
-        (Start::Shared(etypes) | Start::Ordered(etypes), None) => {
-            let first = file.advance_shared(&port, etypes).await?;
-            checked(&view, first, length)?
-        }
-        (Start::Shared(etypes) | Start::Ordered(etypes), Some(members)) => {
-            let first = advance_in_order(&file, &port, members, etypes).await?;
-            checked(&view, first, length)?
+async fn act_alone(file: Arc<File>, port: &Port, begun: Begun) -> task::Done {
+    let Begun {
+        start,
+        etypes,
+        view,
+        buffer,
+        ..
+    } = begun;
+    let at = match start {
+        Start::Known(at) => at,
+        Start::Shared => {
+            let first = file.advance_shared(port, etypes).await?;
+            checked(&view, first, buffer.length())?
         }
     };
-    let access = Alone { file, view, at };
-    let Some(members) = members else {
-        return match buffer {
-            Buffer::Write(source, bytes) => access.write(&port, source).await.map(|_| bytes),
-            Buffer::Read(target) => access.read(&port, target).await,
+    Alone { file, view, at }.act(port, buffer).await
+}
+
+/// An access of all processes. `begun`: an error, if this one's arguments make none; then all hear of it, and nothing
+/// is accessed.
+async fn act_together(file: Arc<File>, port: Port, members: Members, place: Place, begun: Result<Begun>) -> task::Done {
+    let (seeks, etypes) = begun.as_ref().map_or((None, 0), |begun| (begun.seeks, begun.etypes));
+    let first = match place {
+        Place::Ordered => {
+            let takes = begun.as_ref().map(|begun| begun.etypes).map_err(Error::clone);
+            Some(advance_in_order(&file, &port, &members, takes).await?)
+        }
+        _ => None,
+    };
+    let mine = begun.and_then(|begun| {
+        let at = match (begun.start, first) {
+            (Start::Known(at), _) => at,
+            (Start::Shared, first) => checked(&begun.view, first.unwrap_or_default(), begun.buffer.length())?,
         };
-    };
-    let part = Part { access, members };
-    match buffer {
-        Buffer::Write(source, bytes) => part.write(port, source).await.map(|_| bytes),
-        Buffer::Read(target) => part.read(port, target).await,
+        let (file, view) = (file.clone(), begun.view);
+        Ok((Alone { file, view, at }, begun.buffer))
+    });
+    match collective::begin(&file, &port, &members, &mine).await? {
+        Ok(told) => {
+            let (access, buffer) = mine?;
+            collective::act(port, members, access, buffer, told).await
+        }
+        Err(error) => {
+            file.take_back(seeks, etypes);
+            Err(error)
+        }
     }
 }
 
 /// Moves the shared pointer by what all take; gives where this process's part begins.
-async fn advance_in_order(file: &File, port: &Port, members: &Members, etypes: u64) -> Result<u64> {
-    let counts = members.words(port, COUNTS, etypes).await?;
+async fn advance_in_order(file: &File, port: &Port, members: &Members, takes: Result<u64>) -> Result<u64> {
+    let takes = takes.map(u64::to_le_bytes);
+    let said = takes.as_ref().map(|takes| &takes[..]).map_err(Error::clone);
+    let counts = members.gather_all(port, COUNTS, said, 8).await??;
+    let add = |sum: u64, count: &Vec<u8>| sum.saturating_add(word(count));
     let processes = &file.processes;
     let mine = match processes.is_deputy() {
-        true => file.advance_shared(port, counts.iter().sum()).await,
+        true => file.advance_shared(port, counts.iter().fold(0, add)).await,
         false => Ok(0),
     };
     let bases = members.words(port, BASE, *mine.as_ref().unwrap_or(&0)).await?;
     if processes.guest().is_some() {
         members.agree(port, BASE + 1, mine.map(drop)).await?;
     }
-    Ok(bases[processes.deputy() as usize] + counts[..processes.rank() as usize].iter().sum::<u64>())
+    let before = counts[..processes.rank() as usize].iter().fold(0, add);
+    Ok(bases[processes.deputy() as usize].saturating_add(before))
 }
 
 /// The byte of the stream where an access begins, if all of it has a place in a file.

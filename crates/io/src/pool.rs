@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-type Work = Box<dyn FnOnce() + Send>;
+pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
 /// Threads at most: enough to keep a disk busy; more would only take cores from the program.
 const THREADS: usize = 4;
@@ -36,16 +36,28 @@ pub(crate) fn run(work: Work) {
     }
     pool.threads += 1;
     drop(pool);
+    if !begin(work, serve) {
+        POOL.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
+    }
+}
+
+/// Lets a thread of its own do this. Without one to be had it is done at once.
+pub(crate) fn apart(work: Work) {
+    begin(work, || ());
+}
+
+/// Begins a thread that does this, and then something else; false: there was none to be had, and this was done at once.
+fn begin(work: Work, then: fn()) -> bool {
     let slot = std::sync::Arc::new(Mutex::new(Some(work)));
     let first = slot.clone();
     let started = isthmus_lock::spawn_quiet("isthmus-io", move || {
         take(&first);
-        serve();
+        then();
     });
     if started.is_err() {
-        POOL.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
         take(&slot);
     }
+    started.is_ok()
 }
 
 fn take(slot: &Mutex<Option<Work>>) {

@@ -17,6 +17,7 @@ use isthmus_wire::file::{Runs, decode_request, encode_body};
 
 use crate::collective::{BODIES, Bodies, Coming, OUTCOME, PARTS, Part, REPLIES, Rooms, SHARES, Slice, UnderWay};
 use crate::domains::{Domains, Hop};
+use crate::extents::HOLE;
 use crate::here::Here;
 use crate::memory::Target;
 use crate::pieces::{Found, union};
@@ -65,21 +66,9 @@ struct Reading<'a> {
 }
 
 impl Part {
-    /// Reads; gives the bytes of the stream.
-    pub(crate) async fn read(self, port: Port, mut target: Target) -> Result<u64> {
-        let length = target.length();
-        let known = self.domains(&port, length, false).await;
-        let Some(domains) = known.map_err(|error| self.lost("read", error))? else {
-            return self.access.read(&port, target).await;
-        };
-        let done = self.read_rounds(&port, &domains, &mut target).await;
-        let end = done.map_err(|error| self.lost("read", error))??;
-        target.finish(end)
-    }
-
     /// Gives the first byte of the stream that is not there. Outer error: of communication; inner one: of the disk, the
     /// same for all.
-    async fn read_rounds(&self, port: &Port, domains: &Domains, target: &mut Target) -> Result<Result<u64>> {
+    pub(crate) async fn read_rounds(&self, port: &Port, domains: &Domains, target: &mut Target) -> Result<Result<u64>> {
         let length = target.length();
         let (sent, rooms) = self.announce(port, domains, length, false).await?;
         let mut reading = Reading {
@@ -181,7 +170,7 @@ impl Reading<'_> {
 
     fn requests(&self, all: Bodies) -> Result<Vec<(u32, Runs)>> {
         let (ranks, bodies) = all;
-        let most = self.domains.window;
+        let most = self.domains.most;
         let decode = |(rank, body): (u32, Vec<u8>)| {
             let (runs, _) = decode_request(&body, most).map_err(|error| self.part.access.file.here.garbled(&error))?;
             Ok((rank, runs))
@@ -268,13 +257,16 @@ fn place(slice: &Slice, runs: Runs, data: Vec<u8>, target: &mut Target) -> u64 {
     end
 }
 
-/// Reads what all of the lists want in one go, and gives each its own.
+/// Reads what all of the lists want, large holes left out, and gives each its own.
 fn read_lists(here: &Here, lists: &[Runs]) -> Result<Vec<Vec<u8>>> {
-    let all = || lists.iter().flatten().filter(|run| run.1 > 0);
-    let (Some(low), Some(high)) = (all().map(|run| run.0).min(), all().map(|run| run.0 + run.1).max()) else {
-        return Ok(vec![Vec::new(); lists.len()]);
-    };
-    let buffer = here.read_piece(low, vec![0; (high - low) as usize])?;
-    let found = Found::new(vec![(low, high - low)], buffer);
+    let mut pieces: Runs = Vec::new();
+    for (place, length) in union(lists) {
+        match pieces.last_mut() {
+            Some((first, known)) if place - (*first + *known) <= HOLE => *known = place + length - *first,
+            _ => pieces.push((place, length)),
+        }
+    }
+    let data = here.read_pieces(&pieces)?;
+    let found = Found::new(pieces, data);
     Ok(lists.iter().map(|runs| found.of(runs)).collect())
 }

@@ -3,18 +3,25 @@
 //! an activity of the engine from open to close: progress drives it, and the program is not asked. Who asks what cannot
 //! be asked is lost, and all others are answered as before ([`ears`](crate::ears)).
 
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use isthmus_core::error::Result;
 use isthmus_engine::Request;
 use isthmus_wire::file::{Answer, Question, What};
 
-use crate::asking::{ANSWERS, QUESTIONS};
+use crate::alone::UNDER_WAY;
+use crate::asking::{ANSWERS, QUESTIONS, UNLOCKS};
+use crate::atom::Atom;
 use crate::ears::{Asked, Ears, FIRST};
 use crate::file::File;
+use crate::here::Here;
 use crate::processes::Processes;
-use crate::task::{self, Port};
+use crate::task::{self, Message, Port};
 
 /// A process that answers questions about a file which it reaches.
 pub(crate) struct Service {
@@ -59,17 +66,14 @@ impl Service {
     pub(crate) async fn run(self, port: &Port) -> Result<u64> {
         let (processes, here) = (&self.file.processes, &self.file.here);
         let mut ears = Ears::new(port, processes.is_guest());
+        let mut turns = Turns::default();
         loop {
-            let Some(Asked {
-                source,
-                question,
-                payload,
-            }) = ears.next(port).await
-            else {
+            let Some(asked) = turns.next(&mut ears, port).await else {
                 // Whoever has opened it for the others is lost, and nobody will close it.
                 return Ok(0);
             };
-            let stops = question.what == What::Stop;
+            let source = asked.source;
+            let stops = asked.question.what == What::Stop;
             if stops && source == processes.rank() {
                 return Ok(0);
             }
@@ -77,8 +81,12 @@ impl Service {
                 ears.forget(port, source, "the end of a service that is not its own");
                 continue;
             }
-            let number = Processes::question(question.answer) as i32;
-            let answer = match self.answer(port, source, question, payload).await {
+            if turns.waits(&asked, here.is_atomic()) {
+                turns.keep(asked, &mut ears, port);
+                continue;
+            }
+            let number = Processes::question(asked.question.answer) as i32;
+            let answer = match self.answer(port, asked, &mut turns).await {
                 Ok(answer) => answer,
                 Err(error) => Answer::of_error(error.class as u32, here.named(error).to_string()),
             };
@@ -102,7 +110,12 @@ impl Service {
         }
     }
 
-    async fn answer(&self, port: &Port, source: u32, question: Question, payload: Vec<u8>) -> Result<Answer> {
+    async fn answer(&self, port: &Port, asked: Asked, turns: &mut Turns) -> Result<Answer> {
+        let Asked {
+            source,
+            question,
+            payload,
+        } = asked;
         self.check(source, question.what)?;
         let number = |bytes| Answer {
             bytes,
@@ -111,20 +124,109 @@ impl Service {
         let here = self.file.here.clone();
         match question.what {
             What::Stop => {
-                port.disk(move || here.delete_if_asked()).await?;
+                port.disk(move || here.delete_if_asked().and(here.close())).await?;
                 Ok(Answer::default())
             }
             What::Advance => Ok(number(self.file.shared.fetch_add(question.number, Ordering::SeqCst))),
             What::Size => here.size().map(number),
-            What::Read => port.disk(move || here.read_runs(question.number, &payload)).await,
+            What::Read => {
+                let atom = turns.atom(port, &here, source, false).await?;
+                let read = port.disk(move || {
+                    let _atom = atom;
+                    here.read_runs(question.number, &payload)
+                });
+                read.await
+            }
             What::Write => {
-                let written = port.disk(move || here.write_runs(question.number, &payload));
+                let atom = turns.atom(port, &here, source, true).await?;
+                let written = port.disk(move || {
+                    let _atom = atom;
+                    here.write_runs(question.number, &payload)
+                });
                 written.await.map(number)
+            }
+            What::Lock => {
+                let atom = here.lock(port, question.number != 0).await?;
+                turns.holder = Some(Holder {
+                    rank: source,
+                    given_back: port.receive(Some(source), UNLOCKS, 0),
+                    atom,
+                });
+                Ok(Answer::default())
             }
             What::SetSize | What::Preallocate | What::Sync | What::Seek | What::Atomic => {
                 self.file.act_here(port, question.what, question.number).await?;
                 Ok(Answer::default())
             }
+        }
+    }
+}
+
+/// A process that has the file for itself.
+struct Holder {
+    rank: u32,
+    /// What it sends when it does not need it any more. If it is lost this cannot come, and the file is free too.
+    given_back: Message,
+    atom: Atom,
+}
+
+/// Who has the file for itself in atomic mode, and who waits for it.
+#[derive(Default)]
+struct Turns {
+    holder: Option<Holder>,
+    /// Questions that came meanwhile.
+    waiting: VecDeque<Asked>,
+}
+
+impl Turns {
+    /// What to answer next; `None`: the one that opened the file is lost.
+    async fn next(&mut self, ears: &mut Ears, port: &Port) -> Option<Asked> {
+        loop {
+            let Some(holder) = &self.holder else {
+                return match self.waiting.pop_front() {
+                    Some(asked) => Some(asked),
+                    None => ears.next(port).await,
+                };
+            };
+            // Nothing is lost of a question whose wait ends here: what has come of it stays with the ears.
+            let mut next = pin!(ears.next(port));
+            let event = std::future::poll_fn(|context| match holder.given_back.heard() {
+                Some(_) => Poll::Ready(None),
+                None => next.as_mut().poll(context).map(Some),
+            });
+            if let Some(asked) = event.await {
+                return asked;
+            }
+            if let Some(holder) = self.holder.take() {
+                port.disk(move || drop(holder.atom)).await;
+            }
+        }
+    }
+
+    /// Whether a question waits until the file is free.
+    fn waits(&self, asked: &Asked, is_atomic: bool) -> bool {
+        self.holder.as_ref().is_some_and(|holder| match asked.question.what {
+            What::Read | What::Write => is_atomic && holder.rank != asked.source,
+            What::Lock => true,
+            _ => false,
+        })
+    }
+
+    /// Keeps a question until the file is free. A process has one access at a time in atomic mode, of so many pieces.
+    fn keep(&mut self, asked: Asked, ears: &mut Ears, port: &Port) {
+        let source = asked.source;
+        if self.waiting.iter().filter(|known| known.source == source).count() < UNDER_WAY {
+            return self.waiting.push_back(asked);
+        }
+        self.waiting.retain(|known| known.source != source);
+        ears.forget(port, source, "more accesses in atomic mode at a time than it may");
+    }
+
+    /// The right to access the file for an access of one piece. Who has the file for itself has it already.
+    async fn atom(&self, port: &Port, here: &Arc<Here>, source: u32, writes: bool) -> Result<Option<Atom>> {
+        match &self.holder {
+            Some(holder) if holder.rank == source => Ok(None),
+            _ => here.atom(port, writes).await,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
+use isthmus_core::world::World;
 use isthmus_engine::Request;
 
 /// An operation that was begun, by the name of its functions: `read_all` and the like.
@@ -15,17 +16,38 @@ struct Split {
     request: Request,
 }
 
-/// The split operation of a file, if one was begun.
+/// What the program has begun with a file and is still to be ended.
 #[derive(Debug, Default)]
-pub struct Splits(Mutex<Option<Split>>);
+pub struct Splits {
+    /// The split operation, if one was begun.
+    active: Mutex<Option<Split>>,
+    /// Collective operations that could not begin here, of which the others hear: the program has no request for them.
+    refused: Mutex<Vec<Request>>,
+}
 
 impl Splits {
     fn active(&self) -> MutexGuard<'_, Option<Split>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets an operation that could not begin here tell the others so.
+    pub(crate) fn refuse(&self, world: &World, request: Request) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|request| world.engine().lock().take(*request).is_none());
+        refused.push(request);
+    }
+
+    /// Returns when all others have been told.
+    pub(crate) fn settle(&self, world: &World) {
+        let refused = std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner));
+        for request in refused {
+            // The program knows the error.
+            let _ = world.wait(request);
+        }
     }
 
     /// Whether the file can be closed: nothing that the program has begun is still to be ended.
-    pub fn have_ended(&self) -> Result<()> {
+    pub(crate) fn have_ended(&self) -> Result<()> {
         match &*self.active() {
             Some(active) => fail!(
                 abi::MPI_ERR_OTHER,
@@ -36,19 +58,21 @@ impl Splits {
         }
     }
 
-    /// Begins one, which `start` starts.
-    pub(crate) fn begin(&self, name: &'static str, start: impl FnOnce() -> Result<Request>) -> Result<()> {
-        let mut split = self.active();
-        if let Some(active) = &*split {
-            fail!(
+    /// Whether one can be begun.
+    pub(crate) fn is_free(&self) -> Result<()> {
+        match &*self.active() {
+            Some(active) => fail!(
                 abi::MPI_ERR_OTHER,
                 "the split collective operation {} has not ended; a file has one at a time",
                 active.name
-            );
+            ),
+            None => Ok(()),
         }
-        let request = start()?;
-        *split = Some(Split { name, request });
-        Ok(())
+    }
+
+    /// One was begun.
+    pub(crate) fn begin(&self, name: &'static str, request: Request) {
+        *self.active() = Some(Split { name, request });
     }
 
     /// MPI_File_…_end: the request to wait for.
@@ -80,10 +104,7 @@ mod tests {
     #[test]
     fn a_file_has_one_split_operation_which_ends_under_its_name() {
         let splits = Splits::default();
-        assert!(splits.have_ended().is_ok());
-        let failed = splits.begin("read_all", || fail!(abi::MPI_ERR_ACCESS, "no"));
-        assert_eq!(failed.map_err(|error| error.class), Err(abi::MPI_ERR_ACCESS));
-        assert!(splits.have_ended().is_ok(), "what did not start need not end");
+        assert!(splits.have_ended().is_ok() && splits.is_free().is_ok());
         let none = splits.end("read_all").unwrap_err();
         assert!(none.to_string().contains("MPI_File_read_all_begin"), "{none}");
     }

@@ -16,7 +16,7 @@ use isthmus_core::world::World;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Activity, Channel, Completion, Core, Engine, EngineError, ReceiveBuffer, Request, SendBuffer};
 
-use crate::pool;
+use crate::pool::{self, Work};
 
 /// What a future gives in the end: bytes for the status.
 pub(crate) type Done = Result<u64>;
@@ -57,8 +57,10 @@ struct Mailbox {
 #[derive(Clone)]
 pub(crate) struct Port {
     shared: Arc<Mutex<Mailbox>>,
-    /// Tells who waits that the disk is done; `None`: the disk is used at once.
-    wake: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Wakes who drives the future.
+    wake: Arc<dyn Fn() + Send + Sync>,
+    /// Whether the disk is used by the thread that waits for the future.
+    at_once: bool,
 }
 
 /// A message under way.
@@ -139,18 +141,32 @@ impl Port {
         inner.changed = true;
     }
 
+    /// Something that the future waits for may have changed.
+    pub(crate) fn nudge(&self) {
+        self.lock().changed = true;
+        (self.wake)();
+    }
+
     /// Does something that may take the disk's time.
     pub(crate) async fn disk<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let Some(wake) = self.wake.clone() else {
-            return work();
-        };
+        match self.at_once {
+            true => work(),
+            false => self.elsewhere(pool::run, work).await,
+        }
+    }
+
+    /// Does something that may wait for other processes: it takes no thread that their work needs.
+    pub(crate) async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.elsewhere(pool::apart, work).await
+    }
+
+    async fn elsewhere<T: Send + 'static>(&self, run: fn(Work), work: impl FnOnce() -> T + Send + 'static) -> T {
         let place = Arc::new(Mutex::new(None));
         let (result, port) = (place.clone(), self.clone());
-        pool::run(Box::new(move || {
+        run(Box::new(move || {
             let value = work();
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-            port.lock().changed = true;
-            wake();
+            port.nudge();
         }));
         std::future::poll_fn(|_| {
             let value = place.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -196,7 +212,7 @@ impl Message {
         Some(match done.error {
             None => Heard::Message(Received {
                 source: done.source,
-                bytes: self.memory.reading().slice(0, done.bytes as usize).to_vec(),
+                bytes: self.memory.reading().with(0, done.bytes as usize, <[u8]>::to_vec),
             }),
             Some(EngineError::Truncate { source, .. }) => Heard::TooLong(source),
             Some(_) => Heard::Nobody,
@@ -410,19 +426,26 @@ fn driver(channel: &Channel, port: Port, operation: Operation, calls_user: bool)
     }
 }
 
-/// Does an operation and waits for its end.
-pub(crate) fn run(world: &World, channel: &Channel, operation: impl FnOnce(Port) -> Operation) -> Done {
-    let port = Port {
+/// What a future of this process acts through.
+fn port(world: &'static World, at_once: bool) -> Port {
+    Port {
         shared: Arc::default(),
-        wake: None,
-    };
+        wake: Arc::new(|| world.engine().wake()),
+        at_once,
+    }
+}
+
+/// Does an operation and waits for its end.
+pub(crate) fn run(world: &'static World, channel: &Channel, operation: impl FnOnce(Port) -> Operation) -> Done {
+    let port = port(world, true);
     let mut driver = driver(channel, port.clone(), operation(port), true);
     loop {
+        // What changes from now on is news.
+        driver.port.lock().changed = false;
         if let Some(done) = driver.poll() {
             driver.abandon(&mut world.engine().lock());
             return done;
         }
-        driver.port.lock().changed = false;
         world.engine().wait(|engine| driver.exchange(engine).then_some(()));
     }
 }
@@ -434,19 +457,13 @@ pub(crate) fn start(
     calls_user: bool,
     operation: impl FnOnce(Port) -> Operation,
 ) -> Request {
-    let port = Port {
-        shared: Arc::default(),
-        wake: Some(Arc::new(|| world.engine().wake())),
-    };
+    let port = port(world, false);
     let driver = driver(channel, port.clone(), operation(port), calls_user);
     world.engine().start_activity(Box::new(driver))
 }
 
 /// An operation that a machine of the engine drives.
 pub(crate) fn driven(world: &'static World, channel: &Channel, operation: impl FnOnce(Port) -> Operation) -> Driver {
-    let port = Port {
-        shared: Arc::default(),
-        wake: Some(Arc::new(|| world.engine().wake())),
-    };
+    let port = port(world, false);
     driver(channel, port.clone(), operation(port), false)
 }

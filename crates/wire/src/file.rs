@@ -174,10 +174,12 @@ pub enum What {
     Seek,
     /// Sets atomic mode: 0 or 1.
     Atomic,
+    /// The file is for who asks, until it gives it back in a message without content: for reading (0) or writing (1).
+    Lock,
 }
 
 /// In order of their codes.
-const WHATS: [What; 10] = [
+const WHATS: [What; 11] = [
     What::Stop,
     What::Advance,
     What::Read,
@@ -188,6 +190,7 @@ const WHATS: [What; 10] = [
     What::Sync,
     What::Seek,
     What::Atomic,
+    What::Lock,
 ];
 
 /// A question.

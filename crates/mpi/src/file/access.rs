@@ -44,11 +44,13 @@ impl Argument for Target {
 /// A buffer, its count and its datatype.
 type Data<B> = (B, i64, h::Datatype);
 
+// What is wrong with the arguments of a collective access all others have to hear: `File` tells them.
+
 fn blocking(file: h::File, (place, together): How, data: Data<impl Argument>, status: Out<Status>) -> Result<()> {
     let object = find(file)?;
     let bytes = object
         .file
-        .access(place, together, data.0.buffer(object, data.1, data.2)?)?;
+        .access(place, together, data.0.buffer(object, data.1, data.2))?;
     let mut known = Status::empty();
     known.set_bytes(bytes as i64);
     request::give_status(status, known);
@@ -56,11 +58,10 @@ fn blocking(file: h::File, (place, together): How, data: Data<impl Argument>, st
 }
 
 fn nonblocking(file: h::File, (place, together): How, data: Data<impl Argument>, out: Out<h::Request>) -> Result<()> {
-    out.set("request", h::MPI_REQUEST_NULL)?;
+    let cleared = out.set("request", h::MPI_REQUEST_NULL);
     let object = find(file)?;
-    let started = object
-        .file
-        .start(place, together, data.0.buffer(object, data.1, data.2)?)?;
+    let buffer = cleared.and_then(|()| data.0.buffer(object, data.1, data.2));
+    let started = object.file.start(place, together, buffer)?;
     // The request keeps the file's handle, whose handler hears of errors.
     out.set("request", request::insert(h::Comm(file.0), Operation::Receive(started)))
 }
@@ -69,7 +70,7 @@ fn begin(file: h::File, name: &'static str, place: Place, data: Data<impl Argume
     let object = find(file)?;
     object
         .file
-        .begin_split(name, place, data.0.buffer(object, data.1, data.2)?)
+        .begin_split(name, place, data.0.buffer(object, data.1, data.2))
 }
 
 fn end(file: h::File, name: &'static str, status: Out<Status>) -> Result<()> {

@@ -23,17 +23,23 @@ fn scope() -> Scope {
     }
 }
 
-fn open(handle: h::Comm, name: Text, amode: c_int, hints: h::Info) -> Result<h::File> {
+fn open(handle: h::Comm, name: Text, amode: c_int, hints: h::Info, out: Out<h::File>) -> Result<()> {
+    let cleared = out.set("fh", h::MPI_FILE_NULL);
     let comm = comm::intra(handle)?;
-    let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;
-    let (file, service) = File::open(process::world()?, comm, name, amode, &info::find(hints)?, scope())?;
+    // What is wrong here all others have to hear.
+    let given = cleared.and_then(|()| {
+        let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;
+        Ok((name, info::find(hints)?))
+    });
+    let (file, service) = File::open(process::world()?, comm, given, amode, scope())?;
     let handler = locked(&DEFAULT).clone();
-    Ok(h::File(FILES.insert(Object {
+    let opened = FILES.insert(Object {
         file,
         service: Mutex::new(service),
         handler: Mutex::new(handler),
         shown: Mutex::new(Shown::default()),
-    })))
+    });
+    out.set("fh", h::File(opened))
 }
 
 #[unsafe(no_mangle)]
@@ -45,8 +51,7 @@ extern "C" fn isthmus_MPI_File_open(
     file: Out<h::File>,
 ) -> c_int {
     call_on("MPI_File_open", h::MPI_FILE_NULL, || {
-        file.set("fh", h::MPI_FILE_NULL)?;
-        file.set("fh", open(comm, name, amode, info)?)
+        open(comm, name, amode, info, file)
     })
 }
 
@@ -54,11 +59,12 @@ extern "C" fn isthmus_MPI_File_open(
 fn close(file: Out<h::File>, closed: &mut bool) -> Result<()> {
     let handle = file.get("fh")?;
     let object = find(handle)?;
-    object.file.splits().have_ended()?;
+    let closing = object.file.begin_close()?;
     *closed = true;
-    file.set("fh", h::MPI_FILE_NULL)?;
     let service = locked(&object.service).take();
-    object.file.close(service)
+    let ended = closing.end(service);
+    file.set("fh", h::MPI_FILE_NULL)?;
+    ended
 }
 
 #[unsafe(no_mangle)]
@@ -115,8 +121,7 @@ extern "C" fn isthmus_MPI_File_get_amode(file: h::File, amode: Out<c_int>) -> c_
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_File_set_info(file: h::File, hints: h::Info) -> c_int {
     call_on("MPI_File_set_info", file, || {
-        find(file)?.file.set_info(&info::find(hints)?);
-        Ok(())
+        find(file)?.file.set_info(info::find(hints))
     })
 }
 

@@ -51,23 +51,25 @@ fn set_view(
     object: &Object,
     displacement: Offset,
     (etype, filetype): (h::Datatype, h::Datatype),
-    name: &str,
+    name: Text,
     hints: h::Info,
 ) -> Result<()> {
+    // What is wrong here all others have to hear.
     let made = (|| {
+        let form = Form::find(&name.get("datarep", abi::MPI_ERR_ARG)?, &object.file)?;
         let shown = Shown {
             etype: (etype, datatype::find(etype).about("etype")?.clone()),
             filetype: (filetype, datatype::find(filetype).about("filetype")?.clone()),
-            form: Form::find(name, &object.file)?,
+            form,
         };
-        Ok((view(object, displacement, &shown)?, shown))
+        Ok((view(object, displacement, &shown)?, shown, info::find(hints)?))
     })();
     let (made, shown) = match made {
-        Ok((view, shown)) => (Ok(view), Some(shown)),
+        Ok((view, shown, hints)) => (Ok((view, hints)), Some(shown)),
         Err(error) => (Err(error), None),
     };
-    object.file.set_view(made, name)?;
-    object.file.set_info(&info::find(hints)?);
+    let name = shown.as_ref().map_or("", |shown| shown.form.name());
+    object.file.set_view(made.map(|(view, hints)| (view, name, hints)))?;
     if let Some(shown) = shown {
         *locked(&object.shown) = shown;
     }
@@ -84,8 +86,7 @@ extern "C" fn isthmus_MPI_File_set_view(
     info: h::Info,
 ) -> c_int {
     call_on("MPI_File_set_view", file, || {
-        let name = datarep.get("datarep", abi::MPI_ERR_ARG)?;
-        set_view(find(file)?, displacement, (etype, filetype), &name, info)
+        set_view(find(file)?, displacement, (etype, filetype), datarep, info)
     })
 }
 
@@ -164,7 +165,7 @@ extern "C" fn isthmus_MPI_File_get_byte_offset(file: h::File, offset: Offset, ou
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_File_seek_shared(file: h::File, offset: Offset, from: c_int) -> c_int {
     call_on("MPI_File_seek_shared", file, || {
-        find(file)?.file.seek_shared(offset, whence(from)?)
+        find(file)?.file.seek_shared(offset, whence(from))
     })
 }
 
