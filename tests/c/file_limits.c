@@ -5,6 +5,7 @@
 #include "files.h"
 #include <limits.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 static int rank, size;
 
@@ -107,6 +108,65 @@ static void unfinished(void)
     OK(MPI_File_close(&file));
 }
 
+/* Data that are far apart in the file cost no more than others: with little memory, and in the time that a test has. */
+static void apart(void)
+{
+    enum { BLOCKS = 500 };
+    static long blocks[BLOCKS];
+    const MPI_Offset stride = 1 << 30;
+    struct rlimit limit, little;
+    MPI_File file = opened(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+    MPI_Datatype long_one, view, pair;
+    MPI_Status status;
+    int n, lengths[2] = {1, 1};
+    MPI_Aint places[2] = {0, (MPI_Aint)1 << 42};
+    OK(MPI_File_set_size(file, 10));
+    getrlimit(RLIMIT_AS, &limit);
+    little = limit;
+    if (limit.rlim_max >= (rlim_t)6 << 30) little.rlim_cur = (rlim_t)6 << 30;
+    setrlimit(RLIMIT_AS, &little);
+    /* Behind the end, one far behind the others. */
+    for (int power = 46; power <= 62; power += 16) {
+        OK(MPI_File_read_at_all(file, rank == 0 ? (MPI_Offset)1 << power : 0, blocks, 8, MPI_BYTE, &status));
+        OK(MPI_Get_count(&status, MPI_BYTE, &n));
+        CHECK(n == (rank == 0 ? 0 : 8));
+        OK(MPI_File_read_at_all(file, rank == size - 1 ? (MPI_Offset)1 << power : 0, blocks, 8, MPI_BYTE, &status));
+    }
+    /* One writes at both ends, the others between. */
+    OK(MPI_Type_create_hindexed(2, lengths, places, MPI_LONG, &pair));
+    OK(MPI_Type_commit(&pair));
+    OK(MPI_File_set_view(file, 0, MPI_LONG, rank == 0 ? pair : MPI_LONG, "native", MPI_INFO_NULL));
+    blocks[0] = rank, blocks[1] = 100 + rank;
+    OK(MPI_File_write_at_all(file, rank == 0 ? 0 : 2 * rank, blocks, 2, MPI_LONG, &status));
+    OK(MPI_File_set_view(file, 0, MPI_LONG, MPI_LONG, "native", MPI_INFO_NULL));
+    OK(MPI_File_read_at_all(file, 0, blocks, 2 * size, MPI_LONG, &status));
+    for (int i = 2; i < 2 * size; i++) CHECK(blocks[i] == 100 * (i % 2) + i / 2);
+    CHECK(blocks[0] == 0);
+    OK(MPI_File_read_at(file, (1LL << 42) / 8, blocks, 1, MPI_LONG, &status));
+    CHECK(blocks[0] == 100);
+    /* Blocks of all processes side by side, with wide holes between them, more than there are messages about holes. */
+    OK(MPI_File_set_size(file, 0));
+    OK(MPI_Type_create_resized(MPI_LONG, 0, stride, &long_one));
+    OK(MPI_Type_contiguous(1, long_one, &view));
+    OK(MPI_Type_commit(&view));
+    OK(MPI_File_set_view(file, 8 * rank, MPI_LONG, view, "native", MPI_INFO_NULL));
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = 1000 * rank + i;
+    OK(MPI_File_write_all(file, blocks, BLOCKS, MPI_LONG, &status));
+    OK(MPI_File_set_view(file, 8 * (size - 1 - rank), MPI_LONG, view, "native", MPI_INFO_NULL));
+    OK(MPI_File_read_all(file, blocks, BLOCKS, MPI_LONG, &status));
+    OK(MPI_Get_count(&status, MPI_LONG, &n));
+    CHECK(n == BLOCKS);
+    for (int i = 0; i < BLOCKS; i++) CHECK(blocks[i] == 1000 * (size - 1 - rank) + i);
+    OK(MPI_File_read_all(file, blocks, BLOCKS, MPI_LONG, &status));
+    OK(MPI_Get_count(&status, MPI_LONG, &n));
+    CHECK(n == 0);
+    setrlimit(RLIMIT_AS, &limit);
+    OK(MPI_File_close(&file));
+    OK(MPI_Type_free(&pair));
+    OK(MPI_Type_free(&view));
+    OK(MPI_Type_free(&long_one));
+}
+
 /* Two files at once, whose collective operations are under way together. */
 static void two(void)
 {
@@ -138,6 +198,7 @@ int main(int argc, char **argv)
     counts();
     nothing();
     unfinished();
+    apart();
     two();
     MPI_Finalize();
     return 0;

@@ -8,7 +8,7 @@ need_testbed
 for program in files file_forms file_views; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
-for program in guests again trips left reach; do
+for program in guests again trips left reach atomic; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/system/$program.c" -o "$program" || fail "mpicc $program.c"
 done
 cat >where.c <<'C'
@@ -183,6 +183,8 @@ test "$(ssh b1 od -An -tu4 "'/tmp/each alone'" | tr -s ' ')" = " 0 1 2 3"
 # One name is one file for the whole job, whoever opens it again.
 $job ./again home "/tmp/again and again"
 test ! -e "/tmp/again and again 2"
+# In atomic mode no access is mixed with another one, however many pieces it is cut into.
+$job ./atomic isthmus://home/tmp/atomic
 # Opening and closing take two round trips between sites.
 $job ./trips /tmp/trips >told || { cat told; exit 1; }
 # How files were reached: two of four processes directly, one aggregator; the data of the two others cross once.
