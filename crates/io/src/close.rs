@@ -28,7 +28,7 @@ impl File {
         let (here, ended) = (self.here.clone(), self.splits.have_ended());
         let stays = ended.is_err();
         let mine = ended.and_then(|()| here.flush());
-        let (delete, last) = (self.here.clone(), self.last());
+        let (delete, last) = (self.here.clone(), last(self));
         let acts = self.processes.is_deputy();
         let work = move || if acts { delete.delete_if_asked() } else { Ok(()) };
         let kept = Arc::new(AtomicBool::new(false));
@@ -54,15 +54,15 @@ impl File {
             outcome: outcome.and(deleted),
         })
     }
+}
 
-    /// What is to be done at the end, and when.
-    fn last(&self) -> Last {
-        let deletes = self.here.mode().has(abi::MPI_MODE_DELETE_ON_CLOSE) && self.processes.guest().is_none();
-        match deletes {
-            false => Last::Nothing,
-            true if self.processes.are_near_home() => Last::InSite,
-            true => Last::Everywhere,
-        }
+/// What is to be done at the end, and when.
+fn last(file: &File) -> Last {
+    let deletes = file.here.mode().has(abi::MPI_MODE_DELETE_ON_CLOSE) && file.processes.guest().is_none();
+    match deletes {
+        false => Last::Nothing,
+        true if file.processes.are_near_home() => Last::InSite,
+        true => Last::Everywhere,
     }
 }
 

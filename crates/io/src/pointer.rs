@@ -131,7 +131,7 @@ impl File {
         let begun = buffer.and_then(|buffer| self.begin(place, buffer));
         let file = self.clone();
         if together {
-            let operation = |port, members| file.together(port, members, place, begun);
+            let operation = |port, members| for_all(file, port, members, place, begun);
             return self.processes.together(operation);
         }
         let begun = begun?;
@@ -145,7 +145,7 @@ impl File {
                 }
             };
         }
-        self.processes.alone(|port| file.alone(port, begun))
+        self.processes.alone(|port| for_one(file, port, begun))
     }
 
     /// Starts an access. The individual pointer has moved when this returns.
@@ -158,11 +158,13 @@ impl File {
         let (world, channel) = (processes.world(), processes.channel());
         if !together {
             let begun = begun?;
-            return Ok(task::start(world, channel, calls_user, |port| file.alone(port, begun)));
+            return Ok(task::start(world, channel, calls_user, |port| {
+                for_one(file, port, begun)
+            }));
         }
         let (members, wrong) = (processes.members(), begun.as_ref().err().cloned());
         let request = task::start(world, channel, calls_user, |port| {
-            file.together(port, members, place, begun)
+            for_all(file, port, members, place, begun)
         });
         match wrong {
             None => Ok(request),
@@ -170,31 +172,6 @@ impl File {
                 self.splits.refuse(world, request);
                 Err(error)
             }
-        }
-    }
-
-    fn alone(self: Arc<Self>, port: Port, begun: Begun) -> Operation {
-        Box::pin(async move {
-            let here = self.here.clone();
-            // Requests are waited for where nobody knows the file.
-            act_alone(self, &port, begun).await.map_err(|error| here.named(error))
-        })
-    }
-
-    fn together(self: Arc<Self>, port: Port, members: Members, place: Place, begun: Result<Begun>) -> Operation {
-        Box::pin(async move {
-            let here = self.here.clone();
-            let done = act_together(self, port, members, place, begun).await;
-            done.map_err(|error| here.named(error))
-        })
-    }
-
-    /// An access of all came to nothing, since one of them gave arguments that make no sense: the individual pointer is
-    /// where it was, as there.
-    fn take_back(&self, seeks: Option<u64>, etypes: u64) {
-        let mut state = self.state();
-        if seeks == Some(state.seeks) {
-            state.pointer = state.pointer.saturating_sub(etypes);
         }
     }
 
@@ -309,6 +286,31 @@ impl File {
     }
 }
 
+fn for_one(file: Arc<File>, port: Port, begun: Begun) -> Operation {
+    Box::pin(async move {
+        let here = file.here.clone();
+        // Requests are waited for where nobody knows the file.
+        act_alone(file, &port, begun).await.map_err(|error| here.named(error))
+    })
+}
+
+fn for_all(file: Arc<File>, port: Port, members: Members, place: Place, begun: Result<Begun>) -> Operation {
+    Box::pin(async move {
+        let here = file.here.clone();
+        let done = act_together(file, port, members, place, begun).await;
+        done.map_err(|error| here.named(error))
+    })
+}
+
+/// An access of all came to nothing, since one of them gave arguments that make no sense: the individual pointer is
+/// where it was, as there.
+fn take_back(file: &File, seeks: Option<u64>, etypes: u64) {
+    let mut state = file.state();
+    if seeks == Some(state.seeks) {
+        state.pointer = state.pointer.saturating_sub(etypes);
+    }
+}
+
 async fn act_alone(file: Arc<File>, port: &Port, begun: Begun) -> task::Done {
     let Begun {
         start,
@@ -352,7 +354,7 @@ async fn act_together(file: Arc<File>, port: Port, members: Members, place: Plac
             collective::act(port, members, access, buffer, told).await
         }
         Err(error) => {
-            file.take_back(seeks, etypes);
+            take_back(&file, seeks, etypes);
             Err(error)
         }
     }
