@@ -78,7 +78,8 @@ impl Claims {
             | FromAgent::Pong(..)
             | FromAgent::Gone
             | FromAgent::Gateway(_)
-            | FromAgent::LauncherEnded(_) => Ok(()),
+            | FromAgent::LauncherEnded(_)
+            | FromAgent::Made(_) => Ok(()),
         }
     }
 
