@@ -174,8 +174,8 @@ impl ReadMemory {
         }
     }
 
-    /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where somebody changes
-    /// one of the bytes: these are bugs of ours.
+    /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where somebody
+    /// changes one of the bytes: these are bugs of ours.
     #[inline]
     pub fn with<R>(&self, at: isize, length: usize, look: impl FnOnce(&[u8]) -> R) -> R {
         if length == 0 {
@@ -271,8 +271,8 @@ impl WriteMemory {
 
     /// # Safety
     /// `origin + low .. origin + high` must be writable and untouched by others until the operation is complete. Those
-    /// who have the value or one made of it touch no byte while another changes it: threads take turns, and no byte that
-    /// [`ReadMemory::with`] lends is written meanwhile.
+    /// who have the value or one made of it touch no byte while another changes it: threads take turns, and no byte
+    /// that [`ReadMemory::with`] lends is written meanwhile.
     pub const unsafe fn new(origin: *mut u8, low: isize, high: isize) -> Self {
         Self {
             origin,
@@ -361,8 +361,8 @@ impl WriteMemory {
         unsafe { std::ptr::copy(data.as_ptr(), target, data.len()) }
     }
 
-    /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where somebody has one
-    /// of the bytes already: these are bugs of ours.
+    /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where somebody has
+    /// one of the bytes already: these are bugs of ours.
     #[inline]
     #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
     pub fn with_mut<R>(&mut self, at: isize, length: usize, change: impl FnOnce(&mut [u8]) -> R) -> R {
@@ -371,8 +371,8 @@ impl WriteMemory {
         }
         check(self.low, self.high, at, length);
         let first = self.origin.wrapping_offset(at);
-        // SAFETY: inside the window. User memory: this thread has no other `&mut` to any of the bytes, threads take turns
-        // by the promise. Library memory: nobody else has a byte until `change` returns.
+        // SAFETY: inside the window. User memory: this thread has no other `&mut` to any of the bytes, threads take
+        // turns by the promise. Library memory: nobody else has a byte until `change` returns.
         let bytes = || unsafe { std::slice::from_raw_parts_mut(first, length) };
         match &self.owner {
             Owner::User => {
