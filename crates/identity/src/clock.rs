@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The time of a job. Certificates are checked against it, never against the wall clock of a machine, which somebody may
-//! set back or on while the job runs.
+//! The time of a job. Certificates are checked against it, never against the wall clock of a machine, which somebody
+//! may set back or on while the job runs.
 //!
 //! It is the coordinator's wall clock when the job began, and goes on by itself: each process learns it from its own
 //! certificate, which says when it was signed.

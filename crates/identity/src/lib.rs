@@ -12,8 +12,8 @@
 //! process's; neither is ever written or sent. A certificate says one thing: "rank 17 of this job",
 //! as the DNS name [`rank_name`]. Whatever else a signing request asks for is ignored.
 //!
-//! Whether a certificate is valid is judged by the time of the job: the coordinator's clock when the job began, and what
-//! has passed since. Setting the clock of a machine changes nothing.
+//! Whether a certificate is valid is judged by the time of the job: the coordinator's clock when the job began, and
+//! what has passed since. Setting the clock of a machine changes nothing.
 //!
 //! Only TLS 1.3 is spoken, both sides show a certificate, and only this job's authority is believed:
 //! the certificates of the system play no part. Nothing here uses a process-wide default, so a user's
