@@ -100,8 +100,8 @@ impl Authority {
     }
 
     /// A certificate (DER) for this rank with the key of `request` (PKCS#10, DER), valid from now
-    /// (the time of the job) - [`SKEW`] to now + `valid`, at most [`MAX_VALIDITY`]. Names and uses that the request asks
-    /// for are ignored.
+    /// (the time of the job) - [`SKEW`] to now + `valid`, at most [`MAX_VALIDITY`]. Names and uses that the
+    /// request asks for are ignored.
     pub fn sign(&self, request: &[u8], rank: u32, valid: Duration) -> Result<Vec<u8>, IdentityError> {
         if request.len() > MAX_REQUEST {
             return Err(IdentityError::Request(format!(
