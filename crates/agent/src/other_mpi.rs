@@ -39,8 +39,8 @@ fn owner(library: &str) -> Option<&'static str> {
     })
 }
 
-/// The other MPI that an ELF file is linked with, itself or through its libraries, as `Open MPI (libmpi.so.40)`. One that
-/// is inside of the file is found where it calls ours nowhere.
+/// The other MPI that an ELF file is linked with, itself or through its libraries, as `Open MPI (libmpi.so.40)`. One
+/// that is inside of the file is found where it calls ours nowhere.
 pub(crate) fn linked(file: &Path) -> Option<String> {
     // What cannot be read says nothing about itself.
     let libraries = elf::closure(file, &[]).ok()?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `mpiexec` and `isthmus run` inside an allocation of a batch system use its nodes, one or many, as other launchers do.
+//! `mpiexec` and `isthmus run` inside an allocation of a batch system use its nodes, one or many, as other
+//! launchers do.
 
 use crate::reach;
 use isthmus_job::form::nodes::{self, Layout};

@@ -12,9 +12,11 @@ use crate::rsl;
 use crate::sites;
 use options::{OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown};
 pub use options::{option_names, option_with_value};
+pub(crate) use pool::Pool;
 
 mod configuration;
 mod options;
+mod pool;
 pub mod spellings;
 
 /// What the words ask for.
@@ -296,9 +298,11 @@ impl Section {
             }
             "x" => self.environment.push(exported(value("variable")?, outside)?),
             "envlist" | "genvlist" => {
-                let variables = match name {
-                    "envlist" => &mut self.environment,
-                    _ => &mut general.environment,
+                let own = name == "envlist";
+                let variables = if own {
+                    &mut self.environment
+                } else {
+                    &mut general.environment
                 };
                 for name in value("variables")?.split(',') {
                     variables.push(exported(name, outside)?);
@@ -378,9 +382,9 @@ impl General {
         match count {
             Some(count) if self.mapping.evenly && number > 1 => {
                 let slots = |host: u32| count / number + u32::from(host < count % number);
-                for (host, found) in (0..).zip(&mut hosts) {
-                    found.slots = Some(slots(host));
-                }
+                (0..)
+                    .zip(&mut hosts)
+                    .for_each(|(host, found)| found.slots = Some(slots(host)));
                 hosts.retain(|host| host.slots != Some(0));
             }
             _ if self.mapping.per_host.is_some() => hosts.iter_mut().for_each(|host| host.slots = None),
@@ -542,58 +546,6 @@ impl General {
         }
         sites::name_apart(&mut subjobs);
         Ok(Described::of(Job::new(subjobs)?))
-    }
-}
-
-/// Hosts with slots, dealt out in order and again from the beginning when more are asked for than there are.
-pub(crate) struct Pool {
-    hosts: Vec<Host>,
-    per_host: Option<u32>,
-    /// Host and slot that are next.
-    next: (usize, u32),
-}
-
-impl Pool {
-    pub(crate) fn new(hosts: Vec<Host>, per_host: Option<u32>) -> Self {
-        Self {
-            hosts,
-            per_host,
-            next: (0, 0),
-        }
-    }
-
-    fn slots(&self, host: usize) -> u32 {
-        self.hosts[host].slots.or(self.per_host).unwrap_or(1).max(1)
-    }
-
-    /// Hosts and counts for so many processes; by default as many as there are slots.
-    pub(crate) fn deal(&mut self, count: Option<u32>) -> Vec<(Contact, u32)> {
-        if self.hosts.is_empty() {
-            return vec![(Contact::Home, count.unwrap_or(1))];
-        }
-        let all = (0..self.hosts.len()).fold(0u32, |sum, h| sum.saturating_add(self.slots(h)));
-        let mut left = count.unwrap_or(all);
-        let mut counts = vec![0u32; self.hosts.len()];
-        let mut order = Vec::new();
-        while left > 0 {
-            let (host, used) = self.next;
-            let take = left.min(self.slots(host) - used);
-            if counts[host] == 0 {
-                order.push(host);
-            }
-            counts[host] += take;
-            left -= take;
-            let full = used + take == self.slots(host);
-            self.next = if full {
-                ((host + 1) % self.hosts.len(), 0)
-            } else {
-                (host, used + take)
-            };
-        }
-        order
-            .into_iter()
-            .map(|host| (self.hosts[host].contact.clone(), counts[host]))
-            .collect()
     }
 }
 

@@ -36,7 +36,7 @@ pub fn variable(site: &str, key: &str, value: &str) -> Result<Option<(String, St
             Err(wrong("is empty", "addresses or names of interfaces, separated by ,"))
         }
         "umask" if umask(value).is_none() => Err(wrong(
-            "is no umask that leaves their files to the processes themselves",
+            "is no umask",
             "three octal digits from 000 to 077, for example 027",
         )),
         "bind_to" | "map_by" => match binding(key, value) {
@@ -107,7 +107,8 @@ pub fn mapping(value: &str) -> Result<Mapping, JobError> {
     let parts: Vec<&str> = value.split([':', ',']).collect();
     let (mut mapping, rest) = match parts.as_slice() {
         ["ppr", each, place, rest @ ..] if host(place) => {
-            let per_host = Some(crate::sites::parse_each(each)?);
+            let number = each.parse().ok().filter(|number| *number > 0);
+            let per_host = Some(number.ok_or_else(|| JobError::new(format!("'{each}' is not a number of processes")))?);
             (
                 Mapping {
                     per_host,

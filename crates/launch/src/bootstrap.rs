@@ -27,7 +27,8 @@ const MAX_NOISE: u64 = 256 << 10;
 /// So much of the noise is quoted, bytes.
 const MAX_QUOTED: usize = 1 << 10;
 
-/// The remote command. What it makes is private; what it becomes has the umask of the user's shell. It contains no single quote, newline or exclamation mark, so that every login shell
+/// The remote command. What it makes is private; what it becomes has the umask of the user's shell. It contains
+/// no single quote, newline or exclamation mark, so that every login shell
 /// passes it on as it is.
 ///
 /// `setup`: commands of the user before anything else, in octal digits for the same reason; what they print is noise.

@@ -206,7 +206,8 @@ pub fn usual_directories() -> Vec<PathBuf> {
     all
 }
 
-/// The directories of a list like LD_LIBRARY_PATH, for a program that is started `here`. An empty part is that directory.
+/// The directories of a list like LD_LIBRARY_PATH, for a program that is started `here`. An empty part is that
+/// directory.
 pub fn library_path(list: &OsStr, here: &Path) -> Vec<PathBuf> {
     if list.is_empty() {
         return Vec::new();

@@ -10,7 +10,8 @@
 //! SLURM_TASKS_PER_NODE_HET_GROUP_1=1
 //! ```
 //!
-//! srun tells a step's in `SLURM_STEP_NODELIST` and `SLURM_STEP_TASKS_PER_NODE`. Every node becomes a subjob that ssh reaches; all of them share a local network.
+//! srun tells a step's in `SLURM_STEP_NODELIST` and `SLURM_STEP_TASKS_PER_NODE`. Every node becomes a
+//! subjob that ssh reaches; all of them share a local network.
 
 use super::{Described, Input, hosts as on_hosts};
 use crate::error::{JobError, JobErrors};
@@ -62,9 +63,9 @@ pub(super) fn nodes(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
     Ok((errors.or(Some(all))?, cluster.to_owned()))
 }
 
-/// The nodes of the step that srun has made. The step of an interactive allocation is one process on the first node, made
-/// for the user's shell: there the job counts. So it does where the step's variables are those of another job, left in
-/// the environment that sbatch has passed on.
+/// The nodes of the step that srun has made. The step of an interactive allocation is one process on the first node,
+/// made for the user's shell: there the job counts. So it does where the step's variables are those of another job,
+/// left in the environment that sbatch has passed on.
 fn step(variables: &Variables<'_>) -> Result<Option<Vec<Host>>, JobError> {
     let value = |name: &str| variables.get(name).copied();
     let (Some(id), Some(list), Some(tasks)) = (

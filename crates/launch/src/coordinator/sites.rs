@@ -72,9 +72,10 @@ impl Coordinator {
                     self.printer.notice_of(&self.subjobs[site].site, &news);
                 }
             }
-            FromAgent::Beside(scheduler) => {
-                let advice = beside(&self.subjobs[site], scheduler).into_iter();
-                advice.for_each(|text| self.printer.notice_of(&self.subjobs[site].site, &text));
+            FromAgent::Beside(_) | FromAgent::Made(_) => {
+                let subjob = &self.subjobs[site];
+                let news = news(subjob, &message).into_iter();
+                news.for_each(|text| self.printer.notice_of(&subjob.site, &text));
             }
             FromAgent::Suspended(stopped) => self.machine.handle_suspended(site, stopped),
             FromAgent::Started(parts) => {
@@ -108,13 +109,6 @@ impl Coordinator {
                     self.waits.treat(self.machine.subjobs().number_of(site, one.index), one);
                 }
             }
-            FromAgent::Made(made) => {
-                let subjob = &self.subjobs[site];
-                let told = crate::left::made(&made, &subjob.contact.to_string());
-                let told = told.filter(|_| subjob.contact != Contact::Home);
-                told.into_iter()
-                    .for_each(|text| self.printer.notice_of(&subjob.site, &text));
-            }
             FromAgent::InputCredit(bytes) => self.inputs.add_credit(site, bytes as usize),
             FromAgent::Exited(list) => {
                 for (index, exit) in list {
@@ -137,8 +131,7 @@ impl Coordinator {
                 self.connections.send_gateways(&messages);
                 problem.into_iter().for_each(|text| self.printer.notice(text));
             }
-            // Answers to what the site task asked; a late one changes nothing. And what nodes tell the agent that
-            // submitted them.
+            // Late answers to what the site task asked, and what nodes tell the agent that submitted them.
             FromAgent::Hello(_)
             | FromAgent::File { .. }
             | FromAgent::Gone
@@ -189,6 +182,17 @@ impl Coordinator {
         ));
         self.waits.end(self.machine.subjobs().number_of(site, index));
         self.machine.handle_exited(site, index, exit, now);
+    }
+}
+
+/// What the user should know of what an agent has seen.
+fn news(subjob: &Subjob, message: &FromAgent) -> Option<String> {
+    match message {
+        FromAgent::Beside(scheduler) => beside(subjob, *scheduler),
+        FromAgent::Made(made) if subjob.contact != Contact::Home => {
+            crate::left::made(made, &subjob.contact.to_string())
+        }
+        _ => None,
     }
 }
 
