@@ -329,8 +329,8 @@ pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// Passes output on by whole lines, as fast as the coordinator prints it. A line that nothing follows for [`UNFINISHED`] is passed
-/// on as far as it has come: it may be a question.
+/// Passes output on by whole lines, as fast as the coordinator prints it. A line that nothing follows for
+/// [`UNFINISHED`] is passed on as far as it has come: it may be a question.
 async fn forward<R: AsyncRead + Unpin>(
     mut pipe: R,
     index: u32,

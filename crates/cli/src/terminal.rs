@@ -109,8 +109,8 @@ impl Terminal {
         text
     }
 
-    /// Lines of ours for standard error. They begin on a line of their own: not behind what a process has not ended there, or on
-    /// standard output where that is the same terminal or file.
+    /// Lines of ours for standard error. They begin on a line of their own: not behind what a process has not ended
+    /// there, or on standard output where that is the same terminal or file.
     fn own_lines(&mut self, lines: &str) -> Vec<u8> {
         let [output, errors] = &mut self.unfinished;
         let mut behind = errors.take().is_some();
@@ -289,8 +289,8 @@ impl Display {
     }
 }
 
-/// Writes everything, in one call of the system where that takes it all, also to a standard stream that was made non-blocking by
-/// somebody else.
+/// Writes everything, in one call of the system where that takes it all, also to a standard stream that was made
+/// non-blocking by somebody else.
 fn write(stream: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(stream, bytes) {
