@@ -69,6 +69,7 @@ pub use own::OwnMemory;
 
 use self::copy::{Pack, Unpack};
 use self::door::{Claim, Turn, Wish};
+use self::lent::Lent;
 use crate::layout::Rows;
 
 /// Who owns a piece of memory, and with that how its bytes are reached. Memory of a device would be one more: it has to
@@ -88,6 +89,21 @@ impl Owner {
         match self {
             Self::User => None,
             Self::Library(own) => Some(own.turn(Claim::new(first, length, wish))),
+        }
+    }
+
+    /// The same for a copy that is part of each short message: what is done for library memory is a call, lest the
+    /// compiler make one of all that uses this.
+    #[inline(always)]
+    fn copy(&self, first: *const u8, length: usize, wish: Wish, copy: impl FnOnce()) {
+        #[inline(never)]
+        fn in_turn(own: &OwnMemory, claim: Claim, copy: impl FnOnce()) {
+            let _turn = own.turn(claim);
+            copy();
+        }
+        match self {
+            Self::User => copy(),
+            Self::Library(own) => in_turn(own, Claim::new(first, length, wish), copy),
         }
     }
 }
@@ -178,21 +194,23 @@ impl ReadMemory {
     /// changes one of the bytes: these are bugs of ours.
     #[inline]
     pub fn with<R>(&self, at: isize, length: usize, look: impl FnOnce(&[u8]) -> R) -> R {
-        if length == 0 {
-            return look(&[]);
+        if length > 0 {
+            check(self.low, self.high, at, length);
         }
-        check(self.low, self.high, at, length);
         let first = self.origin.wrapping_offset(at);
-        // SAFETY: inside the window. User memory: it is readable and unwritten by the promise. Library memory: nobody
-        // writes a byte until `look` returns.
-        let bytes = || unsafe { std::slice::from_raw_parts(first, length) };
-        match &self.owner {
-            Owner::User => look(bytes()),
-            Owner::Library(own) => {
-                let _lent = own.lend(Claim::new(first, length, Wish::Read));
-                look(bytes())
-            }
-        }
+        let _lent = match &self.owner {
+            Owner::Library(own) if length > 0 => Some(own.lend(Claim::new(first, length, Wish::Read))),
+            _ => None,
+        };
+        let bytes = if length > 0 {
+            // SAFETY: inside the window. User memory: it is readable and unwritten by the promise. Library memory:
+            // nobody writes a byte until `look` returns.
+            unsafe { std::slice::from_raw_parts(first, length) }
+        } else {
+            &[]
+        };
+        // The only call: compilers put it in place.
+        look(bytes)
     }
 
     /// Copies the bytes from `at` on, as many as `out` has. Panics outside the window: that is a bug of ours.
@@ -203,9 +221,10 @@ impl ReadMemory {
         }
         check(self.low, self.high, at, out.len());
         let first = self.origin.wrapping_offset(at);
-        let _turn = self.turn(at, out.len(), Wish::Read);
-        // SAFETY: inside the window, which is readable; `copy` allows that the bytes lie there already.
-        unsafe { std::ptr::copy(first, out.as_mut_ptr(), out.len()) }
+        self.owner.copy(first, out.len(), Wish::Read, || {
+            // SAFETY: inside the window, which is readable; `copy` allows that the bytes lie there already.
+            unsafe { std::ptr::copy(first, out.as_mut_ptr(), out.len()) }
+        });
     }
 
     /// See [`Owner::turn`]: for so many bytes from there on, relative to the origin.
@@ -356,9 +375,10 @@ impl WriteMemory {
         }
         check(self.low, self.high, at, data.len());
         let target = self.origin.wrapping_offset(at);
-        let _turn = self.turn(at, data.len(), Wish::Change);
-        // SAFETY: inside the window of the target; `copy` allows that the data lie there already.
-        unsafe { std::ptr::copy(data.as_ptr(), target, data.len()) }
+        self.owner.copy(target, data.len(), Wish::Change, || {
+            // SAFETY: inside the window of the target; `copy` allows that the data lie there already.
+            unsafe { std::ptr::copy(data.as_ptr(), target, data.len()) }
+        });
     }
 
     /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where somebody has
@@ -371,19 +391,13 @@ impl WriteMemory {
         }
         check(self.low, self.high, at, length);
         let first = self.origin.wrapping_offset(at);
+        let _lent = match &self.owner {
+            Owner::User => (Some(Lent::new(first.addr(), length)), None),
+            Owner::Library(own) => (None, Some(own.lend(Claim::new(first, length, Wish::Change)))),
+        };
         // SAFETY: inside the window. User memory: this thread has no other `&mut` to any of the bytes, threads take
         // turns by the promise. Library memory: nobody else has a byte until `change` returns.
-        let bytes = || unsafe { std::slice::from_raw_parts_mut(first, length) };
-        match &self.owner {
-            Owner::User => {
-                let _lent = lent::Lent::new(first.addr(), length);
-                change(bytes())
-            }
-            Owner::Library(own) => {
-                let _lent = own.lend(Claim::new(first, length, Wish::Change));
-                change(bytes())
-            }
-        }
+        change(unsafe { std::slice::from_raw_parts_mut(first, length) })
     }
 
     /// Lends the first `length` bytes behind the other memory's origin for reading, and those behind this one's for

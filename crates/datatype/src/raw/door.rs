@@ -116,7 +116,7 @@ pub(super) struct Lending<'a> {
 }
 
 impl Drop for Lending<'_> {
-    #[inline]
+    #[inline(never)]
     fn drop(&mut self) {
         self.door.open().remove(&self.claim);
     }

@@ -113,8 +113,8 @@ impl OwnMemory {
         (turn, Some(self.turn(read)))
     }
 
-    /// For a closure: see [`Door::lend`].
-    #[inline]
+    /// For a closure: see [`Door::lend`]. A call, as is giving back: user memory needs neither.
+    #[inline(never)]
     pub(super) fn lend(&self, claim: Claim) -> Lending<'_> {
         self.0.door.lend(claim)
     }
