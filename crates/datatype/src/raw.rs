@@ -369,6 +369,7 @@ impl WriteMemory {
 
     /// Replaces the bytes from `at` on. Panics outside the window: that is a bug of ours.
     #[inline]
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
     pub fn write(&mut self, at: isize, data: &[u8]) {
         if data.is_empty() {
             return;
@@ -421,6 +422,7 @@ impl WriteMemory {
     }
 
     /// Copies `length` bytes at `from` of `source` to `at`; the two may overlap. Panics outside the windows.
+    #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
     pub fn copy(&mut self, at: isize, source: &ReadMemory, from: isize, length: usize) {
         if length == 0 {
             return;
