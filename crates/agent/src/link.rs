@@ -227,8 +227,9 @@ impl Writing {
         };
         let failed = tokio::select! {
             written = written => written.is_err(),
-            // A connection whose other end has vanished may hang for long.
-            _ = self.current.wait_for(|current| *current != link) => true,
+            // A connection whose other end has vanished may hang for long. When the agent has gone nobody follows any
+            // more: its last words are still written.
+            Ok(_) = self.current.wait_for(|current| *current != link) => true,
         };
         if failed {
             self.writer = None;
@@ -390,6 +391,20 @@ mod tests {
         outbox.go_over(successor(2, Box::new(writer), 0, 0));
         let expected = [FromAgent::Pong(0, 0), exits(0), exits(1), output("three")];
         assert_eq!(heard(&mut third, 4).await, expected);
+    }
+
+    #[tokio::test]
+    async fn the_last_words_are_heard_when_the_agent_has_gone() {
+        for round in 0..64 {
+            let (events, _lost) = mpsc::channel(8);
+            let (mut first, writer) = duplex(4);
+            let (outbox, writing) = Outbox::new(Box::new(writer), events);
+            outbox.send(&FromAgent::Pong(round, 7));
+            outbox.send(&FromAgent::Gone);
+            drop(outbox);
+            assert_eq!(heard(&mut first, 2).await, [FromAgent::Pong(round, 7), FromAgent::Gone]);
+            writing.await.unwrap();
+        }
     }
 
     #[tokio::test]
