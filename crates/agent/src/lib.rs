@@ -402,7 +402,7 @@ impl Agent {
         if self.role == Role::Site {
             if let Some((works, workspace)) = place::choose(&mut start) {
                 self.works = Some(works);
-                self.workspace = workspace.or(self.workspace.take());
+                self.workspace = workspace.or_else(|| self.workspace.take());
             }
         }
         let start = &start;
