@@ -85,7 +85,7 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
   -timeout TIME           end the job after so long (seconds, or 10m, 1h)
   -stdin RANK             who gets the standard input: a rank, all or none
   -outfile-pattern NAME   a file for each process: %r is its rank, %s the site, %t out or err
-  -configfile FILE        read the options and programs from a file, a program a line; '\' continues a line
+  -configfile FILE        read the options and programs from a file, a program a line; a backslash continues a line
   -l, -label              begin each line of output with its rank
   -dumprsl                print the job as RSL and do not run it
   -globusrsl FILE         run the job that is described in RSL
