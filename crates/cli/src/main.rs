@@ -295,5 +295,6 @@ pub(crate) fn complain(text: &str) {
     use std::io::Write;
     let text = diagnostic::harmless(&word::show(&word::without_numbers(text)));
     // One call of the system: nothing of other processes comes between.
-    let _ = std::io::stderr().write_all(format!("{}\n", diagnostic::cut(&text)).as_bytes());
+    let end = if terminal::begins_behind() { "\n" } else { "" };
+    let _ = std::io::stderr().write_all(format!("{end}{}\n", diagnostic::cut(&text)).as_bytes());
 }

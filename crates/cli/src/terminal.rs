@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A start that is faster than this shows no progress.
@@ -90,7 +91,7 @@ impl Terminal {
     fn text(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> Vec<u8> {
         let unfinished = &mut self.unfinished[usize::from(stream == Stream::Error)];
         if !self.label {
-            *unfinished = (bytes.last() != Some(&b'\n')).then_some(rank);
+            *unfinished = leaves_unfinished(stream, bytes).then_some(rank);
             return bytes.to_vec();
         }
         let mut text = Vec::with_capacity(bytes.len() + 16);
@@ -105,18 +106,16 @@ impl Terminal {
             continues = false;
             text.extend_from_slice(line);
         }
-        *unfinished = (bytes.last() != Some(&b'\n')).then_some(rank);
+        *unfinished = leaves_unfinished(stream, bytes).then_some(rank);
         text
     }
 
     /// Lines of ours for standard error. They begin on a line of their own: not behind what a process has not ended
     /// there, or on standard output where that is the same terminal or file.
     fn own_lines(&mut self, lines: &str) -> Vec<u8> {
-        let [output, errors] = &mut self.unfinished;
-        let mut behind = errors.take().is_some();
-        if output.is_some() && self.logs.is_none() && are_one() {
-            *output = None;
-            behind = true;
+        let behind = begins_behind();
+        for (rank, stands) in self.unfinished.iter_mut().zip(&UNFINISHED) {
+            *rank = rank.filter(|_| stands.load(Ordering::Relaxed));
         }
         let mut text = Vec::with_capacity(lines.len() + 1);
         text.extend(behind.then_some(b'\n'));
@@ -304,6 +303,23 @@ fn write(stream: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a line of a process stands unfinished on standard output, on standard error.
+static UNFINISHED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+
+/// Notes whether what was printed last leaves a line unfinished.
+fn leaves_unfinished(stream: Stream, bytes: &[u8]) -> bool {
+    let is_unfinished = bytes.last() != Some(&b'\n');
+    UNFINISHED[usize::from(stream == Stream::Error)].store(is_unfinished, Ordering::Relaxed);
+    is_unfinished
+}
+
+/// Whether a line on standard error would begin behind an unfinished one, which whoever asks ends.
+pub(crate) fn begins_behind() -> bool {
+    let [output, errors] = &UNFINISHED;
+    let behind_output = output.load(Ordering::Relaxed) && are_one() && output.swap(false, Ordering::Relaxed);
+    errors.swap(false, Ordering::Relaxed) || behind_output
+}
+
 /// Whether standard output and standard error are one terminal or file.
 fn are_one() -> bool {
     let of = |stream: BorrowedFd<'_>| rustix::fs::fstat(stream).map(|s| (s.st_dev, s.st_ino, s.st_rdev));
@@ -320,8 +336,9 @@ const MOST_LINES: usize = 24;
 mod tests {
     use super::*;
 
+    // One test, because all of them print on one pair of streams.
     #[test]
-    fn our_own_line_begins_on_a_new_one() {
+    fn our_own_line_begins_on_a_new_one_and_labels_stand_at_line_starts_only() {
         let mut terminal = Terminal::new(false, Show::None, None);
         assert_eq!(terminal.own_lines("isthmus: a\n"), b"isthmus: a\n");
         terminal.text(0, Stream::Error, b"number? ");
@@ -330,10 +347,7 @@ mod tests {
         terminal.text(0, Stream::Error, b"number? ");
         terminal.text(0, Stream::Error, b"12\n");
         assert_eq!(terminal.own_lines("isthmus: a\n"), b"isthmus: a\n");
-    }
 
-    #[test]
-    fn labels_stand_at_line_starts_only() {
         let mut terminal = Terminal::new(true, Show::None, None);
         assert_eq!(terminal.text(3, Stream::Output, b"a\nb\n"), b"[3] a\n[3] b\n");
         assert_eq!(terminal.text(3, Stream::Output, b"long"), b"[3] long");

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file as the system has it. A trait, so that tests can have one that fails.
@@ -28,15 +29,29 @@ impl Disk for File {
 #[derive(Debug)]
 pub(crate) struct Own {
     file: File,
+    counts: Counts,
+}
+
+/// What was done with a file, also when it is closed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts(
     /// Calls of the system and bytes: of reading, of writing.
-    moved: [[AtomicU64; 2]; 2],
+    Arc<[[AtomicU64; 2]; 2]>,
+);
+
+impl Counts {
+    /// Calls and bytes read, calls and bytes written.
+    pub(crate) fn moved(&self) -> [u64; 4] {
+        let [[a, b], [c, d]] = &*self.0;
+        [a, b, c, d].map(|number| number.load(Ordering::Relaxed))
+    }
 }
 
 impl Own {
     pub(crate) fn new(file: File) -> Self {
         Self {
             file,
-            moved: Default::default(),
+            counts: Counts::default(),
         }
     }
 
@@ -45,14 +60,13 @@ impl Own {
         self.file
     }
 
-    /// Calls and bytes read, calls and bytes written.
-    pub(crate) fn moved(&self) -> [u64; 4] {
-        let [[a, b], [c, d]] = &self.moved;
-        [a, b, c, d].map(|number| number.load(Ordering::Relaxed))
+    /// What has been done with it, from here on too.
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts.clone()
     }
 
     fn count(&self, writes: bool, done: io::Result<usize>) -> io::Result<usize> {
-        let [calls, bytes] = &self.moved[usize::from(writes)];
+        let [calls, bytes] = &self.counts.0[usize::from(writes)];
         calls.fetch_add(1, Ordering::Relaxed);
         bytes.fetch_add(done.as_ref().map_or(0, |bytes| *bytes as u64), Ordering::Relaxed);
         done

@@ -13,7 +13,7 @@ use isthmus_wire::file::{Answer, MAX_PAYLOAD, What, decode_runs};
 
 use crate::access::{self, Sieve};
 use crate::allowed;
-use crate::disk::{Own, read_all, write_all};
+use crate::disk::{Counts, Own, read_all, write_all};
 use crate::error::{self, Whose};
 use crate::gate::{Gate, can_lock};
 use crate::memory::{Source, Target};
@@ -38,6 +38,7 @@ pub struct Here {
     is_reached: bool,
     /// `None`: it does not, or has closed the file.
     disk: Mutex<Option<Arc<Own>>>,
+    counts: Counts,
     atomic: AtomicBool,
     /// Between accesses of this process in atomic mode.
     gate: Gate,
@@ -68,7 +69,9 @@ pub(crate) enum Serves {
 
 impl Here {
     pub(crate) fn new(known: Known, disk: Option<std::fs::File>) -> Self {
+        let disk = disk.map(|file| Arc::new(Own::new(file)));
         Self {
+            counts: disk.as_ref().map(|own| own.counts()).unwrap_or_default(),
             path: known.path,
             site: known.site,
             names_site: known.names_site,
@@ -76,7 +79,7 @@ impl Here {
             mode: known.mode,
             serves: known.serves,
             is_reached: disk.is_some(),
-            disk: Mutex::new(disk.map(|file| Arc::new(Own::new(file)))),
+            disk: Mutex::new(disk),
             atomic: AtomicBool::new(false),
             gate: Gate::default(),
             deleted: AtomicBool::new(false),
@@ -125,7 +128,7 @@ impl Here {
 
     /// Calls of the system and bytes: of reading, of writing.
     pub(crate) fn moved(&self) -> [u64; 4] {
-        self.slot().as_ref().map_or([0; 4], |disk| disk.moved())
+        self.counts.moved()
     }
 
     /// This process and the file's site, for errors.
