@@ -8,7 +8,7 @@
 //! | `send` | int | addresses | mpif.h, module mpi, module mpi_f08 without descriptors |
 //! | `send_f08_c` | large | addresses | mpi_f08 |
 //! | `send_f08ts`, `send_f08ts_c` | int, large | C descriptors | mpi_f08 where the compiler has them |
-//! | `send_f08ts_`, `send_f08ts_c_` | int, large | gfortran's own descriptors | mpi_f08 with gfortran; they call the former |
+//! | `send_f08ts_`, `send_f08ts_c_` | int, large | gfortran's own descriptors | mpi_f08 with gfortran |
 
 use std::fmt::Write as _;
 
