@@ -17,7 +17,7 @@ pub(crate) fn overreach(event: &Event, site: &str) -> Option<(u32, String)> {
     let elsewhere = traffic.iter().find(|link| link.from != site);
     let elsewhere = elsewhere.map(|link| format!("it told of traffic of site '{}'", link.from));
     let others = time.filter(|time| time.processes > 1);
-    let what = elsewhere.or(others.map(|time| format!("it told the time of {} processes", time.processes)))?;
+    let what = elsewhere.or_else(|| others.map(|time| format!("it told the time of {} processes", time.processes)))?;
     Some((index, what))
 }
 
