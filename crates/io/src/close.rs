@@ -42,7 +42,7 @@ impl File {
             })
         });
         if kept.load(Ordering::Relaxed) {
-            return Err(outcome.err().unwrap_or_else(|| not_ended()));
+            return Err(outcome.err().unwrap_or_else(not_ended));
         }
         // Where some are lost the others are closing it all the same.
         let deleted = match acts && last != Last::Nothing {
@@ -79,7 +79,9 @@ impl Closing {
             Some(_) => dismiss(&self.file),
             None => Ok(()),
         });
-        closed.and(self.file.here.close())
+        // In any case.
+        let here = self.file.here.close();
+        closed.and(here)
     }
 }
 

@@ -205,7 +205,12 @@ impl Members {
             port.act_together();
             let before = mine.clone();
             let said = || {
-                mine = if stays == 0 { before.and(work()) } else { before };
+                mine = if stays == 0 {
+                    let worked = work();
+                    before.and(worked)
+                } else {
+                    before
+                };
                 (code(&mine) | stays).to_le_bytes().to_vec()
             };
             let said = self.gather_wide(port, self.tag + phase, 8, said).await?;
@@ -213,7 +218,8 @@ impl Members {
         } else {
             all = self.words(port, phase, code(&mine) | stays).await?;
             if last != Last::Nothing && all.iter().all(|said| said >> STAYS == 0) {
-                mine = mine.and(work());
+                let worked = work();
+                mine = mine.and(worked);
                 all = self.words(port, phase + 1, code(&mine)).await?;
             }
         }

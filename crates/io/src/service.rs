@@ -124,7 +124,12 @@ impl Service {
         let here = self.file.here.clone();
         match question.what {
             What::Stop => {
-                port.disk(move || here.delete_if_asked().and(here.close())).await?;
+                let closing = port.disk(move || {
+                    let deleted = here.delete_if_asked();
+                    let closed = here.close();
+                    deleted.and(closed)
+                });
+                closing.await?;
                 Ok(Answer::default())
             }
             What::Advance => Ok(number(self.file.shared.fetch_add(question.number, Ordering::SeqCst))),
