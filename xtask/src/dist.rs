@@ -7,7 +7,8 @@
 //!               pkgconfig; libmpifort_abi.so and its versions, libmpifort_here.a
 //! DIR/include   mpi.h, isthmus_mpi1.h, mpi_f2c.h, mpif.h
 //! DIR/share     doc/isthmus (README.md, docs: the book), isthmus/fortran (sources of the modules), isthmus/*.supp (for
-//!               valgrind and ThreadSanitizer), modulefiles, man/man1, man/man3, man/man5, man/man7, completions for bash, zsh, fish
+//!               valgrind and ThreadSanitizer), modulefiles, man/man1, man/man3, man/man5, man/man7, completions for
+//!               bash, zsh, fish
 //! ```
 //! The library is linked by the system's linker from the generated entry points and the static Rust library, because
 //! only so can `MPI_X` be a weak alias of `PMPI_X` and everything else be hidden.
