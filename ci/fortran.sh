@@ -1,7 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Fortran with gfortran: the programs of tests/fortran, mpif.h in both forms, the wrappers, the modules in the cache, a program in C with parts
-# in Fortran, a profiling library in C, CMake and pkg-config. The programs with every flang that is there, too.
+# in Fortran, a profiling library in C, CMake and pkg-config.
+# usage: sh ci/fortran.sh        one row of each
+#        sh ci/fortran.sh all    every interface, option and name, and the programs with every flang that is there (nightly)
+all=${1:-}
 . "$(dirname "$0")/../scripts/common.sh"
 [ -x "$build/bin/mpifort" ] || sh scripts/build.sh || exit 1
 if ! have gfortran; then
@@ -29,6 +32,16 @@ expect() {
 run() { timeout -k 5 "$limit" "$build/bin/mpiexec" "$@" </dev/null; }
 says() { pattern=$1; shift; "$@" 2>&1 | grep -q -e "$pattern"; }
 refuses() { ! "$@"; }
+# some COUNT WORD...: all of them, or the first COUNT.
+some() {
+    count=$1
+    shift
+    for word in "$@"; do
+        [ -n "$all" ] || [ "$count" -gt 0 ] || break
+        count=$((count - 1))
+        echo "$word"
+    done
+}
 
 # The programs. Four compilers at once find no modules, one makes them.
 programs="basic.f90 modern.f90 sections.f90 elements.F90 absent.f90 old.f"
@@ -51,14 +64,14 @@ for file in $programs; do
 done
 expect "one directory of modules, whole" sh -c "set -- '$work'/cache/isthmus/fortran/gfortran-*[!k]; [ \$# = 1 ] && [ -f \"\$1/mpi_f08.mod\" ]"
 # flang 16 has no arguments of any type and rank, so neither sections nor mpi_f08.
-for flang in flang-new-16 flang-new-19 flang-22; do
+for flang in $(some 0 flang-new-16 flang-new-19 flang-22); do
     have "$flang" || { say "skipped: the programs with $flang, which is not here"; continue; }
     mkdir "$work/$flang"
     # Debian's flang 16 does not look for its own libraries where they are.
     LIBRARY_PATH=$(dirname "$(readlink -f "$(command -v "$flang")")")/../lib
     export LIBRARY_PATH
-    case $flang in *-16) some="basic.f90 old.f" ;; *) some=$programs ;; esac
-    for file in $some; do
+    case $flang in *-16) chosen="basic.f90 old.f" ;; *) chosen=$programs ;; esac
+    for file in $chosen; do
         expect "$flang: $file compiles" env ISTHMUS_FC="$flang" "$mpifort" -O2 -J "$work/$flang" "tests/fortran/$file" -o "$work/$flang/${file%.*}"
         runs "$flang" "$work/$flang" "$file"
     done
@@ -82,7 +95,7 @@ END
 expect "a component in a nonblocking receive" "$mpifort" -J "$work" "$work/copied.f90" -o "$work/copied"
 expect "it is refused with the reason" says "MPI_Irecv: gfortran passes a copy of argument buf" run -n 1 "$work/copied"
 # Everything that is not there yet, through each interface.
-for interface in mpif.h mpi mpi_f08; do
+for interface in $(some 1 mpi_f08 mpi mpif.h); do
     "$build/bin/isthmus" info --functions |
         awk -F '\t' -v interface=$interface -f tests/fortran/absent.awk - spec/procedures.tsv spec/parameters.tsv >"$work/absent-$interface.f90"
     expect "all that is absent, $interface" "$mpifort" -w -J "$work/in-old.f" "$work/absent-$interface.f90" -o "$work/absent-$interface"
@@ -178,7 +191,7 @@ expect "linked before the library" run -n 2 env PROFILE="$work/calls" "$work/kno
 expect "calls as they were made, linked before" seen
 
 # Wrappers.
-for name in mpifort mpif90 mpif77 mpifort_abi; do
+for name in $(some 2 mpifort mpif77 mpif90 mpifort_abi); do
     expect "$name -show" says "gfortran .*-lmpifort_abi" "$build/bin/$name" -show
     expect "$name -link_info" says -lmpifort_abi "$build/bin/$name" -link_info
     expect "$name --version" says "GNU Fortran" "$build/bin/$name" --version
@@ -186,11 +199,12 @@ done
 expect "-f90=" says "^other " "$build/bin/mpif90" -f90=other -show -c a.f90
 expect "ISTHMUS_FC" says "^gfortran -O1 " env ISTHMUS_FC="gfortran -O1" "$mpifort" -show
 expect "MPICH_FC" says "^gfortran -O2 " env MPICH_FC="gfortran -O2" "$mpifort" -show
-for option in -finteger-4-integer-8 -freal-8-real-4 -fsecond-underscore -ff2c; do
+for option in $(some 1 -finteger-4-integer-8 -freal-8-real-4 -fsecond-underscore -ff2c); do
     expect "$option is refused" refuses "$mpifort" $option -c "$work/form.f" -o "$work/form.o"
 done
 # Longer REALs and INTEGERs: right with kinds that the program names, said once a command, and mpif.h stops longer INTEGERs.
 for options in -fdefault-real-8 "-fdefault-real-8 -fdefault-double-8" -freal-4-real-8; do
+    [ -n "$all" ] || [ "$options" = -fdefault-real-8 ] || continue
     expect "$options with mpif.h" "$mpifort" $options -w tests/fortran/longer.f -o "$work/longer"
     expect "$options: MPI_REAL of mpif.h is as long" "$work/longer"
 done
@@ -198,7 +212,8 @@ expect "mpif.h without the wrapper" gfortran -fdefault-real-8 -fallow-argument-m
     tests/fortran/longer.f "-L$build/lib" "-Wl,-rpath,$build/lib" -lmpifort_abi -lmpi_abi -o "$work/longer"
 expect "MPI_REAL is as long" "$work/longer"
 long="-fdefault-real-8 -fdefault-double-8 -fdefault-integer-8"
-for compiler in "gfortran" "gfortran $long"; do
+for compiler in "gfortran $long" "gfortran"; do
+    [ -n "$all" ] || [ "$compiler" != gfortran ] || continue
     expect "kinds with $compiler" env ISTHMUS_FC="$compiler" "$mpifort" $long -ffree-line-length-none tests/fortran/kinds.f90 -o "$work/kinds"
     for ranks in 1 2; do expect "$ranks processes with longer kinds" run -n $ranks "$work/kinds"; done
 done
@@ -210,6 +225,7 @@ expect "mpif.h stops longer INTEGERs" refuses "$mpifort" -fdefault-integer-8 -c 
 
 # Names of the libraries of other MPIs.
 for names in "-lmpifort -lmpi" "-lmpichf90 -lfmpich -lmpich" "-lmpichfort -lmpich" "-lmpi_usempif08 -lmpi_usempi_ignore_tkr -lmpi_mpifh -lmpi" "-lmpi_usempi -lmpi_f90 -lmpi_f77"; do
+    case $all$names in -lmpifort* | -lmpichfort* | "-lmpi_usempi "*) continue ;; esac
     expect "$names" "$mpifort" tests/fortran/known.f90 -J "$work" $names -o "$work/named"
     expect "$names links ours only" sh -c "! LC_ALL=C readelf -d '$work/named' | grep NEEDED | grep -e 'libmpi' | grep -v -e libmpifort_abi.so.1 -e libmpi_abi.so.1"
 done

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [codes] [fortran] [files] [docs] [miri] [checkers]     (all; three hours)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [wrappers] [unlike] [fuzz] [codes] [fortran] [files] [docs] [miri] [checkers]     (all; four hours)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory changed codes fortran files docs miri checkers
+[ $# -gt 0 ] || set -- threads memory changed wrappers unlike fuzz codes fortran files docs miri checkers
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -27,6 +27,19 @@ while [ $# -gt 0 ]; do
         ISTHMUS_TEST_CHANGED=10000 cargo test -q -p isthmus-engine --test changed || bad=1
         ISTHMUS_TEST_CHANGED=10000 cargo test -q -p isthmus-gateway --test changed || bad=1
         ;;
+    # Every name, option and interface by which build systems and programs in Fortran find the library.
+    wrappers)
+        sh ci/finders.sh all || bad=1
+        sh ci/fortran.sh all || bad=1
+        ;;
+    # Processes of x86-64 and s390x in one job. 77: there is no emulator here.
+    unlike)
+        status=0
+        sh ci/unlike.sh || status=$?
+        case $status in 0 | 77) ;; *) bad=1 ;; esac
+        ;;
+    # Every fuzz target, an hour in all.
+    fuzz) sh ci/fuzz.sh 3600 || bad=1 ;;
     # Solvers and libraries that people use, with their own checks.
     codes) sh conformance/codes/run.sh || bad=1 ;;
     # Codes in Fortran and what they stand on, on one node and over two sites.
@@ -57,7 +70,7 @@ while [ $# -gt 0 ]; do
         sh ci/checkers.sh || status=$?
         case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
-    *) die "$name is not a nightly check; there are: threads, memory, changed, codes, fortran, files, docs, miri, checkers" ;;
+    *) die "$name is not a nightly check; there are: threads, memory, changed, wrappers, unlike, fuzz, codes, fortran, files, docs, miri, checkers" ;;
     esac
 done
 exit $bad

@@ -11,7 +11,7 @@ install_missing
 logs=$top/target/ci
 mkdir -p "$logs"
 
-all="format tidy headers units wrappers fortran finders c-tests profiling docs system threads loom oldest bare fuzz clippy unlike"
+all="format tidy headers units wrappers fortran finders c-tests profiling docs system threads loom oldest bare fuzz clippy"
 [ $# -eq 0 ] || all=$*
 
 # Everything is compiled once: state that would make a second time quicker only costs.
@@ -42,12 +42,11 @@ check() {
     echo "$? $(($(date +%s) - start))" >"$logs/$name.end"
 }
 
-# The checks beside the others, one after the other. What unlike.sh has to compile is compiled here too; unlike.sh itself judges it.
+# The checks beside the others, one after the other.
 check_beside() {
     for name in $beside; do
         check "$name" timeout -k 10 1800 nice -n 19
     done
-    case " $all " in *" unlike "*) nice -n 19 timeout -k 10 1800 sh ci/unlike.sh --build >"$logs/unlike-build.log" 2>&1 </dev/null ;; esac
 }
 
 # These compile with both processors themselves.
