@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [wrappers] [unlike] [fuzz] [codes] [fortran] [files] [docs] [miri] [checkers]     (all; four hours)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [wrappers] [vendor] [unlike] [fuzz] [codes] [fortran] [files] [docs] [miri] [checkers]     (all; four hours)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory changed wrappers unlike fuzz codes fortran files docs miri checkers
+[ $# -gt 0 ] || set -- threads memory changed wrappers vendor unlike fuzz codes fortran files docs miri checkers
 bad=0
 while [ $# -gt 0 ]; do
     name=$1
@@ -31,6 +31,12 @@ while [ $# -gt 0 ]; do
     wrappers)
         sh ci/finders.sh all || bad=1
         sh ci/fortran.sh all || bad=1
+        ;;
+    # All programs on top of other MPIs. 77: there are none here.
+    vendor)
+        status=0
+        sh ci/vendor.sh || status=$?
+        case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
     # Processes of x86-64 and s390x in one job. 77: there is no emulator here.
     unlike)
@@ -70,7 +76,7 @@ while [ $# -gt 0 ]; do
         sh ci/checkers.sh || status=$?
         case $status in 0 | 77) ;; *) bad=1 ;; esac
         ;;
-    *) die "$name is not a nightly check; there are: threads, memory, changed, wrappers, unlike, fuzz, codes, fortran, files, docs, miri, checkers" ;;
+    *) die "$name is not a nightly check; there are: threads, memory, changed, wrappers, vendor, unlike, fuzz, codes, fortran, files, docs, miri, checkers" ;;
     esac
 done
 exit $bad
