@@ -2,6 +2,8 @@
 //! A lock that costs next to nothing when only one thread at a time uses it; threads and work of the library that the
 //! program's signals and floating-point traps do not reach.
 
+#[cfg(all(test, loom))]
+mod models;
 mod quiet;
 
 use std::cell::UnsafeCell;
@@ -40,10 +42,8 @@ impl OneAtATime {
 enum Form {
     /// Threads that are all alike: a mutex.
     Threads,
-    /// Threads that take turns by promise.
+    /// Threads that take turns by promise, and guests if they are invited.
     Turns,
-    /// Threads that take turns by promise, and guests.
-    Guests,
 }
 
 /// Exclusive access to a value.
@@ -52,9 +52,14 @@ enum Form {
 /// and look whether there is a guest, without a fence in between; a guest writes that it is there, makes every other
 /// thread of the process execute a fence (`membarrier`), and looks whether the value is held. So either the holder sees
 /// the guest, and steps back until it has gone, or the guest sees the holder, and goes.
+///
+/// Those who take turns do the same whether guests are invited or not. So they may be invited at any time
+/// ([`Lock::invite`]), also while somebody has the value.
 pub struct Lock<T> {
     form: Form,
-    /// [`Form::Threads`]: who has the value. [`Form::Guests`]: which guest is there.
+    /// [`Form::Turns`]: guests may come.
+    invited: AtomicBool,
+    /// [`Form::Threads`]: who has the value. [`Form::Turns`]: which guest is there.
     mutex: Mutex<()>,
     /// One of those who take turns has the value.
     held: AtomicBool,
@@ -80,6 +85,7 @@ impl<T> Lock<T> {
     fn of(form: Form, value: T) -> Self {
         Self {
             form,
+            invited: AtomicBool::new(false),
             mutex: Mutex::new(()),
             held: AtomicBool::new(false),
             guest: AtomicBool::new(false),
@@ -99,9 +105,29 @@ impl<T> Lock<T> {
 
     /// For threads that take turns, and guests. The promise need not speak of guests. On a system without `membarrier`
     /// the same as [`Lock::new`].
-    pub fn with_guests(value: T, _promise: OneAtATime) -> Self {
-        let form = if fence::prepare() { Form::Guests } else { Form::Threads };
-        Self::of(form, value)
+    pub fn with_guests(value: T, promise: OneAtATime) -> Self {
+        let lock = Self::for_one_at_a_time(value, promise);
+        if lock.invite() {
+            return lock;
+        }
+        Self {
+            form: Form::Threads,
+            ..lock
+        }
+    }
+
+    /// From now on guests may come. False: they cannot, because the system has no `membarrier` (Linux before 4.14) and
+    /// threads take turns.
+    pub fn invite(&self) -> bool {
+        if self.form == Form::Threads || self.invited.load(Ordering::Acquire) {
+            return true;
+        }
+        let prepared = fence::prepare();
+        if prepared {
+            // A guest that sees this comes after the preparation, without which there are no heavy fences.
+            self.invited.store(true, Ordering::Release);
+        }
+        prepared
     }
 
     /// Takes the value, waiting for it if other threads may have it. A panic of another holder is not passed on.
@@ -139,11 +165,12 @@ impl<T> Lock<T> {
 
     /// For a guest: takes the value if nobody has it.
     pub fn visit(&self) -> Option<Guard<'_, T>> {
-        if self.form == Form::Turns {
+        let turns = self.form == Form::Turns;
+        if turns && !self.invited.load(Ordering::Acquire) {
             return None;
         }
         let mutex = self.try_mutex()?;
-        if self.form == Form::Guests {
+        if turns {
             self.guest.store(true, Ordering::Relaxed);
             fence::heavy();
             if self.held.load(Ordering::Acquire) {
@@ -160,7 +187,7 @@ impl<T> Lock<T> {
     pub fn settle(&self) {
         match self.form {
             Form::Threads => fence::real(),
-            Form::Turns | Form::Guests => fence::light(),
+            Form::Turns => fence::light(),
         }
     }
 
@@ -299,7 +326,7 @@ impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         if self.mutex.is_none() {
             self.lock.held.store(false, Ordering::Release);
-        } else if self.lock.form == Form::Guests {
+        } else if self.lock.form == Form::Turns {
             self.lock.guest.store(false, Ordering::Release);
         }
     }
@@ -308,149 +335,6 @@ impl<T> Drop for Guard<'_, T> {
 impl<T> fmt::Debug for Lock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lock of {:?}", self.form)
-    }
-}
-
-#[cfg(all(test, loom))]
-mod models {
-    use super::*;
-    use loom::sync::Arc;
-    use loom::thread;
-
-    /// What the lock guards: the model checker sees who touches it when.
-    type Value = loom::cell::UnsafeCell<u32>;
-
-    fn add(lock: &Lock<Value>) {
-        let guard = lock.lock();
-        // SAFETY: the guard is the only one.
-        guard.with_mut(|value| unsafe { *value += 1 });
-    }
-
-    fn value(lock: &Lock<Value>) -> u32 {
-        // SAFETY: the guard is the only one.
-        lock.lock().with(|value| unsafe { *value })
-    }
-
-    fn one_at_a_time() -> Arc<Lock<Value>> {
-        // SAFETY: the models below hand it from thread to thread.
-        let promise = unsafe { OneAtATime::promised() };
-        Arc::new(Lock::for_one_at_a_time(Value::new(0), promise))
-    }
-
-    /// MPI_THREAD_SERIALIZED: a lock of the program's own says whose turn it is.
-    #[test]
-    fn turns_by_a_lock_of_the_program() {
-        loom::model(|| {
-            let (lock, turn) = (one_at_a_time(), Arc::new(Mutex::new(())));
-            let threads = [0, 1].map(|_| {
-                let (lock, turn) = (lock.clone(), turn.clone());
-                thread::spawn(move || {
-                    let _mine = turn.lock().unwrap();
-                    add(&lock);
-                    add(&lock);
-                })
-            });
-            for thread in threads {
-                thread.join().unwrap();
-            }
-            assert_eq!(value(&lock), 4);
-        });
-    }
-
-    /// The same with a flag: the flag of the lock is relaxed, so its order is that of the program's.
-    #[test]
-    fn turns_by_a_flag_of_the_program() {
-        loom::model(|| {
-            let (lock, done) = (one_at_a_time(), Arc::new(AtomicBool::new(false)));
-            let first = {
-                let (lock, done) = (lock.clone(), done.clone());
-                thread::spawn(move || {
-                    add(&lock);
-                    done.store(true, Ordering::Release);
-                })
-            };
-            if done.load(Ordering::Acquire) {
-                assert!(lock.try_lock().is_some());
-                add(&lock);
-            }
-            first.join().unwrap();
-            assert!(value(&lock) >= 1);
-        });
-    }
-
-    /// A guest comes and goes while a thread of the program works, which may wait for it; nothing is lost and nobody is
-    /// there at once.
-    #[test]
-    fn a_guest_of_those_who_take_turns() {
-        loom::model(|| {
-            // SAFETY: one thread of the model takes turns with itself.
-            let promise = unsafe { OneAtATime::promised() };
-            let lock = Arc::new(Lock::with_guests(Value::new(0), promise));
-            let guest = {
-                let lock = lock.clone();
-                thread::spawn(move || {
-                    let guard = lock.visit()?;
-                    // SAFETY: the guard is the only one.
-                    guard.with_mut(|value| unsafe { *value += 1 });
-                    Some(())
-                })
-            };
-            add(&lock);
-            let guard = lock.try_lock().expect("a guest is waited for");
-            // SAFETY: the guard is the only one.
-            guard.with_mut(|value| unsafe { *value += 1 });
-            drop(guard);
-            let was_there = guest.join().unwrap().is_some();
-            assert_eq!(value(&lock), 2 + u32::from(was_there));
-        });
-    }
-
-    /// A flag that a guest has set before it was refused is seen after the unlocking.
-    #[test]
-    fn who_refuses_a_guest_sees_what_it_left() {
-        loom::model(|| {
-            // SAFETY: one thread of the model takes turns with itself.
-            let promise = unsafe { OneAtATime::promised() };
-            let (lock, due) = (
-                Arc::new(Lock::with_guests(Value::new(0), promise)),
-                Arc::new(AtomicBool::new(false)),
-            );
-            let guest = {
-                let (lock, due) = (lock.clone(), due.clone());
-                thread::spawn(move || {
-                    due.store(true, Ordering::SeqCst);
-                    lock.visit().is_some()
-                })
-            };
-            add(&lock);
-            lock.settle();
-            let seen = due.load(Ordering::Relaxed);
-            assert!(guest.join().unwrap() || seen);
-        });
-    }
-
-    /// MPI_THREAD_MULTIPLE, and the thread of wide-area connections, which never waits for the lock.
-    #[test]
-    fn no_turns_with_a_mutex() {
-        loom::model(|| {
-            let lock = Arc::new(Lock::new(Value::new(0)));
-            let adds = {
-                let lock = lock.clone();
-                thread::spawn(move || add(&lock))
-            };
-            let tries = {
-                let lock = lock.clone();
-                thread::spawn(move || {
-                    let guard = lock.try_lock()?;
-                    // SAFETY: the guard is the only one.
-                    guard.with_mut(|value| unsafe { *value += 1 });
-                    Some(())
-                })
-            };
-            adds.join().unwrap();
-            let had_it = tries.join().unwrap().is_some();
-            assert_eq!(value(&lock), 1 + u32::from(had_it));
-        });
     }
 }
 
@@ -547,6 +431,28 @@ mod tests {
     }
 
     #[test]
+    fn guests_may_be_invited_while_others_count() {
+        // SAFETY: one thread takes turns with itself.
+        let lock = Lock::for_one_at_a_time(0_u64, unsafe { OneAtATime::promised() });
+        let visits = std::thread::scope(|scope| {
+            let guest = scope.spawn(|| {
+                let visit = |_: &i32| lock.visit().map(|mut value| *value += 1).is_some();
+                (0..50_000).filter(visit).count() as u64
+            });
+            for round in 0..200_000 {
+                let mut value = lock.lock();
+                if round == 100 {
+                    // Without membarrier nobody comes.
+                    lock.invite();
+                }
+                *value += 1;
+            }
+            guest.join().expect("no panic")
+        });
+        assert_eq!(*lock.lock(), 200_000 + visits);
+    }
+
+    #[test]
     fn a_guest_does_not_wait() {
         let [threads, turns, guests] = all();
         for lock in [&threads, &guests] {
@@ -557,6 +463,7 @@ mod tests {
             drop(guard);
             assert_eq!(lock.visit().map(|value| *value), Some(0));
         }
-        assert!(turns.visit().is_none(), "none are expected");
+        assert!(turns.visit().is_none(), "none are invited");
+        assert_eq!(turns.invite(), turns.visit().is_some());
     }
 }
