@@ -12,7 +12,8 @@ use crate::EngineError;
 use crate::activity::Running;
 use crate::base::asking::give_up;
 use crate::base::core::Core;
-use crate::base::machine::{Machine, Part};
+use crate::base::machine::{Machine, Part, Port};
+use crate::base::parcels::Outcome;
 use crate::base::peers::Acquaintance;
 use crate::base::requests::Owner;
 use crate::base::state::{State, Work};
@@ -347,6 +348,17 @@ impl Engine {
             Work::SetAside(peer, token) => set_aside(&mut core.state, peer, token),
             Work::Lost(peer, reason) => core.lose(peer, reason),
             Work::Part(part) => self.completed(part),
+            Work::Sent(outcome) => {
+                let Outcome {
+                    peer,
+                    number,
+                    name,
+                    sent,
+                } = *outcome;
+                core.with_machine(number, |machine, core| {
+                    machine.sent(&mut core.port(number), peer, name, sent);
+                });
+            }
             Work::Gone(peer) => {
                 self.groups.lose(core, peer);
                 core.each_machine(|machine, core| {
@@ -372,6 +384,38 @@ impl Engine {
             Some(Owner::Groups | Owner::Vendor) | None => {}
         }
     }
+}
+
+/// Lets a registered machine of this type act, and sends what it has to say. `None`: there is none, or it does not show
+/// [itself](Machine::itself).
+pub fn with_machine<M: 'static, T>(
+    engine: &mut Engine,
+    protocol: u8,
+    act: impl FnOnce(&mut M, &mut Port<'_>) -> T,
+) -> Option<T> {
+    let acted = engine.core.with_machine(protocol, |machine, core| {
+        let machine = machine.itself()?.downcast_mut()?;
+        Some(act(machine, &mut core.port(protocol)))
+    });
+    engine.work();
+    acted.flatten()
+}
+
+/// Acts as the machine with this number, and sends what there is to say.
+pub fn with_port<T>(engine: &mut Engine, protocol: u8, act: impl FnOnce(&mut Port<'_>) -> T) -> T {
+    let acted = act(&mut engine.core.port(protocol));
+    engine.work();
+    acted
+}
+
+/// Whether frames may come that have to be answered while the program computes.
+pub(crate) fn expects(engine: &Engine) -> bool {
+    engine.core.state.machines.expect()
+}
+
+/// Whether there is anything to do for a thread that makes progress while the program computes.
+pub(crate) fn needs_progress(engine: &Engine) -> bool {
+    expects(engine) || engine.is_pending()
 }
 
 /// Levels of peers, those that are missing at the end of the list too.

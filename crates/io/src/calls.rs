@@ -21,7 +21,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use isthmus_engine::{Core, Machine, Peer, State};
+use isthmus_engine::{Core, Machine, Peer, Port as EnginePort, Taken, with_port};
 use isthmus_wire::file::{ANSWER, Answer, Call, MAX_CALL, MAX_TEXT, Path};
 use isthmus_wire::frame::{Header, Kind, protocol};
 
@@ -85,18 +85,20 @@ struct Desk {
 }
 
 impl Machine for Desk {
-    fn frame(&mut self, state: &mut State, peer: Peer, header: &Header, _: &[u8]) {
+    fn frame(&mut self, port: &mut EnginePort<'_>, peer: Peer, header: &Header, _: &[u8]) -> Taken {
         let (number, bytes) = (header.token, header.context);
         let knocks = self.knocks.iter().filter(|knock| knock.from == peer).count();
         let answers = self.answers.iter().filter(|(from, _)| *from == peer).count();
         if number > u64::from(NUMBERS) || bytes as usize > MAX_CALL || knocks + answers >= MOST {
-            return state.broken(peer, "a call about files that is too long, or one too many");
+            port.accuse(peer, "a call about files that is too long, or one too many");
+            return Taken::Done;
         }
         self.knocks.push(Knock {
             from: peer,
             number: number as u32,
             bytes,
         });
+        Taken::Done
     }
 
     fn advance(&mut self, core: &mut Core) -> bool {
@@ -217,9 +219,10 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
         );
     }
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) & NUMBERS;
-    let mut knock = Header::control(Kind::Protocol, number.into(), bytes.len() as u64, 0);
-    knock.flags = protocol::FILES;
-    world.engine().lock().send_frame(world.peer(whom), knock);
+    let knock = Header::control(Kind::Protocol, number.into(), bytes.len() as u64, 0);
+    let mut engine = world.engine().lock();
+    with_port(&mut engine, protocol::FILES, |port| port.tell(world.peer(whom), knock));
+    drop(engine);
     let place = Arc::new(OnceLock::new());
     let result = place.clone();
     let asked = task::run(world, &world.files(), |port| {

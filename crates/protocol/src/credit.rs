@@ -89,9 +89,96 @@ impl Account {
     }
 }
 
+/// Counts for the frames of one protocol beside messages, to and from one peer. All of them are charged, those that
+/// say little too, from when they leave until their receiver is done with them: what may wait there is at most
+/// [`WINDOW`]. Credit comes back in portions of an eighth of it; a frame must fit into the rest.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget {
+    /// Cost sent and not credited yet.
+    outstanding: u64,
+    /// Cost of its frames that this process is done with, and that was not given back yet.
+    owed: u64,
+    /// Cost of its frames that wait here.
+    held: u64,
+}
+
+impl Budget {
+    /// Whether a frame with this many bytes may be sent.
+    #[inline]
+    pub fn allows(&self, bytes: u64) -> bool {
+        self.outstanding + cost(bytes) <= WINDOW
+    }
+
+    /// A frame was sent.
+    #[inline]
+    pub fn sent(&mut self, bytes: u64) {
+        self.outstanding += cost(bytes);
+    }
+
+    /// The receiver gave credit back. False if it gave more than it had been lent (a broken peer).
+    pub fn credited(&mut self, cost: u64) -> bool {
+        let fits = cost <= self.outstanding;
+        self.outstanding = self.outstanding.saturating_sub(cost);
+        fits
+    }
+
+    /// A frame has come. False if the sender exceeds its credit: what it has lent here is never more than this process
+    /// knows of.
+    #[inline]
+    pub fn arrives(&mut self, bytes: u64) -> bool {
+        let lent = self.held.saturating_add(self.owed).saturating_add(cost(bytes));
+        let fits = lent <= WINDOW;
+        if fits {
+            self.held += cost(bytes);
+        }
+        fits
+    }
+
+    /// This process is done with a frame of so many bytes that has [arrived](Self::arrives). The credit to give back
+    /// now, if any.
+    #[inline]
+    pub fn done(&mut self, bytes: u64) -> Option<u64> {
+        let cost = cost(bytes).min(self.held);
+        self.held -= cost;
+        self.owed += cost;
+        (self.owed >= WINDOW / 8).then(|| std::mem::take(&mut self.owed))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_of_a_protocol_never_stop_while_their_receiver_is_done_with_them() {
+        let (mut sender, mut receiver) = (Budget::default(), Budget::default());
+        for round in 0..10_000_u64 {
+            let bytes = round * 31 % (1 << 18);
+            assert!(sender.allows(bytes), "round {round}");
+            sender.sent(bytes);
+            assert!(receiver.arrives(bytes), "round {round}");
+            if let Some(credit) = receiver.done(bytes) {
+                assert!(sender.credited(credit));
+            }
+        }
+    }
+
+    #[test]
+    fn frames_that_wait_are_bounded_and_one_too_many_is_found_out() {
+        let (mut sender, mut receiver) = (Budget::default(), Budget::default());
+        let mut frames = 0;
+        while sender.allows(0) {
+            sender.sent(0);
+            assert!(receiver.arrives(0));
+            frames += 1;
+        }
+        assert_eq!(frames, WINDOW / ENVELOPE_COST);
+        assert!(!receiver.arrives(0) && !receiver.arrives(u64::MAX));
+        let credit: u64 = (0..frames).filter_map(|_| receiver.done(0)).sum();
+        assert!(credit > WINDOW / 8 * 7 && sender.credited(credit) && sender.allows(WINDOW / 2));
+        assert_eq!(receiver.done(1 << 40), None, "nothing is held any more");
+        assert!(!sender.credited(WINDOW));
+    }
 
     #[test]
     fn the_window_never_closes_for_good() {

@@ -39,7 +39,7 @@ pub const HEADER_BYTES: usize = 32;
 /// | Probe | bytes without meaning | how many | see [`Probe`] | [`Probe`] |
 /// | Assist | – | bytes of the message | address of the message at its sender | address of the message at its receiver; the tag is the number of the copy |
 /// | Padding | bytes without meaning | how many | 0 | – |
-/// | Protocol | what the protocol says | bytes of it | the protocol's | the protocol's; the tag too |
+/// | Protocol | what the protocol says, or a piece of it | bytes of it | the protocol's | the protocol's, plus the offset of the piece; the tag is the protocol's |
 /// | Credit | – | cost of the messages that no longer wait at the receiver | 0 | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -90,6 +90,9 @@ pub mod protocol {
     /// half what is said (0: asks, 1: it is another one, 2: it has given up), `tag` stands for the operation's name.
     /// Who has given up says which rank (`source`) has called which other one. No payload.
     pub const AGREEMENT: u8 = 2;
+    /// A process is done with frames of the protocol whose number is `token`: their sender may send frames of this
+    /// cost again ([`auxiliary`](super::Header::auxiliary)). No payload.
+    pub const CREDIT: u8 = 254;
     /// For tests.
     pub const TEST: u8 = 255;
 }

@@ -80,7 +80,7 @@ impl SendBuffer {
     }
 
     /// A message in memory of our own.
-    pub(crate) fn owned(bytes: Box<[u8]>) -> Self {
+    pub fn owned(bytes: Box<[u8]>) -> Self {
         Self {
             length: bytes.len() as u64,
             form: SendForm::Owned(bytes, None),

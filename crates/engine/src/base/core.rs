@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use isthmus_transport::{Job, Peer, Processes, Rates, Transport, Tuning as Traffic};
 
-use isthmus_wire::frame::Header;
-
-use crate::base::machine::Machine;
+use crate::base::machine::{Machine, Port};
 use crate::base::requests::{Kept, Owned, Owner, ReceiveStage, Task};
 use crate::base::state::State;
 use crate::tools::Tools;
@@ -267,24 +265,15 @@ impl Core {
         any
     }
 
-    /// A request of the machine with this number, which [completes](State::complete) it.
-    pub fn machine_request(&mut self, number: u8) -> Request {
-        let index = self.own(Owned::by(Owner::Registered(number)));
-        self.state.requests.name(index)
-    }
-
-    /// A frame without data of a machine, which leaves with the next progress.
-    pub fn send_frame(&mut self, peer: Peer, header: Header) {
-        self.state.reply(peer, header);
+    /// What the machine with this number acts through. What it sends leaves at once, or with the next progress.
+    pub fn port(&mut self, number: u8) -> Port<'_> {
+        Port::new(number, self)
     }
 
     /// A peer has broken the rules of a protocol beside messages: it counts as lost, for this reason.
     #[cold]
     pub fn accuse(&mut self, peer: Peer, what: &str) {
-        let known = self.state.peers[peer];
-        if !known.own && !known.lost {
-            self.state.broken(peer, what);
-        }
+        self.state.accuse(peer, what);
     }
 
     /// Why nothing that waits for all of these members can go well.

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Machines: what an engine is made of besides its core. Each has requests of its own, and learns what concerns it
-//! through one trait.
+//! through one trait. Those of other rooms send through a [`Port`].
 
-use isthmus_transport::Peer;
-use isthmus_wire::frame::Header;
+use std::any::Any;
+
+use isthmus_datatype::Representation;
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_transport::{Lent, Peer, Placement, SendError, Transport};
+use isthmus_wire::frame::{Header, Kind, protocol};
 use isthmus_wire::waiting::Item;
 
-use crate::Request;
 use crate::base::core::Core;
-use crate::base::state::State;
+use crate::base::parcels::{Parcel, send_piece};
+use crate::base::requests::{Owned, Owner, Task};
+use crate::base::state::{CHUNK, State, Work};
+use crate::{Completion, EngineError, Request, SendBuffer};
 
 /// A part of a request that is over: a message of a plan, for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +31,40 @@ pub struct Part {
 ///
 /// The engine calls the machines that it is made of without indirection. Others [register](crate::Engine::register)
 /// themselves for frames of the kind [`Protocol`](isthmus_wire::frame::Kind::Protocol) with a number of theirs.
+///
+/// Frames of a machine come in the order in which its like at the peer has sent them, placed or not. What it does in
+/// its methods is done with the engine locked, on whichever thread makes progress: it must not wait, nor call the
+/// program.
 pub trait Machine<With = Core>: Send {
-    /// A frame of its protocol has arrived. Transports are in use: what has to be sent is [put on the
-    /// list](State::reply).
-    fn frame(&mut self, state: &mut State, peer: Peer, _: &Header, _: &[u8]) {
-        state.broken(peer, "a frame for a protocol that takes none");
+    /// A frame of its protocol has arrived.
+    fn frame(&mut self, port: &mut Port<'_>, peer: Peer, _: &Header, _: &[u8]) -> Taken {
+        port.accuse(peer, "a frame for a protocol that takes none");
+        Taken::Done
+    }
+
+    /// A long payload is about to be read from a stream: to where, if it is known already. The memory must have room
+    /// for all of it from its origin on. Not all transports ask; [`Machine::frame`] follows where nothing is named.
+    fn place(&mut self, _: &mut Port<'_>, _: Peer, _: &Header) -> Option<Lent<WriteMemory>> {
+        None
+    }
+
+    /// The payload of a frame is where [`Machine::place`] has said, unless that was taken back meanwhile.
+    fn placed(&mut self, _: &mut Port<'_>, _: Peer, _: &Header) {}
+
+    /// Something that was [queued](Sending::Queued) under this name has left, or will not leave any more: its memory is
+    /// not read from now on.
+    fn sent(&mut self, _: &mut Port<'_>, _: Peer, _name: u64, _: Result<(), EngineError>) {}
+
+    /// Whether frames may come that this process has to answer although it waits for nothing: then it makes progress
+    /// while the program computes ([`Keeper`](crate::Keeper)). Whoever makes this true calls
+    /// [`Shared::watch`](crate::Shared::watch).
+    fn expects(&self) -> bool {
+        false
+    }
+
+    /// Itself, for [`with_machine`](crate::with_machine).
+    fn itself(&mut self) -> Option<&mut dyn Any> {
+        None
     }
 
     /// A part of one of its requests is over.
@@ -45,7 +80,7 @@ pub trait Machine<With = Core>: Send {
         true
     }
 
-    /// The peer is gone: what waits for it fails.
+    /// The peer is gone: what waits for it fails. [`Machine::sent`] has been called for all that had not left.
     fn lose(&mut self, _: &mut With, _: Peer) {}
 
     /// Whether everything that this process sends has left.
@@ -57,6 +92,254 @@ pub trait Machine<With = Core>: Send {
     fn pending(&self, _: &State, _: u32) -> Option<Item> {
         None
     }
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The machine is done with it.
+    Done,
+    /// It waits for something, and takes memory meanwhile. [`Port::done`] follows; until then its sender has so much
+    /// less credit.
+    Kept,
+}
+
+/// What became of something that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Its memory may be used again.
+    Left,
+    /// [`Machine::sent`] follows, if it was given a name.
+    Queued,
+}
+
+/// What a machine of another room does with the engine.
+///
+/// Everything that is sent to a peer leaves in the order of the calls. Frames are charged to the credit that the like
+/// of the machine at the peer has given, and wait when that is used up; whoever sends more is lost.
+pub struct Port<'a> {
+    number: u8,
+    state: &'a mut State,
+    /// `None`: they are in use.
+    transports: Option<&'a mut [Box<dyn Transport>]>,
+}
+
+impl<'a> Port<'a> {
+    pub(crate) fn new(number: u8, core: &'a mut Core) -> Self {
+        Self {
+            number,
+            state: &mut core.state,
+            transports: Some(&mut core.transports),
+        }
+    }
+
+    /// While transports are in use.
+    pub(crate) fn within(number: u8, state: &'a mut State) -> Self {
+        Self {
+            number,
+            state,
+            transports: None,
+        }
+    }
+
+    /// Sends a frame without data. To a peer that is lost nothing is sent.
+    pub fn tell(&mut self, peer: Peer, header: Header) {
+        // Whoever waits for an answer hears of the loss by itself.
+        let _ = self.send(peer, header, SendBuffer::EMPTY, None);
+    }
+
+    /// Sends `header` with a payload of any length, whose memory is read until it has left. Of the header, `tag`,
+    /// `token`, `common` and [`auxiliary`](Header::auxiliary) (`context` and `source`) are the machine's. A payload
+    /// that is too long for one frame comes in several: they have the same header, but for their lengths, and the
+    /// offset of their first byte is added to `auxiliary`. `name`: how [`Machine::sent`] calls it.
+    pub fn send(
+        &mut self,
+        peer: Peer,
+        header: Header,
+        payload: SendBuffer,
+        name: Option<u64>,
+    ) -> Result<Sending, EngineError> {
+        let known = self.state.peers.get(peer).filter(|known| !known.own);
+        let known = known.ok_or(EngineError::Misuse {
+            what: "a frame of a protocol to this process itself, or to nobody",
+        })?;
+        if known.lost {
+            return Err(self.state.lost_error(peer));
+        }
+        let mut parcel = Parcel {
+            header: Header {
+                kind: Kind::Protocol,
+                flags: self.number,
+                length: payload.length(),
+                ..header
+            },
+            payload,
+            sent: 0,
+            name,
+        };
+        if self.leaves_at_once(peer, &mut parcel)? {
+            return Ok(Sending::Left);
+        }
+        self.state.partners.entry((peer, self.number)).or_default().waiting += 1;
+        let parcels = &mut self.state.outgoing.entry(peer).or_default().parcels;
+        parcels.push(self.number, parcel);
+        parcels.take_turns(self.number);
+        self.state.work.push_back(Work::Flush(peer));
+        Ok(Sending::Queued)
+    }
+
+    /// Gives a short parcel to the transport, if nothing is before it.
+    #[inline]
+    fn leaves_at_once(&mut self, peer: Peer, parcel: &mut Parcel) -> Result<bool, EngineError> {
+        let (Some(transports), known) = (&mut self.transports, &self.state.peers[peer]) else {
+            return Ok(false);
+        };
+        let transport = &mut transports[usize::from(known.route)];
+        let length = parcel.header.length;
+        let partner = self.state.partners.entry((peer, self.number)).or_default();
+        let free = !known.queued && partner.waiting == 0 && partner.budget.allows(length);
+        if !free || length > transport.limits(peer).frame.min(CHUNK) as u64 {
+            return Ok(false);
+        }
+        let (header, scratch) = (parcel.header, &mut self.state.chunk);
+        match send_piece(&mut **transport, peer, &header, &mut parcel.payload, 0, scratch) {
+            Ok(()) => {
+                partner.budget.sent(length);
+                Ok(true)
+            }
+            Err(SendError::WouldBlock) => Ok(false),
+            Err(SendError::Lost(reason)) => {
+                self.state.work.push_back(Work::Lost(peer, reason.as_str().into()));
+                Err(self.state.unreachable(peer, reason.into()))
+            }
+        }
+    }
+
+    /// The machine is done with a frame of so many bytes that it had [kept](Taken::Kept).
+    pub fn done(&mut self, peer: Peer, bytes: u64) {
+        let Some(partner) = self.state.partners.get_mut(&(peer, self.number)) else {
+            return;
+        };
+        if let Some(cost) = partner.budget.done(bytes) {
+            let mut credit = Header::control(Kind::Protocol, self.number.into(), cost, 0);
+            credit.flags = protocol::CREDIT;
+            self.state.reply(peer, credit);
+        }
+    }
+
+    /// The peer has broken the rules of the protocol: it counts as lost, for this reason.
+    #[cold]
+    pub fn accuse(&mut self, peer: Peer, what: &str) {
+        self.state.accuse(peer, what);
+    }
+
+    /// Why nothing can be sent to the peer, if that is so.
+    pub fn loss(&self, peer: Peer) -> Option<EngineError> {
+        let lost = self.state.peers.get(peer).is_some_and(|known| known.lost);
+        lost.then(|| self.state.lost_error(peer))
+    }
+
+    /// How the peer represents data.
+    pub fn representation(&self, peer: Peer) -> Representation {
+        let known = self.state.representations.get(peer.index());
+        known.copied().unwrap_or(Representation::LOCAL)
+    }
+
+    /// A request of this machine, which [completes](Self::complete) it.
+    pub fn request(&mut self) -> Request {
+        let owned = Owned::by(Owner::Registered(self.number));
+        let index = self.state.requests.insert(Task::Of(owned));
+        self.state.requests.name(index)
+    }
+
+    /// What the request asked for is done.
+    pub fn complete(&mut self, request: Request, completion: Completion) {
+        let Some(index) = self.state.requests.index(request) else {
+            return;
+        };
+        let own = Some(Owner::Registered(self.number));
+        if self.state.requests.slot(index).task.owner() == own {
+            self.state.requests.slot_mut(index).completion = completion;
+            self.state.finish(index);
+        }
+    }
+}
+
+/// A frame is for the machine that has registered itself for its protocol.
+#[inline(never)]
+pub(crate) fn to_machine(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
+    let number = header.flags;
+    if number == protocol::CREDIT {
+        return credited(state, peer, header);
+    }
+    let Some(mut machine) = state.machines.take(number) else {
+        return state.broken(peer, "a frame of a protocol that this process does not know");
+    };
+    if has_credit(state, peer, header) {
+        let mut port = Port::within(number, state);
+        if machine.frame(&mut port, peer, header, payload) == Taken::Done {
+            port.done(peer, header.length);
+        }
+    }
+    state.machines.put(number, machine);
+}
+
+/// Charges a frame that has arrived.
+fn has_credit(state: &mut State, peer: Peer, header: &Header) -> bool {
+    let partner = state.partners.entry((peer, header.flags)).or_default();
+    let fits = partner.budget.arrives(header.length);
+    if !fits {
+        let what = format!(
+            "it sent more frames of protocol {} than it had credit for",
+            header.flags
+        );
+        state.broken(peer, &what);
+    }
+    fits
+}
+
+/// The peer is done with frames of a machine.
+fn credited(state: &mut State, peer: Peer, header: &Header) {
+    let number = u8::try_from(header.token).unwrap_or(protocol::CREDIT);
+    let partner = state.partners.get_mut(&(peer, number));
+    let fits = partner.map(|partner| (partner.budget.credited(header.auxiliary()), partner.waiting > 0));
+    let Some((true, waits)) = fits.filter(|_| header.length == 0) else {
+        return state.broken(peer, "it gave more credit back than it had been lent");
+    };
+    if let Some(queue) = state.outgoing.get_mut(&peer).filter(|_| waits) {
+        queue.parcels.take_turns(number);
+        state.work.push_back(Work::Flush(peer));
+    }
+}
+
+/// Memory for the payload of a frame, if its machine knows where it goes.
+pub(crate) fn place_for_machine(state: &mut State, peer: Peer, header: &Header) -> Placement {
+    let Some(mut machine) = state.machines.take(header.flags) else {
+        return Placement::Collect;
+    };
+    let lent = machine.place(&mut Port::within(header.flags, state), peer, header);
+    state.machines.put(header.flags, machine);
+    let has_room = |memory: &mut WriteMemory| {
+        let (low, high) = memory.window();
+        low <= 0 && i64::try_from(header.length).is_ok_and(|length| length <= high as i64)
+    };
+    match lent {
+        Some(lent) if lent.with(has_room) == Some(true) => Placement::Into(lent),
+        _ => Placement::Collect,
+    }
+}
+
+/// The payload of a frame of a machine has arrived where it was to go.
+pub(crate) fn placed_for_machine(state: &mut State, peer: Peer, header: &Header) {
+    let Some(mut machine) = state.machines.take(header.flags) else {
+        return;
+    };
+    if has_credit(state, peer, header) {
+        let mut port = Port::within(header.flags, state);
+        machine.placed(&mut port, peer, header);
+        port.done(peer, header.length);
+    }
+    state.machines.put(header.flags, machine);
 }
 
 /// Machines that have registered themselves, by number.
@@ -93,6 +376,12 @@ impl Machines {
         let mut all = self.0.iter_mut();
         all.find(|registered| registered.number == number)
             .map(|registered| &mut registered.machine)
+    }
+
+    /// Whether one of them [expects](Machine::expects) frames.
+    pub(crate) fn expect(&self) -> bool {
+        let mut all = self.0.iter().filter_map(|registered| registered.machine.as_deref());
+        all.any(|machine| machine.expects())
     }
 
     pub(crate) fn get(&self, number: u8) -> Option<&dyn Machine> {

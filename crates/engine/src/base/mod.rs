@@ -13,6 +13,7 @@ pub(crate) mod counters;
 pub(crate) mod error;
 pub(crate) mod machine;
 pub(crate) mod message;
+pub(crate) mod parcels;
 pub(crate) mod peers;
 pub(crate) mod request;
 pub(crate) mod requests;

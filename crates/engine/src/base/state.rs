@@ -18,13 +18,14 @@ use rustc_hash::FxHashMap;
 use crate::base::agreement::Agreement;
 use crate::base::machine::{Machines, Part};
 use crate::base::message::{Content, Message, is_synchronous};
+use crate::base::parcels::{Outcome, Parcels, Partner};
 use crate::base::peers::Peers;
 use crate::base::request::Tokens;
-use crate::base::requests::{NONE, Owner, ReceiveStage, Requests, Task};
+use crate::base::requests::{NONE, ReceiveStage, Requests, Task};
 use crate::p2p::direct::Expected;
 use crate::p2p::unanswered::{Asked, Unanswered};
 use crate::tools::Tools;
-use crate::{Completion, EngineError, Request, Tuning};
+use crate::{EngineError, Request, Tuning};
 
 /// Bytes moved at a time where data cannot go straight from memory to memory.
 pub(crate) const CHUNK: usize = 256 << 10;
@@ -39,11 +40,22 @@ pub(crate) struct Outgoing {
     pub(crate) streams: VecDeque<u32>,
     /// Messages that may have been thrown away in vain and be put back: none may overtake them.
     pub(crate) held: u32,
+    /// Of machines.
+    pub(crate) parcels: Parcels,
 }
 
 impl Outgoing {
     pub(crate) fn is_empty(&self) -> bool {
+        self.has_no_messages() && self.parcels.is_empty()
+    }
+
+    fn has_no_messages(&self) -> bool {
         self.controls.is_empty() && self.messages.is_empty() && self.streams.is_empty() && self.held == 0
+    }
+
+    /// Whether messages have to wait behind something of it. Those of machines that wait for credit are none of theirs.
+    pub(crate) fn blocks(&self) -> bool {
+        !self.has_no_messages() || !self.parcels.wait_for_credit()
     }
 }
 
@@ -67,6 +79,8 @@ pub(crate) enum Work {
     Lost(Peer, Arc<str>),
     /// It has been lost: machines are to be told.
     Gone(Peer),
+    /// Something of a machine has left, or will not any more. Boxed: other work is short.
+    Sent(Box<Outcome>),
 }
 
 /// Everything of an engine but its transports: what arriving frames are given to.
@@ -97,6 +111,8 @@ pub struct State {
     pub(crate) work: VecDeque<Work>,
     /// Machines of other rooms.
     pub(crate) machines: Machines,
+    /// What passes between them and those of peers with the same numbers.
+    pub(crate) partners: FxHashMap<(Peer, u8), Partner>,
     pub(crate) tools: Tools,
     /// Whether others call the same operations.
     pub(crate) agreement: Agreement,
@@ -134,6 +150,7 @@ impl State {
             placing: FxHashMap::default(),
             work: VecDeque::new(),
             machines: Machines::default(),
+            partners: FxHashMap::default(),
             tools: Tools::default(),
             agreement: Agreement::default(),
             chunk: Vec::new(),
@@ -157,19 +174,8 @@ impl State {
     }
 
     /// A frame without data that leaves as soon as transports are free.
-    pub fn reply(&mut self, peer: Peer, header: Header) {
+    pub(crate) fn reply(&mut self, peer: Peer, header: Header) {
         self.work.push_back(Work::Control(peer, header));
-    }
-
-    /// A machine has done what its request asked for.
-    pub fn complete(&mut self, request: Request, completion: Completion) {
-        let Some(index) = self.requests.index(request) else {
-            return;
-        };
-        if matches!(self.requests.slot(index).task.owner(), Some(Owner::Registered(_))) {
-            self.requests.slot_mut(index).completion = completion;
-            self.finish(index);
-        }
     }
 
     /// The request is complete: tells its plan, or keeps the completion, or forgets it.

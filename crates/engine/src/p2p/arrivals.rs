@@ -8,6 +8,7 @@ use isthmus_wire::frame::{BULK, Header, Kind, ROOM, protocol};
 
 use crate::Request;
 use crate::base::asking::heard;
+use crate::base::machine::{place_for_machine, placed_for_machine, to_machine};
 use crate::base::message::Content;
 use crate::base::requests::{AnnouncedStage, SendStage, SendTask};
 use crate::base::state::{State, Work};
@@ -120,17 +121,6 @@ fn acknowledgement(header: &Header) -> u64 {
     }
 }
 
-/// A frame of a protocol is for the machine that has registered itself for that.
-#[cold]
-fn to_machine(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
-    let number = header.flags;
-    let Some(mut machine) = state.machines.take(number) else {
-        return state.broken(peer, "a frame of a protocol that this process does not know");
-    };
-    machine.frame(state, peer, header, payload);
-    state.machines.put(number, machine);
-}
-
 impl Sink for State {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
         let known = &self.peers[peer];
@@ -180,6 +170,7 @@ impl Sink for State {
                 let at = header.auxiliary() as isize;
                 memory.map_or(Placement::Collect, |memory| lend(self, index, memory.shifted(at)))
             }
+            Kind::Protocol => place_for_machine(self, peer, header),
             _ => Placement::Collect,
         }
     }
@@ -199,6 +190,8 @@ impl Sink for State {
             self.tools.arrived(peer, header);
             self.settle(peer, header.length, acknowledgement(header));
             self.finish(index);
+        } else if header.kind == Kind::Protocol {
+            placed_for_machine(self, peer, header);
         }
     }
 

@@ -7,9 +7,12 @@ use isthmus_transport::{Job, Peer, Process};
 
 use crate::EngineError;
 use crate::base::core::Core;
+use crate::base::parcels::Parcels;
 use crate::base::requests::{SendStage, Task};
 use crate::base::state::{State, Work};
 use crate::p2p::cancel::{forget_asked, let_go};
+
+const AT_THE_END: &str = "all processes are in MPI_Finalize";
 
 impl Core {
     /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
@@ -25,10 +28,16 @@ impl Core {
     /// All processes are at the end: to whom data are still on their way, nobody waits for them there. Messages that
     /// nobody has asked for can stay.
     pub fn give_up_sends(&mut self) {
+        let outgoing = self.state.outgoing.iter();
+        let machines: Vec<Peer> = outgoing
+            .filter(|(_, queue)| !queue.parcels.is_empty())
+            .map(|(peer, _)| *peer)
+            .collect();
+        machines.into_iter().for_each(|peer| self.lose(peer, AT_THE_END.into()));
         for index in self.state.requests.indices() {
             match &self.state.requests.slot(index).task {
                 Task::Send(task) if task.stage != SendStage::Waiting => {
-                    self.lose(task.peer, "all processes are in MPI_Finalize".into());
+                    self.lose(task.peer, AT_THE_END.into());
                 }
                 _ => {}
             }
@@ -59,11 +68,12 @@ impl Core {
 
 impl State {
     pub(crate) fn lost_error(&self, peer: Peer) -> EngineError {
-        let reason = self
-            .reasons
-            .get(&peer)
-            .cloned()
-            .unwrap_or_else(|| "the connection is gone".into());
+        let reason = self.reasons.get(&peer).cloned();
+        self.unreachable(peer, reason.unwrap_or_else(|| "the connection is gone".into()))
+    }
+
+    /// The peer is lost for this reason, or about to be.
+    pub(crate) fn unreachable(&self, peer: Peer, reason: Arc<str>) -> EngineError {
         let who = self.name(peer);
         EngineError::PeerLost { peer, who, reason }
     }
@@ -77,7 +87,7 @@ impl State {
     }
 
     /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
-    pub fn broken(&mut self, peer: Peer, what: &str) {
+    pub(crate) fn broken(&mut self, peer: Peer, what: &str) {
         self.peers[peer].broken = true;
         self.work.push_back(Work::Lost(
             peer,
@@ -85,9 +95,28 @@ impl State {
         ));
     }
 
+    /// The same for what others find out, later perhaps.
+    #[cold]
+    pub(crate) fn accuse(&mut self, peer: Peer, what: &str) {
+        let known = self.peers[peer];
+        if !known.own && !known.lost {
+            self.broken(peer, what);
+        }
+    }
+
+    /// What machines have not sent to a peer that is lost.
+    pub(crate) fn drop_parcels(&mut self, peer: Peer, parcels: Parcels) {
+        let error = self.lost_error(peer);
+        let outcomes = parcels.fail(peer, &error);
+        self.work.extend(outcomes.map(|outcome| Work::Sent(Box::new(outcome))));
+    }
+
     /// Communication is over. Requests that are left, which the program has freed and nobody waits for, give their
     /// memory back: after MPI_Finalize it is the program's, whatever somebody still sends.
     pub(crate) fn end(&mut self) {
+        self.outgoing
+            .values_mut()
+            .for_each(|queue| queue.parcels = Parcels::default());
         for index in self.requests.indices() {
             if !matches!(
                 self.requests.slot(index).task,
@@ -112,7 +141,10 @@ impl State {
         self.peers[peer].queued = false;
         self.reasons.entry(peer).or_insert(reason);
         self.tools.lost(peer);
-        self.outgoing.remove(&peer);
+        if let Some(queue) = self.outgoing.remove(&peer) {
+            self.drop_parcels(peer, queue.parcels);
+        }
+        self.partners.retain(|(of, _), _| *of != peer);
         self.placing.remove(&peer);
         self.calls.lose(peer.number());
         self.unanswered.lose(peer);

@@ -5,7 +5,8 @@ use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::base::core::Core;
-use crate::base::state::Outgoing;
+use crate::base::parcels::{Outcome, Parcels, send_piece};
+use crate::base::state::{CHUNK, Outgoing, Work};
 use crate::{Channel, Mode, SendBuffer};
 
 /// Who sends what to whom: the arguments of a send.
@@ -43,7 +44,7 @@ impl Outbound {
 
 /// A frame was taken: the peer is blocked no longer than something waits for it.
 pub(crate) fn unblocked(core: &mut Core, peer: Peer) {
-    core.state.peers[peer].queued = core.state.outgoing.contains_key(&peer);
+    core.state.peers[peer].queued = core.state.outgoing.get(&peer).is_some_and(Outgoing::blocks);
 }
 
 pub(crate) fn queue(core: &mut Core, peer: Peer) -> &mut Outgoing {
@@ -72,6 +73,43 @@ pub(crate) fn control(core: &mut Core, peer: Peer, header: Header) {
 /// Data of this message leave in turn with those of others to the peer.
 pub(crate) fn stream(core: &mut Core, peer: Peer, index: u32) {
     queue(core, peer).streams.push_back(index);
+}
+
+/// Sends a frame of the machine whose turn it is.
+pub(crate) fn serve(core: &mut Core, peer: Peer, route: usize, parcels: &mut Parcels) -> Result<(), SendError> {
+    let Some((number, parcel)) = parcels.next_turn() else {
+        return Ok(());
+    };
+    let transport = &mut *core.transports[route];
+    let state = &mut core.state;
+    let header = parcel.next(transport.limits(peer).frame.min(CHUNK) as u64);
+    let partner = state.partners.entry((peer, number)).or_default();
+    if !partner.budget.allows(header.length) {
+        // It takes turns again when credit comes back.
+        return Ok(());
+    }
+    let (at, scratch) = (parcel.sent, &mut state.chunk);
+    if let Err(error) = send_piece(transport, peer, &header, &mut parcel.payload, at, scratch) {
+        parcels.give_turn_back(number);
+        return Err(error);
+    }
+    partner.budget.sent(header.length);
+    parcel.sent += header.length;
+    if parcel.has_left() {
+        partner.waiting -= 1;
+        if let Some(name) = parcel.name {
+            let outcome = Outcome {
+                peer,
+                number,
+                name,
+                sent: Ok(()),
+            };
+            state.work.push_back(Work::Sent(Box::new(outcome)));
+        }
+        parcels.pop(number);
+    }
+    parcels.take_turns(number);
+    Ok(())
 }
 
 /// Memory to work with, `length` bytes.

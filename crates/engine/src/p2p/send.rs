@@ -2,19 +2,20 @@
 //! Sending: first frames, answers to the receiver, queues per peer.
 
 use isthmus_protocol::choice::{self, Facts};
-use isthmus_transport::{Lease, Limits, Peer, SendError, Transport};
+use isthmus_transport::{Lease, Limits, Peer, SendError};
 use isthmus_wire::frame::{Header, Kind, SYNCHRONOUS};
 
 use crate::base::buffer::SendForm;
 use crate::base::core::Core;
+use crate::base::parcels::send_piece;
 use crate::base::peers::PeerState;
 use crate::base::requests::{AnnouncedStage, NONE, SendStage, SendTask, Task};
 use crate::base::state::{CHUNK, Outgoing, Work};
 use crate::p2p::itself::{offer_to_self, send_to_self};
 use crate::p2p::long::{ALONE, BESIDE};
-use crate::p2p::queue::{Outbound, queue, stream, unblocked};
+use crate::p2p::queue::{Outbound, queue, serve, stream, unblocked};
 use crate::p2p::ranges::go_on;
-use crate::{Channel, EngineError, Knob, Mode, Operation, Request, SendBuffer, Sent};
+use crate::{Channel, EngineError, Knob, Mode, Operation, Request, Sent};
 
 /// What happened to a message that is sent piece by piece.
 enum Fragment {
@@ -378,12 +379,12 @@ pub(crate) fn flush(core: &mut Core, peer: Peer) {
     let route = core.state.peers[peer].route as usize;
     let outcome = flush_queue(core, peer, route, &mut queue);
     if let Err(SendError::Lost(reason)) = outcome {
-        return core.lose(peer, reason.into());
+        core.lose(peer, reason.into());
     }
     if core.state.peers[peer].lost {
-        return;
+        return core.state.drop_parcels(peer, queue.parcels);
     }
-    core.state.peers[peer].queued = !queue.is_empty();
+    core.state.peers[peer].queued = queue.blocks();
     if !queue.is_empty() {
         core.state.outgoing.insert(peer, queue);
     }
@@ -402,6 +403,7 @@ fn flush_queue(core: &mut Core, peer: Peer, route: usize, queue: &mut Outgoing) 
             First::Lost => return Ok(()),
         }
         queue.messages.pop_front();
+        serve(core, peer, route, &mut queue.parcels)?;
     }
     while let Some(index) = queue.streams.pop_front() {
         match fragment(core, index, route) {
@@ -413,6 +415,10 @@ fn flush_queue(core: &mut Core, peer: Peer, route: usize, queue: &mut Outgoing) 
                 return Err(error);
             }
         }
+        serve(core, peer, route, &mut queue.parcels)?;
+    }
+    while !queue.parcels.wait_for_credit() {
+        serve(core, peer, route, &mut queue.parcels)?;
     }
     Ok(())
 }
@@ -487,22 +493,5 @@ fn facts(task: &SendTask, limits: &Limits, eager: u64) -> Facts {
         eager: eager.min(limits.eager as u64),
         frame: limits.frame as u64,
         far: limits.far,
-    }
-}
-
-/// Sends a frame with the bytes of the message from `at` on as its payload.
-#[inline]
-fn send_piece(
-    transport: &mut dyn Transport,
-    peer: Peer,
-    header: &Header,
-    buffer: &mut SendBuffer,
-    at: u64,
-    scratch: &mut Vec<u8>,
-) -> Result<(), SendError> {
-    let sent = buffer.with_piece(at, header.length as usize, |piece| transport.send(peer, header, piece));
-    match sent {
-        Some(sent) => sent,
-        None => transport.send_filled(peer, header, scratch, &mut |to| buffer.read(at, to)),
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Progress while the program computes: the keeper, a thread that a process has if messages of its job cross sockets.
+//! Progress while the program computes: the keeper, a thread that a process has if messages of its job cross sockets,
+//! or from when on a machine needs it.
 //!
 //! What arrives from other sites is reported by the transport's own thread ([`Shared::progress_from_thread`]). But an
 //! operation may have parts inside the site, where whoever waits does the work, and nobody waits. So while something is
@@ -13,6 +14,9 @@
 //!      <------- nothing is pending ----- | <------- the program calls MPI -------------- |
 //! ```
 //! Nothing of this is paid for by calls: starting an operation reads one variable, and wakes the keeper if it was idle.
+//! A machine that [expects](crate::Machine::expects) frames counts as pending: its peers wait for what this process
+//! does not know of yet, so it looks as often as it may.
+//!
 //! It never waits for the engine, never works while a thread of the program is inside MPI, and leaves everything that
 //! would call the program (its reduction operators) to the program's threads.
 
@@ -24,6 +28,7 @@ use std::time::Duration;
 use isthmus_transport::wait as sleep_on;
 
 use crate::Shared;
+use crate::engine::{expects, needs_progress};
 use crate::waiting::NAP;
 use crate::waiting::bell::Bell;
 use crate::waiting::inner::Inner;
@@ -79,16 +84,18 @@ impl Shared {
     }
 
     /// The work of the keeper; ends after [`Keeper::stop`]. To be called by one thread of the library, in a
-    /// process with [`Policy::guests`](crate::Policy::guests). An error is a lack of descriptors.
+    /// process with [`Policy::guests`](crate::Policy::guests), or that has [invited](Shared::invite) it. An error is a
+    /// lack of descriptors.
     pub fn keep(&self) -> io::Result<()> {
         let mut descriptors = descriptors_of(self)?;
         self.keeper.state.store(AWAKE, Ordering::Release);
-        let (mut entries, mut pause, mut vain) = (0, LOOK, 0);
+        let mut last = Last::default();
+        let (mut pause, mut vain) = (LOOK, 0);
         while !self.keeper.stop.load(Ordering::Acquire) {
             if self.keeper.stale.swap(false, Ordering::AcqRel) {
                 descriptors = descriptors_of(self)?;
             }
-            let found = look(self, &mut entries);
+            let found = look(self, &mut last);
             vain = if found == Found::Nothing { vain + 1 } else { 0 };
             match found {
                 Found::More => {}
@@ -104,7 +111,11 @@ impl Shared {
                 }
                 Found::Nothing | Found::Busy => {
                     doze(self, &descriptors[..1], pause);
-                    pause = (2 * pause).min(LONGEST_LOOK);
+                    pause = if last.expects {
+                        LOOK
+                    } else {
+                        (2 * pause).min(LONGEST_LOOK)
+                    };
                 }
             }
         }
@@ -166,13 +177,21 @@ fn doze(shared: &Shared, descriptors: &[OwnedFd], time: Duration) {
 fn is_quiet(shared: &Shared) -> bool {
     shared.keeper.state.store(IDLE, Ordering::SeqCst);
     // Whoever starts something after this look sees that the keeper is idle.
-    let quiet = shared.inner.visit().is_some_and(|inner| !inner.engine.is_pending());
+    let quiet = shared.inner.visit().is_some_and(|inner| !needs_progress(&inner.engine));
     // Otherwise it is woken: then the bell rings, or it stays awake by itself.
     quiet || shared.keeper.state.swap(AWAKE, Ordering::AcqRel) != IDLE
 }
 
-/// `entries`: of the last look.
-fn look(shared: &Shared, entries: &mut u64) -> Found {
+/// What the last look has seen.
+#[derive(Default)]
+struct Last {
+    /// How often the program had entered MPI.
+    entries: u64,
+    /// A machine expects frames.
+    expects: bool,
+}
+
+fn look(shared: &Shared, last: &mut Last) -> Found {
     let Some(mut inner) = shared.inner.visit() else {
         return Found::Busy;
     };
@@ -182,8 +201,9 @@ fn look(shared: &Shared, entries: &mut u64) -> Found {
     if std::mem::take(&mut inner.kept) {
         inner.engine.disarm();
     }
-    let entered = std::mem::replace(entries, inner.entries) != inner.entries;
-    if !inner.engine.is_pending() {
+    let entered = std::mem::replace(&mut last.entries, inner.entries) != inner.entries;
+    last.expects = expects(&inner.engine);
+    if !needs_progress(&inner.engine) {
         return Found::Nothing;
     }
     if entered {
@@ -191,7 +211,7 @@ fn look(shared: &Shared, entries: &mut u64) -> Found {
     }
     inner.advance(&shared.bell);
     shared.keeper.kept.fetch_add(1, Ordering::Relaxed);
-    if !inner.engine.is_pending() {
+    if !needs_progress(&inner.engine) {
         return Found::Nothing;
     }
     if !inner.engine.rings() {
