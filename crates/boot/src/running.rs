@@ -248,7 +248,11 @@ impl Running {
         let agent = Arc::new(Mutex::new(agent));
         listen(&world, &agent)?;
         // What comes from other sites is the hook's business.
-        let keeper = if far && inside { Some(keeper(&world)?) } else { None };
+        let keeper = if far && inside {
+            Some(start_keeper(&world)?)
+        } else {
+            None
+        };
         Ok(Self {
             universe: Universe::new(world),
             agent: Some(agent),
@@ -287,6 +291,24 @@ impl Running {
                  measures nothing when it begins"
             ))
         })
+    }
+
+    /// From now on progress is made while the program computes, also in a job on one node: for whoever expects what
+    /// nobody here waits for. An error says why that cannot be; then only calls of MPI make progress.
+    pub fn keep_progress(&self) -> Result<(), BootError> {
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if keeper.is_none() {
+            if !self.world().engine().invite() {
+                return Err(BootError::System(
+                    "this system is too old for progress while the program computes: it has no membarrier (Linux \
+                     4.14)"
+                        .into(),
+                ));
+            }
+            *keeper = Some(start_keeper(self.universe.own())?);
+        }
+        self.world().engine().watch();
+        Ok(())
     }
 
     /// The world.
@@ -390,7 +412,7 @@ fn ports() -> Option<PortRange> {
 }
 
 /// Starts the thread that makes progress inside the site while the program computes.
-fn keeper(world: &Arc<World>) -> Result<JoinHandle<()>, BootError> {
+fn start_keeper(world: &Arc<World>) -> Result<JoinHandle<()>, BootError> {
     let world = world.clone();
     let work = move || {
         // Without descriptors for it the program's own threads make progress, and report the lack when they need one.

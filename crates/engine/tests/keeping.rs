@@ -6,11 +6,13 @@ mod common;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use common::store::{ADD, Store, at, flush, write};
 use common::{channel, content, memory, pattern, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Mode, Policy, Request, Shared};
+use isthmus_engine::{Mode, Peer, Policy, Request, SendBuffer, Shared};
 use isthmus_lock::OneAtATime;
 use isthmus_transport::memory::Options;
+use isthmus_wire::frame::protocol;
 
 const LENGTH: usize = 100_000;
 
@@ -18,9 +20,14 @@ const LENGTH: usize = 100_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn processes(promised: bool) -> [Arc<Shared>; 2] {
+    processes_with(promised, true)
+}
+
+/// `guests`: from the beginning.
+fn processes_with(promised: bool, guests: bool) -> [Arc<Shared>; 2] {
     let policy = Policy {
         threads: !promised,
-        guests: true,
+        guests,
     };
     let mut engines = world(2, Options::default()).engines.into_iter();
     [0, 1].map(|_| {
@@ -130,4 +137,38 @@ fn a_program_that_comes_back_relieves_its_keeper() {
             assert!(content(&target, LENGTH) == pattern(round, LENGTH));
         }
     });
+}
+
+#[test]
+fn who_computes_answers_what_its_machine_expects_and_keepers_may_come_later() {
+    for promised in [true, false] {
+        let both = processes_with(promised, false);
+        for shared in &both {
+            let mut engine = shared.lock();
+            engine.register(protocol::TEST, Box::new(Store::new(LENGTH)));
+            at(&mut engine, |store, _| store.expects = true);
+        }
+        let target = &both[1];
+        if !target.invite() {
+            println!("skipped: this system has no membarrier");
+            continue;
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| target.keep().expect("descriptors"));
+            for round in 0..3 {
+                // Nothing is pending at the target, and its program is not inside MPI.
+                let mut engine = both[0].lock();
+                let ones = SendBuffer::owned(vec![1; LENGTH].into());
+                assert!(write(&mut engine, Peer::new(1), ADD, 0, ones).is_ok());
+                let request = flush(&mut engine, Peer::new(1));
+                drop(engine);
+                let done = both[0].wait(|engine| engine.take(request));
+                assert_eq!(done.error, None, "round {round}, promised: {promised}");
+            }
+            let bytes = at(&mut target.lock(), |store, _| content(&store.memory, LENGTH));
+            assert!(bytes == [3; LENGTH]);
+            target.keeper().stop();
+        });
+        assert!(target.keeper().kept() > 0);
+    }
 }

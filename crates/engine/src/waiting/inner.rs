@@ -16,6 +16,8 @@ use crate::waiting::pace::Pace;
 
 pub(crate) struct Inner {
     pub(super) engine: Engine,
+    /// Threads of the library come too.
+    pub(super) guests: bool,
     /// How often a thread of the program has taken the engine; counted where there are guests.
     pub(super) entries: u64,
     /// The transports are armed for the keeper.
@@ -51,9 +53,10 @@ struct Listener {
 }
 
 impl Inner {
-    pub(super) fn new(engine: Engine, looking: Patience) -> Self {
+    pub(super) fn new(engine: Engine, guests: bool, looking: Patience) -> Self {
         Self {
             engine,
+            guests,
             entries: 0,
             kept: false,
             sleepers: 0,

@@ -58,7 +58,7 @@ pub struct Policy {
     /// Several threads call MPI at once (MPI_THREAD_MULTIPLE).
     pub threads: bool,
     /// Threads of the library make progress too: a transport's ([`Shared::progress_from_thread`]) and the
-    /// [keeper](Shared::keep).
+    /// [keeper](Shared::keep). Where there is none of the former, [`Shared::invite`] makes room for the latter later.
     pub guests: bool,
 }
 
@@ -166,7 +166,7 @@ impl Shared {
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
         let pace = Pace::new(engine.tuning(), neighbours(&engine.core.transports));
-        let inner = Inner::new(engine, pace.patience());
+        let inner = Inner::new(engine, policy.guests, pace.patience());
         Self {
             inner: lock(inner),
             policy,
@@ -201,6 +201,16 @@ impl Shared {
         self.reports.count(waited);
     }
 
+    /// From now on there may be a [keeper](Shared::keep), if there was not from the beginning. False: this system has
+    /// not what that needs, and progress is made by threads that call MPI.
+    pub fn invite(&self) -> bool {
+        let invited = self.inner.invite();
+        if invited {
+            self.lock().inner.guests = true;
+        }
+        invited
+    }
+
     /// The engine, for a short moment.
     #[inline]
     pub fn lock(&self) -> Guard<'_> {
@@ -214,7 +224,7 @@ impl Shared {
 
     #[inline]
     fn enter<'a>(&'a self, mut inner: isthmus_lock::Guard<'a, Inner>) -> Guard<'a> {
-        if self.policy.guests {
+        if inner.guests {
             inner.entries += 1;
             if inner.kept {
                 self.keeper.relieve(&mut inner);
