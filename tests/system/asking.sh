@@ -26,6 +26,27 @@ exec 3>&-
 grep -q sesame screen && complain "the passphrase is on the screen"
 grep -aq "isthmus: site 'b1': Enter passphrase" screen && grep -aq "isthmus: site 'c1': Enter passphrase" screen || complain "the questions do not name their sites: $(cat screen)"
 [ "$(grep -ac 'ran on [bc]1' screen)" = 2 ] || complain "$(cat screen)"
+# A job in the background asks before it leaves the terminal, and outlives that.
+: >screen
+script -qefc "isthmus run --detach --name still --site b1:1 --site c1:1 -- sleep 1000" screen <keys >/dev/null 2>&1 & job=$!
+exec 3>keys
+asked 1
+echo sesame >&3
+asked 2
+echo sesame >&3
+wait $job || complain "--detach: exit status: $(cat screen)"
+exec 3>&-
+tr -d '\r' <screen | grep -aqx '[0-9a-f]\{8\}' || complain "--detach prints no name: $(cat screen)"
+[ "$(isthmus ps --long | grep -c 'b1\|c1')" -ge 2 ] || complain "the job has ended with its terminal"
+isthmus kill still || complain "kill"
+# A wrong answer is an error of the command.
+: >screen
+script -qefc "isthmus run --detach --site b1:1 -- sleep 1000" screen <keys >/dev/null 2>&1 & job=$!
+exec 3>keys
+for n in 1 2 3; do asked $n; echo wrong >&3; done
+wait $job && complain "--detach without the passphrase: status 0"
+exec 3>&-
+tr -d '\r' <screen | grep -aq 'Permission denied' || complain "why it did not begin: $(cat screen)"
 S
 cat >noise.sh <<'S'
 set -u

@@ -1,21 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `isthmus run --detach`: the same command once more, in a session of its own, without a terminal.
+//! `isthmus run --detach`: the same command once more, which stays at the terminal until its processes have begun and
+//! leaves it then.
+//!
+//! ```text
+//!  the command that was typed           the same one, BACKGROUND=1: the launcher
+//!    |  starts it, waits                  |  asks and tells at the terminal; what processes print goes into its logs
+//!    |                                    |  all processes have begun: a session of its own, no terminal
+//!    |  <--- name of the job \n  ---------|
+//!    |  prints it, ends                   |  goes on
+//! ```
+//! Where the first one ends before it has the name, so does the second one; where the second one ends first, its status
+//! is that of the first.
 
 use crate::diagnostic::note;
 use isthmus_job::{Job, JobError, JobName};
+use isthmus_launch::Outcome;
 use isthmus_launch::session::{About, Refused, Session};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::stdio;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Tells the second command that it is the one in the background.
 pub(crate) const VARIABLE: &str = isthmus_settings::BACKGROUND.name;
+/// How often the launcher looks whether the command that was typed is still there.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+
+/// The launcher has left the terminal.
+static HAS_LEFT: AtomicBool = AtomicBool::new(false);
+/// The command that was typed has said what there is to say of its words.
+static HAS_PARSED: AtomicBool = AtomicBool::new(false);
 
 /// Whether this is the command in the background.
 pub(crate) fn is() -> bool {
     isthmus_settings::BACKGROUND.read(std::env::var_os)
 }
 
-/// The command in the background leaves the terminal behind; the earlier the better.
+/// Whether what there is to say has been said by the command that was typed.
+pub(crate) fn is_told_already() -> bool {
+    is() && !HAS_PARSED.load(Ordering::Relaxed)
+}
+
+/// From here on this command does what the one that was typed did not.
+pub(crate) fn parsed() {
+    HAS_PARSED.store(true, Ordering::Relaxed);
+}
+
+/// The command in the background leaves the terminal behind.
 pub(crate) fn leave_terminal() {
     if is() {
         // It fails for the leader of a group, which this is not.
@@ -23,9 +62,9 @@ pub(crate) fn leave_terminal() {
     }
 }
 
-/// Starts the command in the background and waits until its job has a name or it has refused.
+/// Starts the command in the background and waits until its processes have begun or it has failed.
 pub(crate) fn start() -> ExitCode {
-    match spawn().and_then(await_name) {
+    match wait_for_it() {
         Ok(status) => status,
         Err(error) => {
             crate::complain(&format!(
@@ -34,6 +73,31 @@ pub(crate) fn start() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn wait_for_it() -> io::Result<ExitCode> {
+    // What is typed to end the job goes to both: the launcher ends it and says so.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    let _ignored = [signal(SignalKind::interrupt())?, signal(SignalKind::quit())?];
+    let mut child = spawn()?;
+    let mut name = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut name)?;
+    }
+    if !name.trim().is_empty() {
+        crate::print(name.trim());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let ended = child.wait()?;
+    let status = ended.code().and_then(|code| u8::try_from(code).ok());
+    Ok(match status.filter(|status| *status != 0) {
+        Some(status) => ExitCode::from(status),
+        None => {
+            let problem = format!("its launcher ended before the processes had begun ({ended})");
+            return Err(io::Error::other(problem));
+        }
+    })
 }
 
 fn spawn() -> io::Result<Child> {
@@ -47,20 +111,55 @@ fn spawn() -> io::Result<Child> {
         .env(VARIABLE, "1")
         .stdin(input)
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .spawn()
+}
+
+/// The job does not begin without the command that was typed: whoever has ended that wants no job.
+pub(crate) fn end_with_command() {
+    let watch = || {
+        while !HAS_LEFT.load(Ordering::Relaxed) {
+            // Of a pipe that is written to only its end is told.
+            let mut output = [PollFd::from_borrowed_fd(stdio::stdout(), PollFlags::empty())];
+            let is_gone = poll(&mut output, Some(&LOOK)).is_ok_and(|ready| ready > 0);
+            if is_gone && !HAS_LEFT.load(Ordering::Relaxed) {
+                let _ = kill_process(getpid(), Signal::TERM);
+                return;
+            }
+        }
+    };
+    // Without a thread the job is only harder to end.
+    let _ = std::thread::Builder::new().name("command".to_owned()).spawn(watch);
+}
+
+/// The processes have begun: the command that was typed gets the name of the job, and the terminal is left to others.
+pub(crate) fn leave(name: &str) {
+    leave_terminal();
+    let null = File::options().read(true).write(true).open("/dev/null");
+    // Without it what is printed later is lost as well: nobody reads it.
+    let _ = null.as_ref().map(stdio::dup2_stderr);
+    HAS_LEFT.store(true, Ordering::Relaxed);
+    say_ready(name);
+    let _ = null.as_ref().map(stdio::dup2_stdout);
+}
+
+/// A job in the background has ended. One that ended well before anybody was told has begun all the same; what one that
+/// did not has printed is in its logs.
+pub(crate) fn conclude(outcome: &Outcome, name: &str, place: Option<&Path>) {
+    if HAS_LEFT.load(Ordering::Relaxed) {
+        return;
+    }
+    if outcome.status == 0 {
+        return leave(name);
+    }
+    if place.is_some_and(|p| std::fs::metadata(p.join("output")).is_ok_and(|log| log.len() > 0)) {
+        crate::complain(&format!(
+            "isthmus: what its processes have printed: isthmus logs {name}"
+        ));
+    }
 }
 
 /// The first line of a command in the background, or what it has complained of.
 pub(crate) fn await_word(mut child: Child) -> io::Result<Result<String, String>> {
-    let said = first_word(&mut child)?;
-    if said.is_err() {
-        child.wait()?;
-    }
-    Ok(said)
-}
-
-fn first_word(child: &mut Child) -> io::Result<Result<String, String>> {
     let mut name = String::new();
     if let Some(output) = child.stdout.take() {
         BufReader::new(output).read_line(&mut name)?;
@@ -72,19 +171,8 @@ fn first_word(child: &mut Child) -> io::Result<Result<String, String>> {
     if let Some(mut said) = child.stderr.take() {
         said.read_to_string(&mut errors)?;
     }
+    child.wait()?;
     Ok(Err(errors))
-}
-
-fn await_name(mut child: Child) -> io::Result<ExitCode> {
-    match first_word(&mut child)? {
-        Ok(name) => {
-            crate::print(&name);
-            return Ok(ExitCode::SUCCESS);
-        }
-        Err(errors) => crate::complain(errors.trim_end()),
-    }
-    let status = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
-    Ok(ExitCode::from(status.filter(|s| *s != 0).unwrap_or(1)))
 }
 
 /// Tells whoever started the command the name of the job.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is wrong with what the user wrote, and what they should know, on standard error: in colours on a terminal.
 
+use crate::background;
 use crate::run::STATUS_USAGE;
 use isthmus_job::{JobError, JobErrors, Paint};
 use isthmus_wire::word;
@@ -73,6 +74,9 @@ fn is_colour(rest: &str) -> bool {
 
 /// Tells the user something about what they wrote that is no mistake.
 pub(crate) fn note(note: &JobError) {
+    if background::is_told_already() {
+        return;
+    }
     let paint = paint();
     crate::complain(&format!("isthmus: {} {}", paint.mild("note:"), note.render(paint)));
 }

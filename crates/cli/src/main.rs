@@ -138,7 +138,6 @@ fn main() -> ExitCode {
 }
 
 fn command() -> ExitCode {
-    background::leave_terminal();
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
     let called = Path::new(&name)

@@ -382,6 +382,7 @@ fn complain_of_settings(job: &Job) {
 
 /// Runs a job. `plain`: without what is known of its sites.
 fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
+    background::parsed();
     complain_of_settings(&job);
     let staging = job
         .with_staging()
@@ -413,14 +414,18 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         Ok(prepared) => prepared,
         Err(error) => return refuse(&error),
     };
+    let name = options.session.as_ref().map_or("", Session::name).to_owned();
     if background::is() {
-        terminal.hang_up();
-        background::say_ready(options.session.as_ref().map_or("", Session::name));
+        terminal.in_background(&name);
+        background::end_with_command();
     }
     let near = reach::near_names(&options.described);
     let failing = (job.spans_wide_area() && wants_doctor()).then(|| job.clone());
     let outcome = isthmus_launch::run(job, options, terminal);
-    let status = conclude(&outcome, place);
+    let status = conclude(&outcome, place.clone());
+    if background::is() {
+        background::conclude(&outcome, &name, place.as_deref());
+    }
     if outcome.unreached && !outcome.began {
         near.iter().for_each(|hint| crate::complain(hint));
     }
@@ -450,6 +455,7 @@ pub(crate) fn go_on(job: Job, session: Session, held: Held, launch: &Launch) -> 
     let since = Duration::from_secs(isthmus_launch::now().saturating_sub(held.began));
     let left = |limit: Duration| limit.saturating_sub(since).max(Duration::from_secs(1));
     let options = Options {
+        detach: false,
         limit: options.limit.map(left),
         patience: options.silence,
         input: isthmus_launch::InputTo::Nobody,
@@ -492,7 +498,7 @@ fn conclude(outcome: &Outcome, place: Option<PathBuf>) -> ExitCode {
 fn wants_doctor() -> bool {
     use std::io::IsTerminal;
     let said = isthmus_settings::DOCTOR.read(std::env::var_os);
-    said.unwrap_or_else(|| std::io::stderr().is_terminal() && !background::is())
+    said.unwrap_or_else(|| std::io::stderr().is_terminal())
 }
 
 /// For what starts no processes.
@@ -535,6 +541,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         library: library(&binary),
         binary,
         ssh: reach::ssh_command(launch.ssh.as_deref()),
+        detach: background::is(),
         terminal: std::fs::File::open("/dev/tty").is_ok(),
         stage: !launch.no_stage,
         patience: isthmus_settings::START_TIMEOUT.read(std::env::var_os),

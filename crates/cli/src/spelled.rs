@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line of `isthmus run` where options of other launchers are written.
 
-use crate::background;
 use crate::diagnostic::note;
 use isthmus_job::JobError;
 use isthmus_job::mpiexec::spellings::{self, Own};
@@ -24,9 +23,7 @@ pub(crate) fn spelled(all: Vec<OsString>, command: &clap::Command) -> Result<Vec
         return Ok(first.chain(words.into_iter().map(OsString::from)).collect());
     }
     let spelled = spellings::translate(&words, &|word| own(run, word))?;
-    if !background::is() {
-        spelled.notes.iter().for_each(note);
-    }
+    spelled.notes.iter().for_each(note);
     let first = all.into_iter().take(2);
     Ok(first.chain(spelled.words.into_iter().map(OsString::from)).collect())
 }

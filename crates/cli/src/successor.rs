@@ -43,6 +43,7 @@ pub(crate) fn with_launcher(entry: Entry) -> Result<Entry, String> {
 
 /// `isthmus take-up`: the launcher.
 pub(crate) fn take_up(arguments: &TakeUp) -> ExitCode {
+    background::leave_terminal();
     match taken(arguments) {
         Ok(status) => status,
         Err(error) => crate::diagnostic::refuse(&error),

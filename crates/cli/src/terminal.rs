@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The user's terminal, or the logs of a job without one: output of the processes, notices, states, events.
 
+use crate::background;
 use crate::diagnostic;
 use crate::inherited;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -45,6 +46,8 @@ pub(crate) struct Terminal {
     /// Place for logs when the terminal is gone.
     session: Option<PathBuf>,
     logs: Option<Logs>,
+    /// Name of a job that starts in the background: until its processes have begun the terminal hears of it.
+    starting: Option<String>,
     shown: Vec<(String, String)>,
     /// Somebody is asked something at the terminal: what comes meanwhile waits.
     asking: bool,
@@ -86,6 +89,27 @@ impl Terminal {
             Some(path) => Some(Events::File(File::create(path)?)),
         };
         Ok(self)
+    }
+
+    /// What the processes of a job in the background print goes into its logs, and what there is to say as well: to the
+    /// terminal, too, until they have begun.
+    pub(crate) fn in_background(&mut self, name: &str) {
+        self.hang_up();
+        self.starting = Some(name.to_owned());
+    }
+
+    /// Prints lines of ours.
+    fn say(&mut self, lines: &[u8]) {
+        // Nobody is left to be told when standard error is gone.
+        if self.logs.is_some() {
+            let _ = self.print(Stream::Error, lines);
+        }
+        let _ = match &self.display {
+            Some(display) => display.all.suspend(|| write(rustix::stdio::stderr(), lines)),
+            None if self.starting.is_some() => write(rustix::stdio::stderr(), lines),
+            None if self.logs.is_none() => self.print(Stream::Error, lines),
+            None => Ok(()),
+        };
     }
 
     fn text(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> Vec<u8> {
@@ -168,8 +192,7 @@ impl Terminal {
             return self.held.extend_from_slice(text.as_bytes());
         }
         let text = self.own_lines(&text);
-        // Nobody is left to be told when standard error is gone.
-        let _ = self.print(Stream::Error, &text);
+        self.say(&text);
     }
 }
 
@@ -186,6 +209,10 @@ impl Console for Terminal {
     fn output(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         self.take_down();
         let text = self.text(rank, stream, bytes);
+        // What a program complains of at once is why it does not begin.
+        if stream == Stream::Error && self.starting.is_some() {
+            let _ = write(rustix::stdio::stderr(), &text);
+        }
         self.print(stream, &text)
     }
 
@@ -196,18 +223,18 @@ impl Console for Terminal {
             return self.held.extend_from_slice(lines.as_bytes());
         }
         let lines = self.own_lines(&lines);
-        // Nobody is left to be told when standard error is gone.
-        let _ = match &self.display {
-            Some(display) => display.all.suspend(|| write(rustix::stdio::stderr(), &lines)),
-            None => self.print(Stream::Error, &lines),
-        };
+        self.say(&lines);
     }
 
     fn progress(&mut self, subjobs: &[Progress]) {
         let slow = self.began.is_some_and(|began| began.elapsed() > PATIENCE);
         if subjobs.is_empty() {
             self.take_down();
-        } else if self.show == Show::Auto && self.logs.is_none() && slow && io::stderr().is_terminal() {
+        } else if self.show == Show::Auto
+            && (self.logs.is_none() || self.starting.is_some())
+            && slow
+            && io::stderr().is_terminal()
+        {
             self.display
                 .get_or_insert_with(|| Display::new(subjobs.len()))
                 .show(subjobs);
@@ -242,8 +269,14 @@ impl Console for Terminal {
         self.asking = now;
         if !now {
             let held = std::mem::take(&mut self.held);
-            // Nobody is left to be told when standard error is gone.
-            let _ = self.print(Stream::Error, &held);
+            self.say(&held);
+        }
+    }
+
+    fn begun(&mut self) {
+        self.take_down();
+        if let Some(name) = self.starting.take() {
+            background::leave(&name);
         }
     }
 

@@ -37,6 +37,8 @@ use subjobs::Listeners;
 
 /// How long processes have between being asked to end and being killed.
 pub const GRACE: Duration = Duration::from_millis(1500);
+/// How long processes that have been started may take to call MPI_Init before they count as begun without it.
+pub const SETTLING: Duration = Duration::from_secs(1);
 /// How long agents have to clean up once told to leave.
 pub const LEAVE: Duration = Duration::from_millis(3000);
 /// The same after a second interrupt.
@@ -227,6 +229,16 @@ impl Coallocation {
     /// Whether the barrier of the job is open.
     pub fn is_committed(&self) -> bool {
         !matches!(self.phase, Phase::Gathering)
+    }
+
+    /// Whether all processes have begun, or wait in queues of schedulers that have accepted them. Programs without
+    /// MPI_Init begin as well: a moment after they were started, in which those fail that cannot be loaded.
+    pub fn has_begun(&self, now: Duration) -> bool {
+        let settled = |since: Duration| now >= since + SETTLING;
+        let waits = self.subjobs.some_are_queued();
+        self.phase.is_open()
+            && self.subjobs.have_begun()
+            && (waits || self.is_committed() || self.running_since.is_some_and(settled))
     }
 
     /// Whether nothing is left to do or to wait for.

@@ -386,7 +386,7 @@ fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) ->
         &access.ssh,
         "-T",
     ]);
-    if !access.terminal {
+    if !access.has_terminal() {
         command.args(["-o", "BatchMode=yes"]);
     }
     // Two minutes at least: after a cut of 30 s TCP may need as long again to try. The coordinator's own patience is

@@ -32,6 +32,8 @@ pub trait Console: Send + 'static {
     fn asking(&mut self, now: bool);
     /// The terminal is gone: everything goes elsewhere from here.
     fn hang_up(&mut self);
+    /// The processes have begun, or their schedulers have accepted them: a job in the background leaves the terminal.
+    fn begun(&mut self);
 }
 
 /// What goes to the console.
@@ -66,6 +68,7 @@ pub(crate) enum Print {
     States(Vec<Progress>),
     Event(String),
     HangUp,
+    Begun,
     /// An ssh client asks as soon as this is dropped; nothing: it has its answer.
     Asking(Option<oneshot::Sender<()>>),
     /// Say when everything before this is printed.
@@ -229,6 +232,7 @@ fn perform(
         Print::States(subjobs) => console.states(&subjobs),
         Print::Event(line) => console.event(&line),
         Print::HangUp => console.hang_up(),
+        Print::Begun => console.begun(),
         Print::Asking(free) => console.asking(free.is_some()),
         Print::Mark => {
             let _ = events.send(Event::Marked);

@@ -175,6 +175,8 @@ struct Coordinator {
     /// What the processes wait for.
     waits: Waits,
     clocks: Clocks,
+    /// The terminal is to be left behind when the processes have begun.
+    detaching: bool,
     /// Output can no longer be printed.
     unread: bool,
     /// Why output could not be written into its file.
@@ -224,6 +226,7 @@ impl Coordinator {
         Self {
             name,
             link_options: options.links.clone(),
+            detaching: options.detach,
             silence: options.silence,
             terminal: options.terminal,
             known_links: None,
@@ -304,6 +307,7 @@ impl Coordinator {
                 }
             }
             self.tell_states();
+            self.detach();
             self.stop.stop_when_told();
         }
     }

@@ -95,6 +95,8 @@ pub struct Options {
     pub ssh: String,
     /// Whether somebody can answer questions at a terminal, those of the ssh client too.
     pub terminal: bool,
+    /// Whether the terminal is left behind as soon as the processes have begun.
+    pub detach: bool,
     /// Whether programs are staged; otherwise they are looked for at each site.
     pub stage: bool,
     /// How long to wait for something to happen before the job is complete.

@@ -4,7 +4,11 @@
 use crate::happening::Event;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::Answer;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::io::{BufRead, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
 /// What can be answered.
@@ -17,6 +21,8 @@ pub(crate) struct Questions {
     /// Subjobs that are asked about, the first one now.
     open: Vec<usize>,
     listening: bool,
+    /// The terminal is somebody else's from here on.
+    left: Arc<AtomicBool>,
 }
 
 impl Questions {
@@ -25,13 +31,18 @@ impl Questions {
         self.open.retain(|other| *other != site);
         self.open.push(site);
         if terminal && !std::mem::replace(&mut self.listening, true) {
-            let events = events.clone();
+            let (events, left) = (events.clone(), Arc::clone(&self.left));
             // Without a thread nobody answers here; `isthmus edit` can.
             let _ = std::thread::Builder::new()
                 .name("answers".to_owned())
-                .spawn(move || listen(&events));
+                .spawn(move || listen(&events, &left));
         }
         self.open.len() == 1
+    }
+
+    /// Nothing that is typed from here on is for us.
+    pub(crate) fn leave_terminal(&self) {
+        self.left.store(true, Ordering::Relaxed);
     }
 
     /// What is asked about now.
@@ -47,13 +58,34 @@ impl Questions {
     }
 }
 
-fn listen(events: &mpsc::UnboundedSender<Event>) {
+/// How often a reader of the terminal looks whether it still is one.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+fn listen(events: &mpsc::UnboundedSender<Event>, left: &AtomicBool) {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else {
         return;
     };
-    for line in BufReader::new(terminal).lines() {
-        let Ok(line) = line else { return };
-        if events.send(Event::Typed(line)).is_err() {
+    let mut terminal = BufReader::new(terminal);
+    let mut line = String::new();
+    loop {
+        // A terminal gives whole lines: whoever has something to read does not wait for more.
+        let mut ready = [PollFd::new(terminal.get_ref(), PollFlags::IN)];
+        let waits = terminal.buffer().is_empty() && matches!(poll(&mut ready, Some(&LOOK)), Ok(0) | Err(Errno::INTR));
+        if left.load(Ordering::Relaxed) || events.is_closed() {
+            return;
+        }
+        if waits {
+            continue;
+        }
+        line.clear();
+        if !matches!(terminal.read_line(&mut line), Ok(1..)) {
+            return;
+        }
+        let typed = line.trim_end_matches(['\r', '\n']).to_owned();
+        if events.send(Event::Typed(typed)).is_err() {
             return;
         }
     }

@@ -15,6 +15,7 @@ use isthmus_wire::grid::Hash;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::process::Command;
@@ -35,7 +36,8 @@ const LONGEST: usize = 32;
 pub struct Access {
     pub(crate) binary: PathBuf,
     pub(crate) ssh: String,
-    pub(crate) terminal: bool,
+    /// Whether somebody at a terminal can answer questions.
+    terminal: AtomicBool,
     /// How long a site may be out of reach.
     pub(crate) away: Duration,
     pub(crate) sharing: Sharing,
@@ -54,7 +56,7 @@ impl Access {
         Self {
             binary: binary.to_owned(),
             ssh: ssh.to_owned(),
-            terminal,
+            terminal: AtomicBool::new(terminal),
             away: Duration::from_secs(60),
             sharing: Sharing::default(),
             asking: Arc::default(),
@@ -70,6 +72,16 @@ impl Access {
         Self { away, ..self }
     }
 
+    /// Whether somebody at a terminal can answer the questions of an ssh client.
+    pub(crate) fn has_terminal(&self) -> bool {
+        self.terminal.load(Ordering::Relaxed)
+    }
+
+    /// Nobody is asked any more.
+    pub(crate) fn leave_terminal(&self) {
+        self.terminal.store(false, Ordering::Relaxed);
+    }
+
     /// Nothing is reached any more: what is on this machine for it goes at once, also when tasks that use it are still
     /// there.
     pub(crate) fn close(&self) {
@@ -83,7 +95,7 @@ impl Access {
     pub(crate) async fn questions(&self) -> &HashMap<String, PathBuf> {
         let serve = || async {
             let own = std::env::var_os("SSH_ASKPASS_REQUIRE").is_some();
-            let directory = if self.terminal && !own {
+            let directory = if self.has_terminal() && !own {
                 self.sharing.directory().await
             } else {
                 None

@@ -37,7 +37,8 @@ pub(crate) struct Launch {
     /// How the states of subjobs are shown: as a table on a terminal, as lines, or not
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub(super) progress: Show,
-    /// Run in the background: print the name of the job and return; see isthmus ps, attach, logs, kill
+    /// Run in the background: when all processes have begun, or their schedulers have accepted them, print the name of
+    /// the job and return; see isthmus ps, attach, logs, kill
     #[arg(long)]
     pub(super) detach: bool,
     /// Let the launcher live at this site, which ssh reaches, so that the job outlives this machine. It reaches the

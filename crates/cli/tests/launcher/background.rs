@@ -274,10 +274,14 @@ fn a_coordinator_that_was_killed_leaves_nothing_listed() {
 fn a_subjob_is_changed_before_it_begins() {
     let bench = Bench::new("edit");
     let fake = Bench::fake();
-    let name = detach(
-        &bench,
-        &format!("--site home:1 --site silent:1 --site refused:1,need=interactive {fake}"),
-    );
+    let words = format!("run --detach --site home:1 --site silent:1 --site refused:1,need=interactive {fake}");
+    let started = bench.command(&words).spawn().unwrap();
+    let mut name = String::new();
+    await_true("the job", || {
+        let all = value(&ask(&bench, "ps --json"));
+        name = all["jobs"][0]["job"].as_str().unwrap_or_default().to_owned();
+        !name.is_empty()
+    });
     await_true("a question", || {
         String::from_utf8(ask(&bench, &format!("logs --events {name}")).output)
             .unwrap()
@@ -290,6 +294,9 @@ fn a_subjob_is_changed_before_it_begins() {
         (Some(0), Some("lab"))
     );
     assert_eq!(ask(&bench, &format!("edit {name} silent drop")).code(), Some(0));
+    let started = finish(started);
+    assert_eq!((started.code(), started.output.len()), (Some(0), 9), "{started:?}");
+    assert!(started.errors.contains("isthmus edit"), "{}", started.errors);
     let done = ask(&bench, &format!("attach {name}"));
     assert_eq!((done.code(), done.lines().len()), (Some(0), 2), "{done:?}");
     assert!(done.lines()[1].starts_with("rank 1 of 2"), "{done:?}");

@@ -8,6 +8,7 @@ mod bench;
 mod coallocation;
 mod completing;
 mod descriptions;
+mod detach;
 mod endings;
 mod refusals;
 mod runs;

@@ -31,6 +31,24 @@ impl Coordinator {
         );
     }
 
+    /// The processes of a job in the background have begun: from here on nobody is asked at the terminal.
+    pub(super) fn detach(&mut self) {
+        if !self.detaching || !self.machine.has_begun(self.began.elapsed()) {
+            return;
+        }
+        self.detaching = false;
+        self.terminal = false;
+        self.shared.access.leave_terminal();
+        self.questions.leave_terminal();
+        self.printer.print_progress(Vec::new());
+        let standings = self.board.progress(self.machine.subjobs());
+        for queued in standings.iter().filter(|s| s.word == "queued") {
+            self.printer
+                .notice_of(&queued.site, &format!("queued as {}", queued.told()));
+        }
+        self.printer.print(Print::Begun);
+    }
+
     pub(super) fn ask(&mut self, site: usize, problem: &str, hint: &str) {
         self.printer
             .tell(&JobEvent::question(&self.subjobs[site].site, problem));
