@@ -2,7 +2,7 @@
 //! What processes, their agents and the coordinator say to each other.
 
 use isthmus_topology::{Known, Measured};
-use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, Message, World};
+use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, LinkTraffic, Message, World};
 use isthmus_wire::chosen::Chosen;
 use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::gateway::Paths;
@@ -17,6 +17,11 @@ use isthmus_wire::waiting::{Item, Process, Waiting};
 /// A message between a process and its agent.
 pub(crate) fn boot(body: &[u8]) {
     if let Ok(message) = Message::decode(body) {
+        if let Message::Traffic(links) = &message {
+            let mut sum = LinkTraffic::default();
+            links.iter().for_each(|link| sum.add(link));
+            assert!(sum.counted_at().is_none_or(f64::is_finite));
+        }
         assert_eq!(
             unframed(&message.encode()).map(|body| Message::decode(&body)),
             Some(Ok(message))
@@ -77,7 +82,7 @@ fn boot_messages() -> Vec<Message> {
             latency: Some(20_000_000),
             rate: None,
         }],
-        traffic: vec![],
+        traffic: vec![link()],
         time: Time {
             processes: 1,
             elapsed: 9,
@@ -99,6 +104,7 @@ fn boot_messages() -> Vec<Message> {
         Message::Hello(hello),
         Message::World(Box::new(world())),
         Message::Finished(counters),
+        Message::Traffic(vec![link(), link()]),
         Message::Gone(Gone {
             first: 3,
             count: 1,
@@ -107,6 +113,17 @@ fn boot_messages() -> Vec<Message> {
         Message::Abort { code: 1, reason },
         Message::Dismissed,
     ]
+}
+
+fn link() -> LinkTraffic {
+    LinkTraffic {
+        from: "home".to_owned(),
+        to: "lab".to_owned(),
+        sent: u64::MAX,
+        observed_us: 2_000_000,
+        observers: 1,
+        ..LinkTraffic::default()
+    }
 }
 
 fn world() -> World {

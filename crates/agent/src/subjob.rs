@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// How long the connection of an exited process may stay open before its exit is told anyway.
@@ -125,7 +125,7 @@ impl Subjob {
                 directory: template.directory.clone(),
                 environment: template.environment.clone(),
             }),
-            told: Told::default(),
+            told: Told::new(Instant::now()),
             site: OnceLock::new(),
             conditions: Conditions::default(),
             shared: reached::of(start, &template.directory),
@@ -284,7 +284,7 @@ impl Subjob {
 
     /// Tells what the processes have exchanged with other sites and where their time went, if that has changed.
     pub(crate) fn tell_what_passed(&mut self, outbox: &Outbox) {
-        if let Some(traffic) = self.told.traffic() {
+        if let Some(traffic) = self.told.traffic(Instant::now()) {
             outbox.send(&FromAgent::Traffic { first: 0, traffic });
         }
         if let Some(time) = self.told.time() {
@@ -317,7 +317,7 @@ impl Subjob {
                 outbox.send(&FromAgent::Finished { index, counters });
             }
             Event::Traffic { index, traffic } => {
-                self.told.take_traffic(index, traffic);
+                self.told.take_traffic(index, traffic, Instant::now());
             }
             Event::Time { index, time } => self.told.take_time(index, time),
             Event::Waiting { index, waiting } => outbox.send(&FromAgent::Waiting { index, waiting }),

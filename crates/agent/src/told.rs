@@ -5,6 +5,10 @@ use crate::event::Event;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::time::Time;
 use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+/// A process that has not told anything for so long has nothing new to tell: it tells within a second of what passes.
+const SILENT: Duration = Duration::from_secs(2);
 
 /// What a process tells of others than itself, and which process does; `site`: where it is.
 pub(crate) fn overreach(event: &Event, site: &str) -> Option<(u32, String)> {
@@ -16,25 +20,42 @@ pub(crate) fn overreach(event: &Event, site: &str) -> Option<(u32, String)> {
     };
     let elsewhere = traffic.iter().find(|link| link.from != site);
     let elsewhere = elsewhere.map(|link| format!("it told of traffic of site '{}'", link.from));
-    let others = time.filter(|time| time.processes > 1);
-    let what = elsewhere.or_else(|| others.map(|time| format!("it told the time of {} processes", time.processes)))?;
+    let observers = traffic.iter().map(|link| link.observers).max().unwrap_or(0);
+    let processes = observers.max(time.map_or(0, |time| time.processes));
+    let others = (processes > 1).then(|| format!("it told the time of {processes} processes"));
+    let what = elsewhere.or(others)?;
     Some((index, what))
 }
 
 /// By index of the process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Told {
-    traffic: HashMap<u32, Vec<LinkTraffic>>,
+    /// No process is older.
+    began: Instant,
+    /// And when it was told.
+    traffic: HashMap<u32, (Vec<LinkTraffic>, Instant)>,
     times: HashMap<u32, Time>,
-    new_traffic: bool,
     new_times: bool,
 }
 
 impl Told {
-    /// What a process has exchanged with other sites since it began.
-    pub(crate) fn take_traffic(&mut self, index: u32, traffic: Vec<LinkTraffic>) {
-        self.traffic.insert(index, traffic);
-        self.new_traffic = true;
+    pub(crate) fn new(began: Instant) -> Self {
+        Self {
+            began,
+            traffic: HashMap::new(),
+            times: HashMap::new(),
+            new_times: false,
+        }
+    }
+
+    /// What a process has exchanged with other sites since it began. It cannot have observed that for longer
+    /// than it can have run.
+    pub(crate) fn take_traffic(&mut self, index: u32, mut traffic: Vec<LinkTraffic>, now: Instant) {
+        let most = microseconds(now.saturating_duration_since(self.began));
+        for link in &mut traffic {
+            link.observed_us = link.observed_us.min(most);
+        }
+        self.traffic.insert(index, (traffic, now));
     }
 
     /// Where the time of a process has gone.
@@ -43,21 +64,23 @@ impl Told {
         self.new_times = true;
     }
 
-    /// Sums per link, if there is something new.
-    pub(crate) fn traffic(&mut self) -> Option<Vec<LinkTraffic>> {
-        if !std::mem::take(&mut self.new_traffic) {
-            return None;
-        }
+    /// Sums per link, if anything has passed. The time goes on for processes that have nothing to tell, too.
+    pub(crate) fn traffic(&self, now: Instant) -> Option<Vec<LinkTraffic>> {
         let mut sums: BTreeMap<(&str, &str), LinkTraffic> = BTreeMap::new();
-        for one in self.traffic.values().flatten() {
-            let empty = || LinkTraffic {
-                from: one.from.clone(),
-                to: one.to.clone(),
-                ..LinkTraffic::default()
-            };
-            sums.entry((&one.from, &one.to)).or_insert_with(empty).add(one);
+        for (links, told) in self.traffic.values() {
+            let silent = now.saturating_duration_since(*told).saturating_sub(SILENT);
+            for one in links {
+                let empty = || LinkTraffic {
+                    from: one.from.clone(),
+                    to: one.to.clone(),
+                    ..LinkTraffic::default()
+                };
+                let sum = sums.entry((&one.from, &one.to)).or_insert_with(empty);
+                sum.add(one);
+                sum.observed_us = sum.observed_us.saturating_add(microseconds(silent));
+            }
         }
-        Some(sums.into_values().collect())
+        (!sums.is_empty()).then(|| sums.into_values().collect())
     }
 
     /// The time of all together, if there is something new.
@@ -69,6 +92,10 @@ impl Told {
         self.times.values().for_each(|time| sum.add(time));
         Some(sum)
     }
+}
+
+fn microseconds(time: Duration) -> u64 {
+    time.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -83,13 +110,40 @@ mod tests {
             elapsed,
             ..Time::default()
         };
-        let mut told = Told::default();
-        assert!(told.time().is_none() && told.traffic().is_none());
+        let began = Instant::now();
+        let mut told = Told::new(began);
+        assert!(told.time().is_none() && told.traffic(began).is_none());
         told.take_time(0, time(5));
         told.take_time(0, time(7));
         told.take_time(3, time(1));
         assert_eq!(told.time().map(|t| (t.processes, t.elapsed)), Some((2, 8)));
         assert!(told.time().is_none());
+    }
+
+    #[test]
+    fn sums_carry_the_time_at_which_processes_have_counted() {
+        let began = Instant::now();
+        let after = |seconds| began + Duration::from_secs(seconds);
+        let passed = |sent, seconds: u64| {
+            vec![LinkTraffic {
+                from: "lab".into(),
+                sent,
+                observed_us: seconds * 1_000_000,
+                observers: 1,
+                ..LinkTraffic::default()
+            }]
+        };
+        let mut told = Told::new(began);
+        told.take_traffic(0, passed(10, 3), after(4));
+        told.take_traffic(1, passed(30, 4), after(4));
+        let sum = |now| told.traffic(after(now)).map(|all| (all[0].sent, all[0].counted_at()));
+        assert_eq!(sum(5), Some((40, Some(3.5))));
+        // Both have nothing to tell, and the time goes on.
+        assert_eq!(sum(16), Some((40, Some(13.5))));
+        // The one goes on; nobody has run for longer than the agent.
+        let mut told = Told::new(began);
+        told.take_traffic(0, passed(10, u64::MAX / 1_000_000), after(4));
+        assert_eq!(told.traffic(after(4)).map(|all| all[0].counted_at()), Some(Some(4.0)));
     }
 
     #[test]
@@ -121,7 +175,14 @@ mod tests {
         for own in [finished("lab", 1), traffic("lab"), told(1)] {
             assert_eq!(overreach(&own, "lab"), None);
         }
-        for wrong in [finished("home", 1), finished("lab", 2), traffic("home"), told(2)] {
+        let two = Event::Traffic {
+            index: 2,
+            traffic: vec![LinkTraffic {
+                observers: 2,
+                ..link("lab")
+            }],
+        };
+        for wrong in [finished("home", 1), finished("lab", 2), traffic("home"), two, told(2)] {
             assert_eq!(overreach(&wrong, "lab").map(|(index, _)| index), Some(2));
         }
     }

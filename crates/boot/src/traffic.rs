@@ -27,6 +27,8 @@ pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, world: &World) -> Vec<LinkTr
             to: name(to),
             ..LinkTraffic::default()
         });
+        let looked = traffic.looked.as_micros().try_into().unwrap_or(u64::MAX);
+        let observed_us = sum.observed_us.max(looked);
         sum.add(&LinkTraffic {
             from: String::new(),
             to: String::new(),
@@ -46,7 +48,11 @@ pub(crate) fn summary(passed: Vec<(Peer, Traffic)>, world: &World) -> Vec<LinkTr
             streams: traffic.streams,
             compressed: traffic.compressed.0,
             plain: traffic.compressed.1,
+            observed_us: 0,
+            observers: 0,
         });
+        // One process, however many channels it has.
+        (sum.observed_us, sum.observers) = (observed_us, 1);
     }
     all.into_values().collect()
 }

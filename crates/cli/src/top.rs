@@ -22,6 +22,8 @@ use std::time::Duration;
 const CLASSES_FROM: usize = 110;
 const TIMES_FROM: usize = 90;
 const ALL_FROM: usize = 66;
+/// Time that says something of a rate, seconds.
+const SHORTEST: f64 = 0.2;
 
 /// Show what passes between the sites of a job: throughput of each link in both directions, by class, what compression
 /// saves, what is sent again, round trips
@@ -169,9 +171,16 @@ impl View<'_> {
         self.now.age.saturating_sub(self.last.age) as f64 / 1000.0
     }
 
-    /// Per second, of numbers that grow.
+    /// Per second, of numbers that grow, as gateways have counted them.
     fn rate(&self, now: u64, last: u64) -> f64 {
         now.saturating_sub(last) as f64 / self.seconds().max(1e-3)
+    }
+
+    /// Bytes per second of a link, by the clocks of the processes that have counted: what they tell arrives sooner or
+    /// later. `None`: they have told nothing new.
+    fn rate_of(now: &LinkTraffic, last: &LinkTraffic, number: impl Fn(&LinkTraffic) -> u64) -> Option<f64> {
+        let seconds = now.counted_at()? - last.counted_at().unwrap_or(0.0);
+        (seconds >= SHORTEST).then(|| number(now).saturating_sub(number(last)) as f64 / seconds)
     }
 
     fn links(&self) -> impl Iterator<Item = (&LinkTraffic, LinkTraffic)> {
@@ -217,10 +226,10 @@ impl View<'_> {
             "LINK", "NOW", first, second, third, "IN ALL", "TRIP", "CONN", "NOTES",
         ]));
         for (now, last) in self.links() {
-            let [first, second, third] = [0, 1, 2].map(|i| bits(self.rate(now.classes[i], last.classes[i])));
+            let [first, second, third] = [0, 1, 2].map(|i| known(Self::rate_of(now, &last, |l| l.classes[i])));
             text.push_str(&row([
                 &format!("{} > {}", now.from, now.to),
-                &bits(self.rate(now.sent, last.sent)),
+                &known(Self::rate_of(now, &last, |l| l.sent)),
                 &first,
                 &second,
                 &third,
@@ -277,16 +286,14 @@ impl View<'_> {
 
     fn json(&self) -> Value {
         let links = self.links().map(|(now, last)| {
-            let classes: Vec<Value> = CLASSES
-                .iter()
-                .zip(now.classes.iter().zip(last.classes))
-                .map(|(name, (now, last))| {
-                    json!({"class": name, "plain_bytes": now, "plain_bits_per_second": self.rate(*now, last) * 8.0})
-                })
-                .collect();
+            let bits = |number: &dyn Fn(&LinkTraffic) -> u64| Self::rate_of(now, &last, number).map(|rate| rate * 8.0);
+            let class = |(i, name): (usize, &&str)| {
+                json!({"class": name, "plain_bytes": now.classes[i], "plain_bits_per_second": bits(&|l| l.classes[i])})
+            };
+            let classes: Vec<Value> = CLASSES.iter().enumerate().map(class).collect();
             json!({
                 "from": now.from, "to": now.to,
-                "bits_per_second": self.rate(now.sent, last.sent) * 8.0,
+                "bits_per_second": bits(&|l| l.sent),
                 "sent_bytes": now.sent, "received_bytes": now.received,
                 "classes": classes,
                 "plain_bytes": now.plain, "compressed_bytes": now.compressed,
@@ -313,6 +320,11 @@ impl View<'_> {
         });
         crate::json::document("top", fields)
     }
+}
+
+/// The same where it is known.
+fn known(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), bits)
 }
 
 /// Bytes per second as bits per second.
@@ -347,6 +359,8 @@ mod tests {
                 compressed: sent,
                 connections: 2,
                 round_trip_us: 40_100,
+                observed_us: 2000 * age,
+                observers: 2,
                 ..LinkTraffic::default()
             }],
             trunks: vec![],
@@ -380,6 +394,32 @@ mod tests {
                 && text.contains("40.1 ms")
                 && text.contains("compressed 3.0:1"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn rates_are_those_of_the_clocks_of_who_has_counted() {
+        // What was counted in two seconds has come half a second late.
+        let (last, mut now) = (passed(1000, 1_000_000), passed(3500, 26_000_000));
+        now.links[0].observed_us = 2 * 3_000_000;
+        let rate =
+            |last: &Passed, now: &Passed| View { job: "j", last, now }.json()["links"][0]["bits_per_second"].clone();
+        assert_eq!(rate(&last, &now), 100_000_000.0);
+        // Nothing new; nonsense.
+        assert_eq!(rate(&now, &now), Value::Null);
+        for (observed_us, observers) in [(0, 0), (1, u32::MAX), (u64::MAX, 1)] {
+            (now.links[0].observed_us, now.links[0].observers) = (observed_us, observers);
+            let told = rate(&last, &now);
+            assert!(told.is_null() || told.as_f64().is_some_and(f64::is_finite), "{told}");
+        }
+        assert!(
+            View {
+                job: "j",
+                last: &now,
+                now: &now
+            }
+            .text(120)
+            .contains("       -")
         );
     }
 

@@ -108,11 +108,11 @@ impl Claims {
         Err(format!("it told the time of {number} processes of {}", self.count))
     }
 
-    /// Traffic is told by the site that it comes from.
+    /// Traffic is told by the site that it comes from, for its own processes.
     fn links(&self, traffic: &[LinkTraffic]) -> Result<(), String> {
         match traffic.iter().find(|link| link.from != self.site) {
             Some(link) => Err(format!("it told of traffic of site '{}'", link.from)),
-            None => Ok(()),
+            None => traffic.iter().try_for_each(|link| self.processes(link.observers)),
         }
     }
 
@@ -246,6 +246,13 @@ mod tests {
             started(&[u32::MAX, 4]),
             FromAgent::Exited(many),
             FromAgent::Time(0, time),
+            FromAgent::Traffic {
+                first: 0,
+                traffic: vec![LinkTraffic {
+                    observers: 4,
+                    ..traffic("lab").remove(0)
+                }],
+            },
             FromAgent::Finished { index: 0, counters },
             FromAgent::Traffic {
                 first: 0,

@@ -8,7 +8,7 @@
 //! | event | fields |
 //! |---|---|
 //! | `record` | version, name (or null), words, processes, subjobs: \[name, processes\] |
-//! | `traffic` | links: \[from, to, sent_bytes, received_bytes, round_trip_seconds, channels_away, cuts, connections\], sums since the processes began; times: \[[`crate::times`] without calls\] |
+//! | `traffic` | links: \[from, to, sent_bytes, received_bytes, counted_at_seconds, round_trip_seconds, channels_away, cuts, connections\], sums since the processes began (counted_at_seconds: when they were counted); times: \[[`crate::times`] without calls\] |
 //! | `truncated` | nothing further is recorded: the record is at its largest |
 //! | `sums` | links, paths, operations, times (with calls), choices: what is known at the end |
 
@@ -125,7 +125,7 @@ impl Record {
         self.looked = Instant::now();
         let sample = traffic(links, times);
         match self.last.take() {
-            Some((_, before, _)) if before == *links => {
+            Some((_, before, _)) if same(&before, links) => {
                 self.last = Some((sample, before, false));
                 return;
             }
@@ -146,7 +146,7 @@ impl Record {
         if let Some((before, _, false)) = &last {
             self.write(before);
         }
-        if last.is_none_or(|(_, before, _)| before != sums.traffic) {
+        if last.is_none_or(|(_, before, _)| !same(&before, &sums.traffic)) {
             self.write(&traffic(&sums.traffic, &sums.statistics.times()));
         }
         let links = sums.links.iter().map(|l| {
@@ -201,9 +201,14 @@ fn traffic(links: &[LinkTraffic], times: &[SiteTime]) -> String {
     line(json!({"event": "traffic", "links": links, "times": times.collect::<Vec<_>>()}))
 }
 
+/// Whether nothing has passed between two samples.
+fn same(before: &[LinkTraffic], now: &[LinkTraffic]) -> bool {
+    before.len() == now.len() && before.iter().zip(now).all(|(before, now)| before.says_the_same(now))
+}
+
 fn link(l: &LinkTraffic) -> Value {
     json!({
-        "from": l.from, "to": l.to, "sent_bytes": l.sent, "received_bytes": l.received,
+        "from": l.from, "to": l.to, "counted_at_seconds": l.counted_at(), "sent_bytes": l.sent, "received_bytes": l.received,
         "round_trip_seconds": (l.round_trip_us > 0).then_some(l.round_trip_us as f64 / 1e6),
         "channels_away": l.away, "cuts": l.cuts, "longest_cut_seconds": l.away_ms as f64 / 1000.0,
         "connections": l.connections, "tcp_retransmitted_bytes": l.retransmitted,
@@ -372,8 +377,11 @@ mod tests {
     #[test]
     fn samples_without_news_are_kept_only_beside_a_change() {
         let (mut record, path) = record("still");
-        for sent in [1, 1, 1, 1, 9, 9] {
-            record.sample(&passed(sent), &[]);
+        for (second, sent) in [1, 1, 1, 1, 9, 9].into_iter().enumerate() {
+            // The time alone is no news.
+            let mut links = passed(sent);
+            (links[0].observed_us, links[0].observers) = (second as u64 * 1_000_000, 1);
+            record.sample(&links, &[]);
         }
         let text = fs::read_to_string(&path).unwrap();
         fs::remove_file(path).unwrap();

@@ -127,7 +127,7 @@ pub(crate) struct TraceFile {
     /// Until when each thread of each rank is known to have waited.
     waited: HashMap<(u32, u32), i64>,
     /// Bytes until the last look, and when that was.
-    rates: BTreeMap<(String, String), (u64, Instant)>,
+    rates: BTreeMap<(String, String), (u64, f64)>,
     failed: Option<io::Error>,
 }
 
@@ -315,16 +315,16 @@ impl TraceFile {
 
     /// What has passed on links until now.
     pub(crate) fn traffic(&mut self, links: &[LinkTraffic]) {
-        let (now, ts) = (Instant::now(), self.now());
+        let ts = self.now();
         for link in links {
+            let Some(now) = link.counted_at() else { continue };
             let key = (link.from.clone(), link.to.clone());
-            let last = self.rates.insert(key, (link.sent, now));
-            let Some((sent, at)) = last else { continue };
-            let seconds = now.duration_since(at).as_secs_f64();
+            let last = self.rates.entry(key).or_insert((link.sent, now));
+            let (sent, seconds) = (last.0, now - last.1);
             if seconds < 0.2 {
-                self.rates.insert((link.from.clone(), link.to.clone()), (sent, at));
                 continue;
             }
+            *last = (link.sent, now);
             let rate = link.sent.saturating_sub(sent) as f64 * 8e-6 / seconds;
             let name = format!("{} to {}, Mbit/s", link.from, link.to);
             self.event(&json!({"ph": "C", "name": name, "pid": LINKS, "ts": ts, "args": {"rate": rate}}));

@@ -204,6 +204,8 @@ pub struct Traffic {
     pub connections: u64,
     /// It had none then, although it is not over.
     pub is_away: bool,
+    /// When that look was, since the thread began, by the monotonic clock.
+    pub looked: Duration,
 }
 
 /// Measures wide-area connections and tells what is known of them.

@@ -41,7 +41,7 @@ use crate::usage::Usage;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
@@ -208,9 +208,30 @@ pub struct LinkTraffic {
     pub compressed: u64,
     /// The same before compression.
     pub plain: u64,
+    /// How long its processes had been observing the link when they counted, by their own monotonic clocks: the sum
+    /// over all of them, microseconds.
+    pub observed_us: u64,
+    /// How many processes that is.
+    pub observers: u32,
 }
 
 impl LinkTraffic {
+    /// When these numbers were counted, seconds since the processes began: the mean of what the processes say. Rates
+    /// are differences of numbers over differences of this. `None`: nobody has said.
+    pub fn counted_at(&self) -> Option<f64> {
+        (self.observers > 0).then(|| self.observed_us as f64 / 1e6 / f64::from(self.observers))
+    }
+
+    /// Whether the other one says the same, whenever it was counted.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let other = Self {
+            observed_us: self.observed_us,
+            observers: self.observers,
+            ..other.clone()
+        };
+        *self == other
+    }
+
     /// Adds what another process, or the same one on another channel, has seen of the same link.
     pub fn add(&mut self, other: &Self) {
         let sums = [
@@ -230,6 +251,8 @@ impl LinkTraffic {
         for (sum, more) in sums.into_iter().chain(self.classes.iter_mut().zip(other.classes)) {
             *sum = sum.saturating_add(more);
         }
+        self.observed_us = self.observed_us.saturating_add(other.observed_us);
+        self.observers = self.observers.saturating_add(other.observers);
         self.away_ms = self.away_ms.max(other.away_ms);
         self.streams = self.streams.max(other.streams);
         self.round_trip_us = self.round_trip_us.max(other.round_trip_us);
@@ -250,6 +273,7 @@ impl LinkTraffic {
         for number in [self.duplicates, self.round_trip_us, self.connections, self.away] {
             w.u64(number);
         }
+        w.u64(self.observed_us).u32(self.observers);
     }
 
     /// Reads it from a message.
@@ -273,6 +297,8 @@ impl LinkTraffic {
             round_trip_us: r.u64("round trip")?,
             connections: r.u64("connections")?,
             away: r.u64("away")?,
+            observed_us: r.u64("observed")?,
+            observers: r.u32("observers")?,
         })
     }
 }

@@ -53,7 +53,7 @@
       const back = links.find((l) => l.from === link.to && l.to === link.from);
       const directions = back ? [link.points, back.points] : [link.points];
       const cut = reading.cuts(directions);
-      link.rates = reading.rates(link.points, cut, of("sums").length > 0);
+      link.rates = reading.rates(link.points);
       link.peak = Math.max(0, ...link.rates.filter((r) => r !== null));
       const times = reading.times(directions, cut);
       link.away = times.some((t) => t.to === null);
@@ -214,14 +214,14 @@
         chart.ctx.fillRect(begin, top, Math.max(2, end - begin), height);
         chart.ctx.restore();
       });
-      const options = { width: room(Infinity), height: 300, scales: { x: { time: false } }, legend: { live: true }, hooks: { drawClear: [marks] },
+      const options = { width: room(Infinity), height: 300, scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } }, legend: { live: true }, hooks: { drawClear: [marks] },
         axes: [{ ...axis, label: "seconds since the job began" }, { ...axis, size: 96, values: (_, all) => all.map((v) => rate(v)) }],
         series: [{ label: "time", value: (_, v) => (v === null || v === undefined ? "" : seconds(v)) }, ...series] };
       const chart = new uPlot(options, [job.samples.map((s) => s.at), ...job.links.map((l) => l.rates)], box);
       return { destroy: () => chart.destroy() };
     });
-    const rows = job.links.map((l) => [l.from, l.to, rate(l.peak), rate(l.final.sent_bytes / Math.max(1e-3, job.last - job.start - (job.begun || 0)))]);
-    const cuts = job.cuts.length ? make("p", { class: "dim" }, "Shaded: a link was cut. What passed is spread over the time from the last bytes before.") : null;
+    const rows = job.links.map((l) => [l.from, l.to, rate(l.peak), rate(l.final.sent_bytes / Math.max(1, l.final.counted_at_seconds || job.last - job.start - (job.begun || 0)))]);
+    const cuts = job.cuts.length ? make("p", { class: "dim" }, "Shaded: a link was cut.") : null;
     return part("Throughput of each link", box, ...(cuts ? [cuts] : []), make("details", {}, make("summary", {}, "As a table"),
       table("Rates on the wire, while the processes ran", ["from", "to", "#largest", "#mean"], rows)));
   };

@@ -2,37 +2,33 @@
 // What the samples of a record say of links: rates, and when links were cut. Draws nothing.
 "use strict";
 const reading = (() => {
-  // Samples are taken every two seconds; what has passed in much less says nothing of a rate. They tell what processes had counted a moment before.
-  // That moment is the same from sample to sample, but for the last one of a job, `closes`: it catches up, in next to no time.
+  // A sample carries the time at which the processes have counted, by their own clocks (`counted_at_seconds`, from their begin on). When it has
+  // arrived says nothing: a slow connection holds samples up, and what was counted during a cut comes all at once. Much less than two seconds
+  // says nothing of a rate.
   const SHORTEST = 1;
 
-  // Steps of one link, by the index of the sample that ends them. `cut`: by sample, whether the link was cut in that step. What could not be told
-  // while it was cut comes at once afterwards: a rate is one of the whole time, from the last bytes before it on.
-  const rates = (points, cut, closes) => {
-    const sent = (i) => (points[i].link ? points[i].link.sent_bytes : 0);
-    const joined = points.map((_, i) => i > 0 && (cut[i] || cut[i - 1]));
-    for (let i = points.length - 2; i > 0; i -= 1) {
-      if (joined[i + 1] && sent(i) === sent(i - 1)) joined[i] = true;
-    }
+  // Bytes a second of one link, by the index of the sample that ends a step; null: no step ends there.
+  const rates = (points) => {
     const all = points.map(() => null);
-    // The points between which there are rates.
-    const ends = [0];
-    for (let i = 1; i < points.length; i += 1) {
-      const goesOn = joined[i] && i + 1 < points.length && joined[i + 1];
-      if (!goesOn && points[i].at - points[ends[ends.length - 1]].at >= SHORTEST) ends.push(i);
+    const time = ({ link, at }) => (typeof link.counted_at_seconds === "number" ? link.counted_at_seconds : at);
+    // Before the first sample nothing had passed when the processes began.
+    const ends = [{ time: 0, sent: 0, i: null }];
+    const known = points.map((p, i) => ({ ...p, i })).filter((p) => p.link);
+    known.forEach((point, k) => {
+      const step = { time: time(point), sent: point.link.sent_bytes, i: point.i };
+      const before = ends[ends.length - 1];
+      if (step.time - before.time >= SHORTEST) {
+        ends.push(step);
+      } else if (k + 1 === known.length && step.sent > before.sent) {
+        // The last one counts with the step before it, or is alone.
+        if (ends.length > 1) ends.pop();
+        ends.push(step);
+      }
+    });
+    for (let k = 1; k < ends.length; k += 1) {
+      const [from, to] = [ends[k - 1], ends[k]];
+      all[to.i] = Math.max(0, to.sent - from.sent) / Math.max(to.time - from.time, SHORTEST);
     }
-    const last = points.length - 1;
-    // The last step counts with the one before it where it is too short, or is the first with anything in it.
-    const inner = ends.filter((end) => end !== last);
-    const alone = closes ? inner.every((end) => sent(end) === 0) : inner.length === ends.length;
-    if (alone && inner.length > 1) inner.pop();
-    if (last > 0) inner.push(last);
-    for (let k = 1; k < inner.length; k += 1) {
-      const [from, to] = [inner[k - 1], inner[k]];
-      const time = points[to].at - points[from].at;
-      if (time > 0 && points[to].link) all[to] = (sent(to) - sent(from)) / Math.max(time, SHORTEST);
-    }
-    if (closes && all.some((r, i) => i < last && r > 0)) all[last] = null;
     return all;
   };
 

@@ -489,11 +489,13 @@ impl Reactor {
 
     /// Lets the main thread see what has passed.
     pub(super) fn note_traffic(&mut self, peer: Peer) {
+        let looked = self.began.elapsed();
         let channel = self.channel(peer);
         channel.traffic.resent = channel.out.resent();
         channel.traffic.duplicates = channel.receiver.incoming.duplicates();
         channel.traffic.connections = channel.connections.len() as u64;
         channel.traffic.is_away = channel.away.is_some();
+        channel.traffic.looked = looked;
         channel.traffic.round_trip = channel.gauge.meter.last_trip();
         let traffic = channel.traffic.clone();
         self.link.note_traffic(peer, traffic);

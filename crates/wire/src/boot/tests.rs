@@ -55,6 +55,8 @@ fn messages_survive_the_wire() {
         Message::Traffic(vec![LinkTraffic {
             classes: [1, 2, 3],
             away: 4,
+            observed_us: 5,
+            observers: 1,
             ..LinkTraffic::default()
         }]),
         Message::Trace(vec![1, 2]),
