@@ -2,7 +2,7 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
-use crate::{files, grid, hello, memory, service, words};
+use crate::{datatypes, files, grid, hello, memory, service, words};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
@@ -29,6 +29,11 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "frame",
         run: frame,
         corpus: frames,
+    },
+    Target {
+        name: "datatype",
+        run: datatypes::described,
+        corpus: datatypes::types,
     },
     Target {
         name: "file",

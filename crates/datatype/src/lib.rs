@@ -15,6 +15,7 @@ mod contents;
 mod convert;
 mod course;
 mod datatype;
+pub mod describe;
 mod error;
 mod float;
 mod layout;

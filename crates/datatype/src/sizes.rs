@@ -4,11 +4,10 @@
 
 use std::collections::HashMap;
 
-use isthmus_abi::constants as abi;
-
 use crate::datatype::identity;
+use crate::describe::again;
 use crate::error::{TypeError, narrow};
-use crate::{Basic, Combiner, Datatype, Distribution, Order};
+use crate::{Basic, Datatype};
 
 impl Datatype {
     /// This datatype with basics of other sizes, which are runs of bytes without a meaning. Displacements and extents
@@ -43,33 +42,14 @@ fn of_types(ty: &Datatype, types: &[Datatype], size: &dyn Fn(Basic) -> u64) -> R
     if let Some(basic) = ty.basic() {
         return bytes(i128::from(size(basic)));
     }
-    let contents = ty.contents();
-    // The large-count calls have everything in the last list, but for what counts dimensions.
-    let all: Vec<i64> = match contents.counts.is_empty() {
-        true => contents.integers.iter().chain(&contents.addresses).copied().collect(),
-        false => contents.counts.to_vec(),
-    };
-    // The first number of calls with lists says how long they are.
-    let list = |from: usize| &all[from..from + all[0] as usize];
-    let two_lists = || (list(1), list(1 + all[0] as usize));
-    match contents.combiner {
-        Combiner::Named | Combiner::F90Real | Combiner::F90Complex | Combiner::F90Integer | Combiner::ValueIndex => {
+    match again(ty.contents(), types)? {
+        Some(made) => Ok(made),
+        None => {
             let mut sum = 0;
             let mut add = |basic, count| sum += i128::from(size(basic)) * i128::from(count);
             ty.signature().each(&mut add);
             bytes(sum)
         }
-        Combiner::Dup => Ok(Datatype::dup(&types[0])),
-        Combiner::Contiguous => Datatype::contiguous_type(all[0], &types[0]),
-        Combiner::Vector => Datatype::vector(all[0], all[1], all[2], &types[0]),
-        Combiner::Hvector => Datatype::hvector(all[0], all[1], all[2], &types[0]),
-        Combiner::Indexed => Datatype::indexed(two_lists().0, two_lists().1, &types[0]),
-        Combiner::Hindexed => Datatype::hindexed(two_lists().0, two_lists().1, &types[0]),
-        Combiner::IndexedBlock => Datatype::indexed_block(all[1], list(2), &types[0]),
-        Combiner::HindexedBlock => Datatype::hindexed_block(all[1], list(2), &types[0]),
-        Combiner::Struct => Datatype::structure(two_lists().0, two_lists().1, types),
-        Combiner::Resized => Datatype::resized(&types[0], all[0], all[1]),
-        Combiner::Subarray | Combiner::Darray => ty.array_with(&types[0]),
     }
 }
 
@@ -78,44 +58,12 @@ fn bytes(number: i128) -> Result<Datatype, TypeError> {
     Datatype::contiguous_type(narrow(number, "size")?, &Datatype::of(Basic::Byte))
 }
 
-impl Datatype {
-    /// A subarray or darray of other elements.
-    fn array_with(&self, old: &Self) -> Result<Self, TypeError> {
-        let contents = self.contents();
-        let large = !contents.counts.is_empty();
-        let integers = &contents.integers;
-        let order = match integers.last() {
-            Some(&order) if order == Order::Fortran as i64 => Order::Fortran,
-            _ => Order::C,
-        };
-        if contents.combiner == Combiner::Subarray {
-            let n = integers[0] as usize;
-            let lists = if large { &contents.counts[..] } else { &integers[1..] };
-            return Self::subarray(&lists[..n], &lists[n..2 * n], &lists[2 * n..3 * n], order, old);
-        }
-        let n = integers[2] as usize;
-        let (sizes, rest) = match large {
-            true => (&contents.counts[..n], &integers[3..]),
-            false => integers[3..].split_at(n),
-        };
-        let (kinds, arguments, grid) = (&rest[..n], &rest[n..2 * n], &rest[2 * n..3 * n]);
-        let of = |(&kind, &argument): (&i64, &i64)| {
-            let given = (argument != i64::from(abi::MPI_DISTRIBUTE_DFLT_DARG)).then_some(argument);
-            match i32::try_from(kind) {
-                Ok(abi::MPI_DISTRIBUTE_BLOCK) => Distribution::Block(given),
-                Ok(abi::MPI_DISTRIBUTE_CYCLIC) => Distribution::Cyclic(given),
-                _ => Distribution::None,
-            }
-        };
-        let distributions: Vec<_> = kinds.iter().zip(arguments).map(of).collect();
-        Self::darray(integers[1], sizes, &distributions, [kinds, arguments], grid, order, old)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use isthmus_abi::constants as abi;
+
     use super::*;
-    use crate::{Parametric, Representation};
+    use crate::{Distribution, Order, Parametric, Representation};
 
     /// A type of each combiner with a `long`, and its size, extent and true lower bound where a `long` has 4 bytes.
     fn of_each_combiner() -> Vec<(Datatype, (u64, i64, i64))> {

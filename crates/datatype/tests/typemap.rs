@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+use isthmus_abi::constants as abi;
+use isthmus_datatype::describe::{from_bytes, to_bytes};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_datatype::{ALL, Basic, Datatype, Distribution, Kind, Order, Packer, Unpacker};
 use proptest::collection::vec;
@@ -218,11 +220,24 @@ impl Recipe {
                 let how: Vec<_> = dimensions.iter().map(|d| d.1).collect();
                 let rank = dimensions.iter().fold(0, |rank, d| rank * d.2 + d.3);
                 let (sizes, grid) = (list(|d| d.0), list(|d| d.2));
-                Datatype::darray(rank, &sizes, &how, [&[], &[]], &grid, *order, &old.build())
+                let (kinds, arguments) = how.iter().copied().map(as_given).unzip();
+                let arguments: [Vec<i64>; 2] = [kinds, arguments];
+                let given = [&arguments[0][..], &arguments[1][..]];
+                Datatype::darray(rank, &sizes, &how, given, &grid, *order, &old.build())
             }
         }
         .unwrap()
     }
+}
+
+/// A distribution and its argument, as programs give them.
+fn as_given(how: Distribution) -> (i64, i64) {
+    let (kind, argument) = match how {
+        Distribution::None => (abi::MPI_DISTRIBUTE_NONE, None),
+        Distribution::Block(block) => (abi::MPI_DISTRIBUTE_BLOCK, block),
+        Distribution::Cyclic(block) => (abi::MPI_DISTRIBUTE_CYCLIC, block),
+    };
+    (kind.into(), argument.unwrap_or(abi::MPI_DISTRIBUTE_DFLT_DARG.into()))
 }
 
 /// Which process has index `i` of a dimension.
@@ -361,6 +376,45 @@ proptest! {
         let low = bytes.iter().min().copied().unwrap_or(0);
         let high = bytes.iter().max().map_or(0, |b| b + 1);
         prop_assert_eq!((datatype.true_lower_bound(), datatype.true_extent()), (low, high - low));
+    }
+
+    #[test]
+    fn a_type_that_travels_is_the_same(recipe in recipes(), large in any::<bool>()) {
+        let datatype = recipe.build();
+        let named = datatype.basic().is_some() && datatype.contents().types.is_empty();
+        let datatype = if large && !named { datatype.large() } else { datatype };
+        let there = from_bytes(&to_bytes(&datatype).unwrap()).unwrap();
+        let what = |ty: &Datatype| {
+            let (contents, bounds) = (ty.contents().clone(), (ty.lower_bound(), ty.extent(), ty.window(3)));
+            let lists = (contents.combiner, contents.integers, contents.addresses, contents.counts);
+            (lists, bounds, ty.basic(), ty.size(), ty.contiguous(2))
+        };
+        prop_assert_eq!(what(&there), what(&datatype));
+        prop_assert!(there.signature() == datatype.signature());
+        let buffer = Buffer::new(&datatype, 2, noise);
+        let packed = |ty: &Datatype| {
+            let mut packer = Packer::new(ty, 2, buffer.reading()).unwrap();
+            let mut bytes = vec![0; packer.size() as usize];
+            packer.pack(&mut bytes);
+            bytes
+        };
+        prop_assert_eq!(packed(&there), packed(&datatype));
+    }
+
+    #[test]
+    fn bytes_that_were_changed_are_another_type_or_none(
+        recipe in recipes(), changes in vec((any::<u16>(), any::<u8>()), 1..4), end in any::<u16>()
+    ) {
+        let mut bytes = to_bytes(&recipe.build()).unwrap();
+        for (at, byte) in changes {
+            let at = usize::from(at) % bytes.len();
+            bytes[at] = byte;
+        }
+        bytes.truncate(1 + usize::from(end) % (2 * bytes.len()));
+        if let Ok(there) = from_bytes(&bytes) {
+            let again = from_bytes(&to_bytes(&there).unwrap()).unwrap();
+            prop_assert_eq!((again.size(), again.extent()), (there.size(), there.extent()));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! * [`frame`]: the 32-byte header in front of every message between two MPI processes.
 //! * [`partitioned`]: how partitioned communication begins.
+//! * [`datatype`]: a datatype, as the calls that made it.
 //! * [`file`]: what processes ask of those that reach a file.
 //! * [`stripe`]: how Lustre says that it has laid a file out.
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
@@ -27,6 +28,7 @@ pub mod boot;
 pub mod chosen;
 pub mod codec;
 pub mod control;
+pub mod datatype;
 pub mod file;
 pub mod frame;
 pub mod gateway;
