@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Atomic mode at two sites: an access in many pieces, of a process that reaches the file and of one that does not, is never mixed with another
-   one. See mpi-io.sh. */
+   one. Four processes. See mpi-io.sh. */
 #include "files.h"
 /* More than one piece of what travels. */
 enum { BYTES = 3 << 20, ROUNDS = 3, BLOCK = 1 << 15 };
@@ -77,6 +77,58 @@ static void writing(void (*write)(int))
     }
 }
 
+/* Whose record it is, which is all there. */
+static int record(MPI_Offset at)
+{
+    OK(MPI_File_read_at(file, at, data, BYTES, MPI_BYTE, &status));
+    whole("a record");
+    return data[0];
+}
+
+/* Records of all processes through the pointer that they share: in any order, each once in each round, and in order of ranks. */
+static void pointers(void)
+{
+    int seen[ROUNDS + 1] = {0}, all[ROUNDS + 1], i;
+    MPI_Offset end;
+    OK(MPI_File_set_size(file, 0));
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(data, size * round + rank, BYTES);
+        OK(MPI_File_write_shared(file, data, BYTES, MPI_BYTE, &status));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(MPI_File_get_size(file, &end));
+    CHECK(end == (MPI_Offset)BYTES * size * ROUNDS);
+    for (i = 0; i < size * ROUNDS; i++) {
+        int who = record((MPI_Offset)BYTES * i);
+        if (who % size == rank) seen[who / size]++;
+    }
+    for (i = 0; i < ROUNDS; i++) CHECK(seen[i] == 1);
+    /* Together they read each record once. */
+    memset(seen, 0, sizeof seen);
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+    for (int round = 0; round < ROUNDS; round++) {
+        OK(MPI_File_read_shared(file, data, BYTES, MPI_BYTE, &status));
+        whole("read_shared");
+        seen[data[0] / size] += 1 << (4 * (data[0] % size));
+    }
+    MPI_Allreduce(seen, all, ROUNDS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (i = 0; i < ROUNDS; i++) CHECK(all[i] == 0x1111 >> 4 * (4 - size));
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(data, size * round + rank, BYTES);
+        OK(MPI_File_write_ordered(file, data, BYTES, MPI_BYTE, &status));
+    }
+    for (i = 0; i < size * ROUNDS; i++) CHECK(record((MPI_Offset)BYTES * i) == i);
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+    for (int round = 0; round < ROUNDS; round++) {
+        OK(MPI_File_read_ordered(file, data, BYTES, MPI_BYTE, &status));
+        whole("read_ordered");
+        CHECK(data[0] == size * round + rank);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void opened(MPI_Comm comm, const char *name)
 {
     OK(MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
@@ -94,6 +146,7 @@ int main(int argc, char **argv)
     OK(MPI_Type_vector(BYTES / BLOCK, BLOCK, 2 * BLOCK, MPI_BYTE, &strided));
     OK(MPI_Type_commit(&strided));
     opened(MPI_COMM_WORLD, argv[1]);
+    pointers();
     for (int view = 0; view < 2; view++) {
         reading(size - 1, view);
         reading(view, size - 1);

@@ -8,7 +8,7 @@ need_testbed
 for program in files file_forms file_views; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
-for program in guests again trips left reach atomic; do
+for program in guests again trips left reach atomic holder; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/system/$program.c" -o "$program" || fail "mpicc $program.c"
 done
 cat >where.c <<'C'
@@ -185,6 +185,18 @@ $job ./again home "/tmp/again and again"
 test ! -e "/tmp/again and again 2"
 # In atomic mode no access is mixed with another one, however many pieces it is cut into.
 $job ./atomic isthmus://home/tmp/atomic
+# Who is killed while it has the file for itself leaves nobody waiting, in this job and in the next one. A job that ends leaves 1.5 s to say so.
+held() {
+    for _ in 1 2 3 4 5; do
+        timeout 60 $job ./holder isthmus://home/tmp/held >held.out 2>&1 || true
+        ! grep -q 'was over before' held.out || break
+        test "$(grep -c '^rank [0-2] has written$' held.out)" != 3 || return 0
+    done
+    cat held.out
+    return 1
+}
+held
+flock -n /tmp/held true
 # Opening and closing take two round trips between sites.
 $job ./trips /tmp/trips >told || { cat told; exit 1; }
 # How files were reached: two of four processes directly, one aggregator; the data of the two others cross once.

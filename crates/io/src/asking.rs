@@ -12,6 +12,8 @@ use crate::task::{Message, Port};
 pub(crate) const QUESTIONS: i32 = 1;
 /// Tag of who gives back the right to access the file.
 pub(crate) const UNLOCKS: i32 = 14;
+/// Tag of who has closed a file that a guest has open, but for the first process, which asks.
+pub(crate) const LEAVES: i32 = 15;
 /// Tags of payloads and answers: with the number of the question.
 pub(crate) const PAYLOADS: i32 = 1 << 29;
 pub(crate) const ANSWERS: i32 = 1 << 30;

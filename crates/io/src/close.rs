@@ -8,7 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_wire::file::What;
 
-use crate::asking::Ask;
+use crate::asking::{Ask, LEAVES};
 use crate::file::File;
 use crate::group::Last;
 use crate::service::Service;
@@ -75,29 +75,37 @@ impl Closing {
     pub fn end(self, service: Option<isthmus_engine::Request>) -> Result<()> {
         let processes = &self.file.processes;
         let stopped = service.map_or(Ok(()), |service| Service::stop(processes, service));
-        let closed = self.outcome.and(stopped).and_then(|()| match processes.guest() {
-            Some(_) => dismiss(&self.file),
-            None => Ok(()),
-        });
+        let outcome = self.outcome.and(stopped);
+        let closed = match processes.guest() {
+            Some(guest) => dismiss(&self.file, guest, outcome),
+            None => outcome,
+        };
         // In any case.
         let here = self.file.here.close();
         closed.and(here)
     }
 }
 
-/// Tells a guest that all have closed the file; it deletes the file, if that is asked for.
-fn dismiss(file: &Arc<File>) -> Result<()> {
-    let here = file.clone();
-    file.processes
-        .together(|port, members| {
-            Box::pin(async move {
-                let done = match here.processes.is_deputy() {
-                    false => Ok(()),
-                    true => here.ask(&port, Ask::of(What::Stop, 0)).await.map(drop),
-                };
-                members.agree(&port, 0, done).await?;
-                Ok(0)
-            })
+/// Each tells a guest that it has closed the file, whatever came of that. When all have, the guest closes it, deletes
+/// it if that is asked for, and tells the first one how that went.
+fn dismiss(file: &Arc<File>, guest: u32, outcome: Result<()>) -> Result<()> {
+    let (here, well) = (file.clone(), outcome.is_ok());
+    let dismissed = file.processes.together(|port, members| {
+        Box::pin(async move {
+            let done = match here.processes.is_deputy() {
+                true => here.ask(&port, Ask::of(What::Stop, 0)).await.map(drop),
+                // If the guest is lost, the first one hears it too.
+                false => {
+                    let _ = port.send(guest, LEAVES, &[]).sent().await;
+                    Ok(())
+                }
+            };
+            match well {
+                true => members.agree(&port, 0, done).await.map(|()| 0),
+                false => done.map(|()| 0),
+            }
         })
-        .map(drop)
+    });
+    let dismissed = dismissed.map(drop);
+    outcome.and(dismissed)
 }

@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use isthmus_wire::file::{QUESTION, Question};
 
-use crate::asking::{PAYLOADS, QUESTIONS};
+use crate::asking::{LEAVES, PAYLOADS, QUESTIONS};
 use crate::processes::Processes;
 use crate::task::{Heard, Message, Port, Received};
 
@@ -48,6 +48,10 @@ pub(crate) struct Ears {
     ready: VecDeque<Asked>,
     /// Of a guest: ends when the one that opened the file is lost.
     first: Option<Message>,
+    /// Of a guest whose file is being closed: what those send who have not closed it. One that is lost sends nothing.
+    leaving: Option<Vec<Message>>,
+    /// Own rank: behind those for whom a guest has the file open.
+    me: u32,
 }
 
 /// What happens.
@@ -57,20 +61,34 @@ enum Event {
     Late(usize, Heard),
     Payload(u32, Heard),
     FirstIsLost,
+    /// One that is awaited has closed the file, or is lost.
+    Left(usize),
+    AllLeft,
 }
 
 impl Ears {
-    pub(crate) fn new(port: &Port, is_guest: bool) -> Self {
+    pub(crate) fn new(port: &Port, is_guest: bool, me: u32) -> Self {
         Self {
             next: port.receive(None, QUESTIONS, QUESTION),
             begun: Vec::new(),
             askers: BTreeMap::new(),
             ready: VecDeque::new(),
             first: is_guest.then(|| port.receive(Some(FIRST), NEVER, 0)),
+            leaving: None,
+            me,
         }
     }
 
-    /// The next question; `None`: the one that opened the file is lost.
+    /// The first process has closed the file, or is lost: it is open until all others have left, too.
+    pub(crate) fn await_leave(&mut self, port: &Port) {
+        if let Some(first) = self.first.take() {
+            first.leave();
+        }
+        let others = FIRST + 1..self.me;
+        self.leaving = Some(others.map(|rank| port.receive(Some(rank), LEAVES, 0)).collect());
+    }
+
+    /// The next question; `None`: all have left for whom a guest has the file open.
     pub(crate) async fn next(&mut self, port: &Port) -> Option<Asked> {
         loop {
             if let Some(asked) = self.ready.pop_front() {
@@ -94,7 +112,12 @@ impl Ears {
                     self.asked(port, heard);
                 }
                 Event::Payload(source, heard) => self.paid(port, source, heard),
-                Event::FirstIsLost => return None,
+                Event::FirstIsLost => {
+                    self.first = None;
+                    self.await_leave(port);
+                }
+                Event::Left(at) => drop(self.leaving.as_mut().map(|leaving| leaving.swap_remove(at))),
+                Event::AllLeft => return None,
             }
         }
     }
@@ -114,7 +137,11 @@ impl Ears {
             Some(heard) => Some(Event::Question(heard)),
             None => self.next.begun().map(Event::Begun),
         };
-        payload.or_else(late).or_else(next)
+        let left = || match self.leaving.as_ref()? {
+            none if none.is_empty() => Some(Event::AllLeft),
+            some => some.iter().position(|one| one.heard().is_some()).map(Event::Left),
+        };
+        payload.or_else(late).or_else(next).or_else(left)
     }
 
     /// A question has come.

@@ -31,8 +31,6 @@ impl File {
             rank: world.rank(),
             site: Some(site),
         };
-        let disk =
-            allowed::open(&path, mode, open.permissions, true).map_err(|refused| refused.told("open", &path, whose))?;
         let ranks = open
             .members
             .iter()
@@ -44,6 +42,9 @@ impl File {
         if hosts.is_empty() || hosts.iter().any(|peer| world.rank_of(*peer).is_none()) {
             fail!(abi::MPI_ERR_INTERN, "processes that are not of this job open it")
         }
+        // Nothing is made for those who may not have it.
+        let disk =
+            allowed::open(&path, mode, open.permissions, true).map_err(|refused| refused.told("open", &path, whose))?;
         let processes = Processes::hosted(world, comm::of_guest(world, &hosts, open.context));
         let known = Known {
             path,

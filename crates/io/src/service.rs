@@ -65,20 +65,22 @@ impl Service {
 
     pub(crate) async fn run(self, port: &Port) -> Result<u64> {
         let (processes, here) = (&self.file.processes, &self.file.here);
-        let mut ears = Ears::new(port, processes.is_guest());
+        let mut ears = Ears::new(port, processes.is_guest(), processes.rank());
         let mut turns = Turns::default();
-        loop {
-            let Some(asked) = turns.next(&mut ears, port).await else {
-                // Whoever has opened it for the others is lost, and nobody will close it.
-                return Ok(0);
-            };
+        let mut closes = None;
+        while let Some(asked) = turns.next(&mut ears, port).await {
             let source = asked.source;
-            let stops = asked.question.what == What::Stop;
-            if stops && source == processes.rank() {
-                return Ok(0);
-            }
-            if stops && !(processes.is_guest() && source == FIRST) {
-                ears.forget(port, source, "the end of a service that is not its own");
+            if asked.question.what == What::Stop {
+                if source == processes.rank() {
+                    return Ok(0);
+                }
+                if processes.is_guest() && source == FIRST && closes.is_none() {
+                    // The others may not be so far: nobody ends it for them.
+                    ears.await_leave(port);
+                    closes = Some(asked.question.answer);
+                } else {
+                    ears.forget(port, source, "the end of a service that is not its own");
+                }
                 continue;
             }
             if turns.waits(&asked, here.is_atomic()) {
@@ -92,13 +94,33 @@ impl Service {
             };
             let bytes = answer.encode();
             processes.count(source, bytes.len());
-            let sent = port.send(source, ANSWERS | number, &bytes);
-            if stops {
-                sent.sent().await?;
-                return Ok(0);
-            }
-            sent.leave();
+            port.send(source, ANSWERS | number, &bytes).leave();
         }
+        // A lock that is still held goes first.
+        drop(turns);
+        self.close(port, closes).await
+    }
+
+    /// All for whom a guest has the file open have closed it, or are lost. `answer`: the number of the answer that the
+    /// first of them waits for; without it that one is lost.
+    async fn close(&self, port: &Port, answer: Option<u32>) -> Result<u64> {
+        let here = self.file.here.clone();
+        let closing = port.disk(move || {
+            let deleted = here.delete_if_asked();
+            let closed = here.close();
+            deleted.and(closed)
+        });
+        let done = closing.await;
+        if let Some(answer) = answer {
+            let tag = ANSWERS | Processes::question(answer) as i32;
+            let named = |error| self.file.here.named(error).to_string();
+            let answer = done.map_or_else(
+                |error| Answer::of_error(error.class as u32, named(error)),
+                |()| Answer::default(),
+            );
+            port.send(FIRST, tag, &answer.encode()).sent().await?;
+        }
+        Ok(0)
     }
 
     /// Whether it may do that for a process. What no file is touched by is not asked about.
@@ -123,15 +145,6 @@ impl Service {
         };
         let here = self.file.here.clone();
         match question.what {
-            What::Stop => {
-                let closing = port.disk(move || {
-                    let deleted = here.delete_if_asked();
-                    let closed = here.close();
-                    deleted.and(closed)
-                });
-                closing.await?;
-                Ok(Answer::default())
-            }
             What::Advance => Ok(number(self.file.shared.fetch_add(question.number, Ordering::SeqCst))),
             What::Size => here.size().map(number),
             What::Read => {
@@ -159,7 +172,8 @@ impl Service {
                 });
                 Ok(Answer::default())
             }
-            What::SetSize | What::Preallocate | What::Sync | What::Seek | What::Atomic => {
+            // The end is no question to the file.
+            What::Stop | What::SetSize | What::Preallocate | What::Sync | What::Seek | What::Atomic => {
                 self.file.act_here(port, question.what, question.number).await?;
                 Ok(Answer::default())
             }
@@ -184,7 +198,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// What to answer next; `None`: the one that opened the file is lost.
+    /// What to answer next; `None`: nobody is there any more for whom a guest has the file open.
     async fn next(&mut self, ears: &mut Ears, port: &Port) -> Option<Asked> {
         loop {
             let Some(holder) = &self.holder else {

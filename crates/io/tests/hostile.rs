@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isthmus_abi::constants as abi;
+use isthmus_core::comm;
+use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Engine, EngineError, Policy, ReceiveBuffer, Setup, Shared};
-use isthmus_io::Calls;
+use isthmus_io::{Calls, File, Scope};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Placement, Processes, Sink, Transport};
 use isthmus_wire::file::{Answer, Call, Open, Path, Question, What, encode_runs};
@@ -18,25 +20,26 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
 
 const SIZE: u32 = 3;
-const LIAR: Peer = Peer::new(0);
-const INNOCENT: Peer = Peer::new(1);
 /// Who has the files.
-const HOST: Peer = Peer::new(2);
+const HOST: Peer = Peer::new(0);
+const LIAR: Peer = Peer::new(1);
+const INNOCENT: Peer = Peer::new(2);
 /// Context of calls; tags.
 const FILES: u32 = 12;
 const QUESTIONS: i32 = 1;
+const LEAVES: i32 = 15;
 const PAYLOADS: i32 = 1 << 29;
 const ANSWERS: i32 = 1 << 30;
 /// What the innocent member's file has in it.
 const CONTENT: &[u8] = b"what was there";
 
 /// First context that a process owns.
-fn first_of(rank: u32) -> u32 {
-    16 + rank * ((((1 << 30) - 16) / SIZE) & !1)
+fn first_of(rank: Peer) -> u32 {
+    16 + rank.number() * ((((1 << 30) - 16) / SIZE) & !1)
 }
 
 /// Every process at a site of its own.
-fn places() -> Arc<PlaceTable> {
+fn places(size: u32) -> Arc<PlaceTable> {
     let name = |rank: u32| ["a", "b", "c"][rank as usize].to_owned();
     let subjob = |rank: u32| Subjob {
         name: name(rank),
@@ -61,9 +64,9 @@ fn places() -> Arc<PlaceTable> {
         vendor: None,
     };
     Arc::new(PlaceTable {
-        subjobs: (0..SIZE).map(subjob).collect(),
-        nodes: (0..SIZE).map(node).collect(),
-        places: (0..SIZE).map(place).collect(),
+        subjobs: (0..size).map(subjob).collect(),
+        nodes: (0..size).map(node).collect(),
+        places: (0..size).map(place).collect(),
     })
 }
 
@@ -93,25 +96,27 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let (mut ends, _) = network(SIZE, Options::default()).expect("eventfd");
+        Self::of(SIZE, false)
+    }
+
+    /// `threads`: a thread of the test calls MPI.
+    fn of(size: u32, threads: bool) -> Self {
+        let (mut ends, _) = network(size, Options::default()).expect("eventfd");
         let own: Box<dyn Transport> = Box::new(ends.remove(HOST.index()));
         let mut engine = Engine::new(Setup {
             me: HOST,
-            processes: Processes::of("job", SIZE),
+            processes: Processes::of("job", size),
             transports: vec![own],
-            routes: vec![0; SIZE as usize],
-            levels: vec![0; SIZE as usize],
+            routes: vec![0; size as usize],
+            levels: vec![0; size as usize],
             representations: Vec::new(),
         });
         let calls = Calls::default();
         engine.register(protocol::FILES, calls.machine());
-        let policy = Policy {
-            threads: false,
-            guests: false,
-        };
+        let policy = Policy { threads, guests: false };
         let world = Box::leak(Box::new(World::new(
             HOST.number(),
-            places(),
+            places(size),
             Shared::new(engine, policy),
         )));
         calls.begin(world);
@@ -136,7 +141,7 @@ impl Stage {
 
     /// A frame goes to the host; that a liar's is not taken is no failure of the test.
     fn say(&mut self, from: Peer, header: &Header, payload: &[u8]) {
-        let _ = self.ends[from.index()].send(HOST, header, payload);
+        let _ = self.ends[from.index() - 1].send(HOST, header, payload);
         self.progress();
     }
 
@@ -172,7 +177,7 @@ impl Stage {
     /// The answer with this tag.
     fn answer(&mut self, at: Peer, tag: i32) -> Answer {
         let bytes = self.until("an answer", |stage| {
-            let seen = &mut stage.seen[at.index()].0;
+            let seen = &mut stage.seen[at.index() - 1].0;
             let is_it = |header: &Header| header.kind == Kind::Eager && header.tag == tag;
             let found = seen.iter().position(|(header, _)| is_it(header))?;
             Some(seen.swap_remove(found).1)
@@ -181,9 +186,13 @@ impl Stage {
     }
 
     fn opening(&self, context: u32, members: &[(u32, u32)]) -> Vec<u8> {
-        let path = self.directory.path().join("file");
+        self.creating("file", context, members)
+    }
+
+    fn creating(&self, name: &str, context: u32, members: &[(u32, u32)]) -> Vec<u8> {
+        let path = self.directory.path().join(name);
         let open = Open {
-            amode: abi::MPI_MODE_RDWR,
+            amode: abi::MPI_MODE_RDWR | abi::MPI_MODE_CREATE,
             permissions: 0o600,
             context,
             members: members.to_vec(),
@@ -197,26 +206,46 @@ impl Stage {
 
     /// The innocent member opens the file for itself and, behind it, the liar.
     fn open_for_both(&mut self) -> u32 {
-        let context = first_of(INNOCENT.number());
-        let opening = self.opening(context, &[(1, 1), (0, 1)]);
-        self.call(INNOCENT, 5, &opening);
-        assert_eq!(self.answer(INNOCENT, ANSWERS | 5), Answer::default());
+        self.open_as(INNOCENT, &[(2, 1), (1, 1)])
+    }
+
+    /// `by` opens the file for these.
+    fn open_as(&mut self, by: Peer, members: &[(u32, u32)]) -> u32 {
+        let context = first_of(by);
+        let opening = self.opening(context, members);
+        self.call(by, 5, &opening);
+        assert_eq!(self.answer(by, ANSWERS | 5), Answer::default());
         context | 1 << 31 | 1
     }
 
     fn ask(&mut self, from: Peer, at: (u32, u32), what: What, payload: u64) {
+        self.ask_of(from, at, (what, u64::from(payload > 0)), payload);
+    }
+
+    fn ask_of(&mut self, from: Peer, at: (u32, u32), (what, number): (What, u64), payload: u64) {
         let question = Question {
             what,
             answer: 9,
-            number: u64::from(payload > 0),
+            number,
             payload,
         };
         self.message(from, at, QUESTIONS, &question.encode());
     }
 
+    /// Whether an answer has come.
+    fn is_answered(&self, at: Peer) -> bool {
+        let seen = &self.seen[at.index() - 1].0;
+        seen.iter().any(|(header, _)| header.tag == ANSWERS | 9)
+    }
+
     /// The service answers the innocent member.
     fn serves(&mut self, context: u32) {
-        self.ask(INNOCENT, (context, 0), What::Size, 0);
+        self.serves_as(context, 0);
+    }
+
+    /// Who is this rank among those for whom the file is open.
+    fn serves_as(&mut self, context: u32, rank: u32) {
+        self.ask(INNOCENT, (context, rank), What::Size, 0);
         let answer = self.answer(INNOCENT, ANSWERS | 9);
         assert_eq!((answer.class, answer.bytes), (0, CONTENT.len() as u64), "{answer:?}");
     }
@@ -241,23 +270,27 @@ impl Stage {
 
 #[test]
 fn nobody_makes_a_guest_take_messages_of_a_communicator_of_others() {
-    let (mine, theirs) = (first_of(0), first_of(1));
+    let (mine, theirs) = (first_of(LIAR), first_of(INNOCENT));
     let claims: [(u32, &[(u32, u32)]); 9] = [
-        (theirs, &[(0, 1)]),
-        (theirs, &[(0, 2)]),
-        (mine + 1, &[(0, 1)]),
-        (2, &[(0, 1)]),
-        (mine, &[(1, 1)]),
-        (mine, &[(1, 1), (0, 1)]),
-        (mine, &[(0, 1), (HOST.number(), 1)]),
-        (mine, &[(0, 1), (2, u32::MAX)]),
+        (theirs, &[(1, 1)]),
+        (theirs, &[(1, 2)]),
+        (mine + 1, &[(1, 1)]),
+        (2, &[(1, 1)]),
+        (mine, &[(2, 1)]),
+        (mine, &[(2, 1), (1, 1)]),
+        (mine, &[(1, 1), (HOST.number(), 1)]),
+        (mine, &[(1, 1), (2, u32::MAX)]),
         (mine, &[]),
     ];
     for (context, members) in claims {
         let mut stage = Stage::new();
-        let opening = stage.opening(context, members);
+        let opening = stage.creating("another", context, members);
         stage.call(LIAR, 3, &opening);
         stage.loses(LIAR, "may not make");
+        assert!(
+            !stage.directory.path().join("another").exists(),
+            "nothing is made for it"
+        );
         let context = stage.open_for_both();
         stage.serves(context);
     }
@@ -268,9 +301,9 @@ fn calls_that_are_not_what_they_were_said_to_be_name_their_caller() {
     let lies: [fn(&mut Stage); 3] = [
         |stage| stage.call(LIAR, 3, b"nonsense"),
         |stage| {
-            let opening = stage.opening(first_of(0), &[(0, 1)]);
+            let opening = stage.opening(first_of(LIAR), &[(1, 1)]);
             stage.knock(LIAR, 3, 8);
-            stage.message(LIAR, (FILES, 0), 3, &opening);
+            stage.message(LIAR, (FILES, LIAR.number()), 3, &opening);
         },
         |stage| (0..300).for_each(|number| stage.knock(LIAR, number, 0)),
     ];
@@ -333,7 +366,115 @@ fn what_never_comes_keeps_nobody_else_waiting() {
     stage.message(INNOCENT, (context, 0), PAYLOADS | 9, &[&runs[..], b"That"].concat());
     assert_eq!(stage.answer(INNOCENT, ANSWERS | 9).bytes, 4);
     stage.ask(INNOCENT, (context, 0), What::Stop, 0);
+    stage.message(LIAR, (context, 1), LEAVES, &[]);
     assert_eq!(stage.answer(INNOCENT, ANSWERS | 9), Answer::default());
     let content = std::fs::read(stage.directory.path().join("file")).expect("the file");
     assert_eq!(content, b"That was there");
+}
+
+#[test]
+fn nobody_ends_a_service_for_the_others() {
+    let mut stage = Stage::new();
+    let context = stage.open_as(LIAR, &[(1, 2)]);
+    stage.ask(LIAR, (context, 0), What::Stop, 0);
+    for _ in 0..3 {
+        stage.serves_as(context, 1);
+    }
+    assert!(!stage.is_answered(LIAR), "it is not closed yet");
+    stage.message(INNOCENT, (context, 1), LEAVES, &[]);
+    assert_eq!(stage.answer(LIAR, ANSWERS | 9), Answer::default());
+    // Twice is once too often.
+    let mut stage = Stage::new();
+    let context = stage.open_as(LIAR, &[(1, 2)]);
+    stage.ask(LIAR, (context, 0), What::Stop, 0);
+    stage.ask(LIAR, (context, 0), What::Stop, 0);
+    stage.loses(LIAR, "not its own");
+    stage.serves_as(context, 1);
+}
+
+#[test]
+fn a_file_is_served_when_who_has_opened_it_is_lost_and_closed_when_all_are() {
+    let mut stage = Stage::new();
+    let context = stage.open_as(LIAR, &[(1, 2)]);
+    stage.message(LIAR, (context, 0), QUESTIONS, &[1, 2, 3]);
+    stage.loses(LIAR, "no sense");
+    stage.serves_as(context, 1);
+    stage.message(INNOCENT, (context, 1), LEAVES, &[]);
+    // It makes room for another file of the same processes.
+    stage.until("it is closed", |stage| {
+        let files = std::fs::read_dir("/proc/self/fd").ok()?;
+        let open = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        let ours = stage.directory.path().join("file");
+        (!open.into_iter().any(|file| file == ours)).then_some(())
+    });
+}
+
+#[test]
+fn a_member_that_is_lost_while_it_holds_the_lock_of_a_file_gives_it_back() {
+    let mut stage = Stage::new();
+    let context = stage.open_for_both();
+    stage.ask_of(INNOCENT, (context, 0), (What::Atomic, 1), 0);
+    assert_eq!(stage.answer(INNOCENT, ANSWERS | 9), Answer::default());
+    stage.ask_of(LIAR, (context, 1), (What::Lock, 1), 0);
+    assert_eq!(stage.answer(LIAR, ANSWERS | 9), Answer::default());
+    // The innocent one waits, and is not kept from what needs no lock.
+    stage.ask_of(INNOCENT, (context, 0), (What::Lock, 1), 0);
+    (0..100).for_each(|_| stage.progress());
+    assert!(!stage.is_answered(INNOCENT), "the liar has the file for itself");
+    stage.message(LIAR, (context, 1), QUESTIONS, &[1, 2, 3]);
+    assert_eq!(stage.answer(INNOCENT, ANSWERS | 9), Answer::default());
+}
+
+/// A member that says whatever it hears, so that a file is opened with it which it may not have, and then asks the one
+/// that has it open, past the calls of MPI.
+#[test]
+fn a_file_that_is_open_for_its_own_site_only_is_used_by_no_other_one() {
+    let outside = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("outside-{}", std::process::id()));
+    std::fs::write(&outside, CONTENT).expect("a file");
+    let mut stage = Stage::of(2, true);
+    let world = stage.world;
+    let name = outside.as_os_str().as_encoded_bytes().to_vec();
+    let opens = std::thread::spawn(move || {
+        let given = Ok((&name[..], Info::default()));
+        File::open(world, &comm::of_world(world), given, abi::MPI_MODE_RDWR, Scope::Job)
+    });
+    let mut context = 0;
+    let end = Instant::now() + Duration::from_secs(60);
+    while !opens.is_finished() {
+        assert!(Instant::now() < end, "it is not opened within a minute");
+        stage.ends[0].poll(&mut stage.seen[0]);
+        for (header, payload) in std::mem::take(&mut stage.seen[0].0) {
+            if header.kind == Kind::Eager {
+                context = header.context;
+                let mirrored = Header::new(Kind::Eager, context, 1, header.tag, payload.len() as u64, 0);
+                stage.ends[0].send(HOST, &mirrored, &payload).expect("it is sent");
+            }
+        }
+    }
+    let (_file, service) = opens.join().expect("no panic").expect("it is opened");
+    assert!(service.is_some(), "questions are answered");
+    let runs = encode_runs(&[(0, 4)]);
+    for (what, payload) in [
+        (What::Size, Vec::new()),
+        (What::Read, runs.clone()),
+        (What::Write, [&runs[..], b"That"].concat()),
+        (What::Lock, Vec::new()),
+        (What::SetSize, Vec::new()),
+        (What::Preallocate, Vec::new()),
+        (What::Sync, Vec::new()),
+        (What::Atomic, Vec::new()),
+    ] {
+        stage.ask(LIAR, (context, 1), what, payload.len() as u64);
+        if !payload.is_empty() {
+            stage.message(LIAR, (context, 1), PAYLOADS | 9, &payload);
+        }
+        let answer = stage.answer(LIAR, ANSWERS | 9);
+        assert_eq!(answer.class, abi::MPI_ERR_ACCESS as u32, "{what:?}: {answer:?}");
+        assert!(
+            answer.text.contains("--share") && answer.data.is_empty(),
+            "{what:?}: {answer:?}"
+        );
+    }
+    assert_eq!(std::fs::read(&outside).expect("the file"), CONTENT);
+    std::fs::remove_file(outside).expect("it is there");
 }
