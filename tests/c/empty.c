@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collective operations of no data: a process that neither gives nor takes anything waits for nobody. One process after the other calls more
-   of each than any memory of a group holds rounds, and says so to the next, which has called none until then.
+   of each than any memory of a group holds rounds, and says so to the next, which has called none until then. That is more than MPI promises
+   (any collective operation may wait for all members, MPI 5.0 section 6.14), and what this library promises inside a site only: over sites the
+   root of MPI_Gatherv hears from each of them. There the program is run with an argument, and leaves this part out, and that about missing
+   blocks, which only processes of one node tell (tests/system/collectives.sh).
    ranks: 1 2 4 */
 #include "check.h"
 
@@ -113,6 +116,7 @@ static void missing(void)
     OK(MPI_Comm_free(&own));
 }
 
+/* empty [together] */
 int main(int argc, char **argv)
 {
     int periodic = 1;
@@ -126,10 +130,11 @@ int main(int argc, char **argv)
         types[i] = MPI_INT;
     }
     for (form = 0; form < 2; form++) {
-        in_turn();
+        if (argc < 2)
+            in_turn();
         some_have_data();
     }
-    if (size > 1)
+    if (size > 1 && argc < 2)
         missing();
     OK(MPI_Comm_free(&ring));
     OK(MPI_Comm_free(&comm));
