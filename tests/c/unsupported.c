@@ -18,20 +18,20 @@ static void handler(MPI_Comm *comm, int *code, ...)
 int main(int argc, char **argv)
 {
     MPI_Errhandler own;
-    MPI_Win window = MPI_WIN_NULL;
-    int class, length, memory = 0, code;
+    MPI_Comm other = MPI_COMM_NULL;
+    int class, length, code;
     char text[MPI_MAX_ERROR_STRING];
 
     OK(MPI_Init(&argc, &argv));
     OK(MPI_Comm_create_errhandler(handler, &own));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, own));
-    code = MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    code = MPI_Comm_accept("port", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other);
     CHECK(code != MPI_SUCCESS);
     CHECK(called == 1);
-    CHECK(window == MPI_WIN_NULL);
+    CHECK(other == MPI_COMM_NULL);
 
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    code = MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    code = MPI_Comm_accept("port", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other);
     OK(MPI_Error_class(code, &class));
     CHECK(class == MPI_ERR_UNSUPPORTED_OPERATION);
     OK(MPI_Error_string(code, text, &length));

@@ -33,8 +33,6 @@ subroutine by_module
   call MPI_Comm_spawn_multiple(2, ['x', 'y'], arguments, [1, 1], [MPI_INFO_NULL, MPI_INFO_NULL], 0, MPI_COMM_SELF, other, &
     codes, code)
   call absent(code, other == MPI_COMM_NULL, 'mpi: MPI_Comm_spawn_multiple with arguments')
-  call MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_SELF, other, code)
-  call absent(code, other == MPI_WIN_NULL, 'mpi: MPI_Win_create_dynamic')
 end subroutine
 
 subroutine by_types
@@ -42,8 +40,7 @@ subroutine by_types
   use mpi_f08
   implicit none
   type(MPI_Comm) :: other
-  type(MPI_Win) :: window
-  integer :: code, codes(2), buffer(9)
+  integer :: code, codes(2)
   character(len=8) :: arguments(2, 2)
   character(len=MPI_MAX_PORT_NAME) :: port
   arguments = ' '
@@ -57,11 +54,6 @@ subroutine by_types
   call absent(code, other == MPI_COMM_NULL, 'mpi_f08: MPI_Comm_spawn_multiple with arguments')
   call MPI_Open_port(MPI_INFO_NULL, port, code)
   call absent(code, .true., 'mpi_f08: MPI_Open_port')
-  call MPI_Win_create(buffer, 36_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, MPI_COMM_SELF, window, code)
-  call absent(code, window == MPI_WIN_NULL, 'mpi_f08: MPI_Win_create')
-  call MPI_Get_accumulate(MPI_BOTTOM, 0, MPI_INTEGER, buffer(1:9:2), 5, MPI_INTEGER, 0, 0_MPI_ADDRESS_KIND, 5, MPI_INTEGER, &
-    MPI_NO_OP, MPI_WIN_NULL, code)
-  call absent(code, .true., 'mpi_f08: MPI_Get_accumulate')
 end subroutine
 
 program all_absent

@@ -5,6 +5,7 @@ use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
 use isthmus_transport::meeting::Lane;
+use isthmus_transport::sharing::Sharing;
 
 use crate::base::agreement::Made;
 use crate::base::asking::note_made;
@@ -289,7 +290,13 @@ pub struct Frames<'a> {
     groups: &'a mut Groups,
 }
 
-impl Frames<'_> {
+impl<'a> Frames<'a> {
+    /// Memory of windows, and of other processes of this machine, if there is a transport that has it.
+    pub fn sharing(self) -> Option<&'a mut dyn Sharing> {
+        let mut transports = self.core.transports.iter_mut();
+        transports.find_map(|transport| transport.sharing())
+    }
+
     /// Whether this process and these others share memory in which groups meet.
     pub fn are_shared_with(self, peers: impl IntoIterator<Item = Peer>) -> bool {
         let meeting = self.groups.meeting(self.core);

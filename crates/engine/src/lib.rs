@@ -50,6 +50,7 @@ pub use waiting::pace::Pace;
 pub use waiting::shared::{GroupCall, Guard, Policy, Shared, Until};
 pub use waiting::waits::{Reports, Teller, Watcher};
 
+pub use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};
 pub use isthmus_transport::{
     Class as TrafficClass, Job, Path as TrafficPath, Peer, Process, Processes, Rates, Tuning as TrafficTuning,
 };

@@ -20,6 +20,8 @@ pub enum Owner {
     Session,
     /// Made by MPI_File_create_errhandler.
     File,
+    /// Made by MPI_Win_create_errhandler.
+    Win,
 }
 
 impl Owner {
@@ -29,6 +31,7 @@ impl Owner {
             Self::Comm => ("Comm", "communicators"),
             Self::Session => ("Session", "sessions"),
             Self::File => ("File", "files"),
+            Self::Win => ("Win", "windows"),
         }
     }
 }

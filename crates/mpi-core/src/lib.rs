@@ -19,6 +19,7 @@ pub mod info;
 pub mod inter;
 mod internal;
 pub mod links;
+pub mod members;
 mod nodes;
 pub mod p2p;
 mod remembered;

@@ -58,33 +58,17 @@ EXPORT int PMPI_Abort(MPI_Comm comm, int errorcode)
 }
 ALIAS(PMPI_Abort) int MPI_Abort(MPI_Comm comm, int errorcode);
 
+BODY int isthmus_MPI_Accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 EXPORT int PMPI_Accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)op;
-    (void)win;
-    return isthmus_unsupported("MPI_Accumulate", MPI_COMM_SELF);
+    return isthmus_MPI_Accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 ALIAS(PMPI_Accumulate) int MPI_Accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 
+BODY int isthmus_MPI_Accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 EXPORT int PMPI_Accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)op;
-    (void)win;
-    return isthmus_unsupported("MPI_Accumulate_c", MPI_COMM_SELF);
+    return isthmus_MPI_Accumulate_c(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 ALIAS(PMPI_Accumulate_c) int MPI_Accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 
@@ -836,16 +820,10 @@ EXPORT int PMPI_Comm_toint(MPI_Comm comm)
 }
 ALIAS(PMPI_Comm_toint) int MPI_Comm_toint(MPI_Comm comm);
 
+BODY int isthmus_MPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win);
 EXPORT int PMPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)compare_addr;
-    (void)result_addr;
-    (void)datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)win;
-    return isthmus_unsupported("MPI_Compare_and_swap", MPI_COMM_SELF);
+    return isthmus_MPI_Compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
 }
 ALIAS(PMPI_Compare_and_swap) int MPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win);
 
@@ -947,16 +925,10 @@ EXPORT int PMPI_Exscan_init_c(const void *sendbuf, void *recvbuf, MPI_Count coun
 }
 ALIAS(PMPI_Exscan_init_c) int MPI_Exscan_init_c(const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
+BODY int isthmus_MPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win);
 EXPORT int PMPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)result_addr;
-    (void)datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)op;
-    (void)win;
-    return isthmus_unsupported("MPI_Fetch_and_op", MPI_COMM_SELF);
+    return isthmus_MPI_Fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
 }
 ALIAS(PMPI_Fetch_and_op) int MPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win);
 
@@ -1667,53 +1639,24 @@ EXPORT int PMPI_Gatherv_init_c(const void *sendbuf, MPI_Count sendcount, MPI_Dat
 }
 ALIAS(PMPI_Gatherv_init_c) int MPI_Gatherv_init_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
+BODY int isthmus_MPI_Get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win);
 EXPORT int PMPI_Get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)win;
-    return isthmus_unsupported("MPI_Get", MPI_COMM_SELF);
+    return isthmus_MPI_Get(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 ALIAS(PMPI_Get) int MPI_Get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win);
 
+BODY int isthmus_MPI_Get_accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 EXPORT int PMPI_Get_accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)result_addr;
-    (void)result_count;
-    (void)result_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)op;
-    (void)win;
-    return isthmus_unsupported("MPI_Get_accumulate", MPI_COMM_SELF);
+    return isthmus_MPI_Get_accumulate(origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 ALIAS(PMPI_Get_accumulate) int MPI_Get_accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 
+BODY int isthmus_MPI_Get_accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, void *result_addr, MPI_Count result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 EXPORT int PMPI_Get_accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, void *result_addr, MPI_Count result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)result_addr;
-    (void)result_count;
-    (void)result_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)op;
-    (void)win;
-    return isthmus_unsupported("MPI_Get_accumulate_c", MPI_COMM_SELF);
+    return isthmus_MPI_Get_accumulate_c(origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 ALIAS(PMPI_Get_accumulate_c) int MPI_Get_accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, void *result_addr, MPI_Count result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win);
 
@@ -1724,17 +1667,10 @@ EXPORT int PMPI_Get_address(const void *location, MPI_Aint *address)
 }
 ALIAS(PMPI_Get_address) int MPI_Get_address(const void *location, MPI_Aint *address);
 
+BODY int isthmus_MPI_Get_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win);
 EXPORT int PMPI_Get_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)win;
-    return isthmus_unsupported("MPI_Get_c", MPI_COMM_SELF);
+    return isthmus_MPI_Get_c(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 ALIAS(PMPI_Get_c) int MPI_Get_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win);
 
@@ -2898,31 +2834,17 @@ EXPORT int PMPI_Publish_name(const char *service_name, MPI_Info info, const char
 }
 ALIAS(PMPI_Publish_name) int MPI_Publish_name(const char *service_name, MPI_Info info, const char *port_name);
 
+BODY int isthmus_MPI_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win);
 EXPORT int PMPI_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)win;
-    return isthmus_unsupported("MPI_Put", MPI_COMM_SELF);
+    return isthmus_MPI_Put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 ALIAS(PMPI_Put) int MPI_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win);
 
+BODY int isthmus_MPI_Put_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win);
 EXPORT int PMPI_Put_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)win;
-    return isthmus_unsupported("MPI_Put_c", MPI_COMM_SELF);
+    return isthmus_MPI_Put_c(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 ALIAS(PMPI_Put_c) int MPI_Put_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win);
 
@@ -2933,35 +2855,17 @@ EXPORT int PMPI_Query_thread(int *provided)
 }
 ALIAS(PMPI_Query_thread) int MPI_Query_thread(int *provided);
 
+BODY int isthmus_MPI_Raccumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 EXPORT int PMPI_Raccumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)op;
-    (void)win;
-    (void)request;
-    return isthmus_unsupported("MPI_Raccumulate", MPI_COMM_SELF);
+    return isthmus_MPI_Raccumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 ALIAS(PMPI_Raccumulate) int MPI_Raccumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 
+BODY int isthmus_MPI_Raccumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 EXPORT int PMPI_Raccumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)op;
-    (void)win;
-    (void)request;
-    return isthmus_unsupported("MPI_Raccumulate_c", MPI_COMM_SELF);
+    return isthmus_MPI_Raccumulate_c(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 ALIAS(PMPI_Raccumulate_c) int MPI_Raccumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 
@@ -3175,101 +3079,45 @@ EXPORT int PMPI_Request_toint(MPI_Request request)
 }
 ALIAS(PMPI_Request_toint) int MPI_Request_toint(MPI_Request request);
 
+BODY int isthmus_MPI_Rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 EXPORT int PMPI_Rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)win;
-    (void)request;
-    return isthmus_unsupported("MPI_Rget", MPI_COMM_SELF);
+    return isthmus_MPI_Rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 ALIAS(PMPI_Rget) int MPI_Rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 
+BODY int isthmus_MPI_Rget_accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 EXPORT int PMPI_Rget_accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)result_addr;
-    (void)result_count;
-    (void)result_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)op;
-    (void)win;
-    (void)request;
-    return isthmus_unsupported("MPI_Rget_accumulate", MPI_COMM_SELF);
+    return isthmus_MPI_Rget_accumulate(origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 ALIAS(PMPI_Rget_accumulate) int MPI_Rget_accumulate(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 
+BODY int isthmus_MPI_Rget_accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, void *result_addr, MPI_Count result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 EXPORT int PMPI_Rget_accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, void *result_addr, MPI_Count result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)result_addr;
-    (void)result_count;
-    (void)result_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)op;
-    (void)win;
-    (void)request;
-    return isthmus_unsupported("MPI_Rget_accumulate_c", MPI_COMM_SELF);
+    return isthmus_MPI_Rget_accumulate_c(origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 ALIAS(PMPI_Rget_accumulate_c) int MPI_Rget_accumulate_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, void *result_addr, MPI_Count result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request *request);
 
+BODY int isthmus_MPI_Rget_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 EXPORT int PMPI_Rget_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)win;
-    (void)request;
-    return isthmus_unsupported("MPI_Rget_c", MPI_COMM_SELF);
+    return isthmus_MPI_Rget_c(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 ALIAS(PMPI_Rget_c) int MPI_Rget_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 
+BODY int isthmus_MPI_Rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 EXPORT int PMPI_Rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)win;
-    (void)request;
-    return isthmus_unsupported("MPI_Rput", MPI_COMM_SELF);
+    return isthmus_MPI_Rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 ALIAS(PMPI_Rput) int MPI_Rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 
+BODY int isthmus_MPI_Rput_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 EXPORT int PMPI_Rput_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request)
 {
-    (void)origin_addr;
-    (void)origin_count;
-    (void)origin_datatype;
-    (void)target_rank;
-    (void)target_disp;
-    (void)target_count;
-    (void)target_datatype;
-    (void)win;
-    (void)request;
-    return isthmus_unsupported("MPI_Rput_c", MPI_COMM_SELF);
+    return isthmus_MPI_Rput_c(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 ALIAS(PMPI_Rput_c) int MPI_Rput_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request);
 
@@ -4507,187 +4355,150 @@ EXPORT int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outc
 }
 ALIAS(PMPI_Waitsome) int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[], MPI_Status *array_of_statuses);
 
+BODY int isthmus_MPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 EXPORT int PMPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
 {
-    (void)size;
-    (void)disp_unit;
-    (void)info;
-    (void)baseptr;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_allocate", comm);
+    return isthmus_MPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
 }
 ALIAS(PMPI_Win_allocate) int MPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 
+BODY int isthmus_MPI_Win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 EXPORT int PMPI_Win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
 {
-    (void)size;
-    (void)disp_unit;
-    (void)info;
-    (void)baseptr;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_allocate_c", comm);
+    return isthmus_MPI_Win_allocate_c(size, disp_unit, info, comm, baseptr, win);
 }
 ALIAS(PMPI_Win_allocate_c) int MPI_Win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 
+BODY int isthmus_MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 EXPORT int PMPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
 {
-    (void)size;
-    (void)disp_unit;
-    (void)info;
-    (void)baseptr;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_allocate_shared", comm);
+    return isthmus_MPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win);
 }
 ALIAS(PMPI_Win_allocate_shared) int MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 
+BODY int isthmus_MPI_Win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 EXPORT int PMPI_Win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
 {
-    (void)size;
-    (void)disp_unit;
-    (void)info;
-    (void)baseptr;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_allocate_shared_c", comm);
+    return isthmus_MPI_Win_allocate_shared_c(size, disp_unit, info, comm, baseptr, win);
 }
 ALIAS(PMPI_Win_allocate_shared_c) int MPI_Win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win);
 
+BODY int isthmus_MPI_Win_attach(MPI_Win win, void *base, MPI_Aint size);
 EXPORT int PMPI_Win_attach(MPI_Win win, void *base, MPI_Aint size)
 {
-    (void)win;
-    (void)base;
-    (void)size;
-    return isthmus_unsupported("MPI_Win_attach", MPI_COMM_SELF);
+    return isthmus_MPI_Win_attach(win, base, size);
 }
 ALIAS(PMPI_Win_attach) int MPI_Win_attach(MPI_Win win, void *base, MPI_Aint size);
 
+BODY int isthmus_MPI_Win_call_errhandler(MPI_Win win, int errorcode);
 EXPORT int PMPI_Win_call_errhandler(MPI_Win win, int errorcode)
 {
-    (void)win;
-    (void)errorcode;
-    return isthmus_unsupported("MPI_Win_call_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_Win_call_errhandler(win, errorcode);
 }
 ALIAS(PMPI_Win_call_errhandler) int MPI_Win_call_errhandler(MPI_Win win, int errorcode);
 
+BODY int isthmus_MPI_Win_complete(MPI_Win win);
 EXPORT int PMPI_Win_complete(MPI_Win win)
 {
-    (void)win;
-    return isthmus_unsupported("MPI_Win_complete", MPI_COMM_SELF);
+    return isthmus_MPI_Win_complete(win);
 }
 ALIAS(PMPI_Win_complete) int MPI_Win_complete(MPI_Win win);
 
+BODY int isthmus_MPI_Win_create(void *base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win);
 EXPORT int PMPI_Win_create(void *base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win)
 {
-    (void)base;
-    (void)size;
-    (void)disp_unit;
-    (void)info;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_create", comm);
+    return isthmus_MPI_Win_create(base, size, disp_unit, info, comm, win);
 }
 ALIAS(PMPI_Win_create) int MPI_Win_create(void *base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win);
 
+BODY int isthmus_MPI_Win_create_c(void *base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win);
 EXPORT int PMPI_Win_create_c(void *base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win)
 {
-    (void)base;
-    (void)size;
-    (void)disp_unit;
-    (void)info;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_create_c", comm);
+    return isthmus_MPI_Win_create_c(base, size, disp_unit, info, comm, win);
 }
 ALIAS(PMPI_Win_create_c) int MPI_Win_create_c(void *base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win);
 
+BODY int isthmus_MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win);
 EXPORT int PMPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win)
 {
-    (void)info;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_create_dynamic", comm);
+    return isthmus_MPI_Win_create_dynamic(info, comm, win);
 }
 ALIAS(PMPI_Win_create_dynamic) int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win);
 
+BODY int isthmus_MPI_Win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, MPI_Errhandler *errhandler);
 EXPORT int PMPI_Win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, MPI_Errhandler *errhandler)
 {
-    (void)win_errhandler_fn;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_Win_create_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_Win_create_errhandler(win_errhandler_fn, errhandler);
 }
 ALIAS(PMPI_Win_create_errhandler) int MPI_Win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, MPI_Errhandler *errhandler);
 
+BODY int isthmus_MPI_Win_create_keyval(MPI_Win_copy_attr_function *win_copy_attr_fn, MPI_Win_delete_attr_function *win_delete_attr_fn, int *win_keyval, void *extra_state);
 EXPORT int PMPI_Win_create_keyval(MPI_Win_copy_attr_function *win_copy_attr_fn, MPI_Win_delete_attr_function *win_delete_attr_fn, int *win_keyval, void *extra_state)
 {
-    (void)win_copy_attr_fn;
-    (void)win_delete_attr_fn;
-    (void)win_keyval;
-    (void)extra_state;
-    return isthmus_unsupported("MPI_Win_create_keyval", MPI_COMM_SELF);
+    return isthmus_MPI_Win_create_keyval(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state);
 }
 ALIAS(PMPI_Win_create_keyval) int MPI_Win_create_keyval(MPI_Win_copy_attr_function *win_copy_attr_fn, MPI_Win_delete_attr_function *win_delete_attr_fn, int *win_keyval, void *extra_state);
 
+BODY int isthmus_MPI_Win_delete_attr(MPI_Win win, int win_keyval);
 EXPORT int PMPI_Win_delete_attr(MPI_Win win, int win_keyval)
 {
-    (void)win;
-    (void)win_keyval;
-    return isthmus_unsupported("MPI_Win_delete_attr", MPI_COMM_SELF);
+    return isthmus_MPI_Win_delete_attr(win, win_keyval);
 }
 ALIAS(PMPI_Win_delete_attr) int MPI_Win_delete_attr(MPI_Win win, int win_keyval);
 
+BODY int isthmus_MPI_Win_detach(MPI_Win win, const void *base);
 EXPORT int PMPI_Win_detach(MPI_Win win, const void *base)
 {
-    (void)win;
-    (void)base;
-    return isthmus_unsupported("MPI_Win_detach", MPI_COMM_SELF);
+    return isthmus_MPI_Win_detach(win, base);
 }
 ALIAS(PMPI_Win_detach) int MPI_Win_detach(MPI_Win win, const void *base);
 
+BODY int isthmus_MPI_Win_fence(int assert, MPI_Win win);
 EXPORT int PMPI_Win_fence(int assert, MPI_Win win)
 {
-    (void)assert;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_fence", MPI_COMM_SELF);
+    return isthmus_MPI_Win_fence(assert, win);
 }
 ALIAS(PMPI_Win_fence) int MPI_Win_fence(int assert, MPI_Win win);
 
+BODY int isthmus_MPI_Win_flush(int rank, MPI_Win win);
 EXPORT int PMPI_Win_flush(int rank, MPI_Win win)
 {
-    (void)rank;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_flush", MPI_COMM_SELF);
+    return isthmus_MPI_Win_flush(rank, win);
 }
 ALIAS(PMPI_Win_flush) int MPI_Win_flush(int rank, MPI_Win win);
 
+BODY int isthmus_MPI_Win_flush_all(MPI_Win win);
 EXPORT int PMPI_Win_flush_all(MPI_Win win)
 {
-    (void)win;
-    return isthmus_unsupported("MPI_Win_flush_all", MPI_COMM_SELF);
+    return isthmus_MPI_Win_flush_all(win);
 }
 ALIAS(PMPI_Win_flush_all) int MPI_Win_flush_all(MPI_Win win);
 
+BODY int isthmus_MPI_Win_flush_local(int rank, MPI_Win win);
 EXPORT int PMPI_Win_flush_local(int rank, MPI_Win win)
 {
-    (void)rank;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_flush_local", MPI_COMM_SELF);
+    return isthmus_MPI_Win_flush_local(rank, win);
 }
 ALIAS(PMPI_Win_flush_local) int MPI_Win_flush_local(int rank, MPI_Win win);
 
+BODY int isthmus_MPI_Win_flush_local_all(MPI_Win win);
 EXPORT int PMPI_Win_flush_local_all(MPI_Win win)
 {
-    (void)win;
-    return isthmus_unsupported("MPI_Win_flush_local_all", MPI_COMM_SELF);
+    return isthmus_MPI_Win_flush_local_all(win);
 }
 ALIAS(PMPI_Win_flush_local_all) int MPI_Win_flush_local_all(MPI_Win win);
 
+BODY int isthmus_MPI_Win_free(MPI_Win *win);
 EXPORT int PMPI_Win_free(MPI_Win *win)
 {
-    (void)win;
-    return isthmus_unsupported("MPI_Win_free", MPI_COMM_SELF);
+    return isthmus_MPI_Win_free(win);
 }
 ALIAS(PMPI_Win_free) int MPI_Win_free(MPI_Win *win);
 
+BODY int isthmus_MPI_Win_free_keyval(int *win_keyval);
 EXPORT int PMPI_Win_free_keyval(int *win_keyval)
 {
-    (void)win_keyval;
-    return isthmus_unsupported("MPI_Win_free_keyval", MPI_COMM_SELF);
+    return isthmus_MPI_Win_free_keyval(win_keyval);
 }
 ALIAS(PMPI_Win_free_keyval) int MPI_Win_free_keyval(int *win_keyval);
 
@@ -4698,152 +4509,122 @@ EXPORT MPI_Win PMPI_Win_fromint(int win)
 }
 ALIAS(PMPI_Win_fromint) MPI_Win MPI_Win_fromint(int win);
 
+BODY int isthmus_MPI_Win_get_attr(MPI_Win win, int win_keyval, void *attribute_val, int *flag);
 EXPORT int PMPI_Win_get_attr(MPI_Win win, int win_keyval, void *attribute_val, int *flag)
 {
-    (void)win;
-    (void)win_keyval;
-    (void)attribute_val;
-    (void)flag;
-    return isthmus_unsupported("MPI_Win_get_attr", MPI_COMM_SELF);
+    return isthmus_MPI_Win_get_attr(win, win_keyval, attribute_val, flag);
 }
 ALIAS(PMPI_Win_get_attr) int MPI_Win_get_attr(MPI_Win win, int win_keyval, void *attribute_val, int *flag);
 
+BODY int isthmus_MPI_Win_get_errhandler(MPI_Win win, MPI_Errhandler *errhandler);
 EXPORT int PMPI_Win_get_errhandler(MPI_Win win, MPI_Errhandler *errhandler)
 {
-    (void)win;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_Win_get_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_Win_get_errhandler(win, errhandler);
 }
 ALIAS(PMPI_Win_get_errhandler) int MPI_Win_get_errhandler(MPI_Win win, MPI_Errhandler *errhandler);
 
+BODY int isthmus_MPI_Win_get_group(MPI_Win win, MPI_Group *group);
 EXPORT int PMPI_Win_get_group(MPI_Win win, MPI_Group *group)
 {
-    (void)win;
-    (void)group;
-    return isthmus_unsupported("MPI_Win_get_group", MPI_COMM_SELF);
+    return isthmus_MPI_Win_get_group(win, group);
 }
 ALIAS(PMPI_Win_get_group) int MPI_Win_get_group(MPI_Win win, MPI_Group *group);
 
+BODY int isthmus_MPI_Win_get_info(MPI_Win win, MPI_Info *info_used);
 EXPORT int PMPI_Win_get_info(MPI_Win win, MPI_Info *info_used)
 {
-    (void)win;
-    (void)info_used;
-    return isthmus_unsupported("MPI_Win_get_info", MPI_COMM_SELF);
+    return isthmus_MPI_Win_get_info(win, info_used);
 }
 ALIAS(PMPI_Win_get_info) int MPI_Win_get_info(MPI_Win win, MPI_Info *info_used);
 
+BODY int isthmus_MPI_Win_get_name(MPI_Win win, char *win_name, int *resultlen);
 EXPORT int PMPI_Win_get_name(MPI_Win win, char *win_name, int *resultlen)
 {
-    (void)win;
-    (void)win_name;
-    (void)resultlen;
-    return isthmus_unsupported("MPI_Win_get_name", MPI_COMM_SELF);
+    return isthmus_MPI_Win_get_name(win, win_name, resultlen);
 }
 ALIAS(PMPI_Win_get_name) int MPI_Win_get_name(MPI_Win win, char *win_name, int *resultlen);
 
+BODY int isthmus_MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win);
 EXPORT int PMPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
 {
-    (void)lock_type;
-    (void)rank;
-    (void)assert;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_lock", MPI_COMM_SELF);
+    return isthmus_MPI_Win_lock(lock_type, rank, assert, win);
 }
 ALIAS(PMPI_Win_lock) int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win);
 
+BODY int isthmus_MPI_Win_lock_all(int assert, MPI_Win win);
 EXPORT int PMPI_Win_lock_all(int assert, MPI_Win win)
 {
-    (void)assert;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_lock_all", MPI_COMM_SELF);
+    return isthmus_MPI_Win_lock_all(assert, win);
 }
 ALIAS(PMPI_Win_lock_all) int MPI_Win_lock_all(int assert, MPI_Win win);
 
+BODY int isthmus_MPI_Win_post(MPI_Group group, int assert, MPI_Win win);
 EXPORT int PMPI_Win_post(MPI_Group group, int assert, MPI_Win win)
 {
-    (void)group;
-    (void)assert;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_post", MPI_COMM_SELF);
+    return isthmus_MPI_Win_post(group, assert, win);
 }
 ALIAS(PMPI_Win_post) int MPI_Win_post(MPI_Group group, int assert, MPI_Win win);
 
+BODY int isthmus_MPI_Win_set_attr(MPI_Win win, int win_keyval, void *attribute_val);
 EXPORT int PMPI_Win_set_attr(MPI_Win win, int win_keyval, void *attribute_val)
 {
-    (void)win;
-    (void)win_keyval;
-    (void)attribute_val;
-    return isthmus_unsupported("MPI_Win_set_attr", MPI_COMM_SELF);
+    return isthmus_MPI_Win_set_attr(win, win_keyval, attribute_val);
 }
 ALIAS(PMPI_Win_set_attr) int MPI_Win_set_attr(MPI_Win win, int win_keyval, void *attribute_val);
 
+BODY int isthmus_MPI_Win_set_errhandler(MPI_Win win, MPI_Errhandler errhandler);
 EXPORT int PMPI_Win_set_errhandler(MPI_Win win, MPI_Errhandler errhandler)
 {
-    (void)win;
-    (void)errhandler;
-    return isthmus_unsupported("MPI_Win_set_errhandler", MPI_COMM_SELF);
+    return isthmus_MPI_Win_set_errhandler(win, errhandler);
 }
 ALIAS(PMPI_Win_set_errhandler) int MPI_Win_set_errhandler(MPI_Win win, MPI_Errhandler errhandler);
 
+BODY int isthmus_MPI_Win_set_info(MPI_Win win, MPI_Info info);
 EXPORT int PMPI_Win_set_info(MPI_Win win, MPI_Info info)
 {
-    (void)win;
-    (void)info;
-    return isthmus_unsupported("MPI_Win_set_info", MPI_COMM_SELF);
+    return isthmus_MPI_Win_set_info(win, info);
 }
 ALIAS(PMPI_Win_set_info) int MPI_Win_set_info(MPI_Win win, MPI_Info info);
 
+BODY int isthmus_MPI_Win_set_name(MPI_Win win, const char *win_name);
 EXPORT int PMPI_Win_set_name(MPI_Win win, const char *win_name)
 {
-    (void)win;
-    (void)win_name;
-    return isthmus_unsupported("MPI_Win_set_name", MPI_COMM_SELF);
+    return isthmus_MPI_Win_set_name(win, win_name);
 }
 ALIAS(PMPI_Win_set_name) int MPI_Win_set_name(MPI_Win win, const char *win_name);
 
+BODY int isthmus_MPI_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr);
 EXPORT int PMPI_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr)
 {
-    (void)win;
-    (void)rank;
-    (void)size;
-    (void)disp_unit;
-    (void)baseptr;
-    return isthmus_unsupported("MPI_Win_shared_query", MPI_COMM_SELF);
+    return isthmus_MPI_Win_shared_query(win, rank, size, disp_unit, baseptr);
 }
 ALIAS(PMPI_Win_shared_query) int MPI_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr);
 
+BODY int isthmus_MPI_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint *size, MPI_Aint *disp_unit, void *baseptr);
 EXPORT int PMPI_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint *size, MPI_Aint *disp_unit, void *baseptr)
 {
-    (void)win;
-    (void)rank;
-    (void)size;
-    (void)disp_unit;
-    (void)baseptr;
-    return isthmus_unsupported("MPI_Win_shared_query_c", MPI_COMM_SELF);
+    return isthmus_MPI_Win_shared_query_c(win, rank, size, disp_unit, baseptr);
 }
 ALIAS(PMPI_Win_shared_query_c) int MPI_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint *size, MPI_Aint *disp_unit, void *baseptr);
 
+BODY int isthmus_MPI_Win_start(MPI_Group group, int assert, MPI_Win win);
 EXPORT int PMPI_Win_start(MPI_Group group, int assert, MPI_Win win)
 {
-    (void)group;
-    (void)assert;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_start", MPI_COMM_SELF);
+    return isthmus_MPI_Win_start(group, assert, win);
 }
 ALIAS(PMPI_Win_start) int MPI_Win_start(MPI_Group group, int assert, MPI_Win win);
 
+BODY int isthmus_MPI_Win_sync(MPI_Win win);
 EXPORT int PMPI_Win_sync(MPI_Win win)
 {
-    (void)win;
-    return isthmus_unsupported("MPI_Win_sync", MPI_COMM_SELF);
+    return isthmus_MPI_Win_sync(win);
 }
 ALIAS(PMPI_Win_sync) int MPI_Win_sync(MPI_Win win);
 
+BODY int isthmus_MPI_Win_test(MPI_Win win, int *flag);
 EXPORT int PMPI_Win_test(MPI_Win win, int *flag)
 {
-    (void)win;
-    (void)flag;
-    return isthmus_unsupported("MPI_Win_test", MPI_COMM_SELF);
+    return isthmus_MPI_Win_test(win, flag);
 }
 ALIAS(PMPI_Win_test) int MPI_Win_test(MPI_Win win, int *flag);
 
@@ -4854,25 +4635,24 @@ EXPORT int PMPI_Win_toint(MPI_Win win)
 }
 ALIAS(PMPI_Win_toint) int MPI_Win_toint(MPI_Win win);
 
+BODY int isthmus_MPI_Win_unlock(int rank, MPI_Win win);
 EXPORT int PMPI_Win_unlock(int rank, MPI_Win win)
 {
-    (void)rank;
-    (void)win;
-    return isthmus_unsupported("MPI_Win_unlock", MPI_COMM_SELF);
+    return isthmus_MPI_Win_unlock(rank, win);
 }
 ALIAS(PMPI_Win_unlock) int MPI_Win_unlock(int rank, MPI_Win win);
 
+BODY int isthmus_MPI_Win_unlock_all(MPI_Win win);
 EXPORT int PMPI_Win_unlock_all(MPI_Win win)
 {
-    (void)win;
-    return isthmus_unsupported("MPI_Win_unlock_all", MPI_COMM_SELF);
+    return isthmus_MPI_Win_unlock_all(win);
 }
 ALIAS(PMPI_Win_unlock_all) int MPI_Win_unlock_all(MPI_Win win);
 
+BODY int isthmus_MPI_Win_wait(MPI_Win win);
 EXPORT int PMPI_Win_wait(MPI_Win win)
 {
-    (void)win;
-    return isthmus_unsupported("MPI_Win_wait", MPI_COMM_SELF);
+    return isthmus_MPI_Win_wait(win);
 }
 ALIAS(PMPI_Win_wait) int MPI_Win_wait(MPI_Win win);
 

@@ -118,7 +118,7 @@ fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
     }
 }
 
-fn user_key(key: c_int) -> Result<()> {
+pub(crate) fn user_key(key: c_int) -> Result<()> {
     if (1..attribute::FIRST_USER_KEY).contains(&key) {
         fail!(
             abi::MPI_ERR_KEYVAL,

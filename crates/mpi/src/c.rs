@@ -206,6 +206,11 @@ impl Target {
         Self(self.0.wrapping_byte_offset(bytes as isize))
     }
 
+    /// Memory that MPI_Alloc_mem would give, for the program.
+    pub(crate) fn allocated(base: *mut c_void) -> Self {
+        Self(base)
+    }
+
     /// The same buffer for reading.
     pub(crate) fn source(self) -> Source {
         Source(self.0)

@@ -73,7 +73,8 @@ impl Holder for h::File {
     }
 }
 
-/// Runs a body that needs MPI to be initialized and raises its error on the handler of the communicator or file.
+/// Runs a body that needs MPI to be initialized and raises its error on the handler of the communicator, file or
+/// window.
 #[inline]
 pub(crate) fn call_on(function: &'static str, comm: impl Holder, body: impl FnOnce() -> Result<()>) -> c_int {
     note(function);
@@ -114,7 +115,7 @@ pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result
     }
 }
 
-/// Gives an error to the handler of the communicator or file and returns the code for the program.
+/// Gives an error to the handler of the communicator, file or window and returns the code for the program.
 #[cold]
 pub(crate) fn raise(function: &'static str, holder: impl Holder, error: &Error) -> c_int {
     let (object, handler) = holder.handler();

@@ -17,7 +17,7 @@ use crate::handle::{Kind, Table};
 use crate::session::call_in;
 
 /// `MPI_Comm_errhandler_function`: variadic in C, called with the two arguments that the standard promises.
-type HandlerFunction = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
+pub(crate) type HandlerFunction = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
 
 static HANDLERS: Table<Arc<UserHandler>> = Table::new(Kind::Errhandler);
 
@@ -110,7 +110,8 @@ pub(crate) fn handle_of(handler: &ErrorHandler) -> h::Errhandler {
     }
 }
 
-fn create(owner: Owner, function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
+/// A handle for a handler that the program makes.
+pub(crate) fn create(owner: Owner, function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> Result<()> {
     out.set("errhandler", h::MPI_ERRHANDLER_NULL)?;
     let Some(function) = function else {
         let argument = owner.names().0.to_lowercase();

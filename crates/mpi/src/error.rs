@@ -54,7 +54,8 @@ pub(crate) fn exit_status(class: c_int) -> c_int {
     if (1..=255).contains(&class) { class } else { 1 }
 }
 
-fn class_of(code: c_int) -> Result<c_int> {
+/// The class of a code.
+pub(crate) fn class_of(code: c_int) -> Result<c_int> {
     if isthmus_abi::error_class(code).is_some() {
         return Ok(code);
     }
@@ -151,7 +152,7 @@ extern "C" fn isthmus_MPI_Add_error_string(code: c_int, string: Text) -> c_int {
 }
 
 /// The error that a program gives to a handler, with the text that it has added for it.
-fn called(code: c_int) -> Error {
+pub(crate) fn called(code: c_int) -> Error {
     let text = added(|a| a.iter().find(|e| e.number == code).map(|e| e.text.clone()));
     let text = text.filter(|text| !text.is_empty());
     Error::new(code, text.unwrap_or_else(|| "called by the program".to_owned()))

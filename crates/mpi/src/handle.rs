@@ -54,7 +54,6 @@ pub(crate) enum Kind {
     EventRegistration = 13,
     EventInstance = 14,
     Enum = 15,
-    #[cfg_attr(not(test), expect(dead_code, reason = "one-sided communication is not there yet"))]
     Win = 16,
     File = 17,
 }

@@ -43,3 +43,4 @@ mod status;
 mod tool;
 mod topology;
 mod turns;
+mod win;

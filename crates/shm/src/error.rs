@@ -66,7 +66,7 @@ impl std::error::Error for ShmError {
     }
 }
 
-fn hint(error: &io::Error) -> &'static str {
+pub(crate) fn hint(error: &io::Error) -> &'static str {
     use rustix::io::Errno;
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOSPC) => isthmus_transport::meeting::ENLARGE,

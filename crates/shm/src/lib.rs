@@ -66,6 +66,8 @@ mod pull;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]
+mod sharing;
+#[cfg(not(loom))]
 mod slots;
 #[cfg(not(loom))]
 mod spread;

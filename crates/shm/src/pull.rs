@@ -23,6 +23,7 @@
 use std::ffi::{c_int, c_ulong, c_void};
 
 use isthmus_datatype::raw::ReadMemory;
+use isthmus_transport::sharing::Run;
 use rustix::io::Errno;
 use rustix::process::PTracer;
 
@@ -146,6 +147,93 @@ pub(crate) fn write(pid: u32, mut from: u64, mut to: u64, mut length: u64) -> Re
     Ok(())
 }
 
+/// Most runs of one system call (IOV_MAX).
+const MOST_RUNS: usize = 1024;
+
+/// Which way bytes go between this process and another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Here,
+    There,
+}
+
+/// Copies runs (address, length) of process `pid`, which fill `into`.
+pub(crate) fn copy_runs(pid: u32, runs: &[Run], into: &mut [u8]) -> Result<(), Errno> {
+    check_runs(runs, into.len())?;
+    move_runs(pid, runs, into.as_mut_ptr(), Way::Here)
+}
+
+/// Replaces runs (address, length) of process `pid` by `from`, which fills them.
+pub(crate) fn write_runs(pid: u32, runs: &[Run], from: &[u8]) -> Result<(), Errno> {
+    check_runs(runs, from.len())?;
+    move_runs(pid, runs, from.as_ptr().cast_mut(), Way::There)
+}
+
+fn check_runs(runs: &[Run], bytes: usize) -> Result<(), Errno> {
+    let total = runs.iter().try_fold(0_usize, |sum, run| sum.checked_add(run.1));
+    if total == Some(bytes) {
+        Ok(())
+    } else {
+        Err(Errno::INVAL)
+    }
+}
+
+/// `local`: as many bytes as the runs have together, readable, and writable if bytes come here.
+fn move_runs(pid: u32, runs: &[Run], local: *mut u8, way: Way) -> Result<(), Errno> {
+    let mut here = 0_usize;
+    for part in runs.chunks(MOST_RUNS) {
+        let mut there: Vec<IoVec> = part.iter().map(IoVec::of).collect();
+        let mut left: usize = part.iter().map(|run| run.1).sum();
+        let mut first = 0;
+        while left > 0 {
+            let own = IoVec {
+                base: local.wrapping_add(here).cast(),
+                length: left,
+            };
+            let (remote, remotes) = (there[first..].as_ptr(), (there.len() - first) as c_ulong);
+            let moved = match way {
+                // SAFETY: `own` describes memory that the caller lets us write; the rest are addresses in the other
+                // process, which the kernel checks; all structures live during the call.
+                Way::Here => unsafe { process_vm_readv(pid as c_int, &raw const own, 1, remote, remotes, 0) },
+                // SAFETY: as above, and nothing of this process is written.
+                Way::There => unsafe { process_vm_writev(pid as c_int, &raw const own, 1, remote, remotes, 0) },
+            };
+            let moved = match usize::try_from(moved) {
+                Ok(0) => return Err(Errno::FAULT),
+                Ok(moved) => moved.min(left),
+                Err(_) if last_error() == Errno::INTR => 0,
+                Err(_) => return Err(last_error()),
+            };
+            (here, left) = (here + moved, left - moved);
+            first = advance(&mut there, first, moved);
+        }
+    }
+    Ok(())
+}
+
+/// Leaves out the first bytes of runs from `first` on; gives the first that is left.
+fn advance(runs: &mut [IoVec], mut first: usize, mut bytes: usize) -> usize {
+    while let Some(run) = runs.get_mut(first) {
+        if bytes < run.length {
+            run.base = run.base.wrapping_byte_add(bytes);
+            run.length -= bytes;
+            break;
+        }
+        bytes -= run.length;
+        first += 1;
+    }
+    first
+}
+
+impl IoVec {
+    fn of(run: &Run) -> Self {
+        Self {
+            base: run.0 as *mut c_void,
+            length: run.1,
+        }
+    }
+}
+
 /// `struct iovec`.
 #[repr(C)]
 struct IoVec {
@@ -225,6 +313,28 @@ mod tests {
             Ok(()) => assert_eq!(copied, source),
             Err(e) => assert!(matches!(e, Errno::PERM | Errno::NOSYS), "{e}"),
         }
+    }
+
+    #[test]
+    fn runs_of_memory_are_copied_and_written() {
+        let source: Vec<u8> = (0..5000_u32).map(|i| i as u8).collect();
+        let mut target = vec![0_u8; 5000];
+        let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
+        // More runs than one system call takes: every second byte.
+        let runs_at = |base: u64| (0..2500).map(|i| (base + 2 * i, 1)).collect::<Vec<_>>();
+        let mut packed = vec![0; 2500];
+        match copy_runs(own, &runs_at(source.as_ptr().expose_provenance() as u64), &mut packed) {
+            Ok(()) => assert!(packed.iter().enumerate().all(|(i, &byte)| byte == (2 * i) as u8)),
+            Err(e) => return assert!(matches!(e, Errno::PERM | Errno::NOSYS), "{e}"),
+        }
+        let runs = runs_at(target.as_mut_ptr().expose_provenance() as u64);
+        assert_eq!(write_runs(own, &runs, &packed), Ok(()));
+        assert!((0..5000).all(|i| target[i] == if i % 2 == 0 { i as u8 } else { 0 }));
+        assert_eq!(
+            write_runs(own, &runs, &packed[1..]),
+            Err(Errno::INVAL),
+            "they do not fit"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::meeting::Meeting;
+use isthmus_transport::sharing::Sharing;
 use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
@@ -61,6 +62,8 @@ pub struct ShmTransport {
     /// Bytes that have been, or will be, written into our doorbell and were not taken out.
     owed: usize,
     asleep: bool,
+    /// Pieces of memory made for windows.
+    pub(crate) pieces: u64,
     pub(crate) spread: Spread,
     pub(crate) frames: Frames,
     doorbells: Doorbells,
@@ -155,6 +158,7 @@ impl ShmTransport {
             delivered: 0,
             owed: 0,
             asleep: false,
+            pieces: 0,
             spread: Spread::new(processes),
             frames: Frames::default(),
             doorbells,
@@ -518,6 +522,10 @@ impl Transport for ShmTransport {
     }
 
     fn meeting(&mut self) -> Option<&mut dyn Meeting> {
+        Some(self)
+    }
+
+    fn sharing(&mut self) -> Option<&mut dyn Sharing> {
         Some(self)
     }
 

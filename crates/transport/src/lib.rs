@@ -25,6 +25,7 @@ pub mod memory;
 pub mod native;
 mod peer;
 mod processes;
+pub mod sharing;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -265,6 +266,11 @@ pub trait Transport: Send {
 
     /// Memory that groups of peers share for collective operations, if this transport has that.
     fn meeting(&mut self) -> Option<&mut dyn meeting::Meeting> {
+        None
+    }
+
+    /// Memory that processes of this machine share, and reach of each other, if this transport has that.
+    fn sharing(&mut self) -> Option<&mut dyn sharing::Sharing> {
         None
     }
 

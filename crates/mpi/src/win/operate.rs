@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Put, get, accumulate and their kin (MPI 5.0 section 12.3).
+
+use std::ffi::c_int;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_abi::{Aint, Count, Status};
+use isthmus_core::error::{About, Result};
+use isthmus_core::fail;
+use isthmus_datatype::op::Predefined;
+use isthmus_rma::{Place, Sink, Source as Data, When, Window};
+
+use super::find;
+use crate::c::{Out, Source, Target, count};
+use crate::check;
+use crate::datatype;
+use crate::entry::{entry, wide};
+use crate::request::{self, Operation};
+
+/// A buffer, its count and its datatype.
+type Triple<B> = (B, i64, h::Datatype);
+
+/// A place at a process: its rank, a displacement, a count and a datatype.
+type There = (c_int, Aint, i64, h::Datatype);
+
+fn data((buffer, n, ty): Triple<Source>, side: &str) -> Result<Data<'static>> {
+    let count = count(&format_name(side, "count"), n)?;
+    let datatype = datatype::find(ty).about(&format_name(side, "datatype"))?;
+    let (low, high) = datatype.window(count)?;
+    check::buffer(
+        &format_name(side, "addr"),
+        buffer.address(),
+        low as i64,
+        (high - low) as u64,
+    )?;
+    Ok(Data {
+        memory: buffer.memory(low as i64, high as i64),
+        count,
+        datatype,
+    })
+}
+
+fn sink((buffer, n, ty): Triple<Target>, side: &str) -> Result<Sink<'static>> {
+    let count = count(&format_name(side, "count"), n)?;
+    let datatype = datatype::find(ty).about(&format_name(side, "datatype"))?;
+    let (low, high) = datatype.window(count)?;
+    check::buffer(
+        &format_name(side, "addr"),
+        buffer.address(),
+        low as i64,
+        (high - low) as u64,
+    )?;
+    Ok(Sink {
+        memory: buffer.memory(low as i64, high as i64),
+        count,
+        datatype,
+    })
+}
+
+/// Names of arguments that several functions have: `origin_count`; without a side plain `datatype`.
+fn format_name(side: &str, what: &'static str) -> std::borrow::Cow<'static, str> {
+    match (side, what) {
+        ("", _) => what.into(),
+        ("origin", "count") => "origin_count".into(),
+        ("origin", "datatype") => "origin_datatype".into(),
+        ("origin", "addr") => "origin_addr".into(),
+        ("result", "count") => "result_count".into(),
+        ("result", "datatype") => "result_datatype".into(),
+        ("result", "addr") => "result_addr".into(),
+        ("compare", "addr") => "compare_addr".into(),
+        _ => format!("{side}_{what}").into(),
+    }
+}
+
+fn place((rank, disp, n, ty): There) -> Result<Place<'static>> {
+    Ok(Place {
+        rank,
+        disp: disp as i64,
+        count: count("target_count", n)?,
+        datatype: datatype::find(ty).about("target_datatype")?,
+    })
+}
+
+fn operation(op: h::Op) -> Result<Predefined> {
+    match u32::try_from(op.0).ok().and_then(Predefined::from_handle) {
+        Some(op) => Ok(op),
+        None => fail!(
+            abi::MPI_ERR_OP,
+            argument("op"),
+            "is no predefined operation; accumulate and its kin take no others (MPI 5.0 section 12.3.4)"
+        ),
+    }
+}
+
+/// The window for an operation; `None`: the operation goes to MPI_PROC_NULL, and nothing else of it matters.
+#[inline]
+fn window(win: h::Win, rank: c_int) -> Result<Option<&'static Window>> {
+    let object = find(win)?;
+    Ok((rank != abi::MPI_PROC_NULL).then_some(&*object.window))
+}
+
+fn put(win: h::Win, from: Triple<Source>, there: There, when: When) -> Result<()> {
+    match window(win, there.0)? {
+        Some(window) => window.put(&data(from, "origin")?, &place(there)?, when),
+        None => Ok(()),
+    }
+}
+
+fn get(win: h::Win, into: Triple<Target>, there: There, when: When) -> Result<()> {
+    match window(win, there.0)? {
+        Some(window) => window.get(&mut sink(into, "origin")?, &place(there)?, when),
+        None => Ok(()),
+    }
+}
+
+fn accumulate(
+    win: h::Win,
+    op: h::Op,
+    from: Triple<Source>,
+    result: Option<Triple<Target>>,
+    there: There,
+    when: When,
+) -> Result<()> {
+    let Some(window) = window(win, there.0)? else {
+        return Ok(());
+    };
+    let op = operation(op)?;
+    // What MPI_NO_OP does not read may be anything.
+    let from = (op != Predefined::NoOp || result.is_none()).then(|| data(from, "origin"));
+    let result = result.map(|result| sink(result, "result"));
+    let (from, result) = (from.transpose()?, result.transpose()?);
+    window.accumulate(op, from.as_ref(), result.as_ref(), &place(there)?, when)
+}
+
+/// The request of an operation that is done when it has been called.
+fn done(out: Out<h::Request>, operate: impl FnOnce() -> Result<()>) -> Result<()> {
+    out.set("request", h::MPI_REQUEST_NULL)?;
+    operate()?;
+    // Nothing can go wrong any more, so nobody has to hear of it.
+    out.set(
+        "request",
+        request::insert(h::MPI_COMM_SELF, Operation::Done(Status::empty())),
+    )
+}
+
+entry! {
+    isthmus_MPI_Put<c_int>, isthmus_MPI_Put_c<Count>:
+    (origin: Source, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, win: h::Win) on win => {
+        put(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Always)
+    }
+}
+
+entry! {
+    isthmus_MPI_Get<c_int>, isthmus_MPI_Get_c<Count>:
+    (origin: Target, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, win: h::Win) on win => {
+        get(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Always)
+    }
+}
+
+entry! {
+    isthmus_MPI_Rput<c_int>, isthmus_MPI_Rput_c<Count>:
+    (origin: Source, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, win: h::Win, request: Out<h::Request>) on win => {
+        done(request, || {
+            put(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Locked)
+        })
+    }
+}
+
+entry! {
+    isthmus_MPI_Rget<c_int>, isthmus_MPI_Rget_c<Count>:
+    (origin: Target, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, win: h::Win, request: Out<h::Request>) on win => {
+        done(request, || {
+            get(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Locked)
+        })
+    }
+}
+
+entry! {
+    isthmus_MPI_Accumulate<c_int>, isthmus_MPI_Accumulate_c<Count>:
+    (origin: Source, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, op: h::Op, win: h::Win) on win => {
+        let there = (rank, disp, wide(target_count), target_datatype);
+        accumulate(win, op, (origin, wide(count), datatype), None, there, When::Always)
+    }
+}
+
+entry! {
+    isthmus_MPI_Raccumulate<c_int>, isthmus_MPI_Raccumulate_c<Count>:
+    (origin: Source, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, op: h::Op, win: h::Win, request: Out<h::Request>) on win => {
+        let there = (rank, disp, wide(target_count), target_datatype);
+        done(request, || accumulate(win, op, (origin, wide(count), datatype), None, there, When::Locked))
+    }
+}
+
+entry! {
+    isthmus_MPI_Get_accumulate<c_int>, isthmus_MPI_Get_accumulate_c<Count>:
+    (origin: Source, count: N, datatype: h::Datatype, result: Target, result_count: N, result_datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, op: h::Op, win: h::Win) on win => {
+        let there = (rank, disp, wide(target_count), target_datatype);
+        let result = Some((result, wide(result_count), result_datatype));
+        accumulate(win, op, (origin, wide(count), datatype), result, there, When::Always)
+    }
+}
+
+entry! {
+    isthmus_MPI_Rget_accumulate<c_int>, isthmus_MPI_Rget_accumulate_c<Count>:
+    (origin: Source, count: N, datatype: h::Datatype, result: Target, result_count: N, result_datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, op: h::Op, win: h::Win, request: Out<h::Request>) on win => {
+        let there = (rank, disp, wide(target_count), target_datatype);
+        let result = Some((result, wide(result_count), result_datatype));
+        done(request, || accumulate(win, op, (origin, wide(count), datatype), result, there, When::Locked))
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Fetch_and_op(
+    origin: Source,
+    result: Target,
+    datatype: h::Datatype,
+    rank: c_int,
+    disp: Aint,
+    op: h::Op,
+    win: h::Win,
+) -> c_int {
+    crate::call::call_on("MPI_Fetch_and_op", win, || {
+        let Some(window) = window(win, rank)? else {
+            return Ok(());
+        };
+        let op = operation(op)?;
+        let from = (op != Predefined::NoOp).then(|| data((origin, 1, datatype), "origin"));
+        let from = from.transpose().about_datatype()?;
+        let mut result = sink((result, 1, datatype), "result").about_datatype()?;
+        let there = place((rank, disp, 1, datatype)).about_datatype()?;
+        window.fetch_and_op(op, from.as_ref(), &mut result, &there)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Compare_and_swap(
+    origin: Source,
+    compare: Source,
+    result: Target,
+    datatype: h::Datatype,
+    rank: c_int,
+    disp: Aint,
+    win: h::Win,
+) -> c_int {
+    crate::call::call_on("MPI_Compare_and_swap", win, || {
+        let Some(window) = window(win, rank)? else {
+            return Ok(());
+        };
+        let from = data((origin, 1, datatype), "origin").about_datatype()?;
+        let compare = data((compare, 1, datatype), "compare").about_datatype()?;
+        let mut result = sink((result, 1, datatype), "result").about_datatype()?;
+        let there = place((rank, disp, 1, datatype)).about_datatype()?;
+        window.compare_and_swap(&from, &compare, &mut result, &there)
+    })
+}
+
+/// Functions that have one datatype call it `datatype`.
+trait OneDatatype {
+    fn about_datatype(self) -> Self;
+}
+
+impl<T> OneDatatype for Result<T> {
+    fn about_datatype(self) -> Self {
+        use isthmus_core::error::Subject;
+        self.map_err(|error| match &error.subject {
+            Subject::Argument(name) | Subject::Within(name) if name.ends_with("datatype") => error.about("datatype"),
+            _ => error,
+        })
+    }
+}

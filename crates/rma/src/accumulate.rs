@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Accumulate and its kin (MPI 5.0 section 12.3.4): atomic for each element, in the order in which a process calls
+//! them.
+//!
+//! One rule for all types, operations and ways to the memory: elements are read and written under the locks of the
+//! blocks that they lie in.
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_datatype::op::{OnType, Predefined, Spacing};
+use isthmus_datatype::{Basic, Datatype, Kind, Packer};
+
+use crate::data::{Place, Side, Sink, Source, When, check_fits};
+use crate::locks::{self, BlockLocks};
+use crate::reach::Stream;
+use crate::spot::Target;
+use crate::target;
+use crate::wait;
+use crate::window::Window;
+
+/// Bytes of elements that are changed under one lock, about.
+const PIECE: usize = 16 << 10;
+
+/// Longest element, bytes.
+const LONGEST: usize = 64;
+
+/// The predefined type that a type consists of, if it is one.
+fn element(datatype: &Datatype) -> Option<Basic> {
+    if let Some(basic) = datatype.basic() {
+        return Some(basic);
+    }
+    if let Some(basic) = datatype.signature().uniform() {
+        return Some(basic);
+    }
+    // Pairs have two basics in the signature, and are one element.
+    let mut found = None;
+    let mut left = vec![datatype.clone()];
+    while let Some(next) = left.pop() {
+        match next.basic() {
+            Some(basic) if found.is_none_or(|other| other == basic) => found = Some(basic),
+            Some(_) => return None,
+            None if next.size() == 0 => {}
+            None => left.extend(next.contents().types.iter().cloned()),
+        }
+    }
+    found
+}
+
+/// The same for an argument of a call.
+fn element_of(argument: &str, datatype: &Datatype) -> Result<Basic> {
+    match element(datatype) {
+        Some(basic) => Ok(basic),
+        None => fail!(
+            abi::MPI_ERR_TYPE,
+            argument(argument),
+            "consists of elements of different predefined types; accumulate and its kin need one"
+        ),
+    }
+}
+
+fn check_alike(argument: &str, datatype: &Datatype, target: Basic) -> Result<()> {
+    let basic = element_of(argument, datatype)?;
+    if basic == target || (basic.kind(), basic.size()) == (target.kind(), target.size()) {
+        return Ok(());
+    }
+    fail!(
+        abi::MPI_ERR_TYPE,
+        argument(argument),
+        "consists of {}, but target_datatype of {}; both must be the same",
+        basic.name(),
+        target.name()
+    )
+}
+
+/// Elements at a target, and what changes them.
+struct Change<'a> {
+    window: &'a Window,
+    target: &'a Target,
+    stream: Stream<'a>,
+    operation: Predefined,
+    kernel: OnType,
+}
+
+impl Change<'_> {
+    /// Changes elements from byte `at` on by `operands`; what was there before goes to `before`, if that is as long.
+    fn apply(&mut self, locks: u64, at: u64, operands: &[u8], before: &mut [u8]) -> Result<()> {
+        exclude(self.window, locks)?;
+        let done = self.change(at, operands, before);
+        BlockLocks::of(self.window.store.words(), self.window.parts.len()).leave(locks);
+        done
+    }
+
+    fn change(&mut self, at: u64, operands: &[u8], before: &mut [u8]) -> Result<()> {
+        if self.operation == Predefined::NoOp {
+            return self.stream.read(at, before);
+        }
+        if self.operation == Predefined::Replace {
+            if !before.is_empty() {
+                self.stream.read(at, before)?;
+            }
+            return self.stream.write(at, operands);
+        }
+        if before.is_empty() {
+            let mut short = [0; 256];
+            if let Some(short) = short.get_mut(..operands.len()) {
+                return self.compute(at, operands, short);
+            }
+            return self.compute(at, operands, &mut vec![0; operands.len()]);
+        }
+        self.stream.read(at, before)?;
+        let mut after = before.to_vec();
+        self.kernel.apply(Spacing::Packed, operands, &mut after, false);
+        self.stream.write(at, &after)
+    }
+
+    fn compute(&mut self, at: u64, operands: &[u8], scratch: &mut [u8]) -> Result<()> {
+        self.stream.read(at, scratch)?;
+        self.kernel.apply(Spacing::Packed, operands, scratch, false);
+        self.stream.write(at, scratch)
+    }
+
+    /// The locks of the elements in these bytes of the stream.
+    fn locks(&self, place: &Place<'_>, at: u64, length: u64) -> u64 {
+        let Target { rank, start, end, .. } = *self.target;
+        match place.datatype.contiguous(place.count) {
+            Some(_) => locks::blocks(rank, start + at, start + at + length),
+            None => locks::blocks(rank, start, end),
+        }
+    }
+}
+
+/// An operation on a type, for the accumulate family.
+fn on(operation: Predefined, basic: Basic) -> Result<OnType> {
+    operation
+        .on(basic)
+        .map_err(|error| Error::of_argument(abi::MPI_ERR_OP, "op", format!("cannot be used: {error}")))
+}
+
+/// Takes locks of blocks, the lowest first, so that nobody waits in a circle.
+fn exclude(window: &Window, which: u64) -> Result<()> {
+    let locks = BlockLocks::of(window.store.words(), window.parts.len());
+    let (me, mut left) = (window.comm.rank(), which);
+    while left != 0 {
+        let lock = left.trailing_zeros();
+        if !locks.enter(lock, me) {
+            let entered = wait::until(window.world, &window.comm, || locks.enter(lock, me).then_some(()));
+            if let Err(error) = entered {
+                locks.leave(which & ((1 << lock) - 1));
+                return Err(error);
+            }
+        }
+        left &= left - 1;
+    }
+    Ok(())
+}
+
+impl Window {
+    /// MPI_Accumulate, MPI_Get_accumulate and those that give a request. `source`: what MPI_NO_OP does not need;
+    /// `result`: what MPI_Accumulate has not.
+    pub fn accumulate(
+        &self,
+        operation: Predefined,
+        source: Option<&Source<'_>>,
+        result: Option<&Sink<'_>>,
+        place: &Place<'_>,
+        when: When,
+    ) -> Result<()> {
+        let Some(target) = target::find(self, place, when)? else {
+            return Ok(());
+        };
+        let bytes = place.datatype.bytes(place.count)?;
+        let source = source.filter(|_| operation != Predefined::NoOp);
+        let given = source.map_or(Ok(bytes), Source::bytes)?;
+        if bytes == 0 && given == 0 {
+            return Ok(());
+        }
+        let basic = element_of("target_datatype", place.datatype)?;
+        let kernel = on(operation, basic)?;
+        let mut packer = None;
+        if let Some(source) = source {
+            check_alike("origin_datatype", source.datatype, basic)?;
+            check_fits(&Side::new("origin", given), &Side::new("target", bytes))?;
+            packer = Some(source.packer()?);
+        }
+        let mut unpacker = None;
+        if let Some(result) = result {
+            check_alike("result_datatype", result.datatype, basic)?;
+            check_fits(&Side::new("target", bytes), &Side::new("result", result.bytes()?))?;
+            unpacker = Some(result.unpacker()?);
+        } else if operation == Predefined::NoOp {
+            return Ok(());
+        }
+        let mut change = Change {
+            stream: Stream::new(&target.spot, place.datatype, place.count)?,
+            window: self,
+            target: &target,
+            operation,
+            kernel,
+        };
+        let piece = (PIECE / basic.size().max(1) * basic.size()).min(given as usize);
+        let (mut operands, mut before) = (vec![0; piece], vec![0; unpacker.as_ref().map_or(0, |_| piece)]);
+        let mut at = 0;
+        while at < given {
+            let length = piece.min((given - at) as usize);
+            let operands = packed(packer.as_mut(), &mut operands, length);
+            let before = before.get_mut(..length).unwrap_or_default();
+            change.apply(change.locks(place, at, length as u64), at, operands, before)?;
+            if let Some(unpacker) = &mut unpacker {
+                unpacker.unpack(before);
+            }
+            at += length as u64;
+        }
+        Ok(())
+    }
+
+    /// MPI_Fetch_and_op.
+    pub fn fetch_and_op(
+        &self,
+        operation: Predefined,
+        source: Option<&Source<'_>>,
+        result: &mut Sink<'_>,
+        place: &Place<'_>,
+    ) -> Result<()> {
+        let Some(target) = target::find(self, place, When::Always)? else {
+            return Ok(());
+        };
+        let basic = single(place.datatype)?;
+        let kernel = on(operation, basic)?;
+        let size = basic.size();
+        let (mut operand, mut before) = ([0; LONGEST], [0; LONGEST]);
+        if let Some(source) = source.filter(|_| operation != Predefined::NoOp) {
+            source.packer()?.pack(&mut operand[..size]);
+        }
+        let mut change = Change {
+            stream: Stream::new(&target.spot, place.datatype, 1)?,
+            window: self,
+            target: &target,
+            operation,
+            kernel,
+        };
+        let locks = change.locks(place, 0, size as u64);
+        change.apply(locks, 0, &operand[..size], &mut before[..size])?;
+        result.unpacker()?.unpack(&before[..size]);
+        Ok(())
+    }
+
+    /// MPI_Compare_and_swap.
+    pub fn compare_and_swap(
+        &self,
+        source: &Source<'_>,
+        compare: &Source<'_>,
+        result: &mut Sink<'_>,
+        place: &Place<'_>,
+    ) -> Result<()> {
+        let Some(target) = target::find(self, place, When::Always)? else {
+            return Ok(());
+        };
+        let basic = single(place.datatype)?;
+        if matches!(
+            basic.kind(),
+            Kind::Floating | Kind::Complex | Kind::Character | Kind::Packed | Kind::Pair(..)
+        ) {
+            fail!(
+                abi::MPI_ERR_TYPE,
+                argument("datatype"),
+                "is {}; MPI_Compare_and_swap takes integers, logical types and MPI_BYTE (MPI 5.0 section 12.3.4)",
+                basic.name()
+            );
+        }
+        let size = basic.size();
+        let (mut new, mut old, mut before) = ([0; LONGEST], [0; LONGEST], [0; LONGEST]);
+        source.packer()?.pack(&mut new[..size]);
+        compare.packer()?.pack(&mut old[..size]);
+        let mut stream = Stream::new(&target.spot, place.datatype, 1)?;
+        let locks = locks::blocks(target.rank, target.start, target.end);
+        exclude(self, locks)?;
+        let mut swapped = stream.read(0, &mut before[..size]);
+        if swapped.is_ok() && before[..size] == old[..size] {
+            swapped = stream.write(0, &new[..size]);
+        }
+        BlockLocks::of(self.store.words(), self.parts.len()).leave(locks);
+        swapped?;
+        result.unpacker()?.unpack(&before[..size]);
+        Ok(())
+    }
+}
+
+/// The next `length` bytes of the origin; without an origin any.
+fn packed<'a>(packer: Option<&mut Packer>, buffer: &'a mut [u8], length: usize) -> &'a [u8] {
+    let buffer = &mut buffer[..length];
+    if let Some(packer) = packer {
+        packer.pack(buffer);
+    }
+    buffer
+}
+
+/// The type of an operation on one element.
+fn single(datatype: &Datatype) -> Result<Basic> {
+    match datatype.basic() {
+        Some(basic) => Ok(basic),
+        None => fail!(
+            abi::MPI_ERR_TYPE,
+            argument("datatype"),
+            "is a derived datatype; operations on one element take predefined ones"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isthmus_datatype::ALL;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_element_has_room() {
+        assert!(ALL.iter().all(|basic| basic.size() <= LONGEST));
+    }
+
+    #[test]
+    fn types_of_one_predefined_type_are_found_and_pairs_count_as_one() {
+        let pair = Datatype::of(Basic::DoubleInt);
+        let pairs = Datatype::vector(3, 1, 2, &pair).expect("a type");
+        assert_eq!(element(&pair), Some(Basic::DoubleInt));
+        assert_eq!(element(&pairs), Some(Basic::DoubleInt));
+        let ints = Datatype::vector(3, 1, 2, &Datatype::of(Basic::Int)).expect("a type");
+        assert_eq!(element(&ints), Some(Basic::Int));
+        let nested = Datatype::vector(2, 1, 2, &ints).expect("a type");
+        assert_eq!(element(&nested), Some(Basic::Int));
+        assert_eq!(element_of("origin_datatype", &pairs), Ok(Basic::DoubleInt));
+        assert!(check_alike("origin_datatype", &ints, Basic::Double).is_err());
+        assert!(check_alike("origin_datatype", &ints, Basic::Int32).is_ok());
+    }
+}

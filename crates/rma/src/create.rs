@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Making a window: all processes say what they want, and all have it or none.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::comm::{Comm, create};
+use isthmus_core::error::{Error, Result};
+use isthmus_core::info::Info;
+use isthmus_core::world::World;
+use isthmus_core::{fail, members};
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_engine::SharedMemory;
+
+use crate::epoch::Epochs;
+use crate::hints::Hints;
+use crate::locks;
+use crate::partners::Partners;
+use crate::regions::Attached;
+use crate::store::Store;
+use crate::window::{Flavor, Part, Window};
+
+/// What a process wants of a new window.
+#[derive(Debug)]
+pub struct Wish {
+    /// Bytes of its part.
+    pub size: u64,
+    /// Bytes of a displacement.
+    pub unit: u64,
+    /// Memory that the program has, if it brings it.
+    pub memory: Option<WriteMemory>,
+    /// What the program says.
+    pub hints: Info,
+}
+
+/// Memory of so many bytes with this alignment, for a window of one process; whoever makes the window gives it back.
+pub type Allocate<'a> = &'a dyn Fn(usize, usize) -> Result<WriteMemory>;
+
+/// What a process says to the others. Words: error class, flavor, size, unit, address, not contiguous, alignment.
+const SAID: usize = 7;
+
+struct Own {
+    wish: Wish,
+    hints: Hints,
+    said: [u64; SAID],
+}
+
+impl Own {
+    fn new(flavor: Flavor, given: Result<Wish>) -> Result<Self> {
+        let wish = given?;
+        let hints = Hints::default().with(&wish.hints)?;
+        let address = wish.memory.as_ref().map_or(0, WriteMemory::address);
+        let said = [
+            abi::MPI_SUCCESS as u64,
+            flavor.value() as u64,
+            wish.size,
+            wish.unit,
+            address as u64,
+            u64::from(hints.noncontiguous()?),
+            hints.alignment()? as u64,
+        ];
+        Ok(Self { wish, hints, said })
+    }
+}
+
+/// Whether all members see one memory.
+fn share_memory(world: &World, comm: &Comm) -> bool {
+    let members = comm.group().members().iter().copied();
+    comm.size() == 1 || world.engine().lock().frames().are_shared_with(members)
+}
+
+fn not_together<T>(flavor: Flavor, comm: &Comm) -> Result<T> {
+    let (class, instead) = match flavor {
+        Flavor::Shared => (
+            abi::MPI_ERR_RMA_SHARED,
+            "; make one of each node with MPI_Comm_split_type and MPI_COMM_TYPE_SHARED",
+        ),
+        _ => (
+            abi::MPI_ERR_UNSUPPORTED_OPERATION,
+            "; windows over several nodes are not implemented in this version of Isthmus",
+        ),
+    };
+    fail!(
+        class,
+        argument("comm"),
+        "is {}, whose processes do not all share memory that Isthmus manages, which {} needs{instead}",
+        comm.describe(),
+        flavor.function()
+    )
+}
+
+impl Window {
+    /// Makes a window; collective. What is wrong with the arguments of one process all hear of.
+    pub fn create(
+        world: &'static World,
+        comm: &Comm,
+        flavor: Flavor,
+        given: Result<Wish>,
+        allocate: Allocate<'_>,
+    ) -> Result<Arc<Self>> {
+        if !share_memory(world, comm) {
+            return not_together(flavor, comm);
+        }
+        let own = Own::new(flavor, given);
+        let said = match &own {
+            Ok(own) => own.said,
+            Err(error) => std::array::from_fn(|at| if at == 0 { error.class as u64 } else { 0 }),
+        };
+        let words: Vec<u8> = said.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let heard = create::duplicate_and_say(world, comm, &words)?;
+        let said: Vec<[u64; SAID]> = heard.said.iter().map(|words| decode(words)).collect();
+        let own = own?;
+        agree(flavor, &said)?;
+        let (parts, bytes) = lay_out(flavor, &said)?;
+        let comm = heard.comm;
+        let me = comm.rank() as usize;
+        let (store, memory) = if comm.size() == 1 {
+            let size = to_usize(parts[0].size)?;
+            let memory = match own.wish.memory {
+                _ if flavor.allocates() => allocate(size, own.hints.alignment()?)?,
+                memory => memory.unwrap_or(WriteMemory::EMPTY),
+            };
+            (Store::own(locks::words(1)), memory)
+        } else {
+            let shared = share(world, &comm, locks::words(parts.len()), bytes)?;
+            let memory = match own.wish.memory {
+                _ if flavor.allocates() => shared.memory().part(parts[me].at as isize, to_usize(parts[me].size)?),
+                memory => memory.unwrap_or(WriteMemory::EMPTY),
+            };
+            (Store::Node(shared), memory)
+        };
+        Ok(Arc::new(Self {
+            world,
+            reaches: parts.iter().map(|_| OnceLock::new()).collect(),
+            comm,
+            flavor,
+            parts,
+            store,
+            own: memory,
+            attached: Attached::default(),
+            epochs: Mutex::new(Epochs::default()),
+            partners: Partners::default(),
+            hints: Mutex::new(own.hints),
+        }))
+    }
+}
+
+fn to_usize(size: u64) -> Result<usize> {
+    match isize::try_from(size) {
+        Ok(size) => Ok(size as usize),
+        Err(_) => too_large(),
+    }
+}
+
+fn too_large<T>() -> Result<T> {
+    fail!(
+        abi::MPI_ERR_SIZE,
+        argument("size"),
+        "of all processes together is more than this machine can address"
+    )
+}
+
+fn decode(bytes: &[u8]) -> [u64; SAID] {
+    let mut words = bytes
+        .chunks_exact(8)
+        .map(|b| b.first_chunk().map_or(0, |b| u64::from_le_bytes(*b)));
+    std::array::from_fn(|_| words.next().unwrap_or(0))
+}
+
+/// The same outcome for all.
+fn agree(flavor: Flavor, said: &[[u64; SAID]]) -> Result<()> {
+    for (rank, words) in said.iter().enumerate() {
+        if words[0] != abi::MPI_SUCCESS as u64 {
+            fail!(
+                words[0] as i32,
+                "rank {rank} has called {} with an argument that is wrong; its error handler has the sentence",
+                flavor.function()
+            );
+        }
+    }
+    for (rank, words) in said.iter().enumerate() {
+        let other = Flavor::ALL.into_iter().find(|other| other.value() as u64 == words[1]);
+        if other != Some(flavor) {
+            fail!(
+                abi::MPI_ERR_WIN,
+                "rank {rank} calls {}, this process {}",
+                other.map_or("another function", Flavor::function),
+                flavor.function()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Who has which part, and the bytes of all. Parts of shared memory follow each other without gaps unless all say that
+/// they need not; those of other memory are apart, so that processes do not slow each other down.
+fn lay_out(flavor: Flavor, said: &[[u64; SAID]]) -> Result<(Vec<Part>, usize)> {
+    let apart = flavor == Flavor::Allocate || said.iter().all(|words| words[5] != 0);
+    let alignment = said.iter().map(|words| words[6]).max().unwrap_or(1);
+    let mut next = 0_u64;
+    let mut parts = Vec::with_capacity(said.len());
+    for &[_, _, size, unit, address, ..] in said {
+        if !flavor.allocates() {
+            let at = address;
+            parts.push(Part { size, unit, at });
+            continue;
+        }
+        let start = if apart {
+            next.checked_next_multiple_of(alignment)
+        } else {
+            Some(next)
+        };
+        let end = start.and_then(|start| start.checked_add(size));
+        let (Some(at), Some(end)) = (start, end) else {
+            return too_large();
+        };
+        parts.push(Part { size, unit, at });
+        next = end;
+    }
+    // A mapping begins at a page. Who wants more of it has memory of the first part's alignment only within it.
+    Ok((parts, to_usize(next)?))
+}
+
+/// Memory for all members: the first makes it, the others open it, and it has no name any more when this returns.
+fn share(world: &World, comm: &Comm, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>> {
+    let nothing = || Err("no transport of this process has memory to share".to_owned());
+    let mut mine: std::result::Result<Arc<dyn SharedMemory>, String> = nothing();
+    let (mut number, mut why) = (0, String::new());
+    if comm.rank() == 0 {
+        let made = world
+            .engine()
+            .lock()
+            .frames()
+            .sharing()
+            .map(|sharing| sharing.make(words, bytes));
+        match made {
+            Some(Ok((made, memory))) => (number, mine) = (made, Ok(memory)),
+            Some(Err(error)) => why = error,
+            None => why.push_str("no transport of this process has memory to share"),
+        }
+    }
+    let told = members::say(world, comm, &[number]);
+    let number = told.as_ref().map_or(0, |told| told[0][0]);
+    if comm.rank() != 0 && number != 0 {
+        let opened = world
+            .engine()
+            .lock()
+            .frames()
+            .sharing()
+            .map(|sharing| sharing.open(number, words, bytes));
+        mine = opened.unwrap_or_else(nothing);
+    }
+    let all = told.and_then(|_| members::say(world, comm, &[u64::from(mine.is_ok())]));
+    if comm.rank() == 0 && number != 0 {
+        if let Some(sharing) = world.engine().lock().frames().sharing() {
+            sharing.unname(number);
+        }
+    }
+    let Some(failed) = all?.iter().position(|said| said[0] == 0) else {
+        return mine.map_err(|why| Error::new(abi::MPI_ERR_NO_MEM, why));
+    };
+    if let (Err(error), true) = (&mine, why.is_empty()) {
+        why.clone_from(error);
+    }
+    let why = members::tell(world, comm, failed as u32, &why)?;
+    fail!(abi::MPI_ERR_NO_MEM, "rank {failed} cannot share memory: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(size: u64, apart: bool) -> [u64; SAID] {
+        [0, 0, size, 1, 0, u64::from(apart), 64]
+    }
+
+    #[test]
+    fn parts_follow_each_other_unless_all_say_otherwise() {
+        let starts = |flavor, wishes: &[(u64, bool)]| {
+            let said: Vec<_> = wishes.iter().map(|&(size, apart)| said(size, apart)).collect();
+            let (parts, bytes) = lay_out(flavor, &said).expect("laid out");
+            (parts.iter().map(|part| part.at).collect::<Vec<_>>(), bytes)
+        };
+        let mixed = [(3, true), (0, true), (5, false)];
+        assert_eq!(starts(Flavor::Shared, &mixed), (vec![0, 3, 3], 8));
+        let all = [(3, true), (0, true), (5, true)];
+        assert_eq!(starts(Flavor::Shared, &all), (vec![0, 64, 64], 69));
+        assert_eq!(starts(Flavor::Allocate, &mixed), (vec![0, 64, 64], 69));
+        let huge = lay_out(
+            Flavor::Allocate,
+            &[said(u64::MAX / 2, false), said(u64::MAX / 2 + 9, false)],
+        );
+        assert_eq!(huge.map(|_| ()).map_err(|error| error.class), Err(abi::MPI_ERR_SIZE));
+    }
+
+    #[test]
+    fn the_wrong_argument_of_one_is_an_error_of_all() {
+        let good = [0, Flavor::Shared.value() as u64, 8, 1, 0, 0, 64];
+        let mut bad = good;
+        bad[0] = abi::MPI_ERR_SIZE as u64;
+        assert_eq!(agree(Flavor::Shared, &[good, good]), Ok(()));
+        let error = agree(Flavor::Shared, &[good, bad]).expect_err("refused");
+        assert_eq!(error.class, abi::MPI_ERR_SIZE);
+        assert!(error.message.contains("rank 1"), "{error}");
+        bad = good;
+        bad[1] = Flavor::Create.value() as u64;
+        let error = agree(Flavor::Shared, &[bad, good]).expect_err("refused");
+        assert!(error.message.contains("rank 0 calls MPI_Win_create,"), "{error}");
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Info hints of windows (MPI 5.0 section 12.2.1 and others). Those that are known are always reported, with what is in
+//! force.
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_core::info::Info;
+
+/// Which values a hint has.
+#[derive(Clone, Copy)]
+enum Values {
+    Truth,
+    /// "none", or some of these.
+    Some(&'static [&'static str]),
+    /// One of these.
+    One(&'static [&'static str]),
+    Number,
+}
+
+/// Name, values, default.
+const HINTS: [(&str, Values, &str); 8] = [
+    ("no_locks", Values::Truth, "false"),
+    (
+        "accumulate_ordering",
+        Values::Some(&["rar", "raw", "war", "waw"]),
+        "rar,raw,war,waw",
+    ),
+    (
+        "accumulate_ops",
+        Values::One(&["same_op", "same_op_no_op"]),
+        "same_op_no_op",
+    ),
+    ("mpi_accumulate_granularity", Values::Number, "0"),
+    ("same_size", Values::Truth, "false"),
+    ("same_disp_unit", Values::Truth, "false"),
+    (NONCONTIG, Values::Truth, "false"),
+    (ALIGNMENT, Values::Number, "64"),
+];
+
+const NONCONTIG: &str = "alloc_shared_noncontig";
+const ALIGNMENT: &str = "mpi_minimum_memory_alignment";
+
+/// Smallest alignment of memory that windows are given: a cache line.
+const LEAST: usize = 64;
+/// Largest alignment that anybody gets.
+const MOST: usize = 1 << 30;
+
+impl Values {
+    fn have(self, text: &str) -> bool {
+        match self {
+            Self::Truth => matches!(text, "true" | "false"),
+            Self::One(of) => of.contains(&text),
+            Self::Some(of) => text == "none" || text.split(',').all(|part| of.contains(&part.trim())),
+            Self::Number => text.parse::<u64>().is_ok(),
+        }
+    }
+}
+
+/// What is in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Hints(Info);
+
+impl Default for Hints {
+    fn default() -> Self {
+        let mut all = Info::default();
+        for (name, _, default) in HINTS {
+            // Names and values are short.
+            let _ = all.set(name, default);
+        }
+        Self(all)
+    }
+}
+
+impl Hints {
+    /// With what the program says: unknown hints are left out, and so are values that a hint does not have.
+    pub(crate) fn with(mut self, given: &Info) -> Result<Self> {
+        for (name, values, _) in HINTS {
+            if let Some(text) = given.get(name)? {
+                let text = text.trim();
+                if values.have(text) {
+                    self.0.set(name, text)?;
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Info {
+        self.0.clone()
+    }
+
+    /// Whether the parts of shared memory need not follow each other.
+    pub(crate) fn noncontiguous(&self) -> Result<bool> {
+        Ok(self.0.get(NONCONTIG)? == Some("true"))
+    }
+
+    /// Alignment of memory that a window is given.
+    pub(crate) fn alignment(&self) -> Result<usize> {
+        let text = self.0.get(ALIGNMENT)?.unwrap_or_default();
+        match text.parse::<usize>() {
+            Ok(0) => Ok(LEAST),
+            Ok(wanted) if wanted.is_power_of_two() && wanted <= MOST => Ok(wanted.max(LEAST)),
+            _ => fail!(
+                abi::MPI_ERR_INFO_VALUE,
+                argument("info"),
+                "has \"{text}\" for the key {ALIGNMENT}, expected a power of two up to {MOST}"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_hints_are_reported_and_wrong_values_left_out() {
+        let mut given = Info::default();
+        for (key, value) in [
+            ("no_locks", "true"),
+            ("accumulate_ops", "nonsense"),
+            ("accumulate_ordering", "war,waw"),
+            ("of_another", "1"),
+        ] {
+            given.set(key, value).unwrap();
+        }
+        let hints = Hints::default().with(&given).unwrap();
+        let all = hints.all();
+        assert_eq!(all.len(), HINTS.len());
+        assert_eq!(all.get("no_locks").unwrap(), Some("true"));
+        assert_eq!(all.get("accumulate_ops").unwrap(), Some("same_op_no_op"));
+        assert_eq!(all.get("accumulate_ordering").unwrap(), Some("war,waw"));
+        assert_eq!(all.get("of_another").unwrap(), None);
+    }
+
+    #[test]
+    fn an_alignment_is_a_power_of_two() {
+        for (text, aligned) in [("0", Some(64)), ("8", Some(64)), ("4096", Some(4096)), ("100", None)] {
+            let mut given = Info::default();
+            given.set(ALIGNMENT, text).unwrap();
+            let hints = Hints::default().with(&given).unwrap();
+            assert_eq!(hints.alignment().ok(), aligned, "{text}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One-sided communication (MPI 5.0 chapter 12) without C: windows, operations on them, synchronisation.
+//!
+//! Start with [`Window`]: `create` makes one; an operation is a [`Source`] or a [`Sink`] here and a [`Place`] there.
+#![forbid(unsafe_code)]
+
+mod accumulate;
+mod attach;
+mod create;
+mod data;
+mod epoch;
+mod error;
+mod hints;
+mod locks;
+mod operate;
+mod partners;
+mod pscw;
+mod query;
+mod reach;
+mod regions;
+mod spot;
+mod store;
+mod synchronize;
+mod target;
+mod wait;
+mod window;
+
+pub use create::{Allocate, Wish};
+pub use data::{Place, Sink, Source, When};
+pub use epoch::LockKind;
+
+pub use query::Segment;
+pub use window::{Flavor, Window};

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Put and get (MPI 5.0 section 12.3): they are done when the call returns.
+
+use isthmus_core::error::Result;
+
+use crate::data::{Place, Side, Sink, Source, When, check_fits};
+use crate::error::unreached;
+use crate::reach::Stream;
+use crate::spot::Spot;
+use crate::target;
+use crate::window::Window;
+
+/// Bytes that are moved at once where data do not lie in one piece.
+const PIECE: usize = 64 << 10;
+
+impl Window {
+    /// MPI_Put, MPI_Rput.
+    pub fn put(&self, source: &Source<'_>, place: &Place<'_>, when: When) -> Result<()> {
+        let Some(target) = target::find(self, place, when)? else {
+            return Ok(());
+        };
+        let bytes = source.bytes()?;
+        check_fits(
+            &Side::new("origin", bytes),
+            &Side::new("target", place.datatype.bytes(place.count)?),
+        )?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let pieces = (
+            source.datatype.contiguous(source.count),
+            place.datatype.contiguous(place.count),
+        );
+        if let (Some((from, _)), Some((to, _))) = pieces {
+            let length = bytes as usize;
+            return match target.spot {
+                Spot::Here(mut memory) => {
+                    memory.copy(to, &source.memory, from, length);
+                    Ok(())
+                }
+                Spot::There(reach, address) => source.memory.with(from, length, |data| {
+                    let runs = [(address.wrapping_add_signed(to as i64), length)];
+                    reach.write(&runs, data).map_err(|error| unreached(&error))
+                }),
+            };
+        }
+        let mut stream = Stream::new(&target.spot, place.datatype, place.count)?;
+        let mut packer = source.packer()?;
+        let mut piece = vec![0; PIECE.min(bytes as usize)];
+        let mut at = 0;
+        while at < bytes {
+            let packed = packer.pack(&mut piece);
+            stream.write(at, &piece[..packed])?;
+            at += packed as u64;
+        }
+        Ok(())
+    }
+
+    /// MPI_Get, MPI_Rget.
+    pub fn get(&self, sink: &mut Sink<'_>, place: &Place<'_>, when: When) -> Result<()> {
+        let Some(target) = target::find(self, place, when)? else {
+            return Ok(());
+        };
+        let bytes = place.datatype.bytes(place.count)?;
+        check_fits(&Side::new("target", bytes), &Side::new("origin", sink.bytes()?))?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let pieces = (
+            sink.datatype.contiguous(sink.count),
+            place.datatype.contiguous(place.count),
+        );
+        if let (Some((to, _)), Some((from, _))) = pieces {
+            let length = bytes as usize;
+            return match target.spot {
+                Spot::Here(memory) => {
+                    sink.memory.copy(to, &memory.reading(), from, length);
+                    Ok(())
+                }
+                Spot::There(reach, address) => sink.memory.with_mut(to, length, |data| {
+                    let runs = [(address.wrapping_add_signed(from as i64), length)];
+                    reach.read(&runs, data).map_err(|error| unreached(&error))
+                }),
+            };
+        }
+        let mut stream = Stream::new(&target.spot, place.datatype, place.count)?;
+        let mut unpacker = sink.unpacker()?;
+        let mut piece = vec![0; PIECE.min(bytes as usize)];
+        let mut at = 0;
+        while at < bytes {
+            let length = piece.len().min((bytes - at) as usize);
+            stream.read(at, &mut piece[..length])?;
+            unpacker.unpack(&piece[..length]);
+            at += length as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Post, start, complete, wait (MPI 5.0 section 12.5.2): each tells its partners in an empty message.
+//!
+//! Start does not wait for posts; the first operation on a process does, and complete for those of all.
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_core::group::Group;
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_engine::{Completion, Mode, ReceiveBuffer, Request, SendBuffer};
+
+use crate::synchronize::{POST, START, check_assert};
+use crate::window::{Window, locked};
+
+/// A process may be accessed.
+const POSTED: i32 = 1;
+/// Nobody who says so accesses it any more.
+const COMPLETED: i32 = 2;
+
+fn done(completion: &Completion) -> Result<()> {
+    completion
+        .error
+        .as_ref()
+        .map_or(Ok(()), |error| Err(Error::from(error)))
+}
+
+/// Ranks of a group's members in the window.
+fn ranks(window: &Window, group: &Group) -> Result<Vec<u32>> {
+    let all = window.comm.group();
+    let found: Vec<_> = group.members().iter().filter_map(|&peer| all.rank_of(peer)).collect();
+    if found.len() != group.size() {
+        fail!(
+            abi::MPI_ERR_GROUP,
+            argument("group"),
+            "has {} processes that are not of the window",
+            group.size() - found.len()
+        );
+    }
+    Ok(found)
+}
+
+fn tell(window: &Window, ranks: &[u32], what: i32) {
+    let mut engine = window.world.engine().lock();
+    for &rank in ranks {
+        let sent = engine.isend(window.comm.channel(), rank, what, Mode::Standard, SendBuffer::EMPTY);
+        // What becomes of it whoever waits for it learns.
+        engine.release(sent);
+    }
+}
+
+fn expect(window: &Window, rank: u32, what: i32) -> Request {
+    let nothing = ReceiveBuffer::contiguous(WriteMemory::EMPTY, 0, 0);
+    let mut engine = window.world.engine().lock();
+    engine.irecv(window.comm.channel(), Some(rank), Some(what), nothing)
+}
+
+/// Before an operation: waits until the process may be accessed, if that was asked for.
+pub(crate) fn await_post(window: &Window, rank: u32) -> Result<()> {
+    loop {
+        let request = {
+            let mut posts = locked(&window.partners.posts);
+            let at = posts.iter().position(|&(other, _)| other == rank);
+            at.map(|at| posts.swap_remove(at).1)
+        };
+        // One process may be in the group only once, so this is done once.
+        let Some(request) = request else { return Ok(()) };
+        window.world.wait(request)?;
+    }
+}
+
+impl Window {
+    /// MPI_Win_post.
+    pub fn post(&self, group: &Group, assert: i32) -> Result<()> {
+        check_assert(assert, POST, "MPI_MODE_NOCHECK, MPI_MODE_NOSTORE and MPI_MODE_NOPUT")?;
+        let ranks = ranks(self, group)?;
+        locked(&self.epochs).post()?;
+        let expected = ranks.iter().map(|&rank| expect(self, rank, COMPLETED)).collect();
+        *locked(&self.partners.completions) = expected;
+        self.sync();
+        tell(self, &ranks, POSTED);
+        Ok(())
+    }
+
+    /// MPI_Win_start.
+    pub fn start(&self, group: &Group, assert: i32) -> Result<()> {
+        check_assert(assert, START, "MPI_MODE_NOCHECK")?;
+        let ranks = ranks(self, group)?;
+        locked(&self.epochs).start(ranks.clone())?;
+        let expected = ranks.into_iter().map(|rank| (rank, expect(self, rank, POSTED)));
+        *locked(&self.partners.posts) = expected.collect();
+        Ok(())
+    }
+
+    /// MPI_Win_complete.
+    pub fn complete(&self) -> Result<()> {
+        let ranks = locked(&self.epochs).complete()?;
+        let posts = std::mem::take(&mut *locked(&self.partners.posts));
+        let mut result = Ok(());
+        for (_, request) in posts {
+            result = result.and(self.world.wait(request).map(drop));
+        }
+        self.sync();
+        tell(self, &ranks, COMPLETED);
+        result
+    }
+
+    /// MPI_Win_wait.
+    pub fn wait(&self) -> Result<()> {
+        locked(&self.epochs).check_exposed()?;
+        let expected = std::mem::take(&mut *locked(&self.partners.completions));
+        let mut result = Ok(());
+        for request in expected {
+            result = result.and(self.world.wait(request).map(drop));
+        }
+        locked(&self.epochs).hide();
+        self.sync();
+        result
+    }
+
+    /// MPI_Win_test: whether the exposure has ended.
+    pub fn test(&self) -> Result<bool> {
+        locked(&self.epochs).check_exposed()?;
+        let mut expected = locked(&self.partners.completions);
+        let mut result = Ok(());
+        {
+            let mut engine = self.world.engine().lock();
+            engine.progress();
+            expected.retain(|&request| match engine.take(request) {
+                None => true,
+                Some(completion) => {
+                    if let Err(error) = done(&completion) {
+                        result = Err(error);
+                    }
+                    false
+                }
+            });
+        }
+        let over = expected.is_empty();
+        drop(expected);
+        if over {
+            locked(&self.epochs).hide();
+            self.sync();
+        } else {
+            self.world.engine().idle();
+        }
+        result.map(|()| over)
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fences, locks, flushes (MPI 5.0 section 12.5). Operations have been done when their calls return, so what is left is
+//! that processes wait for each other, and that they see what others have written.
+
+use std::sync::atomic::{Ordering, fence};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::Result;
+use isthmus_core::{fail, members};
+
+use crate::epoch::{Held, LockKind};
+use crate::locks;
+use crate::wait;
+use crate::window::{Window, locked};
+
+/// Asserts that fence, start, post and lock take.
+const FENCE: i32 = abi::MPI_MODE_NOSTORE | abi::MPI_MODE_NOPUT | abi::MPI_MODE_NOPRECEDE | abi::MPI_MODE_NOSUCCEED;
+pub(crate) const POST: i32 = abi::MPI_MODE_NOCHECK | abi::MPI_MODE_NOSTORE | abi::MPI_MODE_NOPUT;
+pub(crate) const START: i32 = abi::MPI_MODE_NOCHECK;
+const LOCK: i32 = abi::MPI_MODE_NOCHECK;
+
+pub(crate) fn check_assert(assert: i32, allowed: i32, names: &str) -> Result<()> {
+    if assert & !allowed == 0 {
+        return Ok(());
+    }
+    fail!(
+        abi::MPI_ERR_ASSERT,
+        argument("assert"),
+        "is {assert}, expected 0 or a sum of {names}"
+    )
+}
+
+fn held(assert: i32, kind: LockKind) -> Result<Held> {
+    check_assert(assert, LOCK, "MPI_MODE_NOCHECK")?;
+    Ok(match assert & abi::MPI_MODE_NOCHECK {
+        0 => Held::Lock(kind),
+        _ => Held::Nothing,
+    })
+}
+
+impl Window {
+    /// MPI_Win_fence; collective. It waits for all whatever is asserted.
+    pub fn fence(&self, assert: i32) -> Result<()> {
+        check_assert(
+            assert,
+            FENCE,
+            "MPI_MODE_NOSTORE, MPI_MODE_NOPUT, MPI_MODE_NOPRECEDE and MPI_MODE_NOSUCCEED",
+        )?;
+        locked(&self.epochs).fence(assert & abi::MPI_MODE_NOSUCCEED == 0)?;
+        fence(Ordering::SeqCst);
+        members::meet(self.world, &self.comm)?;
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// MPI_Win_sync.
+    pub fn sync(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    /// MPI_Win_lock.
+    pub fn lock(&self, kind: LockKind, rank: i32, assert: i32) -> Result<()> {
+        let held = held(assert, kind)?;
+        let Some(rank) = self.target("rank", rank)? else {
+            return Ok(());
+        };
+        locked(&self.epochs).lock(rank, held)?;
+        let taken = take(self, rank, held);
+        if taken.is_err() {
+            locked(&self.epochs).unlock(rank)?;
+        }
+        taken
+    }
+
+    /// MPI_Win_unlock.
+    pub fn unlock(&self, rank: i32) -> Result<()> {
+        if let Some(rank) = self.target("rank", rank)? {
+            let held = locked(&self.epochs).unlock(rank)?;
+            give_back(self, rank, held);
+        }
+        Ok(())
+    }
+
+    /// MPI_Win_lock_all.
+    pub fn lock_all(&self, assert: i32) -> Result<()> {
+        let held = held(assert, LockKind::Shared)?;
+        locked(&self.epochs).lock_all(held)?;
+        for rank in 0..self.comm.size() {
+            if let Err(error) = take(self, rank, held) {
+                (0..rank).for_each(|rank| give_back(self, rank, held));
+                locked(&self.epochs).unlock_all()?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// MPI_Win_unlock_all.
+    pub fn unlock_all(&self) -> Result<()> {
+        let held = locked(&self.epochs).unlock_all()?;
+        (0..self.comm.size()).for_each(|rank| give_back(self, rank, held));
+        Ok(())
+    }
+
+    /// MPI_Win_flush, MPI_Win_flush_local; `None`: of all.
+    pub fn flush(&self, rank: Option<i32>) -> Result<()> {
+        let rank = match rank {
+            None => None,
+            Some(rank) => match self.target("rank", rank)? {
+                None => return Ok(()),
+                some => some,
+            },
+        };
+        locked(&self.epochs).flush(rank)?;
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// Waits for the lock of a process.
+fn take(window: &Window, rank: u32, held: Held) -> Result<()> {
+    if let Held::Lock(kind) = held {
+        let lock = locks::of_process(window.store.words(), rank);
+        let ticket = lock.take_ticket();
+        wait::until(window.world, &window.comm, || lock.enter(kind, ticket).then_some(()))?;
+    }
+    fence(Ordering::SeqCst);
+    Ok(())
+}
+
+fn give_back(window: &Window, rank: u32, held: Held) {
+    fence(Ordering::SeqCst);
+    if let Held::Lock(kind) = held {
+        locks::of_process(window.store.words(), rank).leave(kind);
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where an operation goes: which memory of which process, and whether it may.
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::Result;
+use isthmus_core::fail;
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_engine::Reach;
+
+use crate::attach::{check_attached, own_region};
+use crate::data::{Place, When};
+use crate::error::unreached;
+use crate::pscw::await_post;
+use crate::spot::{Spot, Target};
+use crate::store::Store;
+use crate::window::{Flavor, Window, locked};
+
+/// Where an operation goes; `None`: to MPI_PROC_NULL. It is part of an epoch from now on.
+pub(crate) fn find(window: &Window, place: &Place<'_>, when: When) -> Result<Option<Target>> {
+    let Some(rank) = window.target("target_rank", place.rank)? else {
+        return Ok(None);
+    };
+    let waits = locked(&window.epochs).operate(rank, when == When::Locked)?;
+    let (low, high) = place.datatype.window(place.count)?;
+    let (low, high) = (low as i64, high as i64);
+    let offset = offset(window, rank, place.disp)?;
+    let (start, end) = (offset.checked_add(low), offset.checked_add(high));
+    let (Some(start), Some(end)) = (start, end) else {
+        return outside(window, place, rank, i128::from(offset) + i128::from(low));
+    };
+    if waits {
+        await_post(window, rank)?;
+    }
+    let spot = if window.flavor == Flavor::Dynamic {
+        dynamic(window, rank, offset, start as u64, end as u64)?
+    } else {
+        let size = i64::try_from(window.parts[rank as usize].size).unwrap_or(i64::MAX);
+        if high > low && (start < 0 || end > size) {
+            return outside(window, place, rank, start.into());
+        }
+        spot(window, rank, offset)?
+    };
+    Ok(Some(Target {
+        rank,
+        spot,
+        start: start as u64,
+        end: end as u64,
+    }))
+}
+
+/// Bytes from the beginning of a process's part, or an address.
+fn offset(window: &Window, rank: u32, disp: i64) -> Result<i64> {
+    if window.flavor == Flavor::Dynamic {
+        return Ok(disp);
+    }
+    if disp < 0 {
+        fail!(
+            abi::MPI_ERR_DISP,
+            argument("target_disp"),
+            "is {disp}, a displacement must not be negative"
+        );
+    }
+    let unit = i64::try_from(window.parts[rank as usize].unit).ok();
+    match unit.and_then(|unit| disp.checked_mul(unit)) {
+        Some(offset) => Ok(offset),
+        None => fail!(
+            abi::MPI_ERR_RMA_RANGE,
+            argument("target_disp"),
+            "is {disp}, which leads beyond all memory"
+        ),
+    }
+}
+
+#[cold]
+fn outside<T>(window: &Window, place: &Place<'_>, rank: u32, first: i128) -> Result<T> {
+    let part = window.parts[rank as usize];
+    fail!(
+        abi::MPI_ERR_RMA_RANGE,
+        argument("target_disp"),
+        "is {}, and with target_count {} and the datatype the operation reaches {} bytes from byte {first} on; the \
+         window has {} bytes at rank {rank}, with displacements of {} bytes",
+        place.disp,
+        place.count,
+        place.datatype.window(place.count).map_or(0, |(low, high)| high - low),
+        part.size,
+        part.unit
+    )
+}
+
+/// The place `offset` bytes behind the beginning of a process's part.
+fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
+    let part = window.parts[rank as usize];
+    if let (Store::Node(memory), true) = (&window.store, window.flavor.allocates()) {
+        return Ok(Spot::Here(memory.memory().shifted((part.at as i64 + offset) as isize)));
+    }
+    if rank == window.comm.rank() {
+        return Ok(Spot::Here(window.own.shifted(offset as isize)));
+    }
+    Ok(Spot::There(reach(window, rank)?, part.at.wrapping_add_signed(offset)))
+}
+
+fn dynamic(window: &Window, rank: u32, address: i64, start: u64, end: u64) -> Result<Spot> {
+    if start == end {
+        return Ok(Spot::Here(WriteMemory::EMPTY));
+    }
+    if rank == window.comm.rank() {
+        let memory = own_region(window, start, end)?;
+        return Ok(Spot::Here(
+            memory.shifted((address as u64).wrapping_sub(start) as isize),
+        ));
+    }
+    let reach = reach(window, rank)?;
+    check_attached(window, rank, &*reach, start, end)?;
+    Ok(Spot::There(reach, address as u64))
+}
+
+/// The memory of another process.
+fn reach(window: &Window, rank: u32) -> Result<Arc<dyn Reach>> {
+    if let Some(reach) = window.reaches[rank as usize].get() {
+        return Ok(reach.clone());
+    }
+    let peer = window.comm.channel().members.peer(rank);
+    let found = window
+        .world
+        .engine()
+        .lock()
+        .frames()
+        .sharing()
+        .map(|sharing| sharing.reach(peer));
+    match found {
+        Some(Ok(reach)) => Ok(window.reaches[rank as usize].get_or_init(|| reach).clone()),
+        Some(Err(error)) => Err(unreached(&error)),
+        None => fail!(
+            abi::MPI_ERR_UNSUPPORTED_OPERATION,
+            "no transport of this process reaches memory of rank {rank}"
+        ),
+    }
+}

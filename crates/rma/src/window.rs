@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A window: what one of its processes knows of it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::comm::Comm;
+use isthmus_core::error::{Error, Result, Subject};
+use isthmus_core::group::Group;
+use isthmus_core::info::Info;
+use isthmus_core::world::World;
+use isthmus_core::{fail, members};
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_engine::Reach;
+
+use crate::epoch::Epochs;
+use crate::hints::Hints;
+use crate::partners::Partners;
+use crate::regions::Attached;
+use crate::store::Store;
+
+/// How a window was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavor {
+    /// Of memory that the program had (MPI_Win_create).
+    Create,
+    /// With memory (MPI_Win_allocate).
+    Allocate,
+    /// With memory that all processes see (MPI_Win_allocate_shared).
+    Shared,
+    /// Without memory; it is attached later (MPI_Win_create_dynamic).
+    Dynamic,
+}
+
+impl Flavor {
+    pub(crate) const ALL: [Self; 4] = [Self::Create, Self::Allocate, Self::Shared, Self::Dynamic];
+
+    /// Value of the attribute MPI_WIN_CREATE_FLAVOR.
+    pub fn value(self) -> i32 {
+        match self {
+            Self::Create => abi::MPI_WIN_FLAVOR_CREATE,
+            Self::Allocate => abi::MPI_WIN_FLAVOR_ALLOCATE,
+            Self::Shared => abi::MPI_WIN_FLAVOR_SHARED,
+            Self::Dynamic => abi::MPI_WIN_FLAVOR_DYNAMIC,
+        }
+    }
+
+    /// Whether the window brings its memory.
+    pub(crate) fn allocates(self) -> bool {
+        matches!(self, Self::Allocate | Self::Shared)
+    }
+
+    /// The function that makes such a window.
+    pub(crate) fn function(self) -> &'static str {
+        match self {
+            Self::Create => "MPI_Win_create",
+            Self::Allocate => "MPI_Win_allocate",
+            Self::Shared => "MPI_Win_allocate_shared",
+            Self::Dynamic => "MPI_Win_create_dynamic",
+        }
+    }
+}
+
+/// What all know of the part that a process has in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Bytes.
+    pub(crate) size: u64,
+    /// Bytes of a displacement.
+    pub(crate) unit: u64,
+    /// Where it begins: in the memory that the window has brought, otherwise its address in its process.
+    pub(crate) at: u64,
+}
+
+/// See the module.
+pub struct Window {
+    pub(crate) world: &'static World,
+    /// A duplicate of the program's communicator, so that nothing of ours meets anything of its.
+    pub(crate) comm: Arc<Comm>,
+    pub(crate) flavor: Flavor,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) store: Store,
+    /// The part of this process.
+    pub(crate) own: WriteMemory,
+    /// How the memory of others is reached that the window has not brought.
+    pub(crate) reaches: Vec<OnceLock<Arc<dyn Reach>>>,
+    pub(crate) attached: Attached,
+    pub(crate) epochs: Mutex<Epochs>,
+    pub(crate) partners: Partners,
+    pub(crate) hints: Mutex<Hints>,
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Window {
+    /// Rank of this process.
+    pub fn rank(&self) -> u32 {
+        self.comm.rank()
+    }
+
+    /// Its processes.
+    pub fn group(&self) -> &Group {
+        self.comm.group()
+    }
+
+    /// How it was made.
+    pub fn flavor(&self) -> Flavor {
+        self.flavor
+    }
+
+    /// Where the part of this process begins; 0: it has none.
+    pub fn base(&self) -> usize {
+        match self.flavor {
+            Flavor::Dynamic => 0,
+            _ => self.own.address(),
+        }
+    }
+
+    /// Bytes of the part of this process.
+    pub fn size(&self) -> u64 {
+        self.part().size
+    }
+
+    /// Bytes of a displacement at this process.
+    pub fn unit(&self) -> u64 {
+        self.part().unit
+    }
+
+    pub(crate) fn part(&self) -> &Part {
+        &self.parts[self.comm.rank() as usize]
+    }
+
+    /// Changes hints.
+    pub fn set_info(&self, given: &Info) -> Result<()> {
+        let mut hints = locked(&self.hints);
+        *hints = hints.clone().with(given)?;
+        Ok(())
+    }
+
+    /// All hints that are known, with what is in force.
+    pub fn info(&self) -> Info {
+        locked(&self.hints).all()
+    }
+
+    /// An error of a call on this window, which tells what window that is.
+    pub fn named(&self, error: &Error, name: &str) -> Error {
+        if error.subject == Subject::Named {
+            return error.clone();
+        }
+        let window = if name.is_empty() {
+            format!("a window of {} processes", self.comm.size())
+        } else {
+            format!("window \"{name}\"")
+        };
+        Error::named(error.class, format!("rank {}, {window}: {error}", self.comm.rank()))
+    }
+
+    /// The process that an argument names; `None`: MPI_PROC_NULL.
+    #[inline]
+    pub(crate) fn target(&self, argument: &str, rank: i32) -> Result<Option<u32>> {
+        match u32::try_from(rank) {
+            Ok(rank) if (rank as usize) < self.parts.len() => Ok(Some(rank)),
+            _ if rank == abi::MPI_PROC_NULL => Ok(None),
+            _ => fail!(
+                abi::MPI_ERR_RANK,
+                argument(argument),
+                "is {rank}, but the ranks of the window are 0 to {}",
+                self.parts.len() - 1
+            ),
+        }
+    }
+
+    /// Whether this process may free it: it has no epoch open.
+    pub fn may_end(&self) -> Result<()> {
+        locked(&self.epochs).free()
+    }
+
+    /// Before MPI_Win_free ends: all have ended what they do; collective.
+    pub fn end(&self) -> Result<()> {
+        members::meet(self.world, &self.comm)
+    }
+}

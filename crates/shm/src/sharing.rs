@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory of windows: files of their own beside the [segment](crate::segment), and the memory of other processes.
+//!
+//! ```text
+//!  offset                     content
+//!  0                          words, touched as atomics only
+//!  (next multiple of 4096)    the program's bytes
+//! ```
+//! A file has its name from its making until all members have opened it: `window.<slot>.<number>` in the directory of
+//! the segment, which the agent of the job removes however the job ends. All memory behind it is allocated before
+//! anybody maps it, so that a full memory file system is an error and not a signal.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_transport::Peer;
+use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::error::{ShmError, hint};
+use crate::pull;
+use crate::transport::ShmTransport;
+
+const PAGE: usize = 4096;
+
+/// Bits of the number of a piece; the rest is the slot of its maker.
+const COUNT_BITS: u32 = 48;
+
+/// Zeros that are written where a file system cannot allocate.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A mapped file.
+struct Piece {
+    base: *mut u8,
+    words: usize,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is bound to no thread; its words are atomics, its bytes are the program's.
+unsafe impl Send for Piece {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Piece {}
+
+/// Where the bytes begin, and how long the file is.
+fn sizes(words: usize, bytes: usize) -> Option<(usize, usize)> {
+    let start = words.checked_mul(8)?.checked_next_multiple_of(PAGE)?;
+    let total = start.checked_add(bytes)?.checked_next_multiple_of(PAGE)?.max(PAGE);
+    i64::try_from(total).ok()?;
+    Some((start, total))
+}
+
+impl Piece {
+    fn map(file: &OwnedFd, path: &Path, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>, String> {
+        let (_, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let mapped = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                total,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
+        };
+        let base = mapped.map_err(|error| system("map the memory of a window", path, error))?;
+        Ok(Arc::new(Self {
+            base: base.cast(),
+            words,
+            bytes,
+        }))
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        if let Some((_, total)) = sizes(self.words, self.bytes) {
+            // SAFETY: the mapping is ours, and whoever got an address in it has let go of the window.
+            let _ = unsafe { rustix::mm::munmap(self.base.cast(), total) };
+        }
+    }
+}
+
+impl SharedMemory for Piece {
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping begins with so many words, page aligned, and everybody touches them as atomics only.
+        unsafe { std::slice::from_raw_parts(self.base.cast(), self.words) }
+    }
+
+    fn memory(&self) -> WriteMemory {
+        let start = sizes(self.words, self.bytes).map_or(0, |(start, _)| start);
+        // SAFETY: inside the mapping; the bytes are those of a window, about which the program promises what MPI asks
+        // of it, until it frees the window, and that keeps this value.
+        unsafe { WriteMemory::new(self.base.wrapping_add(start), 0, self.bytes as isize) }
+    }
+}
+
+fn too_much(words: usize, bytes: usize) -> String {
+    format!("{words} words and {bytes} bytes are more than this machine can address")
+}
+
+fn system(doing: &'static str, path: &Path, error: Errno) -> String {
+    ShmError::System {
+        doing,
+        path: path.to_owned(),
+        source: error.into(),
+    }
+    .to_string()
+}
+
+/// Makes sure that there is memory behind a file.
+fn allocate(file: &OwnedFd, total: usize) -> Result<(), Errno> {
+    loop {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, total as u64) {
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return write_zeros(file, total),
+            other => return other,
+        }
+    }
+}
+
+/// The same for a file system that cannot be asked.
+fn write_zeros(file: &OwnedFd, total: usize) -> Result<(), Errno> {
+    let mut at = 0;
+    while at < total {
+        let length = ZEROS.len().min(total - at);
+        match rustix::io::pwrite(file, &ZEROS[..length], at as u64) {
+            Ok(0) => return Err(Errno::NOSPC),
+            Ok(written) => at += written,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+impl ShmTransport {
+    fn piece_path(&self, number: u64) -> PathBuf {
+        let (slot, count) = (number >> COUNT_BITS, number & ((1 << COUNT_BITS) - 1));
+        let directory = self.segment.path().parent().unwrap_or_else(|| Path::new("/"));
+        directory.join(format!("window.{slot}.{count}"))
+    }
+}
+
+impl Sharing for ShmTransport {
+    fn make(&mut self, words: usize, bytes: usize) -> Result<(u64, Arc<dyn SharedMemory>), String> {
+        let (_, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
+        self.pieces += 1;
+        let number = (self.slot as u64) << COUNT_BITS | self.pieces;
+        let path = self.piece_path(number);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| system("create the file for the memory of a window", &path, error))?;
+        let made = allocate(&file, total).map_err(|error| {
+            let source = std::io::Error::from(error);
+            format!(
+                "no {total} bytes of memory that processes share in {}: {source}{}",
+                path.parent().unwrap_or(&path).display(),
+                hint(&source)
+            )
+        });
+        let made = made.and_then(|()| Piece::map(&file, &path, words, bytes));
+        if made.is_err() {
+            self.unname(number);
+        }
+        Ok((number, made?))
+    }
+
+    fn open(&mut self, number: u64, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>, String> {
+        let (_, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
+        let path = self.piece_path(number);
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(&path, flags, Mode::empty())
+            .map_err(|error| system("open the memory of a window", &path, error))?;
+        let found = rustix::fs::fstat(&file).map_err(|error| system("examine the memory of a window", &path, error))?;
+        // Beyond the end of a file there is a signal.
+        let is_it = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+            && found.st_uid == rustix::process::geteuid().as_raw()
+            && found.st_size as u64 == total as u64;
+        if !is_it {
+            return Err(format!(
+                "{} is not the memory of a window of {total} bytes that this job has made",
+                path.display()
+            ));
+        }
+        Piece::map(&file, &path, words, bytes)
+    }
+
+    fn unname(&mut self, number: u64) {
+        // Who ends the job may have been faster.
+        let _ = rustix::fs::unlink(self.piece_path(number));
+    }
+
+    fn reach(&mut self, peer: Peer) -> Result<Arc<dyn Reach>, Unreached> {
+        let slot = self.slot_of(peer).map_err(|_| {
+            Unreached::Refused(format!(
+                "rank {peer} is not on this node, so its memory cannot be reached"
+            ))
+        })?;
+        match self.source(slot) {
+            Some(pid) => Ok(Arc::new(Process { pid, peer })),
+            None => Err(refused(peer, "what is read there is not what it has there")),
+        }
+    }
+}
+
+/// A process whose memory can be copied.
+struct Process {
+    pid: u32,
+    peer: Peer,
+}
+
+fn refused(peer: Peer, why: impl std::fmt::Display) -> Unreached {
+    Unreached::Refused(format!(
+        "this process may not copy memory of rank {peer} on this node (process_vm_readv, process_vm_writev: {why}); a \
+         container needs the capability SYS_PTRACE or a seccomp profile that allows both calls, or use windows that \
+         MPI_Win_allocate makes"
+    ))
+}
+
+impl Process {
+    fn judge(&self, done: Result<(), Errno>) -> Result<(), Unreached> {
+        let Self { pid, peer } = self;
+        done.map_err(|error| match error {
+            Errno::SRCH => Unreached::Gone(format!("rank {peer} on this node (process {pid}) has ended")),
+            Errno::FAULT => Unreached::Nowhere(format!(
+                "rank {peer} on this node (process {pid}) has no memory there that may be used so"
+            )),
+            error => refused(*peer, error),
+        })
+    }
+}
+
+impl Reach for Process {
+    fn read(&self, runs: &[Run], into: &mut [u8]) -> Result<(), Unreached> {
+        self.judge(pull::copy_runs(self.pid, runs, into))
+    }
+
+    fn write(&self, runs: &[Run], from: &[u8]) -> Result<(), Unreached> {
+        self.judge(pull::write_runs(self.pid, runs, from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    fn ends(at: &Path) -> [ShmTransport; 2] {
+        [0, 1].map(|slot| {
+            ShmTransport::join(&at.join("segment"), at, "window", slot, 2, Peer::first(2).collect()).expect("joined")
+        })
+    }
+
+    fn windows(at: &Path) -> usize {
+        let names = std::fs::read_dir(at).expect("a directory").flatten();
+        names
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("window."))
+            .count()
+    }
+
+    #[test]
+    fn what_one_process_writes_the_other_reads_and_no_name_stays() {
+        let at = tempfile::tempdir().expect("a directory");
+        let [mut first, mut second] = ends(at.path());
+        let (number, made) = first.make(3, 10_000).expect("memory");
+        assert_eq!(windows(at.path()), 1);
+        let opened = second.open(number, 3, 10_000).expect("the same");
+        first.unname(number);
+        assert_eq!(windows(at.path()), 0);
+        made.words()[2].store(7, Ordering::Relaxed);
+        made.memory().write(9_990, b"0123456789");
+        let mut found = [0; 10];
+        opened.memory().reading().read(9_990, &mut found);
+        assert_eq!((opened.words()[2].load(Ordering::Relaxed), &found), (7, b"0123456789"));
+        assert!(second.open(number, 3, 10_000).is_err(), "it has no name any more");
+    }
+
+    #[test]
+    fn memory_of_another_size_or_that_there_is_not_is_refused() {
+        let at = tempfile::tempdir().expect("a directory");
+        let [mut first, mut second] = ends(at.path());
+        let (number, _made) = first.make(1, 100).expect("memory");
+        let why = second.open(number, 1, 100_000).err().expect("refused");
+        assert!(why.contains("is not the memory of a window"), "{why}");
+        let why = first.make(1, usize::MAX - 5000).err().expect("refused");
+        assert!(why.contains("more than this machine can address"), "{why}");
+        assert_eq!(windows(at.path()), 1, "what was refused leaves nothing");
+    }
+
+    #[test]
+    fn more_than_the_file_system_has_is_an_error_that_says_so() {
+        let at = tempfile::tempdir().expect("a directory");
+        let [mut first, _] = ends(at.path());
+        let why = first.make(1, 1 << 55).err().expect("refused");
+        assert!(why.contains("bytes of memory that processes share"), "{why}");
+        assert_eq!(windows(at.path()), 0);
+    }
+}
