@@ -13,7 +13,7 @@ mkfifo keys
 : >screen
 script -qefc "isthmus run --site b1:1 --site c1:1 -- sh -c 'echo ran on \$(hostname)'" screen <keys >/dev/null 2>&1 & job=$!
 exec 3>keys
-asked() { for _ in $(seq 600); do [ "$(grep -c 'Enter passphrase' screen)" -ge "$1" ] && return; sleep 0.1; done; tr "\r" "\n" <screen | grep -a -v "stage-in\|^$" | head -40; complain "question $1 is not on the terminal"; }
+asked() { for _ in $(seq 600); do [ "$(grep -c 'Enter passphrase' screen)" -ge "$1" ] && return; sleep 0.1; done; tr "\r" "\n" <screen | grep -a -v "staging\|^$" | head -40; complain "question $1 is not on the terminal"; }
 asked 1
 # While one is asked, the other one waits.
 sleep 2
@@ -36,7 +36,7 @@ asked 2
 echo sesame >&3
 wait $job || complain "--detach: exit status: $(cat screen)"
 exec 3>&-
-tr -d '\r' <screen | grep -aqx '[0-9a-f]\{8\}' || complain "--detach prints no name: $(cat screen)"
+tr -d '\r' <screen | grep -aq '[0-9a-f]\{8\}$' || complain "--detach prints no name: $(cat screen)"
 [ "$(isthmus ps --long | grep -c 'b1\|c1')" -ge 2 ] || complain "the job has ended with its terminal"
 isthmus kill still || complain "kill"
 # A wrong answer is an error of the command.

@@ -25,6 +25,7 @@ use crate::sink::{self, Sink};
 use isthmus_sched::{Adaptor, Cause, JobId, State, Wait};
 use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
+use isthmus_wire::word::counted;
 use listen::Listener;
 use nodes::Ready;
 use part::Part;
@@ -288,7 +289,7 @@ impl Batch {
             let nodes = if all == 0 {
                 "no node".to_owned()
             } else {
-                format!("{here} of {all} nodes")
+                format!("{here} of {}", counted(all, "node"))
             };
             let reason = format!(
                 "{} runs but after {} s {nodes} connected to the agent that submitted it{}",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Finding the program and saying before the start what is wrong with it.
 
-use isthmus_stage::{content, words};
+use isthmus_stage::{content, sources, words};
 use isthmus_wire::grid::{FromAgent, Start};
 use std::ffi::OsString;
 use std::fmt;
@@ -192,6 +192,9 @@ fn check_executable(program: &Path) -> Result<(), Refusal> {
     if !is_executable(program) {
         return Err(not_executable(program));
     }
+    if let Some(hint) = sources::compile(program) {
+        return Err(Refusal::new(format!("'{}' is not a program", program.display()), hint));
+    }
     Ok(())
 }
 
@@ -205,10 +208,7 @@ fn not_executable(program: &Path) -> Refusal {
             format!("program '{name}' may not be run there: its file system is mounted noexec"),
             "put it on another file system; where staged programs are kept is said by cache = \"DIRECTORY\" in the sites file",
         ),
-        false => Refusal::new(
-            format!("program '{name}' is not executable"),
-            format!("chmod +x {name}"),
-        ),
+        false => Refusal::new(format!("program '{name}' is not executable"), sources::instead(program)),
     }
 }
 

@@ -13,6 +13,7 @@
 //! is that of the first.
 
 use crate::diagnostic::note;
+use crate::run::{Launch, carry};
 use isthmus_job::{Job, JobError, JobName};
 use isthmus_launch::Outcome;
 use isthmus_launch::session::{About, Refused, Session};
@@ -186,13 +187,15 @@ pub(crate) fn say_ready(name: &str) {
 const PLACE: &str = "let HOME or XDG_CACHE_HOME be a directory that can be written";
 
 /// Where the job has its place on this machine. One in the foreground does without if it must.
-pub(crate) fn session(job: &Job, options: &[String]) -> Result<Option<Session>, JobError> {
+pub(crate) fn session(job: &Job, launch: &Launch) -> Result<Option<Session>, JobError> {
+    let carried = launch.carried();
     let environment = crate::variables::settings(false, &[VARIABLE]);
     let about = About {
-        words: &crate::words(),
+        words: &carried.map_or_else(crate::words, |_| carry::typed()),
         processes: job.processes(),
         name: job.name().map(JobName::as_str),
-        options,
+        identifier: carried,
+        options: &launch.again(),
         environment: &environment,
     };
     match Session::create(&about, is()) {

@@ -25,10 +25,14 @@ use std::process::ExitCode;
 /// sent
 #[derive(Args, Debug)]
 pub(crate) struct Copy {
-    /// What to copy: a path here, or isthmus://SITE/PATH (isthmus://SITE/~/PATH: below the home directory there)
-    source: String,
-    /// Where to
+    /// What to copy: paths here, or isthmus://SITE/PATH (isthmus://SITE/~/PATH: below the home directory there)
+    #[arg(required = true, value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// Where to; for several sources a directory
     target: String,
+    /// Directories too, which are copied in any case
+    #[arg(short, long, visible_short_alias = 'R')]
+    recursive: bool,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -59,24 +63,54 @@ pub(crate) fn copy(arguments: &Copy) -> ExitCode {
 fn perform(arguments: &Copy) -> Result<Tally, JobErrors> {
     let catalogue = reach::catalogue()?;
     let access = reach::access(arguments.ssh.as_deref())?;
-    let (source, target) = (Place::parse(&arguments.source)?, Place::parse(&arguments.target)?);
+    let sources = arguments.sources.iter().map(|source| place(source));
+    let sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let target = match place(&arguments.target)? {
+        one if sources.len() == 1 => one,
+        several => directory(several)?,
+    };
     let ends = Ends {
         access: &access,
         catalogue: &catalogue,
     };
-    let tally = match (&source, &target) {
-        (Place::Home(from), Place::Site(site, to)) => ends.put(&at_home(from)?, site, to)?,
-        (Place::Site(site, from), Place::Home(to)) => ends.get(site, from, &at_home(to)?)?,
-        (Place::Site(first, from), Place::Site(second, to)) => ends.across((first, from), (second, to))?,
-        (Place::Home(from), Place::Home(to)) => inside(&at_home(from)?, &at_home(to)?)?,
-        _ => {
-            let hint = "isthmus cp knows paths and isthmus://SITE/PATH; inputs of jobs may be web addresses too";
-            return Err(JobError::new("this kind of address cannot be copied from or to")
-                .hint(hint)
-                .into());
-        }
-    };
+    let mut tally = Tally::default();
+    for source in &sources {
+        tally.add(&ends.copy(source, &target)?);
+    }
     Ok(tally)
+}
+
+/// What a word names. One as scp has them is no file here, unless there is one.
+fn place(word: &str) -> Result<Place, JobError> {
+    let parsed = Place::parse(word)?;
+    let (site, path) = match word.split_once(':') {
+        Some((site, path)) if !site.is_empty() && !site.contains('/') => (site, path),
+        _ => return Ok(parsed),
+    };
+    if !matches!(parsed, Place::Home(_)) || words::path(word).symlink_metadata().is_ok() {
+        return Ok(parsed);
+    }
+    let there = match path.strip_prefix('/') {
+        Some(path) => path.to_owned(),
+        None => format!("~/{path}"),
+    };
+    let error = JobError::new(format!("'{word}' is no file here"));
+    Err(error.hint(format!(
+        "of a site, isthmus cp writes it isthmus://{site}/{there}; a file here whose name has a colon is ./{word}"
+    )))
+}
+
+/// A place for several sources.
+fn directory(target: Place) -> Result<Place, JobError> {
+    match target {
+        // The slash says so there.
+        Place::Site(site, path) if !path.ends_with('/') => Ok(Place::Site(site, format!("{path}/"))),
+        Place::Home(path) if !at_home(&path)?.is_dir() => {
+            let error = JobError::new(format!("'{path}' is no directory here, and there are several sources"));
+            Err(error.hint("make it, or name one that is there"))
+        }
+        other => Ok(other),
+    }
 }
 
 fn at_home(name: &str) -> Result<PathBuf, JobError> {
@@ -86,9 +120,8 @@ fn at_home(name: &str) -> Result<PathBuf, JobError> {
 /// A file from one place at home to another, as names of sites may come to.
 fn inside(from: &Path, to: &Path) -> Result<Tally, JobError> {
     if from.is_dir() {
-        return Err(
-            JobError::new(format!("'{}' is a directory here, and so is its copy", from.display())).hint("use cp -r"),
-        );
+        let error = JobError::new(format!("'{}' is a directory here, and so is its copy", from.display()));
+        return Err(error.hint("inside this machine the system's own cp -r copies directories"));
     }
     let target = match (to.is_dir(), from.file_name()) {
         (true, Some(name)) => to.join(name),
@@ -136,6 +169,20 @@ impl Ends<'_> {
             setup: &entry.setup,
         };
         work(&remote).map_err(|failure| at(site, &failure))
+    }
+
+    fn copy(&self, source: &Place, target: &Place) -> Result<Tally, JobErrors> {
+        Ok(match (source, target) {
+            (Place::Home(from), Place::Site(site, to)) => self.put(&at_home(from)?, site, to)?,
+            (Place::Site(site, from), Place::Home(to)) => self.get(site, from, &at_home(to)?)?,
+            (Place::Site(first, from), Place::Site(second, to)) => self.across((first, from), (second, to))?,
+            (Place::Home(from), Place::Home(to)) => inside(&at_home(from)?, &at_home(to)?)?,
+            _ => {
+                let error = JobError::new("this kind of address cannot be copied from or to");
+                let hint = "isthmus cp knows paths and isthmus://SITE/PATH; inputs of jobs may be web addresses too";
+                return Err(error.hint(hint).into());
+            }
+        })
     }
 
     fn put(&self, from: &Path, site: &str, to: &str) -> Result<Tally, JobError> {
@@ -206,9 +253,13 @@ impl Drop for Bar {
 
 /// Show and bound what sites keep of staged files
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cache {
     #[command(subcommand)]
     verb: Option<CacheCommand>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Subcommand, Debug)]
@@ -240,7 +291,10 @@ struct Where {
 
 /// `isthmus cache`.
 pub(crate) fn cache(command: &Cache) -> ExitCode {
-    let usual = Where::default();
+    let usual = Where {
+        json: command.json,
+        ..Where::default()
+    };
     let outcome = match &command.verb {
         None => look_after(CacheVerb::List, &usual),
         Some(CacheCommand::List(at)) => look_after(CacheVerb::List, at),

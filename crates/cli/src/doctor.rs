@@ -7,6 +7,7 @@ use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::{Job, JobError, JobErrors, Program};
 use isthmus_launch::{Examination, Options, PathReport, Sighting, SiteReport, is_our_version, site_name};
 use isthmus_topology::Measured;
+use isthmus_wire::word::counted;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -175,8 +176,10 @@ fn tell_site(text: &mut String, site: &SiteReport, verbose: bool) {
     let trip = site.round_trip.map_or_else(|| "unknown".to_owned(), time);
     let _ = writeln!(
         text,
-        "{}: well: {host}, {}, {} processors, round trip {trip}",
-        site.name, site.architecture, site.processors
+        "{}: well: {host}, {}, {}, round trip {trip}",
+        site.name,
+        site.architecture,
+        counted(site.processors, "processor")
     );
     if !is_our_version(site) {
         let _ = writeln!(

@@ -109,7 +109,7 @@ impl Source {
         }
         let any = sites::template(Program::one("PROGRAM"), Vec::new());
         let catalogue = crate::reach::catalogue()?;
-        form.read(&Input {
+        let mut described = form.read(&Input {
             catalogue: Some(&catalogue),
             bindings: &bindings,
             program: beside.program.or_else(|| beside.any_program.then_some(&any)),
@@ -118,7 +118,10 @@ impl Source {
             per_host: beside.per_host,
             is_own: crate::reach::is_home,
             ..Input::of(&text, &file)
-        })
+        })?;
+        let astray = form.note_of_home(&described.job, &mut |host| crate::reach::is_home(host));
+        described.notes.extend(astray);
+        Ok(described)
     }
 
     fn text(&self, form: Option<Form>) -> Result<(String, String), JobError> {

@@ -7,6 +7,7 @@ use isthmus_job::cache::Dated;
 use isthmus_job::quantity::{show_rate, show_time};
 use isthmus_job::{Job, JobError, links};
 use isthmus_launch::{LinkOptions, LinkReport};
+use isthmus_wire::word::counted;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -51,7 +52,7 @@ fn show(arguments: &Links, options: &LinkOptions) -> Result<String, JobError> {
     if let Some(Some(site)) = &arguments.forget {
         let count = cache.forget(site);
         isthmus_launch::write_cache(&file, &cache).map_err(JobError::new)?;
-        return Ok(format!("forgot {count} links of {site}"));
+        return Ok(format!("forgot {} of {site}", counted(count, "link")));
     }
     let now = isthmus_launch::now();
     if arguments.json {

@@ -142,7 +142,7 @@ fn obtain(arguments: &Login) -> Result<(), JobErrors> {
     let key = private.path().join("key");
     let comment = format!(
         "isthmus login {}",
-        crate::sites::found::date(isthmus_launch::now() / 86_400)
+        isthmus_wire::calendar::day_of(isthmus_launch::now())
     );
     let path = key.to_string_lossy().into_owned();
     run(

@@ -137,7 +137,8 @@ fn print(jobs: &[Value], long: bool) {
     ));
     let now = isthmus_launch::now();
     for (job, identifier) in jobs.iter().zip(&identifiers) {
-        let age = age(now.saturating_sub(job["started_unix_seconds"].as_u64().unwrap_or(now)));
+        let until = job["ended_unix_seconds"].as_u64().unwrap_or(now);
+        let age = age(until.saturating_sub(job["started_unix_seconds"].as_u64().unwrap_or(until)));
         let status = job["status"].as_i64().map(|status| format!(" ({status})"));
         let state = format!("{}{}", text(job, "state"), status.unwrap_or_default());
         let words = job["words"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -208,6 +209,7 @@ impl Row {
             "site": null,
             "pid": self.entry.pid(),
             "started_unix_seconds": self.entry.started(),
+            "ended_unix_seconds": self.entry.ended(),
             "processes": self.entry.processes(),
             "background": self.entry.is_background(),
             "state": self.state(),

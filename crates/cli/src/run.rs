@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus run`, `mpiexec`, `mpirun`: from words to a job to an exit status.
 
+mod beside;
 pub(crate) mod carry;
 mod how;
 
@@ -354,16 +355,22 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
     let own = [&arguments.inputs, &arguments.outputs, &arguments.shared];
     let files = own.iter().any(|list| !list.is_empty()) || arguments.results.is_some();
     let binding = arguments.ppn.is_some() || !binding(arguments)?.is_empty();
+    let described_whole = program.is_none();
     let for_program =
         binding || total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;
-    source.read(&job::Beside {
+    let described = source.read(&job::Beside {
         program: program.as_ref(),
         total,
         per_host: arguments.ppn.as_deref().map(sites::parse_each).transpose()?,
         contact,
         others: more || for_program,
         any_program: false,
-    })
+    })?;
+    // Programs that are not staged are files of their sites.
+    match source.file.as_deref() {
+        Some(file) if described_whole && !arguments.launch.no_stage => Ok(beside::programs(described, file)?),
+        _ => Ok(described),
+    }
 }
 
 /// Tells, once for the whole job, of variables for Isthmus that mean nothing: of this environment, and of what the job
@@ -398,7 +405,7 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         Ok((Options { described, ..options }, job))
     });
     let prepared = prepared.and_then(|(options, job)| {
-        let session = background::session(&job, &launch.again())?;
+        let session = background::session(&job, launch)?;
         let place = session.as_ref().map(|s| s.path().to_owned());
         let terminal = Terminal::new(launch.label, launch.progress, place.clone());
         if let Some(file) = launch.events.as_deref().filter(|file| *file != "-") {

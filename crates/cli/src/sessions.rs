@@ -273,8 +273,10 @@ fn signal_number(text: &str) -> Result<u32, String> {
 pub(crate) fn kill(arguments: &Kill) -> ExitCode {
     with(Some(&arguments.job), |entry| {
         let mut entry = with_launcher(entry)?;
+        let already = !entry.lives;
         // A job that is about to end may not answer any more.
-        let unheard = (0..=u32::from(arguments.now)).find_map(|_| ask(&entry, &Request::End).err());
+        let end = |_| ask(&entry, &Request::End).err();
+        let unheard = (0..=u32::from(arguments.now)).filter(|_| !already).find_map(end);
         let began = std::time::Instant::now();
         while entry.lives {
             match &unheard {
@@ -287,10 +289,23 @@ pub(crate) fn kill(arguments: &Kill) -> ExitCode {
         }
         if arguments.json {
             let status = entry.outcome().map(|(status, _, _)| status);
-            crate::json::print("kill", json!({ "job": entry.name, "ended": true, "status": status }));
+            let fields = json!({ "job": entry.name, "ended": true, "already": already, "status": status });
+            crate::json::print("kill", fields);
+        }
+        if already {
+            return Err(ended_already(&entry));
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// What to say to whoever wants to end a job that has ended.
+fn ended_already(entry: &Entry) -> String {
+    let name = &entry.name;
+    match entry.outcome() {
+        Some((status, ..)) => format!("job {name} has ended already, with status {status}"),
+        None => format!("job {name} has ended already: its launcher was killed"),
+    }
 }
 
 /// `isthmus edit`.

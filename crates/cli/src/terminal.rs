@@ -173,7 +173,7 @@ impl Terminal {
     }
 
     fn show_lines(&mut self, subjobs: &[Progress]) {
-        let nothing = (State::Unsubmitted.to_string(), String::new());
+        let nothing = (State::Connecting.to_string(), String::new());
         self.shown.resize(subjobs.len(), nothing);
         let mut text = String::new();
         for (shown, now) in self.shown.iter_mut().zip(subjobs) {

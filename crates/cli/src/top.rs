@@ -12,6 +12,7 @@ use isthmus_launch::session::Entry;
 use isthmus_launch::{record, times};
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::control::{Passed, Reply, Request, Trunk};
+use isthmus_wire::word::counted;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -245,13 +246,13 @@ impl View<'_> {
         for (now, last) in self.trunks() {
             let _ = write!(
                 text,
-                "\ngateways {} > {}: {}, {} in all, {} streams on {} connections ({}), round trip {}",
+                "\ngateways {} > {}: {}, {} in all, {} on {} ({}), round trip {}",
                 now.from,
                 now.to,
                 bits(self.rate(now.sent, last.sent)),
                 show_amount(now.sent),
-                now.streams,
-                now.connections,
+                counted(now.streams, "stream"),
+                counted(now.connections, "connection"),
                 if now.path.is_empty() { "no path" } else { &now.path },
                 trip(now.round_trip)
             );

@@ -7,6 +7,7 @@ use isthmus_launch::hang;
 use isthmus_launch::session::Entry;
 use isthmus_wire::control::{Reply, Request, Whereabouts};
 use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind};
+use isthmus_wire::word::counted;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,7 +65,11 @@ fn look(entry: Entry, arguments: &Where) -> Result<ExitCode, String> {
 }
 
 fn text(job: &str, all: &Whereabouts) -> String {
-    format!("job {job}, {} ranks\n{}", all.processes.len(), hang::text(all))
+    format!(
+        "job {job}, {}\n{}",
+        counted(all.processes.len(), "rank"),
+        hang::text(all)
+    )
 }
 
 fn on_screen(entry: Entry, interval: Duration) -> Result<ExitCode, String> {

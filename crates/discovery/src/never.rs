@@ -5,6 +5,7 @@
 use crate::look::schedulers;
 use isthmus_wire::grid::{Allocation, Scheduler};
 use isthmus_wire::service::Queue;
+use isthmus_wire::word::counted;
 
 /// Most queues that are named.
 const SHOWN: usize = 6;
@@ -79,7 +80,7 @@ fn too_much(asked: &Allocation, count: u32, chosen: &[&Queue]) -> Option<(String
     let most = |value: fn(&Queue) -> u32| chosen.iter().map(|q| value(q)).max().unwrap_or(0);
     let nodes = most(|q| q.nodes);
     if all_say(|q| q.nodes) && asked.nodes > nodes {
-        return Some((format!("{} nodes", asked.nodes), nodes.to_string()));
+        return Some((counted(asked.nodes, "node"), nodes.to_string()));
     }
     // Processes of one job may be in several queues of Grid Engine.
     let slots = match asked.scheduler {
@@ -88,7 +89,7 @@ fn too_much(asked: &Allocation, count: u32, chosen: &[&Queue]) -> Option<(String
     };
     let shared = asked.directives.iter().any(|d| d.contains("overcommit") || d == "-O");
     if all_say(|q| q.cores) && !shared && count > slots {
-        return Some((format!("{count} processors"), slots.to_string()));
+        return Some((counted(count, "processor"), slots.to_string()));
     }
     let limit = most(|q| q.limit);
     if all_say(|q| q.limit) && asked.limit > limit {
@@ -108,10 +109,10 @@ fn list(queues: &[Queue]) -> String {
     let one = |q: &Queue| {
         let mut parts = Vec::new();
         if q.nodes > 0 {
-            parts.push(format!("{} nodes", q.nodes));
+            parts.push(counted(q.nodes, "node"));
         }
         if q.cores > 0 {
-            parts.push(format!("{} processors", q.cores));
+            parts.push(counted(q.cores, "processor"));
         }
         if q.limit > 0 {
             parts.push(format!("at most {}", time(q.limit)));

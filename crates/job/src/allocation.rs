@@ -4,6 +4,7 @@
 use crate::error::JobError;
 use isthmus_settings::nearest;
 use isthmus_wire::grid::{Allocation, Scheduler};
+use isthmus_wire::word::counted;
 
 /// Word for "no scheduler: children of the agent".
 pub const FORK: &str = "fork";
@@ -104,7 +105,11 @@ pub(crate) fn check(site: &str, count: u32, allocation: &Allocation) -> Result<(
         }
     }
     if allocation.nodes > count {
-        let problem = format!("site '{site}': {} nodes for {count} processes", allocation.nodes);
+        let problem = format!(
+            "site '{site}': {} for {}",
+            counted(allocation.nodes, "node"),
+            counted(count, "process")
+        );
         return Err(JobError::new(problem).hint("ask for at most one node per process"));
     }
     if allocation.limit > MAX_LIMIT {

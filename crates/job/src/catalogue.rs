@@ -12,6 +12,7 @@ use crate::model::{Contact, Job, Subjob, check_count, check_name, to_count};
 use crate::rsl;
 use crate::source::{Source, Table};
 use isthmus_wire::grid::{Allocation, Scheduler};
+use isthmus_wire::word::counted;
 use std::collections::BTreeMap;
 use toml_edit::{Item, TableLike};
 
@@ -73,7 +74,7 @@ pub struct Entry {
     /// Command of the vendor MPI that starts the processes; empty: whatever it is called there.
     pub mpi: Option<String>,
     /// What was found when it was looked at.
-    pub found: Vec<(String, String)>,
+    pub found: Vec<(String, Value)>,
 }
 
 impl Entry {
@@ -225,15 +226,14 @@ const MODULES: &str = r"
     command -v module >/dev/null 2>&1 || { echo isthmus: this site has no module command >&2; exit 1; }
 ";
 
-fn found(table: &Table<'_>) -> Vec<(String, String)> {
+fn found(table: &Table<'_>) -> Vec<(String, Value)> {
     let Some(found) = table.get("found").and_then(Item::as_table_like) else {
         return Vec::new();
     };
-    let text = |item: &Item| {
-        item.as_str()
-            .map_or_else(|| item.to_string().trim().to_owned(), str::to_owned)
-    };
-    found.iter().map(|(key, item)| (key.to_owned(), text(item))).collect()
+    found
+        .iter()
+        .map(|(key, item)| (key.to_owned(), Value::of(item)))
+        .collect()
 }
 
 impl Catalogue {
@@ -284,10 +284,8 @@ impl Catalogue {
 impl Entry {
     fn complete(&self, subjob: &mut Subjob) -> Result<(), JobError> {
         if let Some(most) = self.processes.filter(|most| *most < subjob.count) {
-            let problem = format!(
-                "site '{}': {} processes are above its limit of {most}",
-                subjob.site, subjob.count
-            );
+            let count = counted(subjob.count, "process");
+            let problem = format!("site '{}': {count}, above its limit of {most}", subjob.site);
             return Err(JobError::new(problem).hint("ask for fewer, or raise 'processes' in the sites file"));
         }
         if subjob.lan == subjob.site || subjob.lan == subjob.contact.to_string() {
@@ -425,12 +423,39 @@ pub enum Value {
 }
 
 impl Value {
+    /// What stands in a file. What is of no kind of ours is text.
+    fn of(item: &Item) -> Self {
+        let texts = item
+            .as_array()
+            .map(|all| all.iter().map(|one| one.as_str().map(str::to_owned)));
+        if let Some(texts) = texts.and_then(Iterator::collect) {
+            return Self::Texts(texts);
+        }
+        match (item.as_str(), item.as_integer(), item.as_bool()) {
+            (Some(text), ..) => Self::Text(text.to_owned()),
+            (_, Some(number), _) => Self::Number(number),
+            (.., Some(flag)) => Self::Flag(flag),
+            _ => Self::Text(item.to_string().trim().to_owned()),
+        }
+    }
+
     fn item(&self) -> Item {
         match self {
             Self::Text(text) => toml_edit::value(text.as_str()),
             Self::Number(number) => toml_edit::value(*number),
             Self::Flag(flag) => toml_edit::value(*flag),
             Self::Texts(texts) => toml_edit::value(texts.iter().map(String::as_str).collect::<toml_edit::Array>()),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Texts(texts) => f.write_str(&texts.join(", ")),
         }
     }
 }

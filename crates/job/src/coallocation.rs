@@ -2,8 +2,8 @@
 //! The life of a job over all its subjobs, as a state machine.
 //!
 //! ```text
-//!  subjob: unsubmitted -> stage-in -> pending -> active (<-> suspended) -> stage-out -> done
-//!              \_____________\___________\__________\______________________\-----> failed
+//!  subjob: connecting -> staging -> starting -> running (<-> suspended) -> fetching -> done
+//!              \____________\__________\___________\______________________\----> failed
 //!  job:    gathering --the barrier opens--> running --all ended--> leaving --> over
 //!              \_________________________\__ a failure, an interrupt, a limit --> ending --grace--> leaving
 //! ```
@@ -276,7 +276,7 @@ impl Coallocation {
     /// Files are being staged to a site, or staging goes on.
     pub fn handle_staging(&mut self, site: usize, now: Duration) {
         self.last_progress = now;
-        self.subjobs.site_mut(site).advance(State::StageIn);
+        self.subjobs.site_mut(site).advance(State::Staging);
     }
 
     /// A site's scheduler has the subjob in its queue: only its own time-out applies until it has left it.
@@ -284,7 +284,7 @@ impl Coallocation {
         self.last_progress = now;
         let site = self.subjobs.site_mut(site);
         site.queued = !site.started;
-        site.advance(State::Pending);
+        site.advance(State::Starting);
     }
 
     /// A site's processes have been forked.
@@ -293,7 +293,7 @@ impl Coallocation {
         let started = self.subjobs.site_mut(site);
         started.started = true;
         started.queued = false;
-        started.advance(State::Pending);
+        started.advance(State::Starting);
         self.settle(site);
         self.look_for_start(now);
     }
@@ -372,7 +372,7 @@ impl Coallocation {
         // A subjob that begins again elsewhere has no process that ended.
         let ended = self.subjobs.site_mut(site);
         if ended.has_ended() {
-            let next = if ended.gives_back { State::StageOut } else { State::Done };
+            let next = if ended.gives_back { State::Fetching } else { State::Done };
             ended.advance(next);
         }
         self.look_for_hopeless_barrier(now);

@@ -196,6 +196,14 @@ impl Form {
         }
     }
 
+    /// What to tell of a machine that the description takes for this one, and which has another name.
+    pub fn note_of_home(self, job: &Job, is_own: &mut dyn FnMut(&str) -> bool) -> Option<JobError> {
+        match self {
+            Self::Pacx => pacx::is_elsewhere(job, is_own),
+            _ => None,
+        }
+    }
+
     /// Writes a description.
     pub fn write(self, job: &Job) -> Written {
         let text = match self {

@@ -125,6 +125,10 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
             general.job(sections)?
         }
     };
+    if let Some(file) = &general.machines {
+        let note = file.form.note_of_home(&described.job, &mut |host| outside.is_own(host));
+        described.notes.extend(note);
+    }
     described.notes.extend(general.notes);
     Ok(Request::Run {
         described,

@@ -13,6 +13,7 @@ use crate::rsl::syntax::Operator;
 use crate::terms;
 use crate::transfer::{Transfers, parse_shared};
 use isthmus_wire::grid::{Allocation, Scheduler};
+use isthmus_wire::word::counted;
 use std::collections::BTreeMap;
 
 /// One `--site`.
@@ -358,7 +359,11 @@ fn deal(sites: &[SiteSpec], total: Option<u32>) -> Result<Vec<u32>, JobError> {
         return Err(disagree(total.unwrap_or(0), given));
     }
     if open > 0 && rest < open {
-        let problem = format!("{rest} processes are left for {open} sites without a number of their own");
+        let problem = format!(
+            "-n leaves {} for {} without a number of their own",
+            counted(rest, "process"),
+            counted(open, "site")
+        );
         return Err(JobError::new(problem).hint("raise -n or give every site a number: --site NAME:N"));
     }
     let mut next = 0;
@@ -389,7 +394,10 @@ pub fn fill(sites: &mut [SiteSpec], total: Option<u32>, each: u32) -> Result<(),
     }
     match (left, total) {
         (Some(left), Some(total)) if left > 0 && open > 0 => {
-            let problem = format!("{total} processes with {each} on each site are {left} more than there is room for");
+            let problem = format!(
+                "{} with {each} on each site: {left} more than there is room for",
+                counted(total, "process")
+            );
             Err(JobError::new(problem).hint("name more sites with --site, or raise the number for each"))
         }
         _ => Ok(()),
@@ -397,8 +405,11 @@ pub fn fill(sites: &mut [SiteSpec], total: Option<u32>, each: u32) -> Result<(),
 }
 
 fn disagree(total: u32, given: u64) -> JobError {
-    JobError::new(format!("-n asks for {total} processes but the sites for {given}"))
-        .hint("leave out -n or let the numbers agree")
+    JobError::new(format!(
+        "-n asks for {} but the sites for {given}",
+        counted(total, "process")
+    ))
+    .hint("leave out -n or let the numbers agree")
 }
 
 const FORMS: &str =

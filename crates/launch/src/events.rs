@@ -29,7 +29,7 @@ impl JobEvent {
 
     pub(crate) fn state(now: &Progress) -> Self {
         Self::new(json!({
-            "event": "state", "site": now.site, "state": now.state.to_string(), "detail": now.detail,
+            "event": "state", "site": now.site, "state": now.word, "detail": now.detail,
             "expected_start_unix_seconds": now.starts,
         }))
     }

@@ -3,6 +3,7 @@
 
 use isthmus_wire::control::Whereabouts;
 use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind, Process};
+use isthmus_wire::word::counted;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most sentences of each kind.
@@ -128,7 +129,7 @@ fn doing(process: &Process) -> String {
 fn pending(item: &Item, call: &str) -> String {
     let bytes = match item.bytes {
         0 => String::new(),
-        bytes => format!(", {bytes} bytes"),
+        bytes => format!(", {}", counted(bytes, "byte")),
     };
     let tag = match item.tag {
         ANY_TAG => "any tag".to_owned(),
@@ -141,7 +142,7 @@ fn pending(item: &Item, call: &str) -> String {
         Kind::Send => format!("{} to take a message, {tag}{place}{bytes}", peer(item.peer)),
         Kind::Outgoing => format!("{} to take the data of a message, {tag}{place}{bytes}", peer(item.peer)),
         Kind::Collective if is_call(call, &item.name) => communicator(item.context).trim_start_matches(", ").to_owned(),
-        Kind::Collective => format!("{} of {} processes{place}", item.name, item.size),
+        Kind::Collective => format!("{} of {}{place}", item.name, counted(item.size, "process")),
         Kind::Unexpected => String::new(),
     }
 }
@@ -211,10 +212,10 @@ fn unmatched(all: &Whereabouts, found: &mut Vec<String>) -> BTreeSet<u32> {
             ranks.insert(process.rank);
             if ranks.len() <= MOST {
                 found.push(format!(
-                    "rank {} waits for {}, but what has come is {differs}: {} bytes from rank {}, tag {}{}",
+                    "rank {} waits for {}, but what has come is {differs}: {} from rank {}, tag {}{}",
                     process.rank,
                     pending(wanted, ""),
-                    message.bytes,
+                    counted(message.bytes, "byte"),
                     message.peer,
                     message.tag,
                     communicator(message.context)

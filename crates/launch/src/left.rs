@@ -8,6 +8,7 @@ use isthmus_stage::words;
 use isthmus_wire::grid::{Made, MadeFile};
 use isthmus_wire::service::{Entry, EntryKind};
 use isthmus_wire::word;
+use isthmus_wire::word::counted;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -124,14 +125,15 @@ pub(crate) fn told(entries: &[Entry], fetched: impl Fn(&str) -> bool, at: &str, 
 }
 
 fn waiting<'a>(files: u64, names: impl Iterator<Item = &'a str>, bytes: u64, at: &str, minutes: u64) -> Option<String> {
-    let counted = match files {
+    let those = match files {
         0 => return None,
         1 => "1 file that nothing fetches was".to_owned(),
         many => format!("{many} files that nothing fetches were"),
     };
     let (names, at) = (shown(files, names), plain(at));
     Some(format!(
-        "{counted} made there: {names} ({bytes} bytes); they stay for {minutes} min: isthmus cp {at} TARGET; --output PATTERN fetches such files"
+        "{those} made there: {names} ({}); they stay for {minutes} min: isthmus cp {at} TARGET; --output PATTERN fetches such files",
+        counted(bytes, "byte")
     ))
 }
 
@@ -165,10 +167,10 @@ pub(crate) fn made(made: &Made, site: &str) -> Option<String> {
         many => format!("{many} files were"),
     };
     Some(format!(
-        "{files} made in its own directory '{}': {} ({} bytes): isthmus cp {}/FILE TARGET; --output PATTERN fetches such files",
+        "{files} made in its own directory '{}': {} ({}): isthmus cp {}/FILE TARGET; --output PATTERN fetches such files",
         word::show(directory).escape_debug(),
         shown(made.files, names),
-        made.bytes,
+        counted(made.bytes, "byte"),
         plain(&at)
     ))
 }

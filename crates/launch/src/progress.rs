@@ -11,7 +11,7 @@ pub struct Progress {
     pub site: String,
     /// Its state.
     pub state: State,
-    /// The same for people, who want to know what it waits for.
+    /// The same in one word for all who are told: in a queue, ready for the others, and starting are told apart.
     pub word: String,
     /// What else there is to say; may be empty.
     pub detail: String,

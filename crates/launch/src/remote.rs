@@ -49,6 +49,17 @@ pub struct Tally {
     pub uncopied: Uncopied,
 }
 
+impl Tally {
+    /// Adds what another copy did.
+    pub fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.sent += other.sent;
+        self.cuts += other.cuts;
+        self.uncopied.add_all("", &other.uncopied);
+    }
+}
+
 /// What a look at a site gave.
 #[derive(Clone, Debug)]
 pub struct Seen {

@@ -64,6 +64,8 @@ pub struct About<'a> {
     pub processes: u32,
     /// The name that its owner gave it.
     pub name: Option<&'a str>,
+    /// The identifier that the job has already; nothing: it gets one.
+    pub identifier: Option<&'a str>,
     /// Options for a launcher that follows this one.
     pub options: &'a [String],
     /// Settings for it.
@@ -105,7 +107,10 @@ impl Session {
         if let Some(other) = about.name.and_then(taken) {
             return Err(Refused::Taken(other.name));
         }
-        let name = isthmus_stage::content::hex(&crate::credentials::random::<4>()?);
+        let name = match about.identifier {
+            Some(identifier) => identifier.to_owned(),
+            None => isthmus_stage::content::hex(&crate::credentials::random::<4>()?),
+        };
         let path = base.join(&name);
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let lock = private().create_new(true).open(path.join("lock"))?;
@@ -371,6 +376,22 @@ impl Entry {
     /// When it began, seconds since 1970.
     pub fn started(&self) -> u64 {
         self.number("started")
+    }
+
+    /// When it ended, seconds since 1970; nothing while it runs or waits for another launcher.
+    pub fn ended(&self) -> Option<u64> {
+        let told = self.outcome.as_ref().and_then(|outcome| outcome["ended"].as_u64());
+        // Of one that was killed the last sign of life is known.
+        let last = || {
+            self.touched()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map(|t| t.as_secs())
+                .ok()
+        };
+        match self.lives || self.seconds_left().is_some() {
+            true => None,
+            false => told.or_else(last),
+        }
     }
 
     /// Number of its processes.

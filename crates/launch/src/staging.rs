@@ -5,7 +5,7 @@ use crate::connection::Failure;
 use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
 use isthmus_job::Contact;
-use isthmus_stage::{cache, content, elf, hashes, words};
+use isthmus_stage::{cache, content, elf, hashes, sources, words};
 use isthmus_wire::grid::Hash;
 use isthmus_wire::service::{Answer, Ask, Manifest};
 use std::path::{Path, PathBuf};
@@ -49,11 +49,14 @@ pub(crate) fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Fail
         return Err(Failure::new(format!("'{program}' is {kind}, not a program"), ""));
     }
     if rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_err() {
-        let hint = format!("chmod +x {}", path.display());
+        let hint = sources::instead(&path);
         return Err(Failure::new(
             format!("program '{program}' is not executable at home"),
             hint,
         ));
+    }
+    if let Some(hint) = sources::compile(&path) {
+        return Err(Failure::new(format!("'{program}' is not a program"), hint));
     }
     Ok(path)
 }

@@ -8,6 +8,7 @@ use isthmus_wire::boot::{Counters, LevelCounters, LinkTraffic};
 use isthmus_wire::chosen::{Chosen, MOST_CHOICES, Way};
 use isthmus_wire::time::{SiteTime, Time};
 use isthmus_wire::usage::Usage;
+use isthmus_wire::word::counted;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -164,7 +165,10 @@ fn line(from: &str, to: &str, traffic: &LinkTraffic) -> String {
         let share = traffic.retransmitted as f64 / traffic.sent.max(1) as f64 * 100.0;
         add(format!("{share:.2} % of it again because of lost packets"));
     }
-    add(format!("up to {} connections per pair of processes", traffic.streams));
+    add(format!(
+        "up to {} per pair of processes",
+        counted(traffic.streams, "connection")
+    ));
     if traffic.plain > 0 {
         let (plain, compressed) = (show_amount(traffic.plain), show_amount(traffic.compressed));
         add(format!("{plain} compressed to {compressed}"));
@@ -200,8 +204,8 @@ impl fmt::Display for Statistics {
             .collect();
         writeln!(
             f,
-            "isthmus: what {} processes sent, messages and bytes by level",
-            self.processes
+            "isthmus: what {} sent, messages and bytes by level",
+            counted(self.processes, "process")
         )?;
         write!(f, "{:<22} {:>10}", "operation", "calls")?;
         for level in &shown {

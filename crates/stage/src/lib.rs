@@ -21,6 +21,7 @@ pub mod guarded;
 pub mod hashes;
 pub mod lines;
 pub mod local;
+pub mod sources;
 pub mod store;
 pub mod words;
 pub mod workspace;

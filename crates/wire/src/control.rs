@@ -334,7 +334,7 @@ mod tests {
         }
         let subjobs = vec![Standing {
             name: "lab".into(),
-            state: "pending".into(),
+            state: "queued".into(),
             detail: String::new(),
             processes: 4,
             starts: 1_795_788_300,

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod boot;
+pub mod calendar;
 pub mod chosen;
 pub mod codec;
 pub mod control;

@@ -7,6 +7,16 @@
 //! same bytes. Where a word comes from the system it is made with [`from_bytes`], where it goes to the system with
 //! [`to_bytes`], and people see `\xff` ([`show`]).
 
+/// `1 rank`, `3 ranks`, `2 processes`: a number of things that are called so.
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(number: N, what: &str) -> String {
+    let end = match what.ends_with('s') {
+        _ if number == N::from(1) => "",
+        true => "es",
+        false => "s",
+    };
+    format!("{number} {what}{end}")
+}
+
 /// The character that stands for byte 0x80; the others follow. For private use, in the last plane.
 pub const FIRST: u32 = 0x0010_f880;
 const LAST: u32 = FIRST + 0x7f;

@@ -148,7 +148,7 @@
       const [x, y] = where.get(site.name);
       svg.append(make("circle", { cx: x, cy: y, r: SITE, class: "site" }),
         make("text", { x, y: y - 1, "text-anchor": "middle" }, shortened(site.name, 9)),
-        make("text", { x, y: y + 15, "text-anchor": "middle", class: "dim" }, `${site.processes} ranks`));
+        make("text", { x, y: y + 15, "text-anchor": "middle", class: "dim" }, `${site.processes} ${site.processes === 1 ? "rank" : "ranks"}`));
     }
     const text = "Width: bytes that passed. Labels: round trip, largest rate each way. Dashed: the link is cut.";
     const more = labels.every(Boolean) ? "" : " Where there is no room for a label, the table of links has the figures.";
@@ -167,7 +167,7 @@
 
   const timeline = (job) => {
     const sites = job.record.subjobs.map((s) => s.name);
-    const changes = job.of("state").map((c) => ({ ...c, state: reading.state(c.state) }));
+    const changes = job.of("state");
     const until = Math.max(job.last - job.start, 0.001);
     const states = [...new Set(changes.map((c) => c.state))];
     const width = room(Infinity), left = width < 500 ? 84 : 130, row = 30, height = sites.length * row + 34;
@@ -314,7 +314,7 @@
       switch (e.event) {
         case "cut": return `the link between ${e.ends[0]} and ${e.ends[1]} is cut`;
         case "whole again": return `the link between ${e.ends[0]} and ${e.ends[1]} is whole again`;
-        case "state": return `${e.site}: ${reading.state(e.state)}${e.detail ? `, ${e.detail}` : ""}`;
+        case "state": return `${e.site}: ${e.state}${e.detail ? `, ${e.detail}` : ""}`;
         case "start": return `${e.processes} processes begin`;
         case "exit": return `rank ${e.rank} at ${e.site} ended ${e.signal ? `by signal ${e.signal}` : `with status ${e.status}`}`;
         case "drop": case "question": return `${e.site}: ${e.problem}`;

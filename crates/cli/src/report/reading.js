@@ -63,10 +63,5 @@ const reading = (() => {
     return `${day}T${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}${zone < 0 ? "-" : "+"}${two(zone / 60)}:${two(zone % 60)}`;
   };
 
-  // The states of subjobs in the words of the book.
-  const STATES = { unsubmitted: "not submitted", "stage-in": "copying inputs", pending: "queued or starting", active: "running",
-    suspended: "suspended", "stage-out": "copying outputs", done: "ended", failed: "failed" };
-  const state = (name) => STATES[name] || name;
-
-  return { rates, cuts, times, date, state };
+  return { rates, cuts, times, date };
 })();

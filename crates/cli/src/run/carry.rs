@@ -22,6 +22,8 @@ use std::process::ExitCode;
 
 /// Where jobs that came from elsewhere have their directories, below the home directory of a site.
 const JOBS: &str = "isthmus-jobs";
+/// The file there with what was typed here.
+const TYPED: &str = "command.json";
 /// Most that a site says of whom it does not reach, or as the name of a job, bytes.
 const MOST_SAID: usize = 1 << 16;
 
@@ -52,9 +54,10 @@ fn begin(job: &Job, site: &str, how: &Launch) -> Result<u8, JobErrors> {
         access: &access,
     };
     there.check_reach(&job)?;
-    let directory = format!("{JOBS}/{}", hex(&random::<4>().map_err(cannot)?));
+    let identifier = hex(&random::<4>().map_err(cannot)?);
+    let directory = format!("{JOBS}/{identifier}");
     there.bring(&job, &carried, &directory)?;
-    there.begin(options, directory)
+    there.begin(options, directory, &identifier)
 }
 
 fn cannot(error: io::Error) -> JobError {
@@ -149,6 +152,8 @@ impl There<'_> {
             )));
         }
         std::fs::write(top.join("job.toml"), written.text).map_err(cannot)?;
+        let typed = serde_json::json!(crate::words()).to_string();
+        std::fs::write(top.join(TYPED), typed).map_err(cannot)?;
         let put = self.remote().put(top, directory, &|_, _, _| {});
         put.map(|_| ())
             .map_err(|failure| self.blame(elsewhere::failed(failure)))
@@ -167,8 +172,9 @@ impl There<'_> {
         Ok(program)
     }
 
-    fn begin(&self, options: Vec<String>, directory: String) -> Result<u8, JobErrors> {
+    fn begin(&self, options: Vec<String>, directory: String, identifier: &str) -> Result<u8, JobErrors> {
         let mut words = ["run", "--detach"].map(str::to_owned).to_vec();
+        words.push(format!("--carried={identifier}"));
         words.extend(options);
         words.push("job.toml".to_owned());
         let mut environment = crate::variables::settings(false, &run::INTERNAL);
@@ -197,6 +203,12 @@ impl There<'_> {
         }
         Ok(status)
     }
+}
+
+/// What was typed on the machine that a job came from, which is here with its other files.
+pub(crate) fn typed() -> Vec<String> {
+    let text = crate::given::read(Path::new(TYPED)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_else(|_| crate::words())
 }
 
 /// `~/` is the home directory here.

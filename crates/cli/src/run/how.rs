@@ -45,6 +45,9 @@ pub(crate) struct Launch {
     /// other sites with the keys of that one
     #[arg(long, value_name = "SITE", requires = "detach")]
     pub(super) at: Option<String>,
+    /// The job came from another machine, with this identifier
+    #[arg(long, value_name = "IDENTIFIER", hide = true)]
+    pub(super) carried: Option<String>,
     /// Do not stage the program: run what each site has under that name
     #[arg(long)]
     pub(super) no_stage: bool,
@@ -66,8 +69,14 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
+    /// The identifier that the job has from the machine where it was started.
+    pub(crate) fn carried(&self) -> Option<&str> {
+        let is_one = |id: &&str| id.len() == 8 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        self.carried.as_deref().filter(is_one)
+    }
+
     /// The same options for a launcher that follows this one, without those that would begin a file anew.
-    pub(super) fn again(&self) -> Vec<String> {
+    pub(crate) fn again(&self) -> Vec<String> {
         let here = [("--ssh", self.ssh.as_deref()), ("--links", self.links.as_deref())];
         let here = here
             .into_iter()

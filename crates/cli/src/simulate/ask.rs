@@ -7,6 +7,7 @@ use isthmus_job::{JobError, quantity};
 use isthmus_schedule::step::Rank;
 use isthmus_schedule::{Blocks, Call, Edge, Neighbours, Operation, Sides};
 use isthmus_stage::words;
+use isthmus_wire::word::counted;
 
 /// Operations by the names that MPI has for them, and what makes them special.
 pub(super) const OPERATIONS: [(&str, Operation); 18] = [
@@ -156,7 +157,11 @@ fn is_uneven(operation: Operation) -> bool {
 
 fn check_root(what: &What, operation: Operation, processes: u32) -> Result<(), JobError> {
     if what.root >= processes {
-        let error = JobError::new(format!("--root {}: the grid has {processes} processes", what.root));
+        let error = JobError::new(format!(
+            "--root {}: the grid has {}",
+            what.root,
+            counted(processes, "process")
+        ));
         return Err(error.hint(format!("choose a rank from 0 to {}", processes - 1)));
     }
     if what.root > 0 && !operation.is_rooted() {
@@ -227,7 +232,11 @@ fn sizes(file: &str, processes: u32) -> Result<Vec<u64>, JobError> {
         sizes.push(size);
     }
     if sizes.len() != processes as usize {
-        let error = JobError::new(format!("{file}: {} sizes for {processes} processes", sizes.len()));
+        let error = JobError::new(format!(
+            "{file}: {} for {}",
+            counted(sizes.len(), "size"),
+            counted(processes, "process")
+        ));
         return Err(error.hint("write one size on a line for each rank, rank 0 first"));
     }
     Ok(sizes)
@@ -256,7 +265,10 @@ fn form(what: &What, operation: Operation, processes: u32) -> Result<Form, JobEr
 
 fn grid(text: &str, processes: u32) -> Result<Form, JobError> {
     let wrong = || {
-        let error = JobError::new(format!("--dims {text}: not a grid of {processes} processes"));
+        let error = JobError::new(format!(
+            "--dims {text}: not a grid of {}",
+            counted(processes, "process")
+        ));
         error.hint("write lengths whose product is the number of processes: --dims 6x4")
     };
     let dims: Vec<u32> = text

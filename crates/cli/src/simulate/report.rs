@@ -7,6 +7,7 @@ use super::budget::Coarse;
 use isthmus_schedule::simulate::{Kind, LinkUse, Record};
 use isthmus_schedule::{Blocks, Candidate, Factor, MARGIN};
 use isthmus_topology::Level;
+use isthmus_wire::word::counted;
 use serde_json::{Value, json};
 
 /// Ranks and links that are listed one by one.
@@ -124,10 +125,11 @@ fn head(all: &Simulated) -> String {
         Form::Groups(low) => format!(" in two groups, of {low} and {}", processes as u32 - low),
     };
     let mut text = format!(
-        "{} of {}{root}, {processes} processes on {sites} {}{form}: {}\n",
+        "{} of {}{root}, {} on {}{form}: {}\n",
         all.asked.name,
         all.asked.size,
-        if sites == 1 { "site" } else { "sites" },
+        counted(processes, "process"),
+        counted(sites, "site"),
         time(all.outcome.time())
     );
     text.push_str(&processors(all));
@@ -187,10 +189,10 @@ fn choices(candidates: &[Candidate]) -> String {
     text.push_str(&reason(candidates));
     for choice in candidates.iter().filter(|c| c.chosen).flat_map(|c| &c.tiers) {
         text.push_str(&format!(
-            "{:<14}{} of at most {} members: {}\n",
+            "{:<14}{} of at most {}: {}\n",
             choice.level.name(),
             choice.councils,
-            choice.members,
+            counted(choice.members, "member"),
             choice.algorithm
         ));
     }

@@ -6,6 +6,7 @@ use super::Simulated;
 use super::report::time;
 use super::svg::{self, Canvas};
 use isthmus_schedule::simulate::Kind;
+use isthmus_wire::word::counted;
 use std::collections::BTreeMap;
 
 /// Rows for sites; where there are more sites, several share a row.
@@ -44,9 +45,9 @@ pub(super) fn draw(all: &Simulated) -> String {
         let top = y(number) - 4.0;
         canvas.text("small", "end", (LEFT - 8.0, y(number) + 4.0), &row.name);
         let told = format!(
-            "{}: {} processes, first {}, half {}, last {}",
+            "{}: {}, first {}, half {}, last {}",
             row.name,
-            row.done.len(),
+            counted(row.done.len(), "process"),
             time(first),
             time(middle),
             time(last)
@@ -65,11 +66,11 @@ pub(super) fn draw(all: &Simulated) -> String {
 
 fn title(all: &Simulated) -> String {
     format!(
-        "{} of {}, {} processes on {} sites: {}",
+        "{} of {}, {} on {}: {}",
         all.asked.name,
         all.asked.size,
-        all.outcome.finished.len(),
-        all.grid.sites.len(),
+        counted(all.outcome.finished.len(), "process"),
+        counted(all.grid.sites.len(), "site"),
         time(all.outcome.time())
     )
 }

@@ -7,7 +7,9 @@ use isthmus_job::JobError;
 use isthmus_job::catalogue::{Catalogue, Entry, Value};
 use isthmus_job::quantity::show_rate;
 use isthmus_launch::{Access, Remote, Seen};
+use isthmus_wire::calendar;
 use isthmus_wire::service::{Facts, Queue};
+use isthmus_wire::word::counted;
 use serde_json::json;
 use std::time::Duration;
 
@@ -84,7 +86,7 @@ pub(crate) fn suggestions(seen: &Seen, entry: &Entry) -> Vec<(&'static str, Valu
 pub(crate) fn table(seen: &Seen) -> Vec<(String, Value)> {
     let facts = &seen.facts;
     let mut rows: Vec<(&str, Value)> = vec![
-        ("looked", Value::Text(today())),
+        ("looked", Value::Text(calendar::day_of(isthmus_launch::now()))),
         ("host", Value::Text(facts.host.clone())),
         ("architecture", Value::Text(facts.architecture.clone())),
         ("system", Value::Text(facts.system.clone())),
@@ -128,10 +130,10 @@ pub(crate) fn cores(facts: &Facts) -> u32 {
 pub(crate) fn lines(seen: &Seen) -> Vec<String> {
     let facts = &seen.facts;
     let mut lines = vec![format!(
-        "{}, {}, {} processors, {}, {}",
+        "{}, {}, {}, {}, {}",
         facts.host,
         facts.architecture,
-        facts.processors,
+        counted(facts.processors, "processor"),
         size(facts.memory),
         facts.system
     )];
@@ -150,8 +152,11 @@ pub(crate) fn lines(seen: &Seen) -> Vec<String> {
         };
         let state = if q.open { "" } else { ", closed" };
         format!(
-            "queue {}: {} of {} cores free, {} jobs wait{limit}{state}",
-            q.name, q.free, q.cores, q.pending
+            "queue {}: {} of {} free, {} waiting{limit}{state}",
+            q.name,
+            q.free,
+            counted(q.cores, "core"),
+            counted(q.pending, "job")
         )
     }));
     if !facts.accounts.is_empty() {
@@ -315,35 +320,12 @@ pub(crate) fn span(seconds: u32) -> String {
     }
 }
 
-/// The day, as `2027-01-31`.
-fn today() -> String {
-    date(isthmus_launch::now() / 86_400)
-}
-
-/// The day so many days after 1970-01-01.
-pub(crate) fn date(days: u64) -> String {
-    // Years that begin with March, so that leap days come last.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn days_have_dates() {
-        assert_eq!(
-            [0, 59, 11_016, 20_777].map(date),
-            ["1970-01-01", "1970-03-01", "2000-02-29", "2026-11-20"]
-        );
+    fn times_and_sizes_have_units() {
         assert_eq!([0, 59, 3600, 90_061].map(span), ["0s", "59s", "1h", "1d 1h"]);
         assert_eq!([1, 1536, 1 << 34].map(size), ["1 B", "1.5 KiB", "16.0 GiB"]);
     }

@@ -19,9 +19,13 @@ pub(crate) const LOOK: Duration = Duration::from_secs(60);
 
 /// Describe sites: what the ssh configuration does not say of them
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Sites {
     #[command(subcommand)]
     verb: Option<Verb>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Subcommand, Debug)]
@@ -92,7 +96,7 @@ struct Test {
 /// `isthmus sites`.
 pub(crate) fn sites(command: &Sites) -> ExitCode {
     let outcome = match &command.verb {
-        None => list(false),
+        None => list(command.json),
         Some(Verb::List { json }) => list(*json),
         Some(Verb::Show { site, json }) => show(site, *json),
         Some(Verb::Add(arguments)) => add(arguments),
@@ -123,8 +127,7 @@ fn list(as_json: bool) -> Result<(), JobErrors> {
                 .found
                 .iter()
                 .find(|(k, _)| k == key)
-                .map_or("-", |(_, v)| v)
-                .to_owned()
+                .map_or_else(|| "-".to_owned(), |(_, v)| v.to_string())
         };
         [
             name.to_owned(),
@@ -170,8 +173,18 @@ pub(crate) fn json_of(name: &str, entry: &Entry) -> serde_json::Value {
         "processes": entry.processes,
         "ports": entry.ports.map_or_else(Vec::new, |(first, last)| vec![first, last]),
         "mpi": entry.mpi,
-        "found": entry.found.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        "found": entry.found.iter().map(|(key, value)| (key, typed(value))).collect::<std::collections::BTreeMap<_, _>>(),
     })
+}
+
+/// A value with the type that it has in the sites file.
+fn typed(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Text(text) => json!(text),
+        Value::Number(number) => json!(number),
+        Value::Flag(flag) => json!(flag),
+        Value::Texts(texts) => json!(texts),
+    }
 }
 
 fn show(site: &str, as_json: bool) -> Result<(), JobErrors> {

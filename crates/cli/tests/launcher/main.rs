@@ -14,3 +14,4 @@ mod refusals;
 mod runs;
 mod schedulers;
 mod streams;
+mod words;

@@ -143,6 +143,11 @@ fn a_server_that_turns_us_away_for_a_moment_is_asked_again() {
 fn programs_that_cannot_run() {
     let bench = Bench::new("program");
     bench.write("work/plain", "#!/bin/sh\n", 0o644);
+    for source in ["ring.c", "ring.f90", "ring.cc", "ring.py"] {
+        bench.write(&format!("work/{source}"), "int main(void) { return 0; }\n", 0o644);
+    }
+    // As on a file system of Windows.
+    bench.write("work/marked.c", "int main(void) { return 0; }\n", 0o755);
     bench.write("work/text", "#!/no/such/interpreter\n", 0o755);
     let mut foreign = b"\x7fELF\x02\x02\x01\0\0\0\0\0\0\0\0\0\0\x02\0\x15".to_vec();
     foreign.resize(200, 0);
@@ -153,6 +158,15 @@ fn programs_that_cannot_run() {
         refused(&bench, &run("none-such"), &["'none-such' is neither in PATH", "hint:"]);
         for plain in ["./plain", "plain"] {
             refused(&bench, &run(plain), &["not executable", "chmod +x"]);
+        }
+        for (source, hint) in [
+            ("./ring.c", "ring.c -o "),
+            ("./ring.f90", "mpifort "),
+            ("./ring.cc", "mpicxx "),
+            ("./marked.c", "mpicc "),
+            ("./ring.py", "python3 "),
+        ] {
+            refused(&bench, &run(source), &["hint: ", hint]);
         }
         refused(&bench, &run("."), &["is a directory, not a program"]);
         refused(&bench, &run("./foreign"), &["is built for ppc64", "hint:"]);

@@ -176,7 +176,7 @@ fn adding_keeps_what_the_user_wrote() {
     assert_eq!(catalogue.get("new").unwrap().contact, Contact::Ssh("me@new".into()));
     assert_eq!(
         catalogue.get("lab").unwrap().found,
-        [("cores".to_owned(), "8".to_owned())]
+        [("cores".to_owned(), Value::Number(8))]
     );
     assert!(edit.remove("lab") && !edit.remove("lab"));
     assert!(parse(&edit.text(), "sites.toml").unwrap().get("lab").is_none());

@@ -60,8 +60,8 @@ impl Coallocation {
             let site = self.subjobs.site(number);
             let Some(timeout) = site.terms.timeout else { continue };
             let stands = match (site.state, site.queued) {
-                (State::Unsubmitted, _) => "it has not been reached",
-                (State::StageIn, _) => "files are being staged",
+                (State::Connecting, _) => "it has not been reached",
+                (State::Staging, _) => "files are being staged",
                 (_, true) => "it waits in its scheduler's queue",
                 _ => "not all of its processes are in MPI_Init",
             };

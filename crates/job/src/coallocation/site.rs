@@ -10,17 +10,17 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Not reached yet.
-    Unsubmitted,
+    Connecting,
     /// Files are on their way.
-    StageIn,
+    Staging,
     /// In the queue of a scheduler, or its processes are started and expected in MPI_Init.
-    Pending,
+    Starting,
     /// Processes run.
-    Active,
+    Running,
     /// Its scheduler has stopped it for a while.
     Suspended,
     /// Results are on their way back.
-    StageOut,
+    Fetching,
     /// All processes ended well.
     Done,
     /// It failed.
@@ -30,12 +30,12 @@ pub enum State {
 impl State {
     /// In the order in which a subjob passes through them.
     pub const ALL: [Self; 8] = [
-        Self::Unsubmitted,
-        Self::StageIn,
-        Self::Pending,
-        Self::Active,
+        Self::Connecting,
+        Self::Staging,
+        Self::Starting,
+        Self::Running,
         Self::Suspended,
-        Self::StageOut,
+        Self::Fetching,
         Self::Done,
         Self::Failed,
     ];
@@ -44,12 +44,12 @@ impl State {
 impl std::fmt::Display for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Unsubmitted => "unsubmitted",
-            Self::StageIn => "stage-in",
-            Self::Pending => "pending",
-            Self::Active => "active",
+            Self::Connecting => "connecting",
+            Self::Staging => "staging",
+            Self::Starting => "starting",
+            Self::Running => "running",
             Self::Suspended => "suspended",
-            Self::StageOut => "stage-out",
+            Self::Fetching => "fetching",
             Self::Done => "done",
             Self::Failed => "failed",
         })
@@ -106,7 +106,7 @@ impl Site {
             terms: Terms::of(subjob).unwrap_or_default(),
             gives_back: subjob.files.gives_back(),
             first,
-            state: State::Unsubmitted,
+            state: State::Connecting,
             started: false,
             queued: false,
             suspended: false,
@@ -124,7 +124,7 @@ impl Site {
 
     /// As it was before anything happened, at `now`.
     pub(super) fn begin_again(&mut self, now: Duration) {
-        self.state = State::Unsubmitted;
+        self.state = State::Connecting;
         (self.started, self.queued, self.suspended, self.gone) = (false, false, false, false);
         self.asked = None;
         self.since = now;
@@ -139,7 +139,7 @@ impl Site {
 
     pub(super) fn shown_state(&self) -> State {
         match self.state {
-            State::Pending | State::Active if self.suspended => State::Suspended,
+            State::Starting | State::Running if self.suspended => State::Suspended,
             state => state,
         }
     }

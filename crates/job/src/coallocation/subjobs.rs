@@ -62,18 +62,16 @@ impl Subjobs {
         self.sites.iter().map(|s| (s.name.as_str(), s.shown_state()))
     }
 
-    /// Where every subjob stands, for people: waiting in a queue, being ready for the others, and running are told
-    /// apart. With what there is to say of it.
+    /// Where every subjob stands, in the words that all commands have: waiting in a queue, being ready for the others,
+    /// and starting are told apart. With what there is to say of it.
     pub fn standings(&self) -> impl Iterator<Item = (String, String)> {
         let late = self.sites.iter().filter(|s| s.holds_barrier() && !s.is_complete());
         let late = list_of_sites(late.map(|s| s.name.as_str()));
         self.sites.iter().map(move |site| match site.shown_state() {
-            State::Pending if site.queued && !site.started => ("queued".to_owned(), String::new()),
-            State::Pending if site.is_complete() && !late.is_empty() => {
+            State::Starting if site.queued && !site.started => ("queued".to_owned(), String::new()),
+            State::Starting if site.is_complete() && !late.is_empty() => {
                 ("ready".to_owned(), format!("waits for {late}"))
             }
-            State::Pending => ("starting".to_owned(), String::new()),
-            State::Active => ("running".to_owned(), String::new()),
             state => (state.to_string(), String::new()),
         })
     }
@@ -144,7 +142,7 @@ impl Subjobs {
 
     /// What subjobs gave back is here.
     pub(super) fn stage_out(&mut self) {
-        let sites = self.sites.iter_mut().filter(|s| s.state == State::StageOut);
+        let sites = self.sites.iter_mut().filter(|s| s.state == State::Fetching);
         sites.for_each(|s| s.advance(State::Done));
     }
 
@@ -162,7 +160,7 @@ impl Subjobs {
         for &site in sites {
             let released = &mut self.sites[site];
             released.world = Some(number);
-            released.advance(State::Active);
+            released.advance(State::Running);
             unfinished += released.processes.len();
         }
         self.worlds.push(World {
@@ -298,7 +296,7 @@ impl Subjobs {
     pub(super) fn waits_for_someone(&self) -> bool {
         let awaited = |s: &&Site| s.is_live() && !s.gone && s.world.is_none() && s.asked.is_none();
         let mut all = self.sites.iter().filter(awaited);
-        let arriving = |s: &Site| matches!(s.state, State::Unsubmitted | State::StageIn);
+        let arriving = |s: &Site| matches!(s.state, State::Connecting | State::Staging);
         let asked = self.sites.iter().any(|s| s.asked.is_some());
         let queued = all.clone().any(|s| s.queued);
         !queued && !asked && (self.somebody_waits() || all.any(arriving))
@@ -307,14 +305,14 @@ impl Subjobs {
     /// Those that are waited for, and how far they are.
     pub(super) fn missing(&self) -> Finding {
         let awaited = |s: &Site| s.is_live() && !s.gone && s.world.is_none();
-        let reaching = |s: &Site| awaited(s) && matches!(s.state, State::Unsubmitted | State::StageIn);
+        let reaching = |s: &Site| awaited(s) && matches!(s.state, State::Connecting | State::Staging);
         let mut late = self.those(reaching);
         if late.is_empty() {
             late = self.those(|s| awaited(s) && s.arrived < s.processes.len());
         }
         let stands = |site: &Site| match site.state {
-            State::Unsubmitted => Some(format!("site '{}' (not reached)", site.name)),
-            State::StageIn => Some(format!("site '{}' (staging)", site.name)),
+            State::Connecting => Some(format!("site '{}' (not reached)", site.name)),
+            State::Staging => Some(format!("site '{}' (staging)", site.name)),
             _ => None,
         };
         let mut missing: Vec<String> = late.iter().filter_map(|&site| stands(&self.sites[site])).collect();
@@ -421,7 +419,7 @@ mod tests {
             "site 'a' (not reached), site 'b' (not reached), site 'c' (not reached)"
         );
         for site in &mut all.sites {
-            site.advance(State::Pending);
+            site.advance(State::Starting);
         }
         arrive(&mut all, 0);
         assert!(all.hopeless(true).is_none());

@@ -258,7 +258,7 @@ fn a_queue_may_take_hours() {
     assert_eq!(m.deadline(), None);
     assert_eq!(
         m.subjobs().states().map(|(_, s)| s).collect::<Vec<_>>(),
-        [State::Pending; 2]
+        [State::Starting; 2]
     );
     m.handle_started(1, hours);
     assert_eq!(m.deadline(), Some(hours + PATIENCE));
@@ -464,12 +464,12 @@ fn a_scheduler_may_stop_a_subjob_for_a_while() {
     m.handle_suspended(1, true);
     assert_eq!(
         m.subjobs().states().map(|(_, s)| s).collect::<Vec<_>>(),
-        [State::Active, State::Suspended]
+        [State::Running, State::Suspended]
     );
     m.handle_suspended(1, false);
     assert_eq!(
         m.subjobs().states().map(|(_, s)| s).collect::<Vec<_>>(),
-        [State::Active; 2]
+        [State::Running; 2]
     );
 }
 
@@ -480,7 +480,7 @@ fn what_a_subjob_gives_back_is_fetched_before_it_is_done() {
     let mut m = Coallocation::new(&Job::new(vec![one]).unwrap(), WATCH);
     m.handle_started(0, T0);
     m.handle_exited(0, 0, Exit::Status(0), T0);
-    assert!(m.subjobs().states().eq([("a", State::StageOut)]));
+    assert!(m.subjobs().states().eq([("a", State::Fetching)]));
     m.handle_staged_out();
     assert!(m.subjobs().states().eq([("a", State::Done)]));
 }

@@ -105,6 +105,20 @@ fn machine(line: &str, first: bool, program: &Subjob) -> Result<(Subjob, Option<
     Ok((subjob, note))
 }
 
+/// The first machine of a file without a command is the one on which PACX-MPI is started. Its name may be another's.
+/// What to tell of that.
+pub(super) fn is_elsewhere(job: &Job, is_own: &mut dyn FnMut(&str) -> bool) -> Option<JobError> {
+    let first = job.subjobs().first()?;
+    let name = &first.site;
+    let astray = first.contact == Contact::Home && name != "home" && !is_own(name);
+    astray.then(|| {
+        let problem = format!(
+            "'{name}' is the first machine and has no command: its processes run on this one, which has another name"
+        );
+        JobError::new(problem).hint(format!("if ssh is to reach it, write {name} tcp {} #", first.count))
+    })
+}
+
 fn contact_of(text: &str) -> Result<Contact, JobError> {
     Contact::parse(if text == "localhost" { "home" } else { text })
 }

@@ -53,6 +53,18 @@ fn pacx_host_files() {
 }
 
 #[test]
+fn the_first_machine_of_a_pacx_host_file_is_this_one_and_that_is_told() {
+    let job = |text: &str| read(Form::Pacx, text, None).unwrap().job;
+    let note = |text: &str, own: &str| Form::Pacx.note_of_home(&job(text), &mut |host| host == own);
+    let told = note("host1 tcp 4\nhost2 tcp 2 #\n", "me").unwrap();
+    assert!(told.problem.starts_with("'host1' is the first machine"), "{told}");
+    assert_eq!(told.hint.as_deref(), Some("if ssh is to reach it, write host1 tcp 4 #"));
+    for (text, own) in [("me tcp 4\n", "me"), ("home tcp 4\n", "me"), ("host1 tcp 4 #\n", "me")] {
+        assert!(note(text, own).is_none(), "{text}");
+    }
+}
+
+#[test]
 fn pacx_host_files_with_all_their_mistakes() {
     let text = "host1 atm 4\nhost2 tcp many\nhost3 tcp 2 ssh host3\n-o tcp 2 #\nhost5 tcp 0\n";
     let errors = read(Form::Pacx, text, None).unwrap_err().to_string();

@@ -94,12 +94,12 @@ impl Board {
             word,
             detail: match state {
                 _ if !what.is_empty() => what,
-                State::Pending | State::Suspended | State::Unsubmitted | State::StageIn | State::StageOut => {
+                State::Starting | State::Suspended | State::Connecting | State::Staging | State::Fetching => {
                     known.detail.clone()
                 }
                 _ => String::new(),
             },
-            starts: known.starts.filter(|_| state == State::Pending),
+            starts: known.starts.filter(|_| state == State::Starting),
         });
         shown.collect()
     }
@@ -109,7 +109,7 @@ impl Board {
         let mut changed = Vec::new();
         for (known, now) in self.known.iter_mut().zip(progress) {
             let same =
-                |told: &Progress| (told.state, &told.detail, told.starts) == (now.state, &now.detail, now.starts);
+                |told: &Progress| (&told.word, &told.detail, told.starts) == (&now.word, &now.detail, now.starts);
             if !known.told.as_ref().is_some_and(same) {
                 known.told = Some(now.clone());
                 changed.push(now);
@@ -121,16 +121,10 @@ impl Board {
 
 /// Where a subjob with so many processes stands, for another command.
 pub(super) fn standing(progress: Progress, processes: u32) -> Standing {
-    let state = progress.state.to_string();
-    let detail = match () {
-        () if state == progress.word => progress.detail,
-        () if progress.detail.is_empty() => progress.word,
-        () => format!("{}: {}", progress.word, progress.detail),
-    };
     Standing {
         name: progress.site,
-        state,
-        detail,
+        state: progress.word,
+        detail: progress.detail,
         processes,
         starts: progress.starts.unwrap_or(0),
     }

@@ -9,6 +9,7 @@ use crate::files::{Emptied, Tell};
 use crate::links::JobLinks;
 use crate::record::Sums;
 use isthmus_job::Subjob;
+use isthmus_wire::word::counted;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +55,11 @@ impl Came {
         let unnamed = |s: &&Subjob| !s.files.outputs.is_empty() && s.files.results.is_none();
         let subjob = subjobs.iter().find(unnamed).filter(|_| self.files > 0)?;
         let place = crate::outputs::results(&subjob.files, job);
-        Some(format!("outputs are in {} ({} files)", place.display(), self.files))
+        Some(format!(
+            "outputs are in {} ({})",
+            place.display(),
+            counted(self.files, "file")
+        ))
     }
 
     /// Which outputs there are none of.

@@ -65,8 +65,8 @@ impl Coordinator {
     pub(super) fn show_progress(&mut self) {
         let all = self.board.progress(self.machine.subjobs());
         let waits = |p: &Progress| match p.state {
-            State::Unsubmitted | State::StageIn | State::StageOut | State::Suspended => true,
-            State::Pending => !p.detail.is_empty() && self.machine.deadline().is_none(),
+            State::Connecting | State::Staging | State::Fetching | State::Suspended => true,
+            State::Starting => !p.detail.is_empty() && self.machine.deadline().is_none(),
             _ => false,
         };
         let shown = !self.asked && (!self.leaving || self.machine.is_over()) && all.iter().any(waits);
