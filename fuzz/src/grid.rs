@@ -7,8 +7,8 @@ use isthmus_wire::chosen::Chosen;
 use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::grid::{
-    AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Hold, Reach, Resume, Scheduler, Start, Stream,
-    ToAgent, VERSION,
+    AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Hold, Made, MadeFile, Reach, Resume,
+    Scheduler, Start, Stream, ToAgent, VERSION,
 };
 use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
@@ -345,6 +345,18 @@ pub(crate) fn from_agent_bodies() -> Vec<Vec<u8>> {
             bytes: b"text\n".to_vec(),
         },
         FromAgent::Exited(vec![(0, Exit::Status(3)), (1, Exit::Signal(9))]),
+        FromAgent::Made(Made {
+            directory: "/home/me/run".to_owned(),
+            own: true,
+            minutes: 60,
+            files: 3,
+            bytes: 700,
+            some: vec![MadeFile {
+                path: "a/b".to_owned(),
+                size: 500,
+                number: 17,
+            }],
+        }),
     ];
     messages
         .iter()

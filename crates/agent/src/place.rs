@@ -49,10 +49,13 @@ pub(crate) fn choose(start: &mut Start) -> Option<(Place, Option<Workspace>)> {
     found.directory = workspace.path();
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let home = home.unwrap_or_else(|| PathBuf::from("/"));
-    // Files that the job names are not in a directory that it does not know.
-    let names = [&mut start.stdin, &mut start.stdout, &mut start.stderr];
+    // What the job reads is not in a directory that it does not know; what it writes is with the rest of its files.
+    if !start.stdin.is_empty() {
+        start.stdin = words::text(home.join(words::path(&start.stdin)));
+    }
+    let names = [&mut start.stdout, &mut start.stderr];
     for name in names.into_iter().filter(|name| !name.is_empty()) {
-        *name = words::text(home.join(words::path(name)));
+        *name = words::text(found.directory.join(words::path(name)));
     }
     if start.program.contains('/') {
         start.program = words::text(home.join(words::path(&start.program)));

@@ -4,7 +4,7 @@
 
 use isthmus_job::Subjob;
 use isthmus_wire::boot::{LinkTraffic, MAX_REASON};
-use isthmus_wire::grid::{FromAgent, MAX_CHUNK, OUTPUT_WINDOW, Part, Stream};
+use isthmus_wire::grid::{FromAgent, MAX_CHUNK, Made, OUTPUT_WINDOW, Part, Stream};
 
 /// Output that an agent may have sent and that is not printed: its window, and what it says without credit or has sent
 /// again on a connection that follows another one.
@@ -20,6 +20,7 @@ pub(crate) struct Claims {
     site: String,
     count: u32,
     started: bool,
+    made: bool,
 }
 
 impl Claims {
@@ -28,6 +29,7 @@ impl Claims {
             site: subjob.site.clone(),
             count: subjob.count,
             started: false,
+            made: false,
         }
     }
 
@@ -78,8 +80,8 @@ impl Claims {
             | FromAgent::Pong(..)
             | FromAgent::Gone
             | FromAgent::Gateway(_)
-            | FromAgent::LauncherEnded(_)
-            | FromAgent::Made(_) => Ok(()),
+            | FromAgent::LauncherEnded(_) => Ok(()),
+            FromAgent::Made(made) => self.makes(made),
         }
     }
 
@@ -113,6 +115,16 @@ impl Claims {
         match traffic.iter().find(|link| link.from != self.site) {
             Some(link) => Err(format!("it told of traffic of site '{}'", link.from)),
             None => traffic.iter().try_for_each(|link| self.processes(link.observers)),
+        }
+    }
+
+    fn makes(&mut self, made: &Made) -> Result<(), String> {
+        if std::mem::replace(&mut self.made, true) {
+            return Err("it told twice of the files that its processes have made".to_owned());
+        }
+        match made.some.len() {
+            0..=Made::SOME => Ok(()),
+            many => Err(format!("it named {many} files that its processes have made")),
         }
     }
 
@@ -271,5 +283,28 @@ mod tests {
         ] {
             assert!(claims().check(&wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn files_that_were_made_are_told_once_and_some_of_them_by_name() {
+        let made = |count| {
+            let file = isthmus_wire::grid::MadeFile {
+                path: "a".into(),
+                size: 1,
+                number: 2,
+            };
+            FromAgent::Made(Made {
+                directory: "/d".into(),
+                own: true,
+                minutes: 1,
+                files: 1000,
+                bytes: 1000,
+                some: vec![file; count],
+            })
+        };
+        assert!(claims().check(&made(Made::SOME + 1)).is_err());
+        let mut claims = claims();
+        assert!(claims.check(&made(Made::SOME)).is_ok());
+        assert!(claims.check(&made(1)).unwrap_err().contains("twice"));
     }
 }

@@ -6,13 +6,14 @@ use crate::claims::MOST_OUTPUT;
 use crate::connection::Failure;
 use crate::happening::Event;
 use crate::hold::{Again, Received};
-use crate::paths::{Messages, Opening};
+use crate::paths::{MOST_RELAYED, Messages, Opening};
 use crate::shared::Shared;
 use crate::site::Site;
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::gateway::ToGateway;
 use isthmus_wire::grid::{FromAgent, Input, OUTPUT_WINDOW, ToAgent};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -21,7 +22,9 @@ struct Connection {
     subjob: usize,
     commands: mpsc::UnboundedSender<Vec<u8>>,
     /// For what goes when nothing else waits.
-    last: mpsc::UnboundedSender<Vec<u8>>,
+    last: mpsc::UnboundedSender<Piece>,
+    /// Bytes that wait there.
+    waiting: Arc<AtomicUsize>,
     leaving: watch::Sender<bool>,
     lost: watch::Sender<bool>,
     open: bool,
@@ -45,6 +48,37 @@ struct Connection {
     follows: Option<Failure>,
     /// Bytes of output that are not printed.
     unprinted: usize,
+}
+
+/// Data of processes that wait until nothing else does.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    bytes: Vec<u8>,
+    data: usize,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Piece {
+    /// A message with so many bytes of processes.
+    fn new(bytes: Vec<u8>, data: usize, waiting: &Arc<AtomicUsize>) -> Self {
+        waiting.fetch_add(data, Ordering::Relaxed);
+        Self {
+            bytes,
+            data,
+            waiting: Arc::clone(waiting),
+        }
+    }
+
+    /// It is about to be written.
+    pub(crate) fn take(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(self.data, Ordering::Relaxed);
+    }
 }
 
 impl Connection {
@@ -139,6 +173,7 @@ impl Connections {
             subjob: number,
             commands,
             last,
+            waiting: Arc::default(),
             leaving,
             lost,
             open: true,
@@ -311,20 +346,28 @@ impl Connections {
         self.all[self.current[subjob]].lasting.push(message.encode());
     }
 
-    /// Sends a message of a gateway; data of processes go when nothing else waits.
-    pub(crate) fn send_gateways(&self, messages: &Messages) {
-        for (subjob, message) in messages {
-            self.send_gateway(*subjob, message);
-        }
+    /// Sends messages of gateways; data of processes go when nothing else waits. Gives the subjobs for which more data
+    /// wait than their gateway can have let others send.
+    pub(crate) fn send_gateways(&self, messages: &Messages) -> Vec<usize> {
+        let deaf = messages
+            .iter()
+            .filter(|(subjob, message)| !self.send_gateway(*subjob, message));
+        deaf.map(|(subjob, _)| *subjob).collect()
     }
 
-    fn send_gateway(&self, subjob: usize, message: &ToGateway) {
+    fn send_gateway(&self, subjob: usize, message: &ToGateway) -> bool {
         let to = &self.all[self.current[subjob]];
-        let queue = match message {
-            ToGateway::Relay(_) => &to.last,
-            _ => &to.commands,
+        let bytes = ToAgent::Gateway(message.encode()).encode();
+        let ToGateway::Relay(relay) = message else {
+            let _ = to.commands.send(bytes);
+            return true;
         };
-        let _ = queue.send(ToAgent::Gateway(message.encode()).encode());
+        // One window for each gateway that may send. A life of one that has ended may have left another.
+        if to.waiting.load(Ordering::Relaxed) > 2 * MOST_RELAYED * self.current.len() {
+            return false;
+        }
+        let _ = to.last.send(Piece::new(bytes, relay.bytes.len(), &to.waiting));
+        true
     }
 
     /// Tells all agents, those that are about to leave as well.
@@ -359,4 +402,24 @@ pub(crate) fn ticks(time: Duration, tick: Duration) -> u32 {
     u32::try_from(time.as_millis() / tick.as_millis().max(1))
         .unwrap_or(u32::MAX)
         .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_counted_until_it_is_written_or_gone() {
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let (queue, mut pieces) = mpsc::unbounded_channel();
+        for _ in 0..3 {
+            queue.send(Piece::new(vec![0; 20], 10, &waiting)).unwrap();
+        }
+        assert_eq!(waiting.load(Ordering::Relaxed), 30);
+        assert_eq!(pieces.try_recv().unwrap().take().len(), 20);
+        assert_eq!(waiting.load(Ordering::Relaxed), 20);
+        drop(pieces);
+        drop(queue);
+        assert_eq!(waiting.load(Ordering::Relaxed), 0);
+    }
 }

@@ -3,6 +3,7 @@
 
 use crate::Options;
 use crate::connection::Failure;
+use crate::connections::Piece;
 use crate::credentials;
 use crate::files::Directories;
 use crate::happening::{Event, SiteEvent};
@@ -78,7 +79,7 @@ impl SiteReport {
 }
 
 /// What goes to a site: two queues, as its connection wants them.
-type Commands = (mpsc::UnboundedSender<Vec<u8>>, mpsc::UnboundedSender<Vec<u8>>);
+type Commands = (mpsc::UnboundedSender<Vec<u8>>, mpsc::UnboundedSender<Piece>);
 
 struct Doctor {
     sites: Vec<SiteReport>,

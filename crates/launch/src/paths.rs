@@ -7,7 +7,9 @@ use crate::Options;
 use isthmus_identity::derived;
 use isthmus_job::Job;
 use isthmus_wire::control::Trunk;
-use isthmus_wire::gateway::{Area, Carried, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
+use isthmus_wire::gateway::{
+    Area, Carried, Carrier, FromGateway, MAX_RELAY, Open, Paths, RELAY_WINDOW, Relay, Settled, ToGateway, Way, Ways,
+};
 use isthmus_wire::place::PlaceTable;
 use isthmus_wire::rate::Rate;
 use std::collections::BTreeMap;
@@ -85,6 +87,10 @@ struct Gateway {
     failed: Option<String>,
 }
 
+/// Most bytes that may be on their way from one gateway to another through the launcher: its window, and what it sends
+/// at once when that is nearly full.
+pub(crate) const MOST_RELAYED: usize = RELAY_WINDOW as usize + 4 * MAX_RELAY;
+
 /// A gateway that is to be started.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
@@ -108,11 +114,38 @@ pub(crate) struct Crossings {
     ending: bool,
     /// What trunks have carried.
     carried: BTreeMap<(u32, u32), Carried>,
+    /// What gateways have sent through the launcher and others have not taken.
+    relayed: Relayed,
     began: Instant,
     /// When the last of them was there.
     complete: Option<Instant>,
     /// What gateways need when they begin anew.
     places: Option<(Vec<u32>, PlaceTable)>,
+}
+
+/// What is on its way through the launcher: from which area to which, in which of its lives, and how many bytes.
+#[derive(Debug, Default)]
+struct Relayed(BTreeMap<(u32, u32), (u32, u64)>);
+
+impl Relayed {
+    /// Whether a gateway may send this piece: the other one has taken enough of what came before.
+    fn takes(&mut self, way: (u32, u32), relay: &Relay) -> bool {
+        let (epoch, bytes) = self.0.entry(way).or_default();
+        if *epoch != relay.epoch {
+            // The other one has begun anew: what was on its way to it is gone.
+            (*epoch, *bytes) = (relay.epoch, 0);
+        }
+        *bytes += relay.bytes.len() as u64;
+        // A piece without bytes would never be too much.
+        *bytes <= MOST_RELAYED as u64 && !relay.bytes.is_empty()
+    }
+
+    /// The other one has taken so many bytes.
+    fn taken(&mut self, way: (u32, u32), epoch: u32, taken: u32) {
+        if let Some((_, bytes)) = self.0.get_mut(&way).filter(|(now, _)| *now == epoch) {
+            *bytes = bytes.saturating_sub(u64::from(taken));
+        }
+    }
 }
 
 /// Messages for sites; those that carry data of processes come after others.
@@ -164,6 +197,7 @@ impl Crossings {
             certain: BTreeMap::new(),
             ending: false,
             carried: BTreeMap::new(),
+            relayed: Relayed::default(),
             began: Instant::now(),
             complete: None,
             places: None,
@@ -215,6 +249,14 @@ impl Crossings {
                 self.carried.insert((number, carried.area), carried);
                 (Vec::new(), None)
             }
+            // One that does not work carries nothing, and nothing is carried to it.
+            Ok(FromGateway::Relay(relay)) if self.has_failed(number) || self.has_failed(relay.area) => {
+                (Vec::new(), None)
+            }
+            Ok(FromGateway::Relay(relay)) if !self.relayed.takes((number, relay.area), &relay) => {
+                let why = "it sent more through the launcher than the other gateway had taken";
+                (Vec::new(), Some(self.fails(area, why.to_owned())))
+            }
             Ok(FromGateway::Relay(relay)) => {
                 let piece = |site| {
                     (
@@ -228,6 +270,7 @@ impl Crossings {
                 (to(relay.area).map(piece).into_iter().collect(), None)
             }
             Ok(FromGateway::Credit { area, epoch, bytes }) => {
+                self.relayed.taken((area, number), epoch, bytes);
                 let credit = ToGateway::Credit {
                     area: number,
                     epoch,
@@ -267,6 +310,19 @@ impl Crossings {
             }
         });
         all.collect()
+    }
+
+    /// The gateway of a site has said that it had taken what is still on its way to it.
+    pub(crate) fn deaf(&mut self, site: usize) -> Option<String> {
+        let area = self
+            .gateways
+            .iter()
+            .position(|g| g.site == site && g.failed.is_none())?;
+        Some(self.fails(area, "it says that it has taken what it has not read".to_owned()))
+    }
+
+    fn has_failed(&self, area: u32) -> bool {
+        self.gateways.get(area as usize).is_some_and(|g| g.failed.is_some())
     }
 
     fn fails(&mut self, area: usize, why: String) -> String {

@@ -3,6 +3,7 @@
 
 use crate::claims::Claims;
 use crate::connection::{Client, Connection, Failure, Verb};
+use crate::connections::Piece;
 use crate::fetch;
 use crate::files::{Filled, Filling, works_at_home};
 use crate::happening::{Event, SiteEvent};
@@ -37,7 +38,7 @@ pub(crate) struct Site {
     /// First message to the gateway that this site's agent shall start.
     pub(crate) gateway: Option<Opening>,
     /// Messages that go when no other waits.
-    pub(crate) last: mpsc::UnboundedReceiver<Vec<u8>>,
+    pub(crate) last: mpsc::UnboundedReceiver<Piece>,
     /// The site has been silent for too long.
     pub(crate) lost: watch::Receiver<bool>,
     /// Its agent is there already.
@@ -392,7 +393,7 @@ impl Site {
         link: &mut Link,
         mut client: Client,
         mut commands: mpsc::UnboundedReceiver<Vec<u8>>,
-        mut last: mpsc::UnboundedReceiver<Vec<u8>>,
+        mut last: mpsc::UnboundedReceiver<Piece>,
     ) -> Failure {
         let Link {
             reader,
@@ -404,7 +405,7 @@ impl Site {
                 let bytes = tokio::select! {
                     biased;
                     bytes = commands.recv() => bytes,
-                    Some(bytes) = last.recv() => Some(bytes),
+                    Some(piece) = last.recv() => Some(piece.take()),
                 };
                 let Some(bytes) = bytes else { break };
                 if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {

@@ -118,6 +118,16 @@ fn files_in_a_directory_that_nobody_named_are_told() {
         assert_eq!(left(), number, "each job has its own");
     }
     assert!(!bench.root.join("sites/apart/result").exists());
+    // So are files of a request for the output.
+    let request = "&(resourceManagerContact=apart)(executable=./make)(count=1)(stdout=out.txt)(stderr=err.txt)";
+    bench.write("work/deep/job.rsl", request, 0o644);
+    let done = run("run job.rsl");
+    assert!(
+        done.errors
+            .contains("3 files that nothing fetches were made there: 'err.txt', 'out.txt', 'result'"),
+        "{done:?}"
+    );
+    assert!(!bench.root.join("sites/apart/out.txt").exists());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::Coordinator;
 use crate::connection::Failure;
 use crate::hold::{Again, Held, Secret};
 use crate::session::Session;
+use crate::site::broken;
 use isthmus_job::{Contact, Subjob};
 use isthmus_stage::words;
 use isthmus_wire::grid::{FromAgent, Hold, ToAgent};
@@ -79,11 +80,17 @@ impl Coordinator {
     /// A site says. What it tells of the processes after the beginning waits until all have told of that.
     pub(super) fn hear(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
         if self.shared.is_taken_up() && is_later(&message) && !self.machine.is_committed() {
-            return self.early.push(Early {
-                connection,
-                site,
-                message,
-            });
+            // A process ends once, finishes once and aborts once; ends come in lists of some.
+            let most = 3 * self.subjobs[site].count as usize;
+            if self.early.iter().filter(|early| early.connection == connection).count() < most {
+                return self.early.push(Early {
+                    connection,
+                    site,
+                    message,
+                });
+            }
+            self.connections.give_up(connection);
+            return self.lose(site, &broken("it told more of its processes than there is"), "", false);
         }
         self.handle_message(connection, site, message, now);
     }

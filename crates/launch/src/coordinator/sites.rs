@@ -128,8 +128,12 @@ impl Coordinator {
             }
             FromAgent::Gateway(message) => {
                 let (messages, problem) = self.crossings.said(site, &message);
-                self.connections.send_gateways(&messages);
-                problem.into_iter().for_each(|text| self.printer.notice(text));
+                let deaf = self.connections.send_gateways(&messages);
+                let deaf: Vec<String> = deaf.into_iter().filter_map(|site| self.crossings.deaf(site)).collect();
+                problem
+                    .into_iter()
+                    .chain(deaf)
+                    .for_each(|text| self.printer.notice(text));
             }
             // Late answers to what the site task asked, and what nodes tell the agent that submitted them.
             FromAgent::Hello(_)
