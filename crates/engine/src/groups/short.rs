@@ -201,7 +201,8 @@ impl Groups {
         mut pause: impl FnMut() -> bool,
     ) -> Option<Result<Option<Request>, EngineError>> {
         let native = channel.native != 0;
-        if !native && (core.state.tools.observes_plans() || !core.state.reasons.is_empty()) {
+        let lost = !core.state.reasons.is_empty() && core.state.has_lost(&channel.members);
+        if !native && (core.state.tools.observes_plans() || lost) {
             return None;
         }
         let frame = channel.frame?;
@@ -229,10 +230,8 @@ impl Groups {
         tools.called(operation);
         tools.plan_begins(channel.context.number(), operation, sequence);
         tools.begins(operation);
-        if !core.state.reasons.is_empty() {
-            if let Some(error) = core.lost_of(&channel.members) {
-                return Some(Err(self.give_up(core, &place, error)));
-            }
+        if let Some(error) = lost.then(|| core.lost_of(&channel.members)).flatten() {
+            return Some(Err(self.give_up(core, &place, error)));
         }
         let meeting = self.meeting(core)?;
         let (gives, mut given) = (short.gives(&place), false);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use isthmus_transport::{Job, Peer, Process};
 
-use crate::EngineError;
 use crate::base::core::Core;
 use crate::base::parcels::Parcels;
 use crate::base::requests::{SendStage, Task};
 use crate::base::state::{State, Work};
 use crate::p2p::cancel::{forget_asked, let_go};
+use crate::{Channel, EngineError, Members};
 
 const AT_THE_END: &str = "all processes are in MPI_Finalize";
 
@@ -76,6 +76,21 @@ impl State {
     pub(crate) fn unreachable(&self, peer: Peer, reason: Arc<str>) -> EngineError {
         let who = self.name(peer);
         EngineError::PeerLost { peer, who, reason }
+    }
+
+    /// Whether one of these is lost. Asked only where somebody is: time in proportion to their number.
+    #[cold]
+    pub(crate) fn has_lost(&self, members: &Members) -> bool {
+        self.reasons.keys().any(|&lost| members.contains(lost))
+    }
+
+    /// Whether a message from there, or from anybody, may never come because somebody is lost.
+    #[cold]
+    pub(crate) fn is_hopeless(&self, channel: &Channel, from: Option<u32>) -> bool {
+        match from {
+            Some(rank) => self.peers[channel.members.peer(rank)].lost,
+            None => self.has_lost(&channel.members),
+        }
     }
 
     /// Who this is, for people.

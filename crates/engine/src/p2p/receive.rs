@@ -71,7 +71,8 @@ pub(crate) fn irecv_plainly(
         source: Some(from),
         tag,
     };
-    if !state.reasons.is_empty() || !state.work.is_empty() || state.matcher.find(&pattern).is_some() {
+    let hopeless = !state.reasons.is_empty() && state.is_hopeless(channel, Some(from));
+    if hopeless || !state.work.is_empty() || state.matcher.find(&pattern).is_some() {
         return None;
     }
     let index = state.requests.vacant();
@@ -307,7 +308,8 @@ pub(crate) fn begin_directly(
         source: from,
         tag,
     };
-    if !state.reasons.is_empty() || state.matcher.find(&pattern).is_some() {
+    let hopeless = !state.reasons.is_empty() && state.is_hopeless(channel, from);
+    if hopeless || state.matcher.find(&pattern).is_some() {
         return false;
     }
     state.direct.begin(channel, pattern, memory, room);
