@@ -130,3 +130,20 @@ fn copies_of_threads_take_turns() {
     });
     assert!((1..4).contains(&whole(&two.reading())));
 }
+
+#[test]
+fn a_vector_lends_its_memory_and_gets_it_back() {
+    let bytes: Vec<u8> = (0..100).collect();
+    let place = bytes.as_ptr() as usize;
+    let own = OwnMemory::of(bytes);
+    own.memory().write(10, &[7; 5]);
+    let reading = own.reading();
+    let copied = own.clone().into_content();
+    assert!(copied.as_ptr() as usize != place && copied[9..16] == [9, 7, 7, 7, 7, 7, 15]);
+    drop(reading);
+    assert!(own.is_unshared());
+    let back = own.into_content();
+    assert_eq!((back.as_ptr() as usize, back == copied), (place, true));
+    assert_eq!(OwnMemory::of(Vec::new()).into_content(), []);
+    assert_eq!(OwnMemory::new(-3, 2).into_content(), [0; 5]);
+}

@@ -150,7 +150,7 @@ impl Alone {
         if held {
             let server = self.file.processes.server();
             // Who is lost has lost the lock too.
-            let _ = port.send(server, UNLOCKS, &[]).sent().await;
+            let _ = port.send(server, UNLOCKS, Vec::new()).sent().await;
         }
     }
 

@@ -49,7 +49,7 @@ impl Ask<'_> {
         };
         let receive = port.receive(Some(whom), ANSWERS | answer as i32, ANSWER + MAX_TEXT + self.room);
         processes.count(whom, QUESTION + self.payload.len());
-        let mut sent = vec![port.send(whom, QUESTIONS, &question.encode())];
+        let mut sent = vec![port.send(whom, QUESTIONS, question.encode())];
         if !self.payload.is_empty() {
             sent.push(port.send(whom, PAYLOADS | answer as i32, self.payload));
         }

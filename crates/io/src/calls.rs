@@ -142,7 +142,7 @@ fn begin(world: &'static World, knock: Knock, guests: &Arc<Guests>) -> Option<Dr
                 |error| Answer::of_error(error.class as u32, error.to_string()),
                 |()| Answer::default(),
             );
-            let sent = port.send(from, ANSWERS | knock.number as i32, &answer.encode());
+            let sent = port.send(from, ANSWERS | knock.number as i32, answer.encode());
             sent.sent().await?;
             Ok(0)
         })
@@ -228,7 +228,7 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
     let asked = task::run(world, &world.files(), |port| {
         Box::pin(async move {
             let answer = port.receive(Some(whom), ANSWERS | number as i32, ANSWER + MAX_TEXT);
-            port.send(whom, number as i32, &bytes).sent().await?;
+            port.send(whom, number as i32, bytes).sent().await?;
             let _ = result.set(answer.received().await?.bytes);
             Ok(0)
         })

@@ -237,9 +237,11 @@ impl Part {
     /// What an aggregator is told of an access: where it lies, and the data.
     fn body(&self, window: Window, source: &mut Source) -> Vec<u8> {
         let slice = self.slice(window, source.length());
-        let mut body = encode_body(&slice.runs);
-        let mut at = body.len();
-        body.resize(at + slice.bytes() as usize, 0);
+        let runs = encode_body(&slice.runs);
+        let mut at = runs.len();
+        // In one go: what is fresh from the system is 0 already.
+        let mut body = vec![0; at + slice.bytes() as usize];
+        body[..at].copy_from_slice(&runs);
         if let Some(from) = slice.start() {
             source.read(from, &mut body[at..]);
             return body;
@@ -316,8 +318,8 @@ impl Part {
             let body = self.body(window, source);
             match domains.towards(me, index) {
                 Hop::Gatherer(next) | Hop::Aggregator(next) if next == me => kept.push((index, body)),
-                Hop::Gatherer(next) => sent.push(self.send(port, next, PARTS, &body)),
-                Hop::Aggregator(next) => sent.push(self.send(port, next, BODIES, &body)),
+                Hop::Gatherer(next) => sent.push(self.send(port, next, PARTS, body)),
+                Hop::Aggregator(next) => sent.push(self.send(port, next, BODIES, body)),
             }
         }
         kept
@@ -338,19 +340,19 @@ impl Part {
             let mut bodies: Vec<_> = own.map(|at| kept.swap_remove(at).1).into_iter().collect();
             bodies.extend(self.collect(coming).await?.1);
             let aggregator = domains.aggregators[index];
-            if let [one] = &bodies[..] {
-                sent.push(self.send(port, aggregator, BODIES, one));
+            if bodies.len() == 1 {
+                sent.extend(bodies.pop().map(|one| self.send(port, aggregator, BODIES, one)));
                 continue;
             }
             let most = domains.most;
             let pieces = Pieces::new(&bodies, most).map_err(|error| self.access.file.here.garbled(&error))?;
-            sent.push(self.send(port, aggregator, BODIES, &pieces.body()));
+            sent.push(self.send(port, aggregator, BODIES, pieces.body()));
         }
         Ok(kept.into_iter().map(|(_, body)| body).collect())
     }
 
     /// A message of this operation, counted.
-    pub(crate) fn send(&self, port: &Port, to: u32, phase: i32, bytes: &[u8]) -> Message {
+    pub(crate) fn send(&self, port: &Port, to: u32, phase: i32, bytes: Vec<u8>) -> Message {
         self.access.file.processes.count(to, bytes.len());
         port.send(to, self.members.tag + phase, bytes)
     }
@@ -375,8 +377,8 @@ impl Part {
                 .collect();
             match domains.towards(me, index) {
                 Hop::Gatherer(next) | Hop::Aggregator(next) if next == me => kept.push((index, sizes)),
-                Hop::Gatherer(next) => sent.push(self.send(port, next, SIZES, &encode_sizes(&sizes))),
-                Hop::Aggregator(next) => sent.push(self.send(port, next, GATHERED_SIZES, &encode_sizes(&sizes))),
+                Hop::Gatherer(next) => sent.push(self.send(port, next, SIZES, encode_sizes(&sizes))),
+                Hop::Aggregator(next) => sent.push(self.send(port, next, GATHERED_SIZES, encode_sizes(&sizes))),
             }
         }
         for index in (0..domains.aggregators.len()).filter(|index| domains.gathers(me, *index)) {
@@ -393,7 +395,7 @@ impl Part {
             });
             if heard.len() + usize::from(own.is_some()) > 0 {
                 let sizes = encode_sizes(&sums);
-                sent.push(self.send(port, domains.aggregators[index], GATHERED_SIZES, &sizes));
+                sent.push(self.send(port, domains.aggregators[index], GATHERED_SIZES, sizes));
             }
             rooms.gathered.push((index, heard));
         }

@@ -125,7 +125,7 @@ impl Members {
         let leader = ranks[0];
         if self.me != leader {
             let all = port.receive(Some(leader), tag, length * self.size as usize);
-            let sent = port.send(leader, tag, &mine());
+            let sent = port.send(leader, tag, mine());
             let all = all.received().await?.bytes;
             sent.sent().await?;
             return Ok(self.blocks(&all, length));
@@ -146,7 +146,7 @@ impl Members {
         let ours: Vec<u8> = ranks.iter().flat_map(|rank| all[*rank as usize].clone()).collect();
         let mut sent: Vec<_> = coming
             .iter()
-            .map(|(ranks, _)| port.send(ranks[0], tag, &ours))
+            .map(|(ranks, _)| port.send(ranks[0], tag, ours.clone()))
             .collect();
         for (ranks, message) in coming {
             let theirs = message.received().await?.bytes;
@@ -157,7 +157,7 @@ impl Members {
             }
         }
         let joined = all.concat();
-        sent.extend(ranks[1..].iter().map(|rank| port.send(*rank, tag, &joined)));
+        sent.extend(ranks[1..].iter().map(|rank| port.send(*rank, tag, joined.clone())));
         for message in sent {
             message.sent().await?;
         }

@@ -101,7 +101,7 @@ impl Part {
 }
 
 impl Reading<'_> {
-    fn send(&mut self, to: u32, phase: i32, bytes: &[u8]) {
+    fn send(&mut self, to: u32, phase: i32, bytes: Vec<u8>) {
         self.sent.push(self.part.send(self.port, to, phase, bytes));
     }
 
@@ -129,7 +129,7 @@ impl Reading<'_> {
                 Way::Here
             } else {
                 let coming = self.receive(next, reply, bytes);
-                self.send(next, request, &encode_body(&runs));
+                self.send(next, request, encode_body(&runs));
                 Way::Message(coming)
             };
             asked.push(Asked {
@@ -157,7 +157,7 @@ impl Reading<'_> {
             let aggregator = self.domains.aggregators[index];
             let bytes = runs.iter().map(|run| run.1 as usize).sum();
             let reply = self.receive(aggregator, REPLIES, bytes);
-            self.send(aggregator, BODIES, &encode_body(&runs));
+            self.send(aggregator, BODIES, encode_body(&runs));
             round.relays.push(Relay {
                 index,
                 wanted,
@@ -192,7 +192,7 @@ impl Reading<'_> {
                 if rank == me {
                     here.push((index, data));
                 } else {
-                    self.send(rank, REPLIES, &data);
+                    self.send(rank, REPLIES, data);
                 }
             }
         }
@@ -203,7 +203,7 @@ impl Reading<'_> {
                 if rank == me {
                     here.push((Some(relay.index), data));
                 } else {
-                    self.send(rank, SHARES, &data);
+                    self.send(rank, SHARES, data);
                 }
             }
         }

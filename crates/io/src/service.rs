@@ -56,7 +56,7 @@ impl Service {
                     number: 0,
                     payload: 0,
                 };
-                port.send(me, QUESTIONS, &question.encode()).sent().await?;
+                port.send(me, QUESTIONS, question.encode()).sent().await?;
                 Ok(0)
             })
         })?;
@@ -94,7 +94,7 @@ impl Service {
             };
             let bytes = answer.encode();
             processes.count(source, bytes.len());
-            port.send(source, ANSWERS | number, &bytes).leave();
+            port.send(source, ANSWERS | number, bytes).leave();
         }
         // A lock that is still held goes first.
         drop(turns);
@@ -118,7 +118,7 @@ impl Service {
                 |error| Answer::of_error(error.class as u32, named(error)),
                 |()| Answer::default(),
             );
-            port.send(FIRST, tag, &answer.encode()).sent().await?;
+            port.send(FIRST, tag, answer.encode()).sent().await?;
         }
         Ok(0)
     }

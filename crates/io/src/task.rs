@@ -35,7 +35,8 @@ enum Slot {
     Listens,
     /// A message of this rank has begun to come.
     Begun(u32),
-    Done(Completion),
+    /// With its memory.
+    Done(Completion, OwnMemory),
     /// Nobody waits.
     Left,
     Taken,
@@ -67,7 +68,6 @@ pub(crate) struct Port {
 pub(crate) struct Message {
     port: Port,
     slot: usize,
-    memory: OwnMemory,
 }
 
 /// What became of a receive.
@@ -93,7 +93,7 @@ impl Port {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wish(&self, wish: Wish, memory: OwnMemory) -> Message {
+    fn wish(&self, wish: Wish) -> Message {
         let waits = || match wish {
             Wish::Receive(None, ..) => Slot::Listens,
             _ => Slot::Waits,
@@ -112,7 +112,6 @@ impl Port {
         Message {
             port: self.clone(),
             slot,
-            memory,
         }
     }
 
@@ -123,15 +122,15 @@ impl Port {
     }
 
     /// Sends bytes; they have left when the message is awaited.
-    pub(crate) fn send(&self, to: u32, tag: i32, bytes: &[u8]) -> Message {
-        let memory = OwnMemory::with(bytes);
-        self.wish(Wish::Send(to, tag, memory.clone()), memory)
+    pub(crate) fn send(&self, to: u32, tag: i32, bytes: impl Into<Vec<u8>>) -> Message {
+        let memory = OwnMemory::of(bytes.into());
+        self.wish(Wish::Send(to, tag, memory))
     }
 
     /// Receives at most `room` bytes.
     pub(crate) fn receive(&self, from: Option<u32>, tag: i32, room: usize) -> Message {
-        let memory = OwnMemory::new(0, room as isize);
-        self.wish(Wish::Receive(from, tag, memory.clone()), memory)
+        let memory = OwnMemory::of(vec![0; room]);
+        self.wish(Wish::Receive(from, tag, memory))
     }
 
     /// This rank has broken the rules: it is lost, for this reason.
@@ -178,13 +177,13 @@ impl Port {
 
 impl Message {
     async fn completion(self) -> Result<(Completion, OwnMemory)> {
-        let Self { port, slot, memory } = self;
-        let done = std::future::poll_fn(|_| {
+        let Self { port, slot } = self;
+        let (done, memory) = std::future::poll_fn(|_| {
             let mut inner = port.lock();
             match std::mem::replace(&mut inner.slots[slot], Slot::Waits) {
-                Slot::Done(completion) => {
+                Slot::Done(completion, memory) => {
                     inner.slots[slot] = Slot::Taken;
-                    Poll::Ready(completion)
+                    Poll::Ready((completion, memory))
                 }
                 other => {
                     inner.slots[slot] = other;
@@ -203,16 +202,16 @@ impl Message {
     pub(crate) fn heard(&self) -> Option<Heard> {
         let mut inner = self.port.lock();
         let slot = &mut inner.slots[self.slot];
-        if !matches!(slot, Slot::Done(_)) {
+        if !matches!(slot, Slot::Done(..)) {
             return None;
         }
-        let Slot::Done(done) = std::mem::replace(slot, Slot::Taken) else {
+        let Slot::Done(done, memory) = std::mem::replace(slot, Slot::Taken) else {
             return None;
         };
         Some(match done.error {
             None => Heard::Message(Received {
                 source: done.source,
-                bytes: self.memory.reading().with(0, done.bytes as usize, <[u8]>::to_vec),
+                bytes: content(memory, done.bytes),
             }),
             Some(EngineError::Truncate { source, .. }) => Heard::TooLong(source),
             Some(_) => Heard::Nobody,
@@ -232,7 +231,7 @@ impl Message {
         let mut inner = self.port.lock();
         let slot = &mut inner.slots[self.slot];
         *slot = match slot {
-            Slot::Done(_) => Slot::Taken,
+            Slot::Done(..) => Slot::Taken,
             _ => Slot::Left,
         };
     }
@@ -247,9 +246,16 @@ impl Message {
         let (done, memory) = self.completion().await?;
         Ok(Received {
             source: done.source,
-            bytes: memory.reading().with(0, done.bytes as usize, <[u8]>::to_vec),
+            bytes: content(memory, done.bytes),
         })
     }
+}
+
+/// The message that has come to this memory.
+fn content(memory: OwnMemory, bytes: u64) -> Vec<u8> {
+    let mut content = memory.into_content();
+    content.truncate(bytes as usize);
+    content
 }
 
 /// A future with what it has under way.
@@ -300,25 +306,28 @@ impl Driver {
         }
         self.accuse(engine, &mut inner);
         let mut news = std::mem::take(&mut inner.changed);
-        self.under_way.retain(|(slot, request, _)| match engine.take(*request) {
-            Some(completion) => {
-                news = true;
-                inner.slots[*slot] = match inner.slots[*slot] {
-                    Slot::Left => Slot::Taken,
-                    _ => Slot::Done(completion),
-                };
-                false
-            }
-            None => {
-                if matches!(inner.slots[*slot], Slot::Listens) {
-                    if let Some(rank) = isthmus_engine::matched(engine, *request) {
-                        inner.slots[*slot] = Slot::Begun(rank);
-                        news = true;
-                    }
+        self.under_way
+            .retain_mut(|(slot, request, memory)| match engine.take(*request) {
+                Some(completion) => {
+                    news = true;
+                    // The last one who has it, since the engine has done with it: its content need not be copied.
+                    let memory = std::mem::replace(memory, OwnMemory::of(Vec::new()));
+                    inner.slots[*slot] = match inner.slots[*slot] {
+                        Slot::Left => Slot::Taken,
+                        _ => Slot::Done(completion, memory),
+                    };
+                    false
                 }
-                true
-            }
-        });
+                None => {
+                    if matches!(inner.slots[*slot], Slot::Listens) {
+                        if let Some(rank) = isthmus_engine::matched(engine, *request) {
+                            inner.slots[*slot] = Slot::Begun(rank);
+                            news = true;
+                        }
+                    }
+                    true
+                }
+            });
         let waits = !news && inner.together && !self.under_way.is_empty();
         match waits.then(|| engine.lost_of(&self.channel.members)).flatten() {
             Some(error) => {
@@ -338,10 +347,13 @@ impl Driver {
         for slot in slots {
             inner.slots[slot] = match inner.slots[slot] {
                 Slot::Left => Slot::Taken,
-                _ => Slot::Done(Completion {
-                    error: Some(error.clone()),
-                    ..Completion::default()
-                }),
+                _ => {
+                    let completion = Completion {
+                        error: Some(error.clone()),
+                        ..Completion::default()
+                    };
+                    Slot::Done(completion, OwnMemory::of(Vec::new()))
+                }
             };
         }
     }

@@ -8,7 +8,8 @@ use super::door::{Claim, Door, Lending, Turn};
 use super::{Owner, ReadMemory, WriteMemory};
 
 /// Memory that the library owns and lends to its own operations: intermediate results, agreement on contexts. Aligned
-/// to 16 bytes, as C's `malloc` does. Clones are the same memory; it lives as long as the last of them.
+/// to 16 bytes, as C's `malloc` does, unless it was [given](OwnMemory::of). Clones are the same memory; it lives as
+/// long as the last of them.
 ///
 /// [`OwnMemory::memory`] and [`OwnMemory::reading`] give values with a clone inside, so the memory may be forgotten at
 /// any time.
@@ -20,8 +21,15 @@ struct Owned {
     low: isize,
     high: isize,
     door: Door,
-    /// Owns what `origin` points into; never touched through this, nor shown.
-    _bytes: Vec<u128>,
+    /// Owns what `origin` points into; never touched through this as long as anybody has the memory.
+    bytes: Bytes,
+}
+
+/// What owns the bytes.
+enum Bytes {
+    /// Made here, aligned.
+    Own(#[expect(dead_code, reason = "only dropped")] Vec<u128>),
+    Given(Vec<u8>),
 }
 
 // SAFETY: the memory belongs to the value; whoever touches it asks its door.
@@ -42,8 +50,34 @@ impl OwnMemory {
             low,
             high,
             door: Door::default(),
-            _bytes: owner,
+            bytes: Bytes::Own(owner),
         }))
+    }
+
+    /// The memory of a vector, from the origin on. It is aligned as that is, so it is for data of no type.
+    pub fn of(mut bytes: Vec<u8>) -> Self {
+        let (origin, length) = (bytes.as_mut_ptr(), bytes.len());
+        Self(Arc::new(Owned {
+            origin,
+            low: 0,
+            // A vector has at most so many bytes.
+            high: length as isize,
+            door: Door::default(),
+            bytes: Bytes::Given(bytes),
+        }))
+    }
+
+    /// The content, which is not copied if the memory is [a vector's](Self::of) and nobody else has it.
+    pub fn into_content(self) -> Vec<u8> {
+        let Self(owned) = self;
+        match Arc::try_unwrap(owned) {
+            Ok(Owned {
+                bytes: Bytes::Given(bytes),
+                ..
+            }) => bytes,
+            Ok(owned) => Self(Arc::new(owned)).content(),
+            Err(owned) => Self(owned).content(),
+        }
     }
 
     /// Memory with this content from the origin on.
