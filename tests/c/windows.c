@@ -56,8 +56,8 @@ static void parts(void)
     for (k = 0; k < size; k++) {
         OK(MPI_Win_shared_query(win, k, &bytes, &unit, &at));
         CHECK(bytes == (k == 0 ? 0 : 3 + k) && unit == 1 + k);
-        CHECK(k == 0 || next == NULL || at == next);
-        CHECK(k != rank || at == mine);
+        CHECK(k == 0 ? at == NULL : k == 1 || at == next);
+        CHECK(k != rank || k == 0 || at == mine);
         next = at + bytes;
     }
     OK(MPI_Win_shared_query(win, MPI_PROC_NULL, &bytes, &unit, &at));

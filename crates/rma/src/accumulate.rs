@@ -130,8 +130,17 @@ impl Change<'_> {
     }
 }
 
-/// An operation on a type, for the accumulate family.
+/// The numbers that a `char` of C has.
+const CHAR: Basic = if std::ffi::c_char::MIN == 0 {
+    Basic::UnsignedChar
+} else {
+    Basic::SignedChar
+};
+
+/// An operation on a type, for the accumulate family. Beyond the standard, as with MPICH and Open MPI, MPI_CHAR is a
+/// number here.
 fn on(operation: Predefined, basic: Basic) -> Result<OnType> {
+    let basic = if basic == Basic::Char { CHAR } else { basic };
     operation
         .on(basic)
         .map_err(|error| Error::of_argument(abi::MPI_ERR_OP, "op", format!("cannot be used: {error}")))

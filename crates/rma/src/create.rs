@@ -217,7 +217,6 @@ fn lay_out(flavor: Flavor, said: &[[u64; SAID]]) -> Result<(Vec<Part>, usize)> {
         parts.push(Part { size, unit, at });
         next = end;
     }
-    // A mapping begins at a page. Who wants more of it has memory of the first part's alignment only within it.
     Ok((parts, to_usize(next)?))
 }
 

@@ -45,6 +45,8 @@ fn place(window: &Window, rank: u32) -> Segment {
         Some(all) => Some(all.address().wrapping_add(part.at as usize)),
         None => (rank == window.comm.rank()).then(|| window.own.address()),
     };
+    // Who has no bytes has no place either, as with MPICH.
+    let base = base.filter(|_| part.size > 0);
     Segment {
         size: base.map_or(0, |_| part.size),
         unit: part.unit,

@@ -42,10 +42,11 @@ fn in_vain<T>(world: &World, comm: &Comm, mut look: impl FnMut() -> Option<T>) -
         if let Some(lost) = lost {
             return Err((&lost).into());
         }
-        world.engine().idle();
         rounds += 1;
         if rounds > ROUNDS {
-            std::thread::sleep(NAP);
+            world.engine().nap(NAP);
+        } else {
+            world.engine().idle();
         }
     }
 }

@@ -255,7 +255,7 @@ impl Shared {
                 nap = nap.with_news();
             } else {
                 let before = std::mem::replace(&mut nap, Nap::Vain);
-                guard = self.sleep(guard, Some(other), before);
+                guard = self.sleep(guard, Some(other), before, NAP);
             }
         }
         if nap != Nap::None {
@@ -290,6 +290,12 @@ impl Shared {
         if step == Step::Yield && self.pace.give_way() {
             self.inner.lock().looking.0.reconsider();
         }
+    }
+
+    /// For a thread that waits for what no transport tells of, as a word in memory that processes share: sleeps so long
+    /// at most, less if messages come or something from outside of MPI, which is heard.
+    pub fn nap(&self, longest: Duration) {
+        drop(self.sleep(self.lock(), None, Nap::News, longest));
     }
 
     #[inline]
@@ -352,15 +358,21 @@ impl Shared {
             }
             Step::Sleep => {
                 let before = std::mem::replace(nap, Nap::Vain);
-                self.sleep(guard, None, before)
+                self.sleep(guard, None, before, NAP)
             }
         }
     }
 
     /// Sleeps until something may have happened, also to another descriptor. The lock has been held since the last look
     /// at everything.
-    /// `before`: the sleep before this one.
-    fn sleep<'a>(&'a self, mut guard: Guard<'a>, other: Option<BorrowedFd<'_>>, before: Nap) -> Guard<'a> {
+    /// `before`: the sleep before this one; `longest`: how long at most.
+    fn sleep<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        other: Option<BorrowedFd<'_>>,
+        before: Nap,
+        longest: Duration,
+    ) -> Guard<'a> {
         self.reports.before_sleep(&mut guard.inner, before != Nap::Vain);
         let descriptors = guard.inner.descriptors(&self.bell);
         if !guard.inner.engine.arm() {
@@ -376,7 +388,15 @@ impl Shared {
             return self.lock();
         }
         guard.inner.sleepers += 1;
-        let nap = guard.inner.engine.core.state.asked.next().unwrap_or(NAP).min(NAP);
+        let nap = guard
+            .inner
+            .engine
+            .core
+            .state
+            .asked
+            .next()
+            .unwrap_or(longest)
+            .min(longest);
         drop(guard);
         let since = Instant::now();
         match &descriptors {

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For windows.sh. `held`: the last process dies while it holds a lock; the others, which wait for it, must get an error.
+   `nodes`: windows over several nodes are refused, those of a node and of one process work. `large`: more memory than
+   there is. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size;
+
+static void say(const char *call, int code)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int length, class;
+    MPI_Error_class(code, &class);
+    MPI_Error_string(code, text, &length);
+    printf("rank %d: %s: %s\n", rank, call, class == MPI_SUCCESS ? "fine" : text);
+    fflush(stdout);
+}
+
+static int held(void)
+{
+    MPI_Win win;
+    long *memory;
+    MPI_Win_allocate(1 << 16, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    if (rank == size - 1)
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1)
+        raise(SIGKILL);
+    say("lock", MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+    /* The job is being ended. */
+    pause();
+    return 1;
+}
+
+static int nodes(void)
+{
+    MPI_Comm node;
+    MPI_Win win;
+    int *memory, mine = 7;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    say("create", MPI_Win_create(&mine, sizeof mine, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    say("shared", MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win));
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, node, &memory, &win);
+    MPI_Win_fence(0, win);
+    *memory = rank;
+    MPI_Win_fence(0, win);
+    if (*memory != rank)
+        return 1;
+    MPI_Win_free(&win);
+    MPI_Win_create(&mine, sizeof mine, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Put(&rank, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
+    MPI_Win_unlock(0, win);
+    MPI_Win_free(&win);
+    MPI_Finalize();
+    return mine != rank;
+}
+
+static int large(void)
+{
+    MPI_Win win;
+    char *memory;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    say("large", MPI_Win_allocate_shared((MPI_Aint)1 << 45, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win));
+    MPI_Finalize();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc > 1 && !strcmp(argv[1], "held"))
+        return held();
+    return argc > 1 && !strcmp(argv[1], "nodes") ? nodes() : large();
+}

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Windows: an error for whoever waits for the lock of a process that has died; a refusal over several nodes, by name, while those of a node work;
+# no more memory than there is; and nothing is left in the memory file system, however the job ended.
+. "$(dirname "$0")/common.sh"
+for tool in mpiexec mpicc isthmus; do
+    command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
+done
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/windows.c" -o windows || fail "mpicc windows.c"
+mkdir shared
+ISTHMUS_SHM_DIRECTORY=$work/shared
+export ISTHMUS_SHM_DIRECTORY
+clean() { [ -z "$(ls -A shared)" ] || { ls -R shared; fail "$1: something is left"; }; }
+
+timeout -k 5 60 mpiexec -n 3 ./windows held </dev/null >out 2>&1
+status=$?
+[ $status -ne 124 ] && [ $status -ne 0 ] || { cat out; fail "held: status $status"; }
+for rank in 0 1; do
+    grep -q "^rank $rank: lock: .*MPI_Win_lock failed.*SIGKILL" out || { cat out; fail "rank $rank does not hear of the process that held the lock"; }
+done
+clean held
+
+timeout -k 5 60 mpiexec -n 2 ./windows large </dev/null >out 2>&1 || { cat out; fail "large: status $?"; }
+for rank in 0 1; do
+    grep -q "^rank $rank: large: MPI_ERR_NO_MEM: .*bytes of memory that processes share" out || { cat out; fail "rank $rank is not told that there is no memory"; }
+done
+clean large
+
+# Two sites on this machine: their processes are on nodes of their own.
+timeout -k 5 60 isthmus run --site home:2 --site second=home:1 ./windows nodes </dev/null >out 2>&1 || { cat out; fail "nodes: status $?"; }
+for rank in 0 1 2; do
+    grep -q "rank $rank: create: MPI_ERR_UNSUPPORTED_OPERATION: .*not implemented" out || { cat out; fail "rank $rank: a window over nodes"; }
+    grep -q "rank $rank: shared: MPI_ERR_RMA_SHARED: .*MPI_COMM_TYPE_SHARED" out || { cat out; fail "rank $rank: shared memory over nodes"; }
+done
+clean nodes
