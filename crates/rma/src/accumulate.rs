@@ -228,7 +228,7 @@ impl Window {
         &self,
         operation: Predefined,
         source: Option<&Source<'_>>,
-        result: &mut Sink<'_>,
+        result: &Sink<'_>,
         place: &Place<'_>,
     ) -> Result<()> {
         let Some(target) = target::find(self, place, When::Always)? else {
@@ -259,17 +259,19 @@ impl Window {
         &self,
         source: &Source<'_>,
         compare: &Source<'_>,
-        result: &mut Sink<'_>,
+        result: &Sink<'_>,
         place: &Place<'_>,
     ) -> Result<()> {
         let Some(target) = target::find(self, place, When::Always)? else {
             return Ok(());
         };
         let basic = single(place.datatype)?;
-        if matches!(
-            basic.kind(),
-            Kind::Floating | Kind::Complex | Kind::Character | Kind::Packed | Kind::Pair(..)
-        ) {
+        let is_number = match basic.kind() {
+            Kind::Floating | Kind::Complex | Kind::Packed | Kind::Pair(..) => false,
+            Kind::Character => basic == Basic::Char,
+            _ => true,
+        };
+        if !is_number {
             fail!(
                 abi::MPI_ERR_TYPE,
                 argument("datatype"),

@@ -98,7 +98,8 @@ impl Window {
         let posts = std::mem::take(&mut *locked(&self.partners.posts));
         let mut result = Ok(());
         for (_, request) in posts {
-            result = result.and(self.world.wait(request).map(drop));
+            let ended = self.world.wait(request).map(drop);
+            result = result.and(ended);
         }
         self.sync();
         tell(self, &ranks, COMPLETED);
@@ -111,7 +112,8 @@ impl Window {
         let expected = std::mem::take(&mut *locked(&self.partners.completions));
         let mut result = Ok(());
         for request in expected {
-            result = result.and(self.world.wait(request).map(drop));
+            let ended = self.world.wait(request).map(drop);
+            result = result.and(ended);
         }
         locked(&self.epochs).hide();
         self.sync();

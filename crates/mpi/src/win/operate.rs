@@ -227,9 +227,9 @@ extern "C" fn isthmus_MPI_Fetch_and_op(
         let op = operation(op)?;
         let from = (op != Predefined::NoOp).then(|| data((origin, 1, datatype), "origin"));
         let from = from.transpose().about_datatype()?;
-        let mut result = sink((result, 1, datatype), "result").about_datatype()?;
+        let result = sink((result, 1, datatype), "result").about_datatype()?;
         let there = place((rank, disp, 1, datatype)).about_datatype()?;
-        window.fetch_and_op(op, from.as_ref(), &mut result, &there)
+        window.fetch_and_op(op, from.as_ref(), &result, &there)
     })
 }
 
@@ -249,9 +249,9 @@ extern "C" fn isthmus_MPI_Compare_and_swap(
         };
         let from = data((origin, 1, datatype), "origin").about_datatype()?;
         let compare = data((compare, 1, datatype), "compare").about_datatype()?;
-        let mut result = sink((result, 1, datatype), "result").about_datatype()?;
+        let result = sink((result, 1, datatype), "result").about_datatype()?;
         let there = place((rank, disp, 1, datatype)).about_datatype()?;
-        window.compare_and_swap(&from, &compare, &mut result, &there)
+        window.compare_and_swap(&from, &compare, &result, &there)
     })
 }
 
