@@ -96,7 +96,7 @@ fn dismiss(file: &Arc<File>, guest: u32, outcome: Result<()>) -> Result<()> {
                 true => here.ask(&port, Ask::of(What::Stop, 0)).await.map(drop),
                 // If the guest is lost, the first one hears it too.
                 false => {
-                    let _ = port.send(guest, LEAVES, &[]).sent().await;
+                    let _ = port.send(guest, LEAVES, Vec::new()).sent().await;
                     Ok(())
                 }
             };
