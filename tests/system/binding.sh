@@ -38,6 +38,12 @@ is "$(said isthmus run --site "home:2,bind_to=core" --report-bindings)" "$first 
 is "$(said taskset -c "$second" isthmus run -n 2 --report-bindings)" "$second $second " "two on one processor"
 is "$(said isthmus run --ppn 2 --bind-to core --report-bindings)" "$first $second " "--ppn"
 
+# Several processors for each process, for its threads.
+both=$(echo $allowed | cut -d ' ' -f 1,2 | tr ' ' ',')
+is "$(said mpiexec -n 1 --map-by slot:pe=2 --bind-to hwthread --report-bindings | tr -d ' ')" "$both" "two processors for a process"
+is "$(said isthmus run -n 1 --map-by core:pe=2 --bind-to hwthread --report-bindings | tr -d ' ')" "$both" "the same of isthmus run"
+refused "cannot each be bound to $count .* of their own" mpiexec -n 2 --map-by "node:pe=$count" --bind-to hwthread
+is "$(said mpiexec -n 2 --map-by slot:pe=2 --bind-to none --report-bindings)" "$all $all " "pe without binding"
 refused "fewer processes there" mpiexec -n $((count + 1)) --bind-to core
 refused "did you mean 'socket'" isthmus run -n 2 --bind-to sockets
 refused "bound to nothing" isthmus run -n 2 --bind-to none --map-by core

@@ -18,8 +18,12 @@ const NODES: &str = "/sys/devices/system/node";
 pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
     let count = start.count as usize;
     let by = isthmus_settings::MAP_BY.read(among(&start.environment)).and_then(part);
+    let each = isthmus_settings::BIND_EACH.read(among(&start.environment));
+    let each = usize::try_from(each).unwrap_or(1);
     let to = match isthmus_settings::BIND_TO.read(among(&start.environment)) {
         Some(value) => part(value),
+        // Who says for how many threads wants cores for them.
+        None if each > 1 => Some(Part::Core),
         // Who says where processes go wants them to stay there.
         None if by.is_some() => by,
         None => return Ok(own_cores(count)),
@@ -36,6 +40,7 @@ pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
     let rule = Rule {
         to,
         by: by.unwrap_or_else(|| to.min(Part::Core)),
+        each,
     };
     match processors::bind(&machine(), count, rule) {
         Ok(sets) => Ok(Some(sets)),
@@ -55,6 +60,7 @@ fn own_cores(count: usize) -> Option<Vec<Vec<u32>>> {
     let rule = Rule {
         to: Part::Core,
         by: Part::Core,
+        each: 1,
     };
     confined.then(|| processors::bind(&machine, count, rule).ok()).flatten()
 }
@@ -114,6 +120,7 @@ mod tests {
         let everything = Rule {
             to: Part::Core,
             by: Part::Core,
+            each: 1,
         };
         assert_eq!(processors::bind(&machine, 1, everything).unwrap().len(), 1);
     }

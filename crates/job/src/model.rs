@@ -13,6 +13,9 @@ use isthmus_wire::grid::Allocation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
+/// The variable with the number of processors of each process.
+const BIND_EACH: &str = isthmus_settings::BIND_EACH.name;
+
 /// Most processes of one job.
 pub const MAX_PROCESSES: u32 = 65_536;
 /// Most processes of one job on one machine.
@@ -238,9 +241,13 @@ impl Job {
     /// What is asked for and has no effect, as far as that is worth telling: site, relation, why.
     pub fn unheeded(&self) -> Vec<(&str, String, &'static str)> {
         let requests = self.subjobs.iter().flat_map(|s| s.requests.iter().map(move |r| (s, r)));
-        requests
-            .filter_map(|(s, r)| Some((s.site.as_str(), r.text(), r.unheeded()?)))
-            .collect()
+        let requests = requests.filter_map(|(s, r)| Some((s.site.as_str(), r.text(), r.unheeded()?)));
+        let asks = |s: &&Subjob| s.vendor().is_some() && s.environment.iter().any(|(name, _)| name == BIND_EACH);
+        let bound = self.subjobs.iter().filter(asks).map(|s| {
+            let why = "the machine's own MPI binds its processes by itself";
+            (s.site.as_str(), "pe=N".to_owned(), why)
+        });
+        requests.chain(bound).collect()
     }
 
     /// Number of processes.

@@ -10,6 +10,7 @@ use crate::model::{Contact, Job, Program, Subjob};
 use crate::network::{self, Mapping};
 use crate::rsl;
 use crate::sites;
+use crate::transfer::parse_shared;
 use options::{OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown};
 pub use options::{option_names, option_with_value};
 pub(crate) use pool::Pool;
@@ -76,7 +77,7 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
   -ppn, -npernode, -N N   processes on each host whose number is not given; without hosts on this machine
   -bind-to PART           bind each process to a part of its machine: none, hwthread, core, numa, socket
   -map-by PART            deal processes out to parts of their machine in turn: hwthread, core, numa, socket;
-                          ppr:N:node: N on each host, node: evenly over the hosts, with :pe=N not bound, for N threads
+                          ppr:N:node: N on each host, node: evenly over the hosts; with :pe=N, N cores for each
   -report-bindings        every process says which processors it may use
   -lan NAME               all hosts share one local network (traffic between them is not encrypted)
   -wdir, -wd DIRECTORY    working directory
@@ -86,6 +87,7 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
   -stdin RANK             who gets the standard input: a rank, all or none
   -outfile-pattern NAME   a file for each process: %r is its rank, %s the site, %t out or err
   -configfile FILE        read the options and programs from a file, a program a line; a backslash continues a line
+  -share DIRECTORY        processes of other sites may open files in this directory of each site
   -l, -label              begin each line of output with its rank
   -dumprsl                print the job as RSL and do not run it
   -globusrsl FILE         run the job that is described in RSL
@@ -179,6 +181,8 @@ struct General {
     label: bool,
     dump: bool,
     no_stage: bool,
+    /// Directories that processes of other sites reach.
+    shared: Vec<String>,
     launcher: Launcher,
     /// What was said that has no effect here.
     notes: Vec<JobError>,
@@ -290,6 +294,7 @@ impl Section {
             }
             "dumprsl" => general.dump = true,
             "nostage" => general.no_stage = true,
+            "share" => general.shared.push(parse_shared(value("directory")?)?),
             "wdir" => self.directory = Some(value("directory")?.to_owned()),
             "env" | "genv" => {
                 let (variable, text) = assignment(&mut value)?;
@@ -359,22 +364,17 @@ fn exported(text: &str, outside: &mut dyn Outside) -> Result<(String, String), J
 impl General {
     /// Parts of a machine that processes are bound to and mapped by. What -map-by says of hosts is kept.
     fn binding(&mut self) -> Result<(Option<String>, Option<String>), JobError> {
-        let mut to = self.bind_to.take();
+        let to = self.bind_to.take();
         let Some(by) = self.map_by.take() else {
             return Ok((to, None));
         };
         self.mapping = network::mapping(&by)?;
         self.per_host = self.mapping.per_host.or(self.per_host);
         let mut part = self.mapping.part.take();
-        if let Some(threads) = self.mapping.threads.filter(|threads| *threads > 1) {
-            part = None;
-            if to.is_none() {
-                to = Some("none".to_owned());
-                let note = JobError::new(format!("-map-by {by}: processes are not bound"));
-                self.notes.push(note.hint(format!(
-                    "{threads} threads of a process share the processors of the machine with the others; -bind-to numa or socket binds them"
-                )));
-            }
+        match self.mapping.threads {
+            Some(_) if to.as_deref() == Some("none") => part = None,
+            Some(each) => self.environment.push(network::bind_each(each)),
+            None => {}
         }
         Ok((to, part))
     }
@@ -483,6 +483,7 @@ impl General {
         template.environment = self.environment.iter().chain(&section.environment).cloned().collect();
         template.appnum = appnum;
         template.stage = !self.no_stage;
+        template.files.shared.clone_from(&self.shared);
         template
     }
 

@@ -155,6 +155,11 @@ pub fn mapping(value: &str) -> Result<Mapping, JobError> {
     Ok(mapping)
 }
 
+/// The variable for so many processors of each process.
+pub fn bind_each(each: u32) -> (String, String) {
+    (isthmus_settings::BIND_EACH.name.to_owned(), each.to_string())
+}
+
 /// Options for all sites: `--bind-to` and `--map-by`.
 pub fn check_binding(to: Option<&str>, by: Option<&str>) -> Result<(), JobError> {
     let bound = to.map(|to| binding("bind-to", to)).transpose()?;

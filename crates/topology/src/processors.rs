@@ -77,6 +77,8 @@ pub struct Rule {
     pub to: Part,
     /// Dealt out to what.
     pub by: Part,
+    /// So many of these parts for each process, of cores and hardware threads.
+    pub each: usize,
 }
 
 /// There are fewer parts than processes.
@@ -88,14 +90,20 @@ pub struct TooFew {
     pub parts: usize,
     /// For so many processes.
     pub processes: usize,
+    /// So many for each.
+    pub each: usize,
 }
 
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (part, parts, processes) = (self.part.name(), self.parts, self.processes);
+        let own = match self.each {
+            1 => format!("a {part}"),
+            each => format!("{each} {part}s"),
+        };
         write!(
             f,
-            "{processes} processes cannot each be bound to a {part} of their own: {parts} may be used here"
+            "{processes} processes cannot each be bound to {own} of their own: {parts} may be used here"
         )
     }
 }
@@ -114,12 +122,16 @@ pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<V
         rule.by
     };
     let rule = Rule { by, ..rule };
+    if rule.each > 1 && rule.to <= Part::Core {
+        return bind_to_several(machine, processes, rule);
+    }
     let available = parts(machine, rule.to).len();
     if rule.to <= Part::Core && processes > available {
         return Err(TooFew {
             part: rule.to,
             parts: available,
             processes,
+            each: 1,
         });
     }
     let mut queues: Vec<Vec<Vec<u32>>> = parts(machine, rule.by)
@@ -147,6 +159,43 @@ pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<V
         *set = around(machine, set, rule.to);
     }
     Ok(bound)
+}
+
+/// Several cores or hardware threads for each process. They lie in one part of those to which processes are dealt out,
+/// and in one socket in any case.
+fn bind_to_several(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<Vec<u32>>, TooFew> {
+    let in_turn = rule.by > Part::Core;
+    let mut queues: Vec<Vec<Vec<u32>>> = parts(machine, if in_turn { rule.by } else { Part::Socket })
+        .into_iter()
+        .map(|place| {
+            let single = parts(&place, rule.to);
+            let several = single.chunks_exact(rule.each).map(|chunk| chunk.concat());
+            several.map(|set| numbers(&set)).collect()
+        })
+        .collect();
+    let mut bound = Vec::with_capacity(processes);
+    while bound.len() < processes {
+        let before = bound.len();
+        for queue in queues.iter_mut().filter(|queue| !queue.is_empty()) {
+            let most = if in_turn { 1 } else { queue.len() };
+            bound.extend(queue.drain(..most.min(processes - bound.len())));
+        }
+        if bound.len() == before {
+            return Err(TooFew {
+                part: rule.to,
+                parts: parts(machine, rule.to).len(),
+                processes,
+                each: rule.each,
+            });
+        }
+    }
+    Ok(bound)
+}
+
+fn numbers(set: &[Processor]) -> Vec<u32> {
+    let mut numbers: Vec<u32> = set.iter().map(|p| p.number).collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 /// The parts of a kind, in the order of sockets, memories and numbers.
@@ -239,7 +288,7 @@ mod tests {
     }
 
     fn bound(machine: &[Processor], processes: usize, to: Part, by: Part) -> String {
-        let sets = bind(machine, processes, Rule { to, by }).unwrap();
+        let sets = bind(machine, processes, Rule { to, by, each: 1 }).unwrap();
         sets.iter().map(|set| write_list(set)).collect::<Vec<_>>().join(" ")
     }
 
@@ -276,7 +325,11 @@ mod tests {
     #[test]
     fn nobody_shares_a_core() {
         let m = machine(1, 1, 2);
-        let rule = |to| Rule { to, by: Part::Core };
+        let rule = |to| Rule {
+            to,
+            by: Part::Core,
+            each: 1,
+        };
         let error = bind(&m, 3, rule(Part::Core)).unwrap_err();
         assert!(error.to_string().contains("2 may be used"), "{error}");
         assert!(bind(&m, 5, rule(Part::Hwthread)).is_err());
@@ -299,5 +352,27 @@ mod tests {
             (None, None, None)
         );
         assert_eq!(parse_list(""), Some(vec![]));
+    }
+
+    #[test]
+    fn several_cores_for_each_process_lie_together() {
+        // Two sockets of three cores of two threads each.
+        let machine: Vec<Processor> = (0..12)
+            .map(|number| Processor {
+                number,
+                core: number % 6,
+                numa: number % 6 / 3,
+                socket: number % 6 / 3,
+            })
+            .collect();
+        let rule = |to, by| Rule { to, by, each: 2 };
+        let cores = bind(&machine, 2, rule(Part::Core, Part::Core)).unwrap();
+        assert_eq!(cores, [vec![0, 1, 6, 7], vec![3, 4, 9, 10]]);
+        let threads = bind(&machine, 3, rule(Part::Hwthread, Part::Socket)).unwrap();
+        assert!(threads.iter().all(|set| set.len() == 2), "{threads:?}");
+        assert!(threads[0].iter().all(|n| n % 6 < 3) && threads[1].iter().all(|n| n % 6 >= 3));
+        let few = bind(&machine, 3, rule(Part::Core, Part::Core)).unwrap_err();
+        let told = "3 processes cannot each be bound to 2 cores of their own: 6 may be used here";
+        assert_eq!(few.to_string(), told);
     }
 }

@@ -119,7 +119,8 @@ fn files_in_a_directory_that_nobody_named_are_told() {
     }
     assert!(!bench.root.join("sites/apart/result").exists());
     // So are files of a request for the output.
-    let request = "&(resourceManagerContact=apart)(executable=./make)(count=1)(stdout=out.txt)(stderr=err.txt)";
+    let request = "&(resourceManagerContact=apart)(executable=/bin/sh)(arguments=-c \"pwd; pwd >&2; pwd >result\")\
+        (count=1)(stdout=out.txt)(stderr=err.txt)";
     bench.write("work/deep/job.rsl", request, 0o644);
     let done = run("run job.rsl");
     assert!(

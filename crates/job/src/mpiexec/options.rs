@@ -6,7 +6,7 @@ use crate::error::JobError;
 use isthmus_settings::nearest;
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 39] = [
+const OPTIONS: [(&str, &[&str]); 40] = [
     ("n", &["n", "np", "c", "ntasks"]),
     ("configfile", &["configfile", "app"]),
     ("host", &["host", "hosts", "H"]),
@@ -99,6 +99,7 @@ const OPTIONS: [(&str, &[&str]); 39] = [
     ("dumprsl", &["dumprsl", "dump-rsl", "globusdumprsl", "globus-dump-rsl"]),
     ("globusrsl", &["globusrsl", "globus-rsl"]),
     ("nostage", &["nostage"]),
+    ("share", &["share"]),
     ("ignored", &["stage", "leave_pg"]),
     ("help", &["h", "help"]),
     ("version", &["V", "version"]),

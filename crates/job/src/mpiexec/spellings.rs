@@ -94,7 +94,7 @@ impl Spelled {
             "x" => "env",
             "pernode" => return self.option("ppn", "1"),
             "rankfile" => return Err(no_rankfile(word)),
-            "ppn" | "bind-to" | "map-by" | "stdin" | "outfile-pattern" | "output-dir" => theirs,
+            "ppn" | "share" | "bind-to" | "map-by" | "stdin" | "outfile-pattern" | "output-dir" => theirs,
             "label" | "report-bindings" => return self.flag(theirs),
             "dumprsl" => return self.flag("dump-rsl"),
             "nostage" => return self.flag("no-stage"),

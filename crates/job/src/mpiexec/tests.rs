@@ -88,6 +88,16 @@ fn a_variable_is_that_of_one_program() {
 }
 
 #[test]
+fn directories_are_shared_as_isthmus_run_shares_them() {
+    let shared = |line: &str| subjob(line).files.shared;
+    assert_eq!(
+        shared("-share data --share /scratch -host a,b -n 2 ./a"),
+        ["data", "/scratch"]
+    );
+    assert!(words("-share").is_err());
+}
+
+#[test]
 fn hosts_are_mapped_as_other_launchers_say() {
     let counts = |line: &str| {
         counts(line)
@@ -102,9 +112,19 @@ fn hosts_are_mapped_as_other_launchers_say() {
     assert_eq!(counts("--map-by ppr:4:node ./a"), ["home 4"]);
     assert_eq!(counts("-n 2 --map-by node:pe=2 ./a"), ["home 2"]);
     let bound = |line: &str| subjob(line).environment;
-    let pair = |value: &str| vec![("ISTHMUS_BIND_TO".to_owned(), value.to_owned())];
-    assert_eq!(bound("-n 2 --map-by socket:pe=2 ./a"), pair("none"));
-    assert_eq!(bound("-n 2 --map-by slot:pe=2 --bind-to numa ./a"), pair("numa"));
+    let pairs = |all: &[(&str, &str)]| {
+        let pair = |(name, value): &(&str, &str)| (format!("ISTHMUS_{name}"), (*value).to_owned());
+        all.iter().map(pair).collect::<Vec<_>>()
+    };
+    assert_eq!(bound("-n 2 --map-by node:pe=2 ./a"), pairs(&[("BIND_EACH", "2")]));
+    assert_eq!(
+        bound("-n 2 --map-by socket:pe=2 ./a"),
+        pairs(&[("BIND_EACH", "2"), ("MAP_BY", "socket")])
+    );
+    assert_eq!(
+        bound("-n 2 --map-by slot:pe=2 --bind-to none ./a"),
+        pairs(&[("BIND_TO", "none")])
+    );
     assert_eq!(bound("-n 2 --map-by ppr:2:node ./a"), []);
 }
 

@@ -44,6 +44,9 @@ pub const UMASK: Text = Text { name: "ISTHMUS_UMASK" };
 /// to what part of its machine each process is bound; --bind-to, site option bind_to=, job file key bind_to
 pub const BIND_TO: Word = Word { name: "ISTHMUS_BIND_TO", default: None, words: &["none", "hwthread", "core", "numa", "socket", "slot"] };
 
+/// cores, or hardware threads, that each process is bound to; --map-by PART:pe=N
+pub const BIND_EACH: Number = Number { name: "ISTHMUS_BIND_EACH", default: 1, least: 1, most: 65536 };
+
 /// parts of a machine to which processes are dealt out in turn; --map-by, site option map_by=, job file key map_by
 pub const MAP_BY: Word = Word { name: "ISTHMUS_MAP_BY", default: None, words: &["hwthread", "core", "numa", "socket", "slot"] };
 
@@ -276,6 +279,15 @@ pub static SETTINGS: &[Setting] = &[
         scope: "site",
         help: "to what part of its machine each process is bound; --bind-to, site option bind_to=, job file key bind_to",
         kind: Kind::Word(BIND_TO),
+    },
+    Setting {
+        name: "ISTHMUS_BIND_EACH",
+        unit: "number",
+        default: "1",
+        reason: "a process has one thread unless it says otherwise",
+        scope: "site",
+        help: "cores, or hardware threads, that each process is bound to; --map-by PART:pe=N",
+        kind: Kind::Number(BIND_EACH),
     },
     Setting {
         name: "ISTHMUS_MAP_BY",
