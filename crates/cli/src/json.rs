@@ -105,9 +105,11 @@ mod tests {
         let mut found = Vec::new();
         with_json(&crate::Command::command(), "", &mut found);
         for name in &found {
-            // Verbs of the cache have one document, and `run` only tells what it would do.
+            // Verbs of the cache have one document, sites alone are their list, and `run` only tells what it would do.
             let of_cache = name.starts_with("cache");
-            let described = |c: &str| c == name || c.starts_with(&format!("{name} --")) || (of_cache && c == "cache");
+            let of_list = |c: &str| name == "sites" && c == "sites list";
+            let described =
+                |c: &str| c == name || c.starts_with(&format!("{name} --")) || (of_cache && c == "cache") || of_list(c);
             assert!(rows().any(|row| described(row[0])), "{name}");
         }
         for name in [
