@@ -187,7 +187,7 @@ fn cost(description: &Description) -> u64 {
 
 /// Makes a call again, with types that were made before.
 fn make(call: &Call, made: &[Datatype]) -> Result<Datatype, NotAType> {
-    let combiner = combiner(call.combiner).ok_or(NotAType::Unknown(call.combiner.into()))?;
+    let combiner = combiner(call.combiner).ok_or_else(|| NotAType::Unknown(call.combiner.into()))?;
     let contents = Contents {
         combiner,
         integers: call.integers.clone().into(),

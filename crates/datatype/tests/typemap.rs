@@ -232,12 +232,13 @@ impl Recipe {
 
 /// A distribution and its argument, as programs give them.
 fn as_given(how: Distribution) -> (i64, i64) {
+    let default = i64::from(abi::MPI_DISTRIBUTE_DFLT_DARG);
     let (kind, argument) = match how {
         Distribution::None => (abi::MPI_DISTRIBUTE_NONE, None),
         Distribution::Block(block) => (abi::MPI_DISTRIBUTE_BLOCK, block),
         Distribution::Cyclic(block) => (abi::MPI_DISTRIBUTE_CYCLIC, block),
     };
-    (kind.into(), argument.unwrap_or(abi::MPI_DISTRIBUTE_DFLT_DARG.into()))
+    (i64::from(kind), argument.unwrap_or(default))
 }
 
 /// Which process has index `i` of a dimension.

@@ -61,7 +61,9 @@ fn exchange(engines: &mut [Engine], mut between: impl FnMut(usize)) {
     for round in 0..12 {
         let length = [9, 300_000, 5000, LENGTH][round % 4];
         let place = (round * 7919) % (LENGTH - length + 1);
-        let bytes: Vec<u8> = (0..length).map(|i| (i * 31 ^ i >> 9 ^ round * 97) as u8).collect();
+        let bytes: Vec<u8> = (0..length)
+            .map(|i| ((i * 31) ^ (i >> 9) ^ (round * 97)) as u8)
+            .collect();
         let what = if round % 3 == 0 { ADD } else { PUT };
         for (byte, new) in model[place..].iter_mut().zip(&bytes) {
             *byte = if what == PUT { *new } else { byte.wrapping_add(*new) };

@@ -119,7 +119,7 @@ fn read(r: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
 
 /// Small numbers of both signs are short.
 fn folded(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
+    ((value << 1) ^ (value >> 63)) as u64
 }
 
 fn unfolded(value: u64) -> i64 {
@@ -143,7 +143,7 @@ fn types(r: &mut Reader<'_>, at: u64) -> Result<Vec<usize>, DecodeError> {
     for _ in 0..count {
         let back = read(r, "types")?;
         let ty = at.checked_sub(back).filter(|_| back > 0);
-        types.push(ty.ok_or(invalid("types", back))? as usize);
+        types.push(ty.ok_or_else(|| invalid("types", back))? as usize);
     }
     Ok(types)
 }

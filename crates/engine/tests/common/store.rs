@@ -111,7 +111,7 @@ impl Store {
         (end <= self.length).then(|| header.auxiliary() as isize)
     }
 
-    fn apply(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) {
+    fn apply(&self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) {
         let length = match <[u8; 8]>::try_from(payload) {
             Ok(length) if header.tag == GET => u64::from_le_bytes(length),
             _ => header.length,
