@@ -56,6 +56,8 @@ impl Body {
 pub(crate) const CONTROL: u8 = 0;
 /// The queue of all contexts that want no treatment of their own.
 pub(crate) const COMMON: u8 = 1;
+/// The queue of protocols beside messages: what they ask and answer does not wait behind the data of messages.
+pub(crate) const PROTOCOLS: u8 = 2;
 
 /// What is kept of a segment.
 #[derive(Clone, Debug)]
@@ -427,6 +429,20 @@ mod tests {
             .collect();
         assert_eq!(order[..2], [CONTROL, 2]);
         assert_eq!(order[2..].iter().filter(|q| **q == 3).count(), 2);
+    }
+
+    #[test]
+    fn what_protocols_say_takes_turns_with_the_data_of_messages() {
+        let mut queues = Queues::default();
+        (0..40).for_each(|_| queues.push_frame(COMMON, vec![0; SHORT + 1]));
+        queues.push_frame(PROTOCOLS, vec![0; SHORT + 1]);
+        queues.push_frame(PROTOCOLS, vec![0; SHORT + 1]);
+        let order = sizes(&mut queues, 4);
+        let of_protocols = order.iter().map(|(place, _)| match place {
+            Place::Ordered { queue, .. } => *queue == PROTOCOLS,
+            Place::Fragment { .. } => false,
+        });
+        assert_eq!(of_protocols.collect::<Vec<_>>(), [false, true, false, true]);
     }
 
     #[test]

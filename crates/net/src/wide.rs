@@ -17,7 +17,7 @@ use crate::flow::Flow;
 use crate::link::{Arrival, ArrivalHook, Command, Prober};
 use crate::outbox;
 use crate::places::Places;
-use crate::queues::{COMMON, CONTROL, Long};
+use crate::queues::{COMMON, CONTROL, Long, PROTOCOLS};
 use crate::reactor::Worker;
 use crate::socket::{Interest, Poller};
 
@@ -76,7 +76,7 @@ impl WideTransport {
             flows: FxHashMap::default(),
             lost: FxHashMap::default(),
             queues: FxHashMap::default(),
-            last_queue: COMMON,
+            last_queue: PROTOCOLS,
             spare: VecDeque::new(),
             waking,
             looks: 0,
@@ -135,8 +135,9 @@ impl WideTransport {
     fn queue(&self, header: &Header) -> u8 {
         match header.kind {
             Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Announce | Kind::Cancel => {}
-            // A protocol keeps its own order.
-            Kind::Data | Kind::Protocol => return COMMON,
+            Kind::Data => return COMMON,
+            // A protocol keeps its own order, and has none with messages.
+            Kind::Protocol => return PROTOCOLS,
             Kind::Cts
             | Kind::Ack
             | Kind::Pulled
