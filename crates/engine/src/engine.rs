@@ -349,6 +349,7 @@ impl Engine {
             Work::Lost(peer, reason) => core.lose(peer, reason),
             Work::Part(part) => self.completed(part),
             Work::Sent(outcome) => {
+                core.state.events += 1;
                 let Outcome {
                     peer,
                     number,

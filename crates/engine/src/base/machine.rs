@@ -14,7 +14,7 @@ use crate::base::core::Core;
 use crate::base::parcels::{Parcel, send_piece};
 use crate::base::requests::{Owned, Owner, Task};
 use crate::base::state::{CHUNK, State, Work};
-use crate::{Completion, EngineError, Request, SendBuffer};
+use crate::{Completion, EngineError, Operation, Request, SendBuffer};
 
 /// A part of a request that is over: a message of a plan, for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,6 +245,12 @@ impl<'a> Port<'a> {
         known.copied().unwrap_or(Representation::LOCAL)
     }
 
+    /// Counts bytes of an operation of the machine to the peer, by how far away that is.
+    pub fn count(&mut self, operation: Operation, peer: Peer, bytes: u64) {
+        let level = self.state.peers[peer].level;
+        self.state.tools.count(operation, level, bytes);
+    }
+
     /// A request of this machine, which [completes](Self::complete) it.
     pub fn request(&mut self) -> Request {
         let owned = Owned::by(Owner::Registered(self.number));
@@ -276,6 +282,8 @@ pub(crate) fn to_machine(state: &mut State, peer: Peer, header: &Header, payload
         return state.broken(peer, "a frame of a protocol that this process does not know");
     };
     if has_credit(state, peer, header) {
+        // Threads may sleep until the machine knows more, without a request.
+        state.events += 1;
         let mut port = Port::within(number, state);
         if machine.frame(&mut port, peer, header, payload) == Taken::Done {
             port.done(peer, header.length);
@@ -335,6 +343,7 @@ pub(crate) fn placed_for_machine(state: &mut State, peer: Peer, header: &Header)
         return;
     };
     if has_credit(state, peer, header) {
+        state.events += 1;
         let mut port = Port::within(header.flags, state);
         machine.placed(&mut port, peer, header);
         port.done(peer, header.length);
