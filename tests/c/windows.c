@@ -13,6 +13,23 @@ static int rank, size;
         CHECK(class_ == (expected)); \
     } while (0)
 
+/* Memory of the program: each process finds its own, and MPI_PROC_NULL is the first part, wherever that is. */
+static void own_memory(void)
+{
+    MPI_Win win;
+    MPI_Aint bytes;
+    int unit, k, memory[4];
+    int *at;
+    OK(MPI_Win_create(memory, sizeof memory, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    for (k = -1; k < size; k++) {
+        int target = k < 0 ? 0 : k;
+        OK(MPI_Win_shared_query(win, k < 0 ? MPI_PROC_NULL : k, &bytes, &unit, &at));
+        CHECK(unit == 4);
+        CHECK(target == rank ? bytes == sizeof memory && at == memory : bytes == 0 && at == NULL);
+    }
+    OK(MPI_Win_free(&win));
+}
+
 /* As p4est does: one array of all processes of a node, which each fills in part and reads whole. */
 static void one_array(void)
 {
@@ -216,6 +233,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     one_array();
     parts();
+    own_memory();
     memory = malloc(40);
     OK(MPI_Win_create(memory, 40, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     attributes(win, memory, 40, 4, MPI_WIN_FLAVOR_CREATE);

@@ -31,7 +31,7 @@ impl Window {
         let rank = match self.target("rank", rank)? {
             Some(rank) => rank,
             None => {
-                let has_any = |rank: &u32| place(self, *rank).size > 0;
+                let has_any = |rank: &u32| self.parts[*rank as usize].size > 0;
                 (0..self.comm.size()).find(has_any).unwrap_or(0)
             }
         };

@@ -114,11 +114,17 @@ pub(crate) fn functions(spec: &Spec, bodies: &BTreeSet<String>) -> String {
 pub(crate) fn hints() -> Result<String> {
     let mut page = format!(
         "{HEAD}# Info keys\n\nThese keys of an MPI_Info object have a meaning. Others are ignored, as the standard asks. \
-         A value that makes no sense is ignored too; MPI_Comm_get_info shows what is in force.\n\n\
+         A value that makes no sense is ignored too; MPI_Comm_get_info, MPI_File_get_info and MPI_Win_get_info show what is in \
+         force.\n\n\
          | key | where | values | default | meaning |\n| --- | --- | --- | --- | --- |\n"
     );
     let mut code = String::new();
-    for directory in ["crates/io/src", "crates/mpi-core/src", "crates/mpi/src"] {
+    for directory in [
+        "crates/io/src",
+        "crates/rma/src",
+        "crates/mpi-core/src",
+        "crates/mpi/src",
+    ] {
         for file in tree::files(directory, ".rs")? {
             code.push_str(&tree::read(&file)?);
         }
