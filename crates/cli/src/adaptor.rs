@@ -16,7 +16,7 @@ pub(crate) struct Adaptor {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Compile an adaptor, unless it is there, and print where it is and which MPI it is for
+    /// Compile an adaptor, if there is none yet, and print its path and its MPI
     Build {
         /// Compiler wrapper of the machine's MPI
         #[arg(long, value_name = "PATH", default_value = "mpicc")]

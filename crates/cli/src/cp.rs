@@ -21,8 +21,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Copy files and directories between home and sites. What is cut goes on where it was; what is there already is not
-/// sent
+/// Copy files and directories between home and sites. Interrupted copies continue where they stopped; files that exist
+/// there are not sent again
 #[derive(Args, Debug)]
 pub(crate) struct Copy {
     /// What to copy: paths here, or isthmus://SITE/PATH (isthmus://SITE/~/PATH: below the home directory there)
@@ -36,7 +36,7 @@ pub(crate) struct Copy {
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    /// ssh client to use [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND")]
     ssh: Option<String>,
 }
@@ -251,7 +251,7 @@ impl Drop for Bar {
     }
 }
 
-/// Show and bound what sites keep of staged files
+/// Show and limit the caches of files at sites
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cache {
@@ -284,7 +284,7 @@ struct Where {
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    /// ssh client to use [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND")]
     ssh: Option<String>,
 }

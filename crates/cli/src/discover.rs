@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(45);
 /// Largest file of what was seen, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Ask sites what they have, how loaded they are, and measure the links between them
+/// Ask sites for their resources and load, and measure the links between them
 #[derive(Args, Debug)]
 pub(crate) struct Discover {
     /// Sites [default: home and all of the sites file]
@@ -51,12 +51,12 @@ pub(crate) struct Discover {
     /// Say what can be selected by
     #[arg(long)]
     fields: bool,
-    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    /// ssh client to use [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND")]
     ssh: Option<String>,
 }
 
-/// How processes are dealt out to the sites that are selected.
+/// How to distribute processes over the selected sites.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum Place {
     /// To as few sites as possible, the nearest first

@@ -18,26 +18,25 @@ use crate::reach;
 /// A clock that is wrong by more is told of: dates of files, and what batch scripts make of them, are wrong, too.
 const CLOCK: i64 = 1_800_000_000_000;
 
-/// Find out whether jobs can run on these sites, and how they would be connected
+/// Check whether jobs can run on these sites, and how the sites would be connected
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   isthmus doctor lab.example.org cluster2
   isthmus doctor home lab=me@lab.example.org --json
 
-Without SITE, home and all of the sites file. This machine is looked at in any case. Sites are written as for isthmus run --site. The exit status is 0 when all sites can be
-reached and every two of them can be connected.")]
+Default: home and all sites in the sites file. This machine is always examined. Sites are written as for isthmus run --site. The exit status is 0 if all sites can be reached and connected with each other.")]
 pub(crate) struct Doctor {
     /// Sites: `home`, or ssh destinations, each with options as for `isthmus run --site`
     #[arg(value_name = "SITE")]
     sites: Vec<String>,
-    /// Tell what came of every attempt
+    /// List every connection attempt and its result
     #[arg(short, long)]
     verbose: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    /// ssh client to use [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND")]
     ssh: Option<String>,
 }

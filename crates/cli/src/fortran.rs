@@ -422,16 +422,16 @@ pub(crate) fn lacking(modules: &Path) -> Option<String> {
     fs::read_to_string(modules.join("mpi_f08.txt")).ok()
 }
 
-/// Make the Fortran modules of MPI for a compiler
+/// Build the Fortran modules of MPI for a compiler
 ///
-/// mpifort makes them by itself, for each user, at the first use of a compiler. With this command an administrator
-/// makes them for everybody; then compilers find them by pkg-config too, without mpifort.
+/// mpifort builds them for each user at the first use of a compiler. With this command an administrator builds them for
+/// all users. Compilers then find them with pkg-config too, without mpifort.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Fortran {
     /// The compiler: gfortran, flang, ifx, nvfortran, or a path
     #[arg(long, value_name = "COMPILER", default_value = "gfortran")]
     compiler: String,
-    /// Where to put them, instead of where mpifort looks in this installation
+    /// Directory for them, instead of the one where mpifort looks in this installation
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }

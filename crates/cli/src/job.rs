@@ -22,9 +22,9 @@ pub(crate) struct JobCommand {
 #[derive(Subcommand, Debug)]
 enum Verb {
     Convert(Convert),
-    /// Print a job file that says everything that can be said, with comments
+    /// Print a job file with all fields and comments
     Example,
-    /// List what can be asked for in RSL, and what becomes of it
+    /// List the attributes of RSL, and how Isthmus treats each
     Attributes {
         /// As JSON
         #[arg(long)]

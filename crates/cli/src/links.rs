@@ -11,7 +11,7 @@ use isthmus_wire::word::counted;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Show what earlier jobs have measured of the links between sites
+/// Show the link measurements of earlier jobs
 #[derive(Args, Debug)]
 pub(crate) struct Links {
     /// Forget the links of this site (as listed, or the part before @); without a site, all of them

@@ -25,7 +25,7 @@ const MAX_CERTIFICATE: usize = 64 << 10;
 /// Most certificates that are looked at.
 const MAX_LISTED: usize = 64;
 
-/// Get a short-lived ssh certificate, and show what is valid for how long
+/// Get a short-lived ssh certificate, and show how long certificates are valid
 #[derive(Args, Debug)]
 pub(crate) struct Login {
     /// Show which certificates there are and how long they are valid

@@ -10,16 +10,16 @@ use isthmus_wire::control::{Reply, Request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// List your jobs on this machine, or at other sites: those that run, and the ended ones whose logs are kept
+/// List your jobs on this machine or at other sites: running ones, and ended ones whose logs still exist
 #[derive(Args, Debug)]
 pub(crate) struct Ps {
     /// A line for each subjob
     #[arg(short, long)]
     long: bool,
-    /// List the jobs whose launchers are at this site, which ssh reaches; `home` is this machine; repeatable
+    /// List the jobs whose launchers are at this site; `home` is this machine; repeatable
     #[arg(short, long = "site", value_name = "SITE")]
     sites: Vec<String>,
-    /// List those of this machine and of all sites of the sites file
+    /// List the jobs of this machine and of all sites in the sites file
     #[arg(short, long, conflicts_with = "sites")]
     all: bool,
     /// As JSON

@@ -14,12 +14,12 @@ use std::process::ExitCode;
 /// What reads comes before what draws.
 const SCRIPT: &str = concat!(include_str!("report/reading.js"), include_str!("report/page.js"));
 
-/// Show how a job over several sites went, or goes: states, links, throughput, operations, events
+/// Show the history of a job over several sites: states, links, throughput, operations, events
 #[derive(Args, Debug)]
 pub(crate) struct Report {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB; the newest if none is given
     job: Option<String>,
-    /// Write a page for browsers, one file that needs nothing else; `-` is standard output
+    /// Write one self-contained HTML file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// The whole record as JSON

@@ -53,7 +53,7 @@ pub(crate) const INTERNAL: [&str; 6] = [
     isthmus run [OPTIONS] --job MACHINES PROGRAM [ARGUMENT]..."
 )]
 pub(crate) struct Run {
-    /// Number of processes in all [default: 1 per site; in an allocation of a scheduler its slots]
+    /// Total number of processes [default: 1 per site; in a scheduler's allocation, its slots]
     #[arg(short = 'n', long = "processes", value_name = "N", allow_hyphen_values = true)]
     processes: Option<String>,
     /// Site to run on: NAME[:N] or ALIAS=NAME[:N]; NAME is `home` or an ssh destination; repeatable. Its scheduler:
@@ -61,49 +61,50 @@ pub(crate) struct Run {
     /// lsf). On top of its own MPI: NAME:N,mpi or NAME:N,mpi=MPIEXEC
     #[arg(short, long = "site", value_name = "SITE")]
     sites: Vec<String>,
-    /// Pick sites by what they have, of those that --site names or of all that are known: 'cores>=64 && rtt(home)<30ms'
+    /// Select sites by their resources, from those that --site names or from all known ones: 'cores>=64 &&
+    /// rtt(home)<30ms'
     #[arg(long, value_name = "CONDITION")]
     select: Option<String>,
-    /// How processes are dealt out to the sites that are selected
+    /// How to distribute processes over the selected sites
     #[arg(long, value_enum, default_value_t, requires = "select")]
     place: Place,
-    /// Hosts as other launchers name them: A:2,B; each is a site
+    /// Hosts, in the form of other launchers: A:2,B; each becomes a site
     #[arg(short = 'H', long = "host", value_name = "LIST", conflicts_with_all = ["sites", "select", "file", "from"])]
     hosts: Option<String>,
-    /// Processes of each site or host that has no number of its own
+    /// Number of processes for each site or host that does not give one
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     ppn: Option<String>,
-    /// Bind each process to a part of its machine: none, hwthread, core, numa or socket
-    /// [default: a core each where a job has processors of its own and enough of them, else none]
+    /// Bind each process to a part of its machine: none, hwthread, core, numa or socket [default: core, if the job has
+    /// processors of its own and enough of them, otherwise none]
     #[arg(long, value_name = "PART")]
     bind_to: Option<String>,
-    /// Deal processes out to parts of their machine in turn: hwthread, core, numa or socket [default: core]
+    /// Distribute processes over parts of their machine in turn: hwthread, core, numa or socket [default: core]
     #[arg(long, value_name = "PART")]
     map_by: Option<String>,
-    /// Every process says on standard error which processors it may use
+    /// Each process prints to standard error which processors it may use
     #[arg(long)]
     report_bindings: bool,
-    /// What the job is called in isthmus ps, attach and the like; no other job that runs here may be called so
+    /// Name of the job for isthmus ps, attach and other commands; no other running job here may have it
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Variable for all processes; repeatable
+    /// Environment variable for all processes; repeatable
     #[arg(short, long = "env", value_name = "NAME=VALUE")]
     environment: Vec<String>,
     /// Working directory of the processes
     #[arg(short = 'C', long, value_name = "DIRECTORY", value_parser = NonEmptyStringValueParser::new())]
     directory: Option<String>,
-    /// File or directory that the processes find in their directory (ISTHMUS_FILES): path, https://, sftp:// or
-    /// isthmus://SITE/PATH, with `=> NAME` under another name; repeatable
+    /// File or directory to copy into the processes' directory (ISTHMUS_FILES): path, https://, sftp:// or
+    /// isthmus://SITE/PATH; `=> NAME` renames it; repeatable
     #[arg(long = "input", value_name = "SOURCE")]
     inputs: Vec<String>,
-    /// Files that are fetched from there at the end, as *.out or frames/**; repeatable
+    /// Files to fetch from there at the end, such as *.out or frames/**; repeatable
     #[arg(long = "output", value_name = "PATTERN")]
     outputs: Vec<String>,
-    /// Where outputs go, those of each site into a directory of its name [default: isthmus-results/JOB]
+    /// Directory for outputs, with a subdirectory for each site [default: isthmus-results/JOB]
     #[arg(long, value_name = "DIRECTORY", value_parser = NonEmptyStringValueParser::new())]
     results: Option<String>,
-    /// Directory at each site whose files processes of other sites may open (MPI_File_open, MPI_File_delete), beside
-    /// the job's own directories, inputs and outputs; at one site alone: --site NAME:N,share=DIR; repeatable
+    /// Directory at each site whose files processes at other sites may open (MPI_File_open, MPI_File_delete), in
+    /// addition to the job's own directories, inputs and outputs; for one site: --site NAME:N,share=DIR; repeatable
     #[arg(long = "share", value_name = "DIRECTORY")]
     shared: Vec<String>,
     #[command(flatten)]

@@ -21,8 +21,8 @@ const ENDING: Duration = Duration::from_secs(10);
 /// How long one that did not hear that it is to end may take to be gone all the same.
 const UNHEARD: Duration = Duration::from_secs(3);
 
-/// Follow a job in the background to its end, and end with its exit status; Ctrl-C lets it run on. A job that has lost
-/// its launcher gets another one
+/// Show the output of a job until it ends, and return its exit status; Ctrl-C leaves the job running. A job that has
+/// lost its launcher gets a new one
 #[derive(Args, Debug)]
 pub(crate) struct Attach {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB where its launcher is at SITE;
@@ -30,15 +30,15 @@ pub(crate) struct Attach {
     job: Option<String>,
 }
 
-/// Print what a job in the background has printed
+/// Print the output of a job in the background
 #[derive(Args, Debug)]
 pub(crate) struct Logs {
     /// The job; not needed where only one runs
     job: Option<String>,
-    /// Go on as it prints more, until it ends
+    /// Continue until the job ends
     #[arg(short, long)]
     follow: bool,
-    /// What happened to it, as lines of JSON
+    /// Print its events, as lines of JSON
     #[arg(long)]
     events: bool,
 }
@@ -56,12 +56,12 @@ pub(crate) struct Signal {
     json: bool,
 }
 
-/// End a job: orderly, or at once
+/// End a job, gently or at once
 #[derive(Args, Debug)]
 pub(crate) struct Kill {
     /// The job
     job: String,
-    /// Give its processes no time for an orderly end
+    /// End its processes at once, without a chance to clean up
     #[arg(short = '9', long)]
     now: bool,
     /// As JSON
@@ -69,7 +69,7 @@ pub(crate) struct Kill {
     json: bool,
 }
 
-/// Change a subjob that has not begun: drop it, retry or wait on, run it elsewhere, or end the job
+/// Change a subjob that has not begun: drop it, retry it, run it elsewhere, or end the job
 #[derive(Args, Debug)]
 #[command(override_usage = "isthmus edit JOB SITE drop|retry|abort\n       isthmus edit JOB SITE use CONTACT")]
 pub(crate) struct EditCommand {

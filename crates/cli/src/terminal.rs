@@ -23,10 +23,10 @@ const EIO: i32 = 5;
 /// How the states of subjobs are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Show {
-    /// As a table on a terminal, else not.
+    /// A table on a terminal, otherwise nothing.
     #[default]
     Auto,
-    /// A line for every change.
+    /// One line for each change.
     Lines,
     /// Not.
     None,

@@ -26,25 +26,25 @@ const ALL_FROM: usize = 66;
 /// Time that says something of a rate, seconds.
 const SHORTEST: f64 = 0.2;
 
-/// Show what passes between the sites of a job: throughput of each link in both directions, by class, what compression
-/// saves, what is sent again, round trips
+/// Show the traffic between the sites of a job: throughput of each link by direction and class, compression,
+/// retransmissions, round trips
 #[derive(Args, Debug)]
 pub(crate) struct Top {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB; not needed where only one runs
     job: Option<String>,
-    /// Print once, with the rates of one interval, and end
+    /// Print the rates of one interval and exit
     #[arg(long)]
     once: bool,
     /// As JSON, one object per interval, in one line
     #[arg(long)]
     json: bool,
-    /// What has passed so far as Prometheus text; ends after that
+    /// Print the totals so far as Prometheus text and exit
     #[arg(long, conflicts_with_all = ["once", "json"])]
     prometheus: bool,
-    /// Serve the page of a job over several sites to browsers on this machine, kept up to date; PORT: one that is free
+    /// Serve a live page about the job to browsers on this machine [default port: any free one]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", value_parser = port, conflicts_with_all = ["once", "json", "prometheus"])]
     serve: Option<u16>,
-    /// Seconds between two looks
+    /// Seconds between updates
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = seconds)]
     interval: f64,
 }

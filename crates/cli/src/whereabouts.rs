@@ -12,19 +12,18 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Show what each rank of a job waits for, and why the job may hang. A rank that has waited for a second or more says
-/// what for
+/// Show what each rank of a job waits for, and why the job may hang. Ranks report waits of a second or more
 #[derive(Args, Debug)]
 pub(crate) struct Where {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB; not needed where only one runs
     job: Option<String>,
-    /// Look again and again, until the job ends
+    /// Repeat until the job ends
     #[arg(long)]
     watch: bool,
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// Seconds between two looks with --watch
+    /// Seconds between updates with --watch
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = crate::top::seconds)]
     interval: f64,
 }

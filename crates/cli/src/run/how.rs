@@ -15,52 +15,52 @@ pub(crate) struct Launch {
     /// One file for each process: DIRECTORY/rank-N.out and .err
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "outfile_pattern", value_parser = NonEmptyStringValueParser::new())]
     pub(super) output_dir: Option<String>,
-    /// The same with a name of your own: %r is the rank, %s the site, %t out or err, %j the job
+    /// The same with your own name: %r is the rank, %s the site, %t out or err, %j the job
     #[arg(long, value_name = "PATTERN")]
     pub(super) outfile_pattern: Option<String>,
-    /// Who gets the standard input: a rank, all or none [default: 0]
+    /// Rank that gets the standard input, or all or none [default: 0]
     #[arg(long, value_name = "RANK", allow_hyphen_values = true)]
     pub(super) stdin: Option<String>,
-    /// How long the processes may run: 90s, 30min, 2h
+    /// Time limit for the processes: 90s, 30min, 2h
     #[arg(long, value_name = "LIMIT")]
     pub(super) time: Option<String>,
-    /// Say what each rank waits for when all have only waited for so long: 90s, 10min; see isthmus where
+    /// Print what each rank waits for when all have only waited for this time: 90s, 10min; see isthmus where
     #[arg(long, value_name = "TIME")]
     pub(super) hang: Option<String>,
-    /// Write what happens to the job into FILE, or - for standard output, as lines of JSON
+    /// Write the events of the job to FILE, or - for standard output, as lines of JSON
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<String>,
     /// Record the messages, collective operations and connections of all processes into FILE, on one time line, for
     /// ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<String>,
-    /// How the states of subjobs are shown: as a table on a terminal, as lines, or not
+    /// How to show the states of subjobs: as a table on a terminal, as lines, or not at all
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub(super) progress: Show,
     /// Run in the background: when all processes have begun, or their schedulers have accepted them, print the name of
     /// the job and return; see isthmus ps, attach, logs, kill
     #[arg(long)]
     pub(super) detach: bool,
-    /// Let the launcher live at this site, which ssh reaches, so that the job outlives this machine. It reaches the
-    /// other sites with the keys of that one
+    /// Run the launcher at this site, so that the job does not need this machine. It connects to the other sites with
+    /// that site's keys
     #[arg(long, value_name = "SITE", requires = "detach")]
     pub(super) at: Option<String>,
     /// The job came from another machine, with this identifier
     #[arg(long, value_name = "IDENTIFIER", hide = true)]
     pub(super) carried: Option<String>,
-    /// Do not stage the program: run what each site has under that name
+    /// Do not copy the program: each site runs its own program of that name
     #[arg(long)]
     pub(super) no_stage: bool,
-    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    /// ssh client to use [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     pub(super) ssh: Option<String>,
-    /// File that pins links between sites [default: $ISTHMUS_LINKS_FILE]
+    /// File with fixed values for links between sites [default: $ISTHMUS_LINKS_FILE]
     #[arg(long, value_name = "FILE")]
     pub(super) links: Option<String>,
-    /// Show what would be started where, and start nothing
+    /// Show what would start where, and start nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Show that as JSON
+    /// Print this as JSON
     #[arg(long, requires = "dry_run")]
     pub(super) json: bool,
     /// Print the job as RSL, and start nothing

@@ -32,7 +32,7 @@ pub(crate) struct Simulate {
     json: bool,
 }
 
-/// Explain what is chosen for a collective operation on a described grid, and what it costs
+/// Explain which algorithm is chosen for a collective operation on a described grid, and what it costs
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
     #[command(flatten)]
@@ -81,10 +81,10 @@ struct What {
     /// Simulate every piece of a long message, however long it takes
     #[arg(long)]
     exact: bool,
-    /// Draw who is busy when, and the messages, into a file; of many processes, when each site is done
+    /// Draw when each process is busy, and the messages, into a file; for many processes, when each site is done
     #[arg(long, value_name = "FILE")]
     svg: Option<String>,
-    /// Draw who sends to whom into a file; of many processes, which site to which
+    /// Draw which process sends to which into a file; for many processes, which site to which
     #[arg(long, value_name = "FILE")]
     tree: Option<String>,
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// How long a site may take to be looked at.
 pub(crate) const LOOK: Duration = Duration::from_secs(60);
 
-/// Describe sites: what the ssh configuration does not say of them
+/// Describe sites: settings that have no place in the ssh configuration
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Sites {
@@ -46,7 +46,7 @@ enum Verb {
     },
     Add(Add),
     Test(Test),
-    /// Print a sites file that says everything that can be said, with comments
+    /// Print a sites file with all fields and comments
     Example,
     /// Remove a site from the sites file
     Remove {
@@ -58,8 +58,8 @@ enum Verb {
     },
 }
 
-/// Reach a site, look at it, and write what was found into the sites file. What stands there is kept unless CONTACT or
-/// --set says otherwise
+/// Connect to a site, examine it, and write the results into the sites file. Existing values are kept, unless CONTACT
+/// or --set changes them
 #[derive(Args, Debug)]
 struct Add {
     /// Name of the site
@@ -69,18 +69,18 @@ struct Add {
     /// A value for the sites file, as queue=debug; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Do not reach the site
+    /// Do not connect to the site
     #[arg(long)]
     no_look: bool,
     /// Print the entry as JSON
     #[arg(long)]
     json: bool,
-    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    /// ssh client to use [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND")]
     ssh: Option<String>,
 }
 
-/// Reach sites and say what works
+/// Connect to sites and report what works
 #[derive(Args, Debug)]
 struct Test {
     /// The sites [default: home and all of the sites file]
@@ -88,7 +88,7 @@ struct Test {
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// Command of the ssh client [default: $ISTHMUS_SSH or ssh]
+    /// ssh client to use [default: $ISTHMUS_SSH or ssh]
     #[arg(long, value_name = "COMMAND")]
     ssh: Option<String>,
 }

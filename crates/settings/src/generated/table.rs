@@ -8,16 +8,16 @@ use crate::{Kind, Setting};
 /// 1 prints, when the job ends, messages and bytes per level of the network and per collective
 pub const STATS: Flag = Flag { name: "ISTHMUS_STATS", default: false };
 
-/// how long a site may be out of reach before it counts as lost; one number for the launcher, its agents and the processes; the user is told after 9 s
+/// how long a site may be unreachable before it counts as lost, for the launcher, its agents and the processes; a warning appears after 9 s
 pub const AWAY: Seconds = Seconds { name: "ISTHMUS_AWAY", default: 300, least: 1, most: 1000000 };
 
-/// C compiler that mpicc runs; without it MPICH_CC, OMPI_CC and I_MPI_CC are looked at
+/// C compiler that mpicc runs; if it is not set, MPICH_CC, OMPI_CC or I_MPI_CC
 pub const CC: Command = Command { name: "ISTHMUS_CC", default: "cc" };
 
-/// C++ compiler that mpicxx runs; without it MPICH_CXX, OMPI_CXX and I_MPI_CXX are looked at
+/// C++ compiler that mpicxx runs; if it is not set, MPICH_CXX, OMPI_CXX or I_MPI_CXX
 pub const CXX: Command = Command { name: "ISTHMUS_CXX", default: "c++" };
 
-/// Fortran compiler that mpifort runs; without it MPICH_FC, OMPI_FC and I_MPI_FC are looked at
+/// Fortran compiler that mpifort runs; if it is not set, MPICH_FC, OMPI_FC or I_MPI_FC
 pub const FC: Command = Command { name: "ISTHMUS_FC", default: "gfortran" };
 
 /// socket of the agent
@@ -41,28 +41,28 @@ pub const INDEX: Optional = Optional { name: "ISTHMUS_INDEX", none: None, least:
 /// umask of the processes, from 000 to 077; site option umask=, job file key umask
 pub const UMASK: Text = Text { name: "ISTHMUS_UMASK" };
 
-/// to what part of its machine each process is bound; --bind-to, site option bind_to=, job file key bind_to
+/// the part of its machine to which each process is bound; --bind-to, site option bind_to=, job file key bind_to
 pub const BIND_TO: Word = Word { name: "ISTHMUS_BIND_TO", default: None, words: &["none", "hwthread", "core", "numa", "socket", "slot"] };
 
 /// cores, or hardware threads, that each process is bound to; --map-by PART:pe=N
 pub const BIND_EACH: Number = Number { name: "ISTHMUS_BIND_EACH", default: 1, least: 1, most: 65536 };
 
-/// parts of a machine to which processes are dealt out in turn; --map-by, site option map_by=, job file key map_by
+/// parts of a machine over which processes are distributed in turn; --map-by, site option map_by=, job file key map_by
 pub const MAP_BY: Word = Word { name: "ISTHMUS_MAP_BY", default: None, words: &["hwthread", "core", "numa", "socket", "slot"] };
 
-/// 1: every process says on standard error which processors it may use; --report-bindings
+/// 1: every process prints to standard error which processors it may use; --report-bindings
 pub const REPORT_BINDINGS: Flag = Flag { name: "ISTHMUS_REPORT_BINDINGS", default: false };
 
 /// processors that a process is bound to before its program begins
 pub const PROCESSORS: List = List { name: "ISTHMUS_PROCESSORS" };
 
-/// how far messages go
+/// how far messages travel
 pub const REACH: Word = Word { name: "ISTHMUS_REACH", default: Some("wide"), words: &["node", "gateway", "wide"] };
 
 /// 1 records messages, collective operations and connections for the launcher; set by isthmus run --trace
 pub const TRACE: Flag = Flag { name: "ISTHMUS_TRACE", default: false };
 
-/// whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: it moves messages of ours only
+/// whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: that MPI only carries messages of Isthmus
 pub const VENDOR_COMMS: Flag = Flag { name: "ISTHMUS_VENDOR_COMMS", default: true };
 
 /// adaptor to the MPI whose job a process is part of
@@ -71,10 +71,10 @@ pub const VENDOR: PathName = PathName { name: "ISTHMUS_VENDOR" };
 /// rank of the process in that job
 pub const VENDOR_RANK: Optional = Optional { name: "ISTHMUS_VENDOR_RANK", none: None, least: 0, most: 4294967295 };
 
-/// where libmpi_abi.so.1 is that processes get and that is staged to sites
+/// directory of libmpi_abi.so.1, which processes load and which is copied to sites
 pub const LIBRARY_DIRECTORY: PathName = PathName { name: "ISTHMUS_LIBRARY_DIRECTORY" };
 
-/// where the files for shared memory and doorbells of a job are made on every node
+/// directory on every node for the shared-memory files of a job
 pub const SHM_DIRECTORY: PathName = PathName { name: "ISTHMUS_SHM_DIRECTORY" };
 
 /// ssh client that reaches sites
@@ -89,19 +89,19 @@ pub const ASKPASS: PathName = PathName { name: "ISTHMUS_ASKPASS" };
 /// name of the site whose question it is
 pub const ASKPASS_SITE: Text = Text { name: "ISTHMUS_ASKPASS_SITE" };
 
-/// how long outputs wait at a site when the launcher or its connection is lost
+/// how long a site keeps outputs that nobody has fetched, or whose launcher is lost
 pub const LEASE: Seconds = Seconds { name: "ISTHMUS_LEASE", default: 3600, least: 1, most: 2592000 };
 
-/// how long nothing may happen while subjobs are still to arrive before the job is given up
+/// how long a job waits for subjobs that have not started, without any progress, before it ends
 pub const START_TIMEOUT: Seconds = Seconds { name: "ISTHMUS_START_TIMEOUT", default: 300, least: 1, most: 1000000 };
 
-/// how long what a job measured of the links between sites is used by later jobs; 0: nothing is remembered
+/// how long later jobs use the link measurements of a job; 0: not at all
 pub const LINKS_EXPIRY: Seconds = Seconds { name: "ISTHMUS_LINKS_EXPIRY", default: 86400, least: 0, most: 316224000 };
 
-/// file that pins links between sites, as \[\[link]] in a job file does
+/// file with fixed values for links between sites, as \[\[link]] in a job file has them
 pub const LINKS_FILE: PathName = PathName { name: "ISTHMUS_LINKS_FILE" };
 
-/// 0: a job does not measure links when it begins; usual values count where nothing is known
+/// 0: a job does not measure its links when it begins; for unknown links it assumes typical values
 pub const LINKS_MEASURE: Flag = Flag { name: "ISTHMUS_LINKS_MEASURE", default: true };
 
 /// directory of the testbed
@@ -113,52 +113,52 @@ pub const TESTBED_ROOT: PathName = PathName { name: "ISTHMUS_TESTBED_ROOT" };
 /// whose testbeds these are
 pub const TESTBED_USER: Optional = Optional { name: "ISTHMUS_TESTBED_USER", none: None, least: 0, most: 4294967295 };
 
-/// 0 leaves out the checks of arguments that cost time: null buffers, datatypes that are not committed, overlapping buffers
+/// 0 skips argument checks that cost time: null buffers, datatypes that are not committed, overlapping buffers
 pub const CHECK: Flag = Flag { name: "ISTHMUS_CHECK", default: true };
 
-/// longest message that is sent before its receiver has asked for it, where the transport allows as much; 0: none
+/// longest message that is sent before its receiver has asked for it, up to the limit of the transport; 0: none
 pub const EAGER: Optional = Optional { name: "ISTHMUS_EAGER", none: None, least: 0, most: u64::MAX };
 
-/// how often a waiting thread polls without pause while nobody else wants its processor
+/// how often a waiting thread polls without a pause while no other thread wants its processor
 pub const POLLS: Number = Number { name: "ISTHMUS_POLLS", default: 2000, least: 0, most: u64::MAX };
 
-/// how long a waiting thread polls, or lets others run, before it sleeps; up to four times as long where its sleeps turn out short
+/// how long a waiting thread polls, or yields, before it sleeps; up to four times as long if its sleeps turn out to be short
 pub const SPIN: Number = Number { name: "ISTHMUS_SPIN", default: 200, least: 0, most: u64::MAX };
 
-/// how often at most a waiting thread lets others run before it sleeps while others want its processor; fewer times after long sleeps
+/// how often at most a waiting thread yields before it sleeps while others want its processor; less often after long sleeps
 pub const YIELDS: Number = Number { name: "ISTHMUS_YIELDS", default: 30, least: 0, most: u64::MAX };
 
 /// rules that override the choice of collective algorithms: OPERATION\[@LEVEL]\[:SIZES]=NAME\[,seg=SIZE]\[,lanes=N]; for example bcast@wide=flat,seg=64K; allreduce:64K..=split
 pub const COLL: Text = Text { name: "ISTHMUS_COLL" };
 
-/// how processes of a site and those of others are connected; site option path=, job file key path
+/// how processes of a site connect to those of other sites; site option path=, job file key path
 pub const PATH: Word = Word { name: "ISTHMUS_PATH", default: Some("auto"), words: &["auto", "direct", "gateway", "ssh"] };
 
-/// what MPI_File_open opens under a name without a site: one file for all processes, or one at each site; job file key files
+/// whether a file name without a site means one file for all processes, or one at each site; job file key files
 pub const FILE_SCOPE: Word = Word { name: "ISTHMUS_FILE_SCOPE", default: Some("shared"), words: &["shared", "local"] };
 
 /// TCP ports on which processes and the gateway of a site listen; site option ports=, job file key ports
 pub const PORTS: Ports = Ports { name: "ISTHMUS_PORTS" };
 
-/// addresses or names of interfaces at which processes and the gateway of a site are dialled; site option address=, job file key address
+/// addresses or interfaces to which others connect to reach processes and the gateway of a site; site option address=, job file key address
 pub const ADDRESS: List = List { name: "ISTHMUS_ADDRESS" };
 
 /// connections of a trunk between gateways that one side makes
 pub const TRUNK_STREAMS: Number = Number { name: "ISTHMUS_TRUNK_STREAMS", default: 1, least: 1, most: 64 };
 
-/// threads of a gateway that carry, 1 to 8
+/// threads of a gateway that carry data, 1 to 8
 pub const GATEWAY_THREADS: Optional = Optional { name: "ISTHMUS_GATEWAY_THREADS", none: Some("auto"), least: 1, most: 8 };
 
-/// whether isthmus doctor looks at the sites after a start that failed
+/// whether isthmus doctor examines the sites after a failed start
 pub const DOCTOR: Switch = Switch { name: "ISTHMUS_DOCTOR" };
 
-/// directory with the inputs of a job (--input); what --output names is taken back from it
+/// directory with the inputs of a job (--input), from which the files of --output are fetched
 pub const FILES: PathName = PathName { name: "ISTHMUS_FILES" };
 
-/// command of isthmus login: gets the path of a public key and prints its ssh certificate
+/// command for isthmus login: it gets the path of a public key and prints an ssh certificate
 pub const LOGIN: Text = Text { name: "ISTHMUS_LOGIN" };
 
-/// 1 lets MPI_Init make a world of one although another launcher started this process beside others, and starts programs that are linked with another MPI
+/// 1 allows MPI_Init to run as rank 0 of 1 even if another launcher started several processes, and allows programs that are linked with another MPI
 pub const ALONE: Flag = Flag { name: "ISTHMUS_ALONE", default: false };
 
 /// Every setting.
@@ -176,9 +176,9 @@ pub static SETTINGS: &[Setting] = &[
         name: "ISTHMUS_AWAY",
         unit: "seconds",
         default: "300",
-        reason: "a wireless network that comes back, a laptop that sleeps for a while or a router that restarts should not cost a job; what nobody can reach any more ends after one and a half times as long",
+        reason: "a wireless network that drops, a laptop that sleeps for a while or a router that restarts should not end a job; processes that nobody can reach end after one and a half times as long",
         scope: "job",
-        help: "how long a site may be out of reach before it counts as lost; one number for the launcher, its agents and the processes; the user is told after 9 s",
+        help: "how long a site may be unreachable before it counts as lost, for the launcher, its agents and the processes; a warning appears after 9 s",
         kind: Kind::Seconds(AWAY),
     },
     Setting {
@@ -187,7 +187,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "cc",
         reason: "the system's own compiler",
         scope: "compiler",
-        help: "C compiler that mpicc runs; without it MPICH_CC, OMPI_CC and I_MPI_CC are looked at",
+        help: "C compiler that mpicc runs; if it is not set, MPICH_CC, OMPI_CC or I_MPI_CC",
         kind: Kind::Command(CC),
     },
     Setting {
@@ -196,7 +196,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "c++",
         reason: "the system's own compiler",
         scope: "compiler",
-        help: "C++ compiler that mpicxx runs; without it MPICH_CXX, OMPI_CXX and I_MPI_CXX are looked at",
+        help: "C++ compiler that mpicxx runs; if it is not set, MPICH_CXX, OMPI_CXX or I_MPI_CXX",
         kind: Kind::Command(CXX),
     },
     Setting {
@@ -205,7 +205,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "gfortran",
         reason: "the system's usual compiler",
         scope: "compiler",
-        help: "Fortran compiler that mpifort runs; without it MPICH_FC, OMPI_FC and I_MPI_FC are looked at",
+        help: "Fortran compiler that mpifort runs; if it is not set, MPICH_FC, OMPI_FC or I_MPI_FC",
         kind: Kind::Command(FC),
     },
     Setting {
@@ -266,7 +266,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "ISTHMUS_UMASK",
         unit: "octal digits",
         default: "none",
-        reason: "processes have that of a login at their site",
+        reason: "processes have the umask of a login at their site",
         scope: "site",
         help: "umask of the processes, from 000 to 077; site option umask=, job file key umask",
         kind: Kind::Text(UMASK),
@@ -277,7 +277,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "a core each where something confines the job to some of a machine's processors and there are enough; else none",
         reason: "jobs that share a node would pile up on its first cores",
         scope: "site",
-        help: "to what part of its machine each process is bound; --bind-to, site option bind_to=, job file key bind_to",
+        help: "the part of its machine to which each process is bound; --bind-to, site option bind_to=, job file key bind_to",
         kind: Kind::Word(BIND_TO),
     },
     Setting {
@@ -295,16 +295,16 @@ pub static SETTINGS: &[Setting] = &[
         default: "core, where processes are bound",
         reason: "neighbours in rank are neighbours on the machine",
         scope: "site",
-        help: "parts of a machine to which processes are dealt out in turn; --map-by, site option map_by=, job file key map_by",
+        help: "parts of a machine over which processes are distributed in turn; --map-by, site option map_by=, job file key map_by",
         kind: Kind::Word(MAP_BY),
     },
     Setting {
         name: "ISTHMUS_REPORT_BINDINGS",
         unit: "flag",
         default: "0",
-        reason: "nobody wants to see it always",
+        reason: "few users want to see it",
         scope: "site",
-        help: "1: every process says on standard error which processors it may use; --report-bindings",
+        help: "1: every process prints to standard error which processors it may use; --report-bindings",
         kind: Kind::Flag(REPORT_BINDINGS),
     },
     Setting {
@@ -322,14 +322,14 @@ pub static SETTINGS: &[Setting] = &[
         default: "wide",
         reason: "set by the agent: on one node nothing listens and nothing needs a certificate",
         scope: "internal",
-        help: "how far messages go",
+        help: "how far messages travel",
         kind: Kind::Word(REACH),
     },
     Setting {
         name: "ISTHMUS_TRACE",
         unit: "flag",
         default: "0",
-        reason: "records cost time and room",
+        reason: "records cost time and memory",
         scope: "internal",
         help: "1 records messages, collective operations and connections for the launcher; set by isthmus run --trace",
         kind: Kind::Flag(TRACE),
@@ -340,7 +340,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "1",
         reason: "it is faster; 0 is for comparison",
         scope: "library",
-        help: "whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: it moves messages of ours only",
+        help: "whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: that MPI only carries messages of Isthmus",
         kind: Kind::Flag(VENDOR_COMMS),
     },
     Setting {
@@ -367,7 +367,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "beside the command",
         reason: "right for an installed tree and for a build tree",
         scope: "launcher",
-        help: "where libmpi_abi.so.1 is that processes get and that is staged to sites",
+        help: "directory of libmpi_abi.so.1, which processes load and which is copied to sites",
         kind: Kind::Path(LIBRARY_DIRECTORY),
     },
     Setting {
@@ -376,7 +376,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "/dev/shm",
         reason: "memory that needs no disk, on every Linux",
         scope: "launcher",
-        help: "where the files for shared memory and doorbells of a job are made on every node",
+        help: "directory on every node for the shared-memory files of a job",
         kind: Kind::Path(SHM_DIRECTORY),
     },
     Setting {
@@ -419,27 +419,27 @@ pub static SETTINGS: &[Setting] = &[
         name: "ISTHMUS_LEASE",
         unit: "seconds",
         default: "3600",
-        reason: "a line that is down is mostly back within the hour; disks of sites are not ours",
+        reason: "most networks are back within an hour; sites need their disk space",
         scope: "launcher",
-        help: "how long outputs wait at a site when the launcher or its connection is lost",
+        help: "how long a site keeps outputs that nobody has fetched, or whose launcher is lost",
         kind: Kind::Seconds(LEASE),
     },
     Setting {
         name: "ISTHMUS_START_TIMEOUT",
         unit: "seconds",
         default: "300",
-        reason: "a scheduler may make a subjob wait; nobody wants to wait for ever",
+        reason: "a scheduler may let a subjob wait, but not for ever",
         scope: "launcher",
-        help: "how long nothing may happen while subjobs are still to arrive before the job is given up",
+        help: "how long a job waits for subjobs that have not started, without any progress, before it ends",
         kind: Kind::Seconds(START_TIMEOUT),
     },
     Setting {
         name: "ISTHMUS_LINKS_EXPIRY",
         unit: "seconds",
         default: "86400",
-        reason: "routes and their load change from day to day",
+        reason: "routes and load change from day to day",
         scope: "launcher",
-        help: "how long what a job measured of the links between sites is used by later jobs; 0: nothing is remembered",
+        help: "how long later jobs use the link measurements of a job; 0: not at all",
         kind: Kind::Seconds(LINKS_EXPIRY),
     },
     Setting {
@@ -448,16 +448,16 @@ pub static SETTINGS: &[Setting] = &[
         default: "none",
         reason: "most links are measured",
         scope: "launcher",
-        help: "file that pins links between sites, as [[link]] in a job file does",
+        help: "file with fixed values for links between sites, as [[link]] in a job file has them",
         kind: Kind::Path(LINKS_FILE),
     },
     Setting {
         name: "ISTHMUS_LINKS_MEASURE",
         unit: "flag",
         default: "1",
-        reason: "what is known of the links decides how collective operations go",
+        reason: "the algorithms of collective operations depend on the links",
         scope: "launcher",
-        help: "0: a job does not measure links when it begins; usual values count where nothing is known",
+        help: "0: a job does not measure its links when it begins; for unknown links it assumes typical values",
         kind: Kind::Flag(LINKS_MEASURE),
     },
     Setting {
@@ -491,27 +491,27 @@ pub static SETTINGS: &[Setting] = &[
         name: "ISTHMUS_CHECK",
         unit: "flag",
         default: "1",
-        reason: "an erroneous call is told with function, argument and reason instead of ending in a crash",
+        reason: "an erroneous call gives an error with function, argument and reason instead of a crash",
         scope: "tunable",
-        help: "0 leaves out the checks of arguments that cost time: null buffers, datatypes that are not committed, overlapping buffers",
+        help: "0 skips argument checks that cost time: null buffers, datatypes that are not committed, overlapping buffers",
         kind: Kind::Flag(CHECK),
     },
     Setting {
         name: "ISTHMUS_EAGER",
         unit: "bytes",
         default: "none",
-        reason: "every transport knows what suits it",
+        reason: "every transport has a good limit of its own",
         scope: "tunable",
-        help: "longest message that is sent before its receiver has asked for it, where the transport allows as much; 0: none",
+        help: "longest message that is sent before its receiver has asked for it, up to the limit of the transport; 0: none",
         kind: Kind::Optional(EAGER),
     },
     Setting {
         name: "ISTHMUS_POLLS",
         unit: "number",
         default: "2000",
-        reason: "about 25 microseconds, what 512 KiB on a node take",
+        reason: "about 25 microseconds: the time of a message of 512 KiB on a node",
         scope: "tunable",
-        help: "how often a waiting thread polls without pause while nobody else wants its processor",
+        help: "how often a waiting thread polls without a pause while no other thread wants its processor",
         kind: Kind::Number(POLLS),
     },
     Setting {
@@ -520,7 +520,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "200",
         reason: "longer than a message of 2 MiB takes on a node",
         scope: "tunable",
-        help: "how long a waiting thread polls, or lets others run, before it sleeps; up to four times as long where its sleeps turn out short",
+        help: "how long a waiting thread polls, or yields, before it sleeps; up to four times as long if its sleeps turn out to be short",
         kind: Kind::Number(SPIN),
     },
     Setting {
@@ -529,7 +529,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "30",
         reason: "one round through the processes that share a core",
         scope: "tunable",
-        help: "how often at most a waiting thread lets others run before it sleeps while others want its processor; fewer times after long sleeps",
+        help: "how often at most a waiting thread yields before it sleeps while others want its processor; less often after long sleeps",
         kind: Kind::Number(YIELDS),
     },
     Setting {
@@ -545,25 +545,25 @@ pub static SETTINGS: &[Setting] = &[
         name: "ISTHMUS_PATH",
         unit: "auto, direct, gateway or ssh",
         default: "auto",
-        reason: "whatever works, best first; above 1024 pairs of processes of two sites through the gateways, since firewalls count connections and ports",
+        reason: "the best path that works; with more than 1024 pairs of processes between two sites, gateways, since firewalls limit connections and ports",
         scope: "site",
-        help: "how processes of a site and those of others are connected; site option path=, job file key path",
+        help: "how processes of a site connect to those of other sites; site option path=, job file key path",
         kind: Kind::Word(PATH),
     },
     Setting {
         name: "ISTHMUS_FILE_SCOPE",
         unit: "shared or local",
         default: "shared",
-        reason: "who opens one file wants one file",
+        reason: "programs that open one file expect one file",
         scope: "library",
-        help: "what MPI_File_open opens under a name without a site: one file for all processes, or one at each site; job file key files",
+        help: "whether a file name without a site means one file for all processes, or one at each site; job file key files",
         kind: Kind::Word(FILE_SCOPE),
     },
     Setting {
         name: "ISTHMUS_PORTS",
         unit: "range",
         default: "any free port",
-        reason: "firewalls that let nothing in are passed in other ways",
+        reason: "a site whose firewall lets nothing in uses another path",
         scope: "site",
         help: "TCP ports on which processes and the gateway of a site listen; site option ports=, job file key ports",
         kind: Kind::Ports(PORTS),
@@ -572,9 +572,9 @@ pub static SETTINGS: &[Setting] = &[
         name: "ISTHMUS_ADDRESS",
         unit: "addresses",
         default: "all of the machine",
-        reason: "which one works is proven, never guessed",
+        reason: "Isthmus tries them and uses one that works",
         scope: "site",
-        help: "addresses or names of interfaces at which processes and the gateway of a site are dialled; site option address=, job file key address",
+        help: "addresses or interfaces to which others connect to reach processes and the gateway of a site; site option address=, job file key address",
         kind: Kind::List(ADDRESS),
     },
     Setting {
@@ -592,43 +592,43 @@ pub static SETTINGS: &[Setting] = &[
         default: "auto",
         reason: "one more where one is saturated and processors are idle",
         scope: "site",
-        help: "threads of a gateway that carry, 1 to 8",
+        help: "threads of a gateway that carry data, 1 to 8",
         kind: Kind::Optional(GATEWAY_THREADS),
     },
     Setting {
         name: "ISTHMUS_DOCTOR",
         unit: "flag",
         default: "1 at a terminal",
-        reason: "whoever reads an error wants to know why",
+        reason: "a user who sees an error wants to know why",
         scope: "launcher",
-        help: "whether isthmus doctor looks at the sites after a start that failed",
+        help: "whether isthmus doctor examines the sites after a failed start",
         kind: Kind::Switch(DOCTOR),
     },
     Setting {
         name: "ISTHMUS_FILES",
         unit: "path",
         default: "none",
-        reason: "set where a job brings files or takes them back",
+        reason: "set if the job has inputs or outputs",
         scope: "internal",
-        help: "directory with the inputs of a job (--input); what --output names is taken back from it",
+        help: "directory with the inputs of a job (--input), from which the files of --output are fetched",
         kind: Kind::Path(FILES),
     },
     Setting {
         name: "ISTHMUS_LOGIN",
         unit: "command",
         default: "none",
-        reason: "every place has its own authority",
+        reason: "every organisation has its own authority",
         scope: "launcher",
-        help: "command of isthmus login: gets the path of a public key and prints its ssh certificate",
+        help: "command for isthmus login: it gets the path of a public key and prints an ssh certificate",
         kind: Kind::Text(LOGIN),
     },
     Setting {
         name: "ISTHMUS_ALONE",
         unit: "flag",
         default: "0",
-        reason: "processes that another launcher started together, and programs linked with another MPI, would each be rank 0 of 1 without a word",
+        reason: "otherwise processes of another launcher, and programs of another MPI, would each be rank 0 of 1 without a warning",
         scope: "job",
-        help: "1 lets MPI_Init make a world of one although another launcher started this process beside others, and starts programs that are linked with another MPI",
+        help: "1 allows MPI_Init to run as rank 0 of 1 even if another launcher started several processes, and allows programs that are linked with another MPI",
         kind: Kind::Flag(ALONE),
     },
 ];
