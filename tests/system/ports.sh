@@ -31,4 +31,22 @@ for place in a1 b1; do
     [ "$(wc -l <$place.ports)" -eq 1 ] || { cat $place.ports; fail "$place listens on $(wc -l <$place.ports) ports"; }
 done
 [ "$(wc -l <between)" -le 2 ] || { cat between; fail "$(wc -l <between) connections between the sites"; }
+# Fewer ports than processes: the job says so once, and who has the trouble.
+cat >ring.c <<'C'
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Finalize();
+    return 0;
+}
+C
+mpicc -O2 ring.c -o ring || fail "mpicc ring.c"
+cat >few.sh <<'S'
+ISTHMUS_PATH=direct ISTHMUS_PORTS=5000-5004 timeout -k 5 60 isthmus run --site home:1 --site b1:9 ./ring >few.out 2>&1 </dev/null && exit 1
+exit 0
+S
+isthmus-testbed run --sites 2x1 --rtt 4ms -- sh few.sh || { cat few.out; fail "nine processes share five ports"; }
+[ "$(grep -c 'no port of the range 5000-5004 is free' few.out)" = 1 ] || { cat few.out; fail "too few ports are not told once"; }
+grep -q "isthmus: error: rank [0-9] (site 'b1'): no port" few.out || { cat few.out; fail "who lacks a port is not told"; }
 echo "$ranks + $ranks ranks: one listening port at each site, $(wc -l <between) connections between the sites"

@@ -124,27 +124,7 @@ impl Agent {
         vendor: Option<u32>,
         signing_request: Vec<u8>,
     ) -> Result<(Self, World), BootError> {
-        let stream = UnixStream::connect(&invitation.path)
-            .map_err(|e| BootError::agent(format!("cannot connect to the agent at {}: {e}", invitation.path)))?;
-        let other = stream
-            .try_clone()
-            .map_err(|e| BootError::System(format!("cannot duplicate a descriptor: {e}")))?;
-        let mut agent = Self {
-            stream,
-            deframer: Deframer::default(),
-            voice: Voice(Arc::new(Mutex::new(other))),
-            heard: None,
-        };
-        agent.say(&Message::Hello(Hello {
-            version: VERSION,
-            token: invitation.token,
-            index: invitation.index,
-            pid: std::process::id(),
-            port,
-            representation,
-            vendor,
-            signing_request,
-        }))?;
+        let mut agent = Self::greet(invitation, port, representation, vendor, signing_request)?;
         match agent.hear()? {
             Message::World(world) => {
                 if world.rank as usize >= world.places.places.len() {
@@ -162,6 +142,52 @@ impl Agent {
                 name(&other)
             ))),
         }
+    }
+
+    /// This process cannot take part: the job hears why once, however many processes have the same trouble.
+    pub(crate) fn give_up(
+        invitation: &Invitation,
+        representation: Representation,
+        signing_request: Vec<u8>,
+        reason: String,
+    ) -> BootError {
+        let greeted = Self::greet(invitation, 0, representation, None, signing_request);
+        match greeted.and_then(|mut agent| agent.abort(1, &reason)) {
+            Ok(()) => BootError::Aborted(reason),
+            // Nobody is told but who reads this.
+            Err(_) => BootError::System(reason),
+        }
+    }
+
+    fn greet(
+        invitation: &Invitation,
+        port: u16,
+        representation: Representation,
+        vendor: Option<u32>,
+        signing_request: Vec<u8>,
+    ) -> Result<Self, BootError> {
+        let stream = UnixStream::connect(&invitation.path)
+            .map_err(|e| BootError::agent(format!("cannot connect to the agent at {}: {e}", invitation.path)))?;
+        let other = stream
+            .try_clone()
+            .map_err(|e| BootError::System(format!("cannot duplicate a descriptor: {e}")))?;
+        let agent = Self {
+            stream,
+            deframer: Deframer::default(),
+            voice: Voice(Arc::new(Mutex::new(other))),
+            heard: None,
+        };
+        agent.say(&Message::Hello(Hello {
+            version: VERSION,
+            token: invitation.token,
+            index: invitation.index,
+            pid: std::process::id(),
+            port,
+            representation,
+            vendor,
+            signing_request,
+        }))?;
+        Ok(agent)
     }
 
     /// For other threads.

@@ -148,7 +148,14 @@ impl Running {
         single: bool,
         between_sites: Vec<Hearer>,
     ) -> Result<Self, BootError> {
-        let offer = Offer::new()?;
+        let offer = match Offer::new() {
+            Err(BootError::System(why)) => {
+                let request = KeyPair::generate().and_then(|key| key.signing_request());
+                let request = request.map_err(|_| BootError::System(why.clone()))?;
+                return Err(Agent::give_up(invitation, representation(), request, why));
+            }
+            offer => offer?,
+        };
         let request = match &offer.key {
             Some(key) => key.signing_request().map_err(|e| BootError::System(e.to_string()))?,
             None => vec![],

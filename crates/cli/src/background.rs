@@ -13,7 +13,6 @@
 //! is that of the first.
 
 use crate::diagnostic::note;
-use crate::run::{Launch, carry};
 use isthmus_job::{Job, JobError, JobName};
 use isthmus_launch::Outcome;
 use isthmus_launch::session::{About, Refused, Session};
@@ -37,22 +36,9 @@ const LOOK: Timespec = Timespec {
 
 /// The launcher has left the terminal.
 static HAS_LEFT: AtomicBool = AtomicBool::new(false);
-/// The command that was typed has said what there is to say of its words.
-static HAS_PARSED: AtomicBool = AtomicBool::new(false);
-
 /// Whether this is the command in the background.
 pub(crate) fn is() -> bool {
     isthmus_settings::BACKGROUND.read(std::env::var_os)
-}
-
-/// Whether what there is to say has been said by the command that was typed.
-pub(crate) fn is_told_already() -> bool {
-    is() && !HAS_PARSED.load(Ordering::Relaxed)
-}
-
-/// From here on this command does what the one that was typed did not.
-pub(crate) fn parsed() {
-    HAS_PARSED.store(true, Ordering::Relaxed);
 }
 
 /// The command in the background leaves the terminal behind.
@@ -186,16 +172,23 @@ pub(crate) fn say_ready(name: &str) {
 /// What to do where nothing can be kept on this machine.
 const PLACE: &str = "let HOME or XDG_CACHE_HOME be a directory that can be written";
 
+/// What a job has from elsewhere, or leaves.
+pub(crate) struct Again<'a> {
+    /// The identifier that it has already.
+    pub(crate) identifier: Option<&'a str>,
+    /// Options for a launcher that follows this one.
+    pub(crate) options: &'a [String],
+}
+
 /// Where the job has its place on this machine. One in the foreground does without if it must.
-pub(crate) fn session(job: &Job, launch: &Launch) -> Result<Option<Session>, JobError> {
-    let carried = launch.carried();
+pub(crate) fn session(job: &Job, words: &[String], again: &Again<'_>) -> Result<Option<Session>, JobError> {
     let environment = crate::variables::settings(false, &[VARIABLE]);
     let about = About {
-        words: &carried.map_or_else(crate::words, |_| carry::typed()),
+        words,
         processes: job.processes(),
         name: job.name().map(JobName::as_str),
-        identifier: carried,
-        options: &launch.again(),
+        identifier: again.identifier,
+        options: again.options,
         environment: &environment,
     };
     match Session::create(&about, is()) {

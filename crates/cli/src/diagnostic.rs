@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is wrong with what the user wrote, and what they should know, on standard error: in colours on a terminal.
 
-use crate::background;
 use crate::run::STATUS_USAGE;
 use isthmus_job::{JobError, JobErrors, Paint};
 use isthmus_wire::word;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Tells the user everything that is wrong with what they wrote.
 pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
@@ -72,9 +72,17 @@ fn is_colour(rest: &str) -> bool {
     numbers.is_some_and(|(numbers, _)| numbers.bytes().all(|b| b.is_ascii_digit() || b == b';'))
 }
 
+/// What there is to note has been told by another command.
+static IS_MUTE: AtomicBool = AtomicBool::new(false);
+
+/// Whether notes are told.
+pub(crate) fn mute(now: bool) {
+    IS_MUTE.store(now, Ordering::Relaxed);
+}
+
 /// Tells the user something about what they wrote that is no mistake.
 pub(crate) fn note(note: &JobError) {
-    if background::is_told_already() {
+    if IS_MUTE.load(Ordering::Relaxed) {
         return;
     }
     let paint = paint();

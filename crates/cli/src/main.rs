@@ -193,6 +193,7 @@ fn is_alias(name: &str) -> bool {
 }
 
 fn isthmus() -> ExitCode {
+    diagnostic::mute(background::is());
     let command = verbs::with_numbers(Command::command());
     let words: Vec<_> = std::env::args_os().collect();
     let words = match verbs::check(&words, &command).and_then(|()| spelled::spelled(words, &command)) {

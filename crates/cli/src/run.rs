@@ -2,6 +2,7 @@
 //! `isthmus run`, `mpiexec`, `mpirun`: from words to a job to an exit status.
 
 mod beside;
+mod bound;
 pub(crate) mod carry;
 mod how;
 
@@ -23,7 +24,7 @@ use isthmus_job::form::{Described, Form, hosts};
 use isthmus_job::hostfile::Host;
 use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::transfer::{Input, Pattern, Transfers, parse_shared};
-use isthmus_job::{Job, JobError, JobErrors, JobName, Program, Subjob, mpiexec, network};
+use isthmus_job::{Job, JobError, JobErrors, JobName, Program, Subjob, mpiexec};
 use isthmus_launch::session::Log;
 use isthmus_launch::{Console, Held, Options, Outcome, Session};
 use isthmus_schedule::Overrides;
@@ -293,7 +294,7 @@ fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, J
     let mut template = sites::template(Program::one(program), rest.to_vec());
     let variables = arguments.environment.iter().map(|v| variable(v));
     template.environment = variables.collect::<Result<_, _>>()?;
-    template.environment.extend(binding(arguments)?);
+    template.environment.extend(bound::binding(arguments)?);
     template.directory.clone_from(&arguments.directory);
     template.files = Transfers {
         inputs: arguments
@@ -317,30 +318,6 @@ fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, J
     Ok(template)
 }
 
-/// What processes are bound to, as variables: so it travels in descriptions of jobs and through schedulers.
-fn binding(arguments: &Run) -> Result<Vec<(String, String)>, JobError> {
-    let (to, by) = (arguments.bind_to.as_deref(), arguments.map_by.as_deref());
-    let mapping = by.filter(|by| by.contains(':')).map(network::mapping).transpose()?;
-    // Of hosts the sites say more.
-    let mapping = mapping.filter(|mapping| !mapping.evenly && mapping.per_host.is_none());
-    let by = mapping.as_ref().map_or(by, |mapping| mapping.part.as_deref());
-    network::check_binding(to, by)?;
-    let each = mapping.as_ref().and_then(|mapping| mapping.threads);
-    let each = each.filter(|_| to != Some("none")).map(network::bind_each);
-    let given = [
-        (isthmus_settings::BIND_TO.name, to),
-        (isthmus_settings::MAP_BY.name, by),
-        (
-            isthmus_settings::REPORT_BINDINGS.name,
-            arguments.report_bindings.then_some("1"),
-        ),
-    ];
-    let given = given
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
-    Ok(given.chain(each).collect())
-}
-
 fn is_description(program: &str) -> bool {
     Path::new(program)
         .extension()
@@ -361,7 +338,7 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
     };
     let own = [&arguments.inputs, &arguments.outputs, &arguments.shared];
     let files = own.iter().any(|list| !list.is_empty()) || arguments.results.is_some();
-    let binding = arguments.ppn.is_some() || !binding(arguments)?.is_empty();
+    let binding = arguments.ppn.is_some() || !bound::binding(arguments)?.is_empty();
     let described_whole = program.is_none();
     let for_program =
         binding || total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;
@@ -396,7 +373,7 @@ fn complain_of_settings(job: &Job) {
 
 /// Runs a job. `plain`: without what is known of its sites.
 fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
-    background::parsed();
+    crate::diagnostic::mute(false);
     complain_of_settings(&job);
     let staging = job
         .with_staging()
@@ -412,7 +389,13 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
         Ok((Options { described, ..options }, job))
     });
     let prepared = prepared.and_then(|(options, job)| {
-        let session = background::session(&job, launch)?;
+        let (identifier, options_again) = (launch.carried(), launch.again());
+        let words = identifier.map_or_else(crate::words, |_| carry::typed());
+        let again = background::Again {
+            identifier,
+            options: &options_again,
+        };
+        let session = background::session(&job, &words, &again)?;
         let place = session.as_ref().map(|s| s.path().to_owned());
         let terminal = Terminal::new(launch.label, launch.progress, place.clone());
         if let Some(file) = launch.events.as_deref().filter(|file| *file != "-") {
@@ -430,7 +413,8 @@ fn launch(job: Job, plain: Job, launch: &Launch) -> ExitCode {
     };
     let name = options.session.as_ref().map_or("", Session::name).to_owned();
     if background::is() {
-        terminal.in_background(&name);
+        let named = name.clone();
+        terminal.in_background(Box::new(move || background::leave(&named)));
         background::end_with_command();
     }
     let near = reach::near_names(&options.described);

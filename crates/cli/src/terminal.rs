@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The user's terminal, or the logs of a job without one: output of the processes, notices, states, events.
 
-use crate::background;
 use crate::diagnostic;
 use crate::inherited;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -32,6 +31,9 @@ pub(crate) enum Show {
     None,
 }
 
+/// Leaves the terminal behind.
+type Leave = Box<dyn FnOnce() + Send>;
+
 /// Prints to standard output and standard error, or into the logs of a session.
 #[derive(Default)]
 pub(crate) struct Terminal {
@@ -46,8 +48,9 @@ pub(crate) struct Terminal {
     /// Place for logs when the terminal is gone.
     session: Option<PathBuf>,
     logs: Option<Logs>,
-    /// Name of a job that starts in the background: until its processes have begun the terminal hears of it.
-    starting: Option<String>,
+    /// What a job that starts in the background does when its processes have begun. Until then the terminal hears of
+    /// it.
+    starting: Option<Leave>,
     shown: Vec<(String, String)>,
     /// Somebody is asked something at the terminal: what comes meanwhile waits.
     asking: bool,
@@ -93,9 +96,9 @@ impl Terminal {
 
     /// What the processes of a job in the background print goes into its logs, and what there is to say as well: to the
     /// terminal, too, until they have begun.
-    pub(crate) fn in_background(&mut self, name: &str) {
+    pub(crate) fn in_background(&mut self, leave: Leave) {
         self.hang_up();
-        self.starting = Some(name.to_owned());
+        self.starting = Some(leave);
     }
 
     /// Prints lines of ours.
@@ -275,8 +278,8 @@ impl Console for Terminal {
 
     fn begun(&mut self) {
         self.take_down();
-        if let Some(name) = self.starting.take() {
-            background::leave(&name);
+        if let Some(leave) = self.starting.take() {
+            leave();
         }
     }
 

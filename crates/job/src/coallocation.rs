@@ -189,6 +189,17 @@ pub struct Watch {
     pub answers: bool,
 }
 
+/// Whether all processes have begun, or wait in queues of schedulers that have accepted them. Programs without
+/// MPI_Init begin as well: a moment after they were started, in which those fail that cannot be loaded.
+pub fn has_begun(job: &Coallocation, now: Duration) -> bool {
+    let settled = |since: Duration| now >= since + SETTLING;
+    let mut live = job.subjobs.iter().filter(|s| s.is_live());
+    let waits = live.clone().any(|s| s.queued);
+    job.phase.is_open()
+        && live.all(|s| s.asked.is_none() && (s.started || s.queued))
+        && (waits || job.is_committed() || job.running_since.is_some_and(settled))
+}
+
 /// The state machine.
 #[derive(Debug)]
 pub struct Coallocation {
@@ -229,16 +240,6 @@ impl Coallocation {
     /// Whether the barrier of the job is open.
     pub fn is_committed(&self) -> bool {
         !matches!(self.phase, Phase::Gathering)
-    }
-
-    /// Whether all processes have begun, or wait in queues of schedulers that have accepted them. Programs without
-    /// MPI_Init begin as well: a moment after they were started, in which those fail that cannot be loaded.
-    pub fn has_begun(&self, now: Duration) -> bool {
-        let settled = |since: Duration| now >= since + SETTLING;
-        let waits = self.subjobs.some_are_queued();
-        self.phase.is_open()
-            && self.subjobs.have_begun()
-            && (waits || self.is_committed() || self.running_since.is_some_and(settled))
     }
 
     /// Whether nothing is left to do or to wait for.

@@ -7,6 +7,7 @@ use crate::connection::Failure;
 use crate::happening::Event;
 use crate::hold::{Again, Received};
 use crate::paths::{MOST_RELAYED, Messages, Opening};
+use crate::piece::Piece;
 use crate::shared::Shared;
 use crate::site::Site;
 use isthmus_job::{Contact, Subjob};
@@ -48,37 +49,6 @@ struct Connection {
     follows: Option<Failure>,
     /// Bytes of output that are not printed.
     unprinted: usize,
-}
-
-/// Data of processes that wait until nothing else does.
-#[derive(Debug)]
-pub(crate) struct Piece {
-    bytes: Vec<u8>,
-    data: usize,
-    waiting: Arc<AtomicUsize>,
-}
-
-impl Piece {
-    /// A message with so many bytes of processes.
-    fn new(bytes: Vec<u8>, data: usize, waiting: &Arc<AtomicUsize>) -> Self {
-        waiting.fetch_add(data, Ordering::Relaxed);
-        Self {
-            bytes,
-            data,
-            waiting: Arc::clone(waiting),
-        }
-    }
-
-    /// It is about to be written.
-    pub(crate) fn take(mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
-    }
-}
-
-impl Drop for Piece {
-    fn drop(&mut self) {
-        self.waiting.fetch_sub(self.data, Ordering::Relaxed);
-    }
 }
 
 impl Connection {
@@ -402,24 +372,4 @@ pub(crate) fn ticks(time: Duration, tick: Duration) -> u32 {
     u32::try_from(time.as_millis() / tick.as_millis().max(1))
         .unwrap_or(u32::MAX)
         .max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_waits_is_counted_until_it_is_written_or_gone() {
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let (queue, mut pieces) = mpsc::unbounded_channel();
-        for _ in 0..3 {
-            queue.send(Piece::new(vec![0; 20], 10, &waiting)).unwrap();
-        }
-        assert_eq!(waiting.load(Ordering::Relaxed), 30);
-        assert_eq!(pieces.try_recv().unwrap().take().len(), 20);
-        assert_eq!(waiting.load(Ordering::Relaxed), 20);
-        drop(pieces);
-        drop(queue);
-        assert_eq!(waiting.load(Ordering::Relaxed), 0);
-    }
 }

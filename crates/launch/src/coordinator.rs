@@ -307,7 +307,7 @@ impl Coordinator {
                 }
             }
             self.tell_states();
-            self.detach();
+            people::detach(self);
             self.stop.stop_when_told();
         }
     }

@@ -3,11 +3,11 @@
 
 use crate::Options;
 use crate::connection::Failure;
-use crate::connections::Piece;
 use crate::credentials;
 use crate::files::Directories;
 use crate::happening::{Event, SiteEvent};
 use crate::paths::{Crossings, Messages, PathReport};
+use crate::piece::Piece;
 use crate::shared::Shared;
 use crate::sharing::{Access, CONNECTING};
 use crate::site::Site;

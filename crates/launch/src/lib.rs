@@ -36,6 +36,7 @@ mod output;
 mod outputs;
 mod passed;
 mod paths;
+mod piece;
 mod progress;
 mod question;
 mod reached;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ways between local areas: the gateways of a job, what they find out, and what processes are told.
 
+mod relayed;
 mod wishes;
 
 use crate::Options;
 use isthmus_identity::derived;
 use isthmus_job::Job;
 use isthmus_wire::control::Trunk;
-use isthmus_wire::gateway::{
-    Area, Carried, Carrier, FromGateway, MAX_RELAY, Open, Paths, RELAY_WINDOW, Relay, Settled, ToGateway, Way, Ways,
-};
+use isthmus_wire::gateway::{Area, Carried, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
 use isthmus_wire::place::PlaceTable;
 use isthmus_wire::rate::Rate;
+pub(crate) use relayed::MOST_RELAYED;
+use relayed::Relayed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wishes::{addresses, policy, setting};
@@ -87,10 +88,6 @@ struct Gateway {
     failed: Option<String>,
 }
 
-/// Most bytes that may be on their way from one gateway to another through the launcher: its window, and what it sends
-/// at once when that is nearly full.
-pub(crate) const MOST_RELAYED: usize = RELAY_WINDOW as usize + 4 * MAX_RELAY;
-
 /// A gateway that is to be started.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
@@ -121,31 +118,6 @@ pub(crate) struct Crossings {
     complete: Option<Instant>,
     /// What gateways need when they begin anew.
     places: Option<(Vec<u32>, PlaceTable)>,
-}
-
-/// What is on its way through the launcher: from which area to which, in which of its lives, and how many bytes.
-#[derive(Debug, Default)]
-struct Relayed(BTreeMap<(u32, u32), (u32, u64)>);
-
-impl Relayed {
-    /// Whether a gateway may send this piece: the other one has taken enough of what came before.
-    fn takes(&mut self, way: (u32, u32), relay: &Relay) -> bool {
-        let (epoch, bytes) = self.0.entry(way).or_default();
-        if *epoch != relay.epoch {
-            // The other one has begun anew: what was on its way to it is gone.
-            (*epoch, *bytes) = (relay.epoch, 0);
-        }
-        *bytes += relay.bytes.len() as u64;
-        // A piece without bytes would never be too much.
-        *bytes <= MOST_RELAYED as u64 && !relay.bytes.is_empty()
-    }
-
-    /// The other one has taken so many bytes.
-    fn taken(&mut self, way: (u32, u32), epoch: u32, taken: u32) {
-        if let Some((_, bytes)) = self.0.get_mut(&way).filter(|(now, _)| *now == epoch) {
-            *bytes = bytes.saturating_sub(u64::from(taken));
-        }
-    }
 }
 
 /// Messages for sites; those that carry data of processes come after others.
@@ -253,7 +225,7 @@ impl Crossings {
             Ok(FromGateway::Relay(relay)) if self.has_failed(number) || self.has_failed(relay.area) => {
                 (Vec::new(), None)
             }
-            Ok(FromGateway::Relay(relay)) if !self.relayed.takes((number, relay.area), &relay) => {
+            Ok(FromGateway::Relay(relay)) if !self.relayed.takes(number, &relay) => {
                 let why = "it sent more through the launcher than the other gateway had taken";
                 (Vec::new(), Some(self.fails(area, why.to_owned())))
             }
@@ -270,7 +242,7 @@ impl Crossings {
                 (to(relay.area).map(piece).into_iter().collect(), None)
             }
             Ok(FromGateway::Credit { area, epoch, bytes }) => {
-                self.relayed.taken((area, number), epoch, bytes);
+                self.relayed.taken(area, number, epoch, bytes);
                 let credit = ToGateway::Credit {
                     area: number,
                     epoch,

@@ -3,13 +3,13 @@
 
 use crate::claims::Claims;
 use crate::connection::{Client, Connection, Failure, Verb};
-use crate::connections::Piece;
 use crate::fetch;
 use crate::files::{Filled, Filling, works_at_home};
 use crate::happening::{Event, SiteEvent};
 use crate::hold::Again;
 use crate::output;
 use crate::paths::Opening;
+use crate::piece::Piece;
 use crate::reached;
 use crate::shared::Shared;
 use crate::staging::{self, Staged};

@@ -275,17 +275,6 @@ impl Subjobs {
         self.those(|s| self.due(s).is_some_and(|due| due <= now))
     }
 
-    /// Whether all of them have been started, or accepted by a scheduler.
-    pub(super) fn have_begun(&self) -> bool {
-        let has_begun = |s: &Site| s.asked.is_none() && (s.started || s.queued);
-        self.sites.iter().filter(|s| s.is_live()).all(has_begun)
-    }
-
-    /// Whether some wait in the queue of a scheduler.
-    pub(super) fn some_are_queued(&self) -> bool {
-        self.sites.iter().any(|s| s.is_live() && s.queued)
-    }
-
     /// Whether processes wait in MPI_Init.
     pub(super) fn somebody_waits(&self) -> bool {
         let waits = |s: &Site| s.is_live() && s.world.is_none() && s.arrived > 0;

@@ -10,7 +10,7 @@ use crate::hang;
 use crate::question;
 use crate::session::Session;
 use isthmus_job::Substitute;
-use isthmus_job::coallocation::Answer;
+use isthmus_job::coallocation::{Answer, has_begun};
 use isthmus_wire::control::{Edit, Passed, Reply, Request, Whereabouts};
 use isthmus_wire::grid::ToAgent;
 use std::time::Duration;
@@ -29,24 +29,6 @@ impl Coordinator {
         self.printer.notice(
             "the terminal was closed (SIGHUP): the job is ended; with nohup, or with --detach, it goes on".to_owned(),
         );
-    }
-
-    /// The processes of a job in the background have begun: from here on nobody is asked at the terminal.
-    pub(super) fn detach(&mut self) {
-        if !self.detaching || !self.machine.has_begun(self.began.elapsed()) {
-            return;
-        }
-        self.detaching = false;
-        self.terminal = false;
-        self.shared.access.leave_terminal();
-        self.questions.leave_terminal();
-        self.printer.print_progress(Vec::new());
-        let standings = self.board.progress(self.machine.subjobs());
-        for queued in standings.iter().filter(|s| s.word == "queued") {
-            self.printer
-                .notice_of(&queued.site, &format!("queued as {}", queued.told()));
-        }
-        self.printer.print(Print::Begun);
     }
 
     pub(super) fn ask(&mut self, site: usize, problem: &str, hint: &str) {
@@ -170,6 +152,24 @@ impl Coordinator {
         self.questions_settled(site);
         Ok(())
     }
+}
+
+/// The processes of a job in the background have begun: from here on nobody is asked at the terminal.
+pub(super) fn detach(job: &mut Coordinator) {
+    if !job.detaching || !has_begun(&job.machine, job.began.elapsed()) {
+        return;
+    }
+    job.detaching = false;
+    job.terminal = false;
+    job.shared.access.leave_terminal();
+    job.questions.leave_terminal();
+    job.printer.print_progress(Vec::new());
+    let standings = job.board.progress(job.machine.subjobs());
+    for queued in standings.iter().filter(|s| s.word == "queued") {
+        job.printer
+            .notice_of(&queued.site, &format!("queued as {}", queued.told()));
+    }
+    job.printer.print(Print::Begun);
 }
 
 /// What all processes wait for, and which of them are not heard.

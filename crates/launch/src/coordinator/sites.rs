@@ -126,15 +126,7 @@ impl Coordinator {
             FromAgent::Aborted { index, code, reason } => {
                 self.machine.handle_aborted(site, index, code, &reason, now);
             }
-            FromAgent::Gateway(message) => {
-                let (messages, problem) = self.crossings.said(site, &message);
-                let deaf = self.connections.send_gateways(&messages);
-                let deaf: Vec<String> = deaf.into_iter().filter_map(|site| self.crossings.deaf(site)).collect();
-                problem
-                    .into_iter()
-                    .chain(deaf)
-                    .for_each(|text| self.printer.notice(text));
-            }
+            FromAgent::Gateway(message) => hear_gateway(self, site, &message),
             // Late answers to what the site task asked, and what nodes tell the agent that submitted them.
             FromAgent::Hello(_)
             | FromAgent::File { .. }
@@ -187,6 +179,15 @@ impl Coordinator {
         self.waits.end(self.machine.subjobs().number_of(site, index));
         self.machine.handle_exited(site, index, exit, now);
     }
+}
+
+/// The gateway of a site says.
+fn hear_gateway(job: &mut Coordinator, site: usize, message: &[u8]) {
+    let (messages, problem) = job.crossings.said(site, message);
+    let deaf = job.connections.send_gateways(&messages);
+    let deaf: Vec<String> = deaf.into_iter().filter_map(|site| job.crossings.deaf(site)).collect();
+    let told = problem.into_iter().chain(deaf);
+    told.for_each(|text| job.printer.notice(text));
 }
 
 /// What the user should know of what an agent has seen.

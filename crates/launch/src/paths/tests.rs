@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
+use isthmus_wire::gateway::MAX_RELAY;
 
 fn gateway(policy: Policy, processes: u64) -> Gateway {
     Gateway {
