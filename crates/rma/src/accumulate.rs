@@ -14,13 +14,16 @@ use isthmus_datatype::{Basic, Datatype, Kind, Packer};
 use crate::data::{Place, Side, Sink, Source, When, check_fits};
 use crate::locks::{self, BlockLocks};
 use crate::reach::Stream;
-use crate::spot::Target;
+use crate::spot::{Spot, Target};
 use crate::target;
 use crate::wait;
 use crate::window::Window;
 
 /// Bytes of elements that are changed under one lock, about.
 const PIECE: usize = 16 << 10;
+
+/// The same for memory that is mapped here: a multiple of the size of every element.
+const IN_PLACE: u64 = 16 << 10;
 
 /// Longest element, bytes.
 const LONGEST: usize = 64;
@@ -87,7 +90,7 @@ impl Change<'_> {
     fn apply(&mut self, locks: u64, at: u64, operands: &[u8], before: &mut [u8]) -> Result<()> {
         exclude(self.window, locks)?;
         let done = self.change(at, operands, before);
-        BlockLocks::of(self.window.store.words(), self.window.parts.len()).leave(locks);
+        BlockLocks::of(self.window.store.words(), self.window.parts.count()).leave(locks);
         done
     }
 
@@ -148,7 +151,7 @@ fn on(operation: Predefined, basic: Basic) -> Result<OnType> {
 
 /// Takes locks of blocks, the lowest first, so that nobody waits in a circle.
 fn exclude(window: &Window, which: u64) -> Result<()> {
-    let locks = BlockLocks::of(window.store.words(), window.parts.len());
+    let locks = BlockLocks::of(window.store.words(), window.parts.count());
     let (me, mut left) = (window.comm.rank(), which);
     while left != 0 {
         let lock = left.trailing_zeros();
@@ -186,11 +189,9 @@ impl Window {
         }
         let basic = element_of("target_datatype", place.datatype)?;
         let kernel = on(operation, basic)?;
-        let mut packer = None;
         if let Some(source) = source {
             check_alike("origin_datatype", source.datatype, basic)?;
             check_fits(&Side::new("origin", given), &Side::new("target", bytes))?;
-            packer = Some(source.packer()?);
         }
         let mut unpacker = None;
         if let Some(result) = result {
@@ -200,6 +201,12 @@ impl Window {
         } else if operation == Predefined::NoOp {
             return Ok(());
         }
+        if let (Some(source), None) = (source, result) {
+            if let Some(done) = in_place(self, &target, operation, kernel, source, place) {
+                return done;
+            }
+        }
+        let mut packer = source.map(Source::packer).transpose()?;
         let mut change = Change {
             stream: Stream::new(&target.spot, place.datatype, place.count)?,
             window: self,
@@ -290,11 +297,49 @@ impl Window {
         if swapped.is_ok() && before[..size] == old[..size] {
             swapped = stream.write(0, &new[..size]);
         }
-        BlockLocks::of(self.store.words(), self.parts.len()).leave(locks);
+        BlockLocks::of(self.store.words(), self.parts.count()).leave(locks);
         swapped?;
         result.unpacker()?.unpack(&before[..size]);
         Ok(())
     }
+}
+
+/// Accumulates data of one piece into one piece of memory that is mapped here, without copies; `None`: they are others.
+fn in_place(
+    window: &Window,
+    target: &Target,
+    operation: Predefined,
+    kernel: OnType,
+    source: &Source<'_>,
+    place: &Place<'_>,
+) -> Option<Result<()>> {
+    let Spot::Here(memory) = &target.spot else {
+        return None;
+    };
+    let (from, bytes) = source.datatype.contiguous(source.count)?;
+    let (to, _) = place.datatype.contiguous(place.count)?;
+    let locks = BlockLocks::of(window.store.words(), window.parts.count());
+    let mut at = 0;
+    while at < bytes {
+        // Pieces end between two elements.
+        let length = IN_PLACE.min(bytes - at);
+        let start = target.start + at;
+        let which = locks::blocks(target.rank, start, start + length);
+        if let Err(error) = exclude(window, which) {
+            return Some(Err(error));
+        }
+        let mut memory = memory.shifted(to + at as isize);
+        let operands = source.memory.shifted(from + at as isize);
+        match operation {
+            Predefined::Replace => memory.copy(0, &operands, 0, length as usize),
+            _ => memory.combine(length as usize, &operands, |operands, target| {
+                kernel.apply(Spacing::Packed, operands, target, false);
+            }),
+        }
+        locks.leave(which);
+        at += length;
+    }
+    Some(Ok(()))
 }
 
 /// The next `length` bytes of the origin; without an origin any.
@@ -327,6 +372,10 @@ mod tests {
     #[test]
     fn the_longest_element_has_room() {
         assert!(ALL.iter().all(|basic| basic.size() <= LONGEST));
+        let lies_in_one_piece = |basic: &&Basic| Datatype::of(**basic).contiguous(2).is_some();
+        for basic in ALL.iter().filter(lies_in_one_piece) {
+            assert_eq!(IN_PLACE % basic.size() as u64, 0, "{}", basic.name());
+        }
     }
 
     #[test]

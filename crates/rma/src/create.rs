@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Making a window: all processes say what they want, and all have it or none.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::{Comm, create};
@@ -16,9 +16,10 @@ use crate::epoch::Epochs;
 use crate::hints::Hints;
 use crate::locks;
 use crate::partners::Partners;
+use crate::parts::{Part, Parts};
 use crate::regions::Attached;
 use crate::store::Store;
-use crate::window::{Flavor, Part, Window};
+use crate::window::{Flavor, Window};
 
 /// What a process wants of a new window.
 #[derive(Debug)]
@@ -131,10 +132,10 @@ impl Window {
         };
         Ok(Arc::new(Self {
             world,
-            reaches: parts.iter().map(|_| OnceLock::new()).collect(),
+            reaches: Mutex::default(),
             comm,
             flavor,
-            parts,
+            parts: Parts::new(parts),
             store,
             own: memory,
             attached: Attached::default(),

@@ -57,20 +57,9 @@ impl Values {
     }
 }
 
-/// What is in force.
-#[derive(Clone, Debug)]
+/// What the program has said; all else has its default.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Hints(Info);
-
-impl Default for Hints {
-    fn default() -> Self {
-        let mut all = Info::default();
-        for (name, _, default) in HINTS {
-            // Names and values are short.
-            let _ = all.set(name, default);
-        }
-        Self(all)
-    }
-}
 
 impl Hints {
     /// With what the program says: unknown hints are left out, and so are values that a hint does not have.
@@ -86,9 +75,13 @@ impl Hints {
         Ok(self)
     }
 
-    /// All of them.
-    pub(crate) fn all(&self) -> Info {
-        self.0.clone()
+    /// All of them, with what is in force.
+    pub(crate) fn all(&self) -> Result<Info> {
+        let mut all = Info::default();
+        for (name, _, default) in HINTS {
+            all.set(name, self.0.get(name)?.unwrap_or(default))?;
+        }
+        Ok(all)
     }
 
     /// Whether the parts of shared memory need not follow each other.
@@ -98,7 +91,9 @@ impl Hints {
 
     /// Alignment of memory that a window is given.
     pub(crate) fn alignment(&self) -> Result<usize> {
-        let text = self.0.get(ALIGNMENT)?.unwrap_or_default();
+        let Some(text) = self.0.get(ALIGNMENT)? else {
+            return Ok(LEAST);
+        };
         match text.parse::<usize>() {
             Ok(0) => Ok(LEAST),
             Ok(wanted) if wanted.is_power_of_two() && wanted <= MOST => Ok(wanted.max(LEAST)),
@@ -127,7 +122,7 @@ mod tests {
             given.set(key, value).unwrap();
         }
         let hints = Hints::default().with(&given).unwrap();
-        let all = hints.all();
+        let all = hints.all().unwrap();
         assert_eq!(all.len(), HINTS.len());
         assert_eq!(all.get("no_locks").unwrap(), Some("true"));
         assert_eq!(all.get("accumulate_ops").unwrap(), Some("same_op_no_op"));

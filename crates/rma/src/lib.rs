@@ -14,6 +14,7 @@ mod hints;
 mod locks;
 mod operate;
 mod partners;
+mod parts;
 mod pscw;
 mod query;
 mod reach;

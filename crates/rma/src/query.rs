@@ -31,7 +31,7 @@ impl Window {
         let rank = match self.target("rank", rank)? {
             Some(rank) => rank,
             None => {
-                let has_any = |rank: &u32| self.parts[*rank as usize].size > 0;
+                let has_any = |rank: &u32| self.parts.get(*rank).size > 0;
                 (0..self.comm.size()).find(has_any).unwrap_or(0)
             }
         };
@@ -40,7 +40,7 @@ impl Window {
 }
 
 fn place(window: &Window, rank: u32) -> Segment {
-    let part = window.parts[rank as usize];
+    let part = window.parts.get(rank);
     let base = match window.store.memory().filter(|_| window.flavor.allocates()) {
         Some(all) => Some(all.address().wrapping_add(part.at as usize)),
         None => (rank == window.comm.rank()).then(|| window.own.address()),

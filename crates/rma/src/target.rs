@@ -36,7 +36,7 @@ pub(crate) fn find(window: &Window, place: &Place<'_>, when: When) -> Result<Opt
     let spot = if window.flavor == Flavor::Dynamic {
         dynamic(window, rank, offset, start as u64, end as u64)?
     } else {
-        let size = i64::try_from(window.parts[rank as usize].size).unwrap_or(i64::MAX);
+        let size = i64::try_from(window.parts.get(rank).size).unwrap_or(i64::MAX);
         if high > low && (start < 0 || end > size) {
             return outside(window, place, rank, start.into());
         }
@@ -62,7 +62,7 @@ fn offset(window: &Window, rank: u32, disp: i64) -> Result<i64> {
             "is {disp}, a displacement must not be negative"
         );
     }
-    let unit = i64::try_from(window.parts[rank as usize].unit).ok();
+    let unit = i64::try_from(window.parts.get(rank).unit).ok();
     match unit.and_then(|unit| disp.checked_mul(unit)) {
         Some(offset) => Ok(offset),
         None => fail!(
@@ -75,7 +75,7 @@ fn offset(window: &Window, rank: u32, disp: i64) -> Result<i64> {
 
 #[cold]
 fn outside<T>(window: &Window, place: &Place<'_>, rank: u32, first: i128) -> Result<T> {
-    let part = window.parts[rank as usize];
+    let part = window.parts.get(rank);
     fail!(
         abi::MPI_ERR_RMA_RANGE,
         argument("target_disp"),
@@ -91,7 +91,7 @@ fn outside<T>(window: &Window, place: &Place<'_>, rank: u32, first: i128) -> Res
 
 /// The place `offset` bytes behind the beginning of a process's part.
 fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
-    let part = window.parts[rank as usize];
+    let part = window.parts.get(rank);
     if let (Store::Node(memory), true) = (&window.store, window.flavor.allocates()) {
         return Ok(Spot::Here(memory.memory().shifted((part.at as i64 + offset) as isize)));
     }
@@ -118,7 +118,7 @@ fn dynamic(window: &Window, rank: u32, address: i64, start: u64, end: u64) -> Re
 
 /// The memory of another process.
 fn reach(window: &Window, rank: u32) -> Result<Arc<dyn Reach>> {
-    if let Some(reach) = window.reaches[rank as usize].get() {
+    if let Some(reach) = locked(&window.reaches).get(&rank) {
         return Ok(reach.clone());
     }
     let peer = window.comm.channel().members.peer(rank);
@@ -130,7 +130,7 @@ fn reach(window: &Window, rank: u32) -> Result<Arc<dyn Reach>> {
         .sharing()
         .map(|sharing| sharing.reach(peer));
     match found {
-        Some(Ok(reach)) => Ok(window.reaches[rank as usize].get_or_init(|| reach).clone()),
+        Some(Ok(reach)) => Ok(locked(&window.reaches).entry(rank).or_insert(reach).clone()),
         Some(Err(error)) => Err(unreached(&error)),
         None => fail!(
             abi::MPI_ERR_UNSUPPORTED_OPERATION,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A window: what one of its processes knows of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::Comm;
@@ -16,6 +17,7 @@ use isthmus_engine::Reach;
 use crate::epoch::Epochs;
 use crate::hints::Hints;
 use crate::partners::Partners;
+use crate::parts::{Part, Parts};
 use crate::regions::Attached;
 use crate::store::Store;
 
@@ -61,29 +63,18 @@ impl Flavor {
     }
 }
 
-/// What all know of the part that a process has in a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// Bytes.
-    pub(crate) size: u64,
-    /// Bytes of a displacement.
-    pub(crate) unit: u64,
-    /// Where it begins: in the memory that the window has brought, otherwise its address in its process.
-    pub(crate) at: u64,
-}
-
 /// See the module.
 pub struct Window {
     pub(crate) world: &'static World,
     /// A duplicate of the program's communicator, so that nothing of ours meets anything of its.
     pub(crate) comm: Arc<Comm>,
     pub(crate) flavor: Flavor,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Parts,
     pub(crate) store: Store,
     /// The part of this process.
     pub(crate) own: WriteMemory,
-    /// How the memory of others is reached that the window has not brought.
-    pub(crate) reaches: Vec<OnceLock<Arc<dyn Reach>>>,
+    /// How the memory of others is reached that the window has not brought: of those that were asked for.
+    pub(crate) reaches: Mutex<BTreeMap<u32, Arc<dyn Reach>>>,
     pub(crate) attached: Attached,
     pub(crate) epochs: Mutex<Epochs>,
     pub(crate) partners: Partners,
@@ -128,8 +119,8 @@ impl Window {
         self.part().unit
     }
 
-    pub(crate) fn part(&self) -> &Part {
-        &self.parts[self.comm.rank() as usize]
+    fn part(&self) -> Part {
+        self.parts.get(self.comm.rank())
     }
 
     /// Changes hints.
@@ -140,7 +131,7 @@ impl Window {
     }
 
     /// All hints that are known, with what is in force.
-    pub fn info(&self) -> Info {
+    pub fn info(&self) -> Result<Info> {
         locked(&self.hints).all()
     }
 
@@ -161,13 +152,13 @@ impl Window {
     #[inline]
     pub(crate) fn target(&self, argument: &str, rank: i32) -> Result<Option<u32>> {
         match u32::try_from(rank) {
-            Ok(rank) if (rank as usize) < self.parts.len() => Ok(Some(rank)),
+            Ok(rank) if (rank as usize) < self.parts.count() => Ok(Some(rank)),
             _ if rank == abi::MPI_PROC_NULL => Ok(None),
             _ => fail!(
                 abi::MPI_ERR_RANK,
                 argument(argument),
                 "is {rank}, but the ranks of the window are 0 to {}",
-                self.parts.len() - 1
+                self.parts.count() - 1
             ),
         }
     }

@@ -191,6 +191,6 @@ extern "C" fn isthmus_MPI_Win_set_info(win: h::Win, hints: h::Info) -> c_int {
 extern "C" fn isthmus_MPI_Win_get_info(win: h::Win, used: Out<h::Info>) -> c_int {
     call_on("MPI_Win_get_info", win, || {
         used.set("info_used", h::MPI_INFO_NULL)?;
-        used.set("info_used", info::insert(find(win)?.window.info()))
+        used.set("info_used", info::insert(find(win)?.window.info()?))
     })
 }
