@@ -66,7 +66,7 @@ F
 chmod +x fake
 try() { MODE=$1 ISTHMUS_SSH=$PWD/fake isthmus run --site b1:1 true >out 2>err </dev/null && complain "$1: status 0"; }
 try changed
-grep -q 'IDENTIFICATION HAS CHANGED' err && grep -q 'hint: the host shows another key than it did before' err || complain "a changed key"
+grep -q 'IDENTIFICATION HAS CHANGED' err && grep -q 'hint: the host shows a different key than before' err || complain "a changed key"
 grep 'hint:' err | grep -qi accept && complain "the advice is to accept a changed key"
 try unknown
 grep -q 'hint: the key of the host is not known here: .*compare the fingerprint' err || complain "an unknown key"

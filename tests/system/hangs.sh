@@ -43,7 +43,7 @@ named tag 'rank 0 waits for a message from rank 1, tag 9.*, but what has come is
 named stopped 'rank 2 has been stopped by a signal' -n 3
 timeout 60 isthmus run --site a=home:1 --site b=home:1 --site c=home:1 ./hangs different >out 2>&1 </dev/null
 status=$?
-[ $status = 16 ] && grep -q 'do not call the same: rank [0-2] is in \(bcast[,;].*rank 2 was in reduce\|reduce[,;].*rank [01] was in bcast\)' out ||
+[ $status = 16 ] && grep -q 'call different operations: rank [0-2] is in \(bcast[,;].*rank 2 was in reduce\|reduce[,;].*rank [01] was in bcast\)' out ||
     { cat out; fail "different operations at three sites: status $status"; }
 named roots 'all members of a group are in bcast, .*they may have given different roots' --site a=home:1 --site b=home:1 --site c=home:1
 isthmus-testbed run --sites 2x1 --rtt 5ms -- sh hang.sh cut 'the link from .* to .* is cut off' --site a=home:1 --site b=b1:1 ||

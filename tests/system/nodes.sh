@@ -66,7 +66,7 @@ mpicc -O2 apart.c -o apart || fail "mpicc apart.c"
 for operation in allreduce bcast; do
     ISTHMUS_COLL='*@node=together' timeout -k 5 30 isthmus run --site one=home:2 --site two=home:2 ./apart $operation >out 2>&1
     status=$?
-    [ $status = 3 ] && grep -q 'do not call the same: rank' out || { cat out; fail "$operation with unlike lengths on a node: exit status $status"; }
+    [ $status = 3 ] && grep -q 'call different operations: rank' out || { cat out; fail "$operation with unlike lengths on a node: exit status $status"; }
 done
 
 cat >run.sh <<'S'

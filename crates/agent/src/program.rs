@@ -206,7 +206,7 @@ fn not_executable(program: &Path) -> Refusal {
         // Marked for everybody, and yet it may not be run.
         true => Refusal::new(
             format!("program '{name}' may not be run there: its file system is mounted noexec"),
-            "put it on another file system; where staged programs are kept is said by cache = \"DIRECTORY\" in the sites file",
+            "put it on another file system; the directory for staged programs is set by cache = \"DIRECTORY\" in the sites file",
         ),
         false => Refusal::new(format!("program '{name}' is not executable"), sources::instead(program)),
     }

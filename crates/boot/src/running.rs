@@ -175,7 +175,7 @@ impl Running {
         let (me, topology) = (world.rank, Topology::new(&places));
         let measure = world.links.measure;
         let known = Known::from_wire(std::mem::take(&mut world.links))
-            .map_err(|e| BootError::agent(format!("what it told about links makes no sense: {e:?}")))?;
+            .map_err(|e| BootError::agent(format!("its message about links is invalid: {e:?}")))?;
         let node_directory = &path_of(&world.node_directory);
         let threads = promise.is_none();
         let underneath = vendor

@@ -201,8 +201,9 @@ impl Ends<'_> {
 
     /// Through a private directory at home; sites need not reach each other for that.
     fn across(&self, from: (&str, &str), to: (&str, &str)) -> Result<Tally, JobError> {
-        let cannot = |e: std::io::Error| JobError::new(format!("cannot make a directory for what is on its way: {e}"));
-        let none = |why| JobError::new(format!("{why}: there is no place for what is on its way"));
+        let cannot =
+            |e: std::io::Error| JobError::new(format!("cannot make a directory for files that are being copied: {e}"));
+        let none = |why| JobError::new(format!("{why}: there is no directory for files that are being copied"));
         let base = isthmus_stage::cache::directory().map_err(none)?;
         std::fs::create_dir_all(&base).map_err(cannot)?;
         let way = isthmus_stage::guarded::Guarded::in_cache(&base).map_err(cannot)?;

@@ -52,7 +52,7 @@ fn through_pipe(file: PathBuf, patience: Duration) -> io::Result<String> {
     })?;
     told.recv_timeout(patience).unwrap_or_else(|_| {
         Err(io::Error::other(format!(
-            "it is a pipe, and whoever writes into it has not finished within {} s",
+            "it is a pipe, and its writer has not finished within {} s",
             patience.as_secs()
         )))
     })

@@ -123,8 +123,9 @@ const IN_PART: &str = "one-sided communication (MPI_Win_*) works among processes
 fn lacking() -> Vec<String> {
     let lacks = |name: &str| FUNCTIONS.iter().any(|f| f.name == name && !f.implemented);
     let missing = CHAPTERS.iter().filter(|(function, ..)| lacks(function));
-    let lines =
-        missing.map(|(_, what, advice)| format!("not there yet: {what}, whose names configure scripts find; {advice}"));
+    let lines = missing.map(|(_, what, advice)| {
+        format!("not implemented yet: {what}; configure scripts find the names anyway; {advice}")
+    });
     lines.chain([IN_PART.to_owned()]).collect()
 }
 

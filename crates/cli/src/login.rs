@@ -128,7 +128,7 @@ fn obtain(arguments: &Login) -> Result<(), JobErrors> {
         .or_else(|| isthmus_settings::LOGIN.read(std::env::var_os))
         .filter(|c| !c.trim().is_empty());
     if arguments.ca_key.is_none() && command.is_none() {
-        let error = JobError::new("nobody is named who signs certificates");
+        let error = JobError::new("no certificate authority is named");
         return Err(error
             .hint("name a command with --command or ISTHMUS_LOGIN, or an authority's key with --ca-key")
             .into());

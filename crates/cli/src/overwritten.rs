@@ -47,7 +47,7 @@ pub(crate) fn check(option: &str, file: &Path, kind: Kind) -> Result<(), JobErro
         "{option}: '{}' is {is}, and would be overwritten",
         file.display()
     ));
-    Err(error.hint("name a file that is not there, or remove it first"))
+    Err(error.hint("name a file that does not exist, or remove this one first"))
 }
 
 /// The same for one that will be written whole: its place is tried before anything is done.

@@ -236,7 +236,7 @@ impl<W: Write> Service<W> {
                 Workspace::create(cache, lease).map_err(text)?
             } else {
                 let entered = Workspace::enter(cache, directory).map_err(text)?;
-                entered.ok_or("the directory of the job is there no more")?
+                entered.ok_or("the directory of the job does not exist any more")?
             };
             for file in workspace.links() {
                 store.keep(&file).map_err(text)?;

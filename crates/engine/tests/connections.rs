@@ -195,7 +195,7 @@ fn memory_of_a_receive_that_has_failed_is_not_written_any_more() {
             |stage, _| stage.say(LIAR, &Header::control(Kind::Credit, 0, 0, u64::MAX), &[]),
             "credit",
         ),
-        (|stage, _| stage.say(LIAR, &data(77, 0, 1), &[1]), "nobody asked for"),
+        (|stage, _| stage.say(LIAR, &data(77, 0, 1), &[1]), "did not ask for"),
         (
             |stage, token| stage.say(LIAR, &data(token, LENGTH - 5, 10), &[1; 10]),
             "",
@@ -206,7 +206,7 @@ fn memory_of_a_receive_that_has_failed_is_not_written_any_more() {
         ),
         (
             |stage, _| stage.say(LIAR, &Header::control(Kind::CancelReply, 5, 0, 1), &[]),
-            "had back",
+            "to a cancellation",
         ),
     ];
     for way in [Reach::Tcp, Reach::Tls] {

@@ -154,7 +154,7 @@ fn a_receive_that_is_not_complete_does_not_end_by_data_that_come_twice() {
             .irecv(&channel, None, None, receiving(&target, LENGTH as u64));
         // A guess at the name of the request, before it has matched anything.
         stage.say(Peer::new(2), &data(0x1_0000_0000, 0, 10), &[3; 10]);
-        stage.loses(receive, Peer::new(2), "data that nobody asked for");
+        stage.loses(receive, Peer::new(2), "data that this process did not ask for");
         assert_eq!(content(&target, LENGTH), vec![0; LENGTH]);
     }
 }
@@ -194,7 +194,7 @@ fn an_answer_that_nobody_waits_for_loses_its_sender() {
             receive,
             Peer::new(1),
             if kind == Kind::CancelReply {
-                "had back"
+                "to a cancellation"
             } else {
                 "did not wait"
             },
@@ -218,7 +218,7 @@ fn an_answer_that_nobody_waits_for_loses_its_sender() {
         "the answer was late, and that is all"
     );
     stage.say(Peer::new(1), &Header::control(Kind::CancelReply, token, 0, 0), &[]);
-    stage.loses(receive, Peer::new(1), "had back");
+    stage.loses(receive, Peer::new(1), "to a cancellation");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn data_of_an_announced_message_come_once_and_in_order() {
         let receive = stage
             .engine
             .irecv(&channel, Some(1), None, receiving(&target, LENGTH as u64));
-        stage.loses(receive, Peer::new(1), "data that nobody asked for");
+        stage.loses(receive, Peer::new(1), "data that this process did not ask for");
         assert_eq!(content(&target, LENGTH), vec![0; LENGTH]);
     }
 }

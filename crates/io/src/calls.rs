@@ -240,7 +240,7 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
         );
         Error::new(
             error.class,
-            format!("rank {me} does not know what came of its call to site {site}: {error}"),
+            format!("rank {me} got no result for its call to site {site}: {error}"),
         )
     })?;
     let bytes = place.get().map(Vec::as_slice).unwrap_or_default();

@@ -153,7 +153,7 @@ impl Ears {
             Heard::Nobody => return,
         };
         let Ok(question) = Question::decode(&bytes) else {
-            return self.forget(port, source, "a question about a file that makes no sense");
+            return self.forget(port, source, "an invalid question about a file");
         };
         let waiting = &mut self.askers.entry(source).or_default().waiting;
         waiting.push_back(question);
@@ -179,7 +179,7 @@ impl Ears {
                 self.advance(port, source);
             }
             Heard::Message(_) | Heard::TooLong(_) => {
-                self.forget(port, source, "data for a file that are not as long as it said");
+                self.forget(port, source, "data for a file whose length is not the announced one");
             }
             Heard::Nobody => drop(self.askers.remove(&source)),
         }

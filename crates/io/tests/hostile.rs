@@ -320,23 +320,29 @@ fn calls_that_are_not_what_they_were_said_to_be_name_their_caller() {
 fn one_wrong_question_ends_no_service_and_names_who_has_asked() {
     type Lie = fn(&mut Stage, (u32, u32));
     let lies: [(Lie, &str); 7] = [
-        (|stage, at| stage.message(LIAR, at, QUESTIONS, &[1, 2, 3]), "no sense"),
-        (|stage, at| stage.message(LIAR, at, QUESTIONS, &[0xff; 24]), "no sense"),
+        (
+            |stage, at| stage.message(LIAR, at, QUESTIONS, &[1, 2, 3]),
+            "invalid question",
+        ),
+        (
+            |stage, at| stage.message(LIAR, at, QUESTIONS, &[0xff; 24]),
+            "invalid question",
+        ),
         (|stage, at| stage.message(LIAR, at, QUESTIONS, &[0; 100]), "too long"),
-        (|stage, at| stage.ask(LIAR, at, What::Read, 1 << 40), "no sense"),
+        (|stage, at| stage.ask(LIAR, at, What::Read, 1 << 40), "invalid question"),
         (
             |stage, at| {
                 stage.ask(LIAR, at, What::Write, 17);
                 stage.message(LIAR, at, PAYLOADS | 9, &[0; 18]);
             },
-            "not as long",
+            "whose length",
         ),
         (
             |stage, at| {
                 stage.ask(LIAR, at, What::Write, 17);
                 stage.message(LIAR, at, PAYLOADS | 9, &[0; 16]);
             },
-            "not as long",
+            "whose length",
         ),
         (|stage, at| stage.ask(LIAR, at, What::Stop, 0), "not its own"),
     ];
@@ -397,7 +403,7 @@ fn a_file_is_served_when_who_has_opened_it_is_lost_and_closed_when_all_are() {
     let mut stage = Stage::new();
     let context = stage.open_as(LIAR, &[(1, 2)]);
     stage.message(LIAR, (context, 0), QUESTIONS, &[1, 2, 3]);
-    stage.loses(LIAR, "no sense");
+    stage.loses(LIAR, "invalid question");
     stage.serves_as(context, 1);
     stage.message(INNOCENT, (context, 1), LEAVES, &[]);
     // It makes room for another file of the same processes.

@@ -181,7 +181,7 @@ impl Request {
         match self.attribute.fate {
             Fate::Kept(why) if !why.is_empty() => Some(why),
             Fate::Scheduled(_) if self.attribute.shape == Shape::Counted(1) && self.has_kind() => {
-                Some("the kind of nodes is said in the scheduler's own words: directive=--option")
+                Some("select the kind of nodes with the scheduler's own option: directive=--option")
             }
             Fate::Scheduled(_) => Some("its contact names no scheduler, as HOST/jobmanager-slurm does"),
             _ => None,

@@ -174,7 +174,7 @@ pub fn parse(text: &str, file: &str) -> Result<LinkCache, JobError> {
         table.check_keys(&KEYS, "a link")?;
         let [a, b] = between(&table)?;
         if links.insert(key(&a, &b), Remembered::read(&table)?).is_some() || links.len() > MAX_LINKS {
-            let error = JobError::new("this link is there twice, or there are too many");
+            let error = JobError::new("this link is listed twice, or there are too many");
             return Err(table.at_key("between", error));
         }
     }
@@ -315,7 +315,7 @@ mod tests {
             ),
             (
                 "[[link]]\nbetween = [\"a\", \"b\"]\n[[link]]\nbetween = [\"b\", \"a\"]\n",
-                "l.toml:4:11: this link is there twice",
+                "l.toml:4:11: this link is listed twice",
             ),
         ] {
             let error = parse(text, "l.toml").unwrap_err().to_string();

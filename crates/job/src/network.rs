@@ -78,7 +78,7 @@ pub fn binding(option: &str, value: &str) -> Result<Option<Part>, JobError> {
     let about_hosts = |word: &str| value == word || value.starts_with(&format!("{word}:"));
     if none.is_none() && ["node", "ppr", "host", "machine"].iter().any(|word| about_hosts(word)) {
         return Err(error.hint(format!(
-            "how many processes each host gets is said by -ppn N or NAME:N; this is about parts of a machine: {}",
+            "to set the number of processes for each host, use -ppn N or NAME:N; this option is about parts of a machine: {}",
             known.join(", ")
         )));
     }

@@ -55,7 +55,7 @@ const SCRIPT: &str = r#"
     if test -x "$f"; then echo "ISTHMUS have $m"; umask "$u"; exec "$f" VERB; fi;
     echo "ISTHMUS want $m"; t="$f.$$";
     trap "rm -f \"$t\"" EXIT; trap "exit 1" HUP INT TERM;
-    w=; test -n "$XDG_CACHE_HOME" || test -d "$HOME" || w="the home directory $HOME is not there";
+    w=; test -n "$XDG_CACHE_HOME" || test -d "$HOME" || w="the home directory $HOME does not exist";
     test -n "$w" || { mkdir -p "$d" && : > "$t"; } 2>/dev/null || w="cannot write to $d";
     test -z "$w" || { head -c SIZE > /dev/null; echo "ISTHMUS fail $w"; exit 1; };
     head -c SIZE > "$t" || { echo "ISTHMUS fail cannot write $t, is the disk full?"; exit 1; };

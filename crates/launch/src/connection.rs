@@ -261,7 +261,7 @@ fn nothing_for(words: &str) -> String {
         format!("; it said: {words}")
     };
     format!(
-        "no answer for {} s after ssh was started{said}; do its login scripts start another shell or wait for something? It is waited for",
+        "no answer for {} s after ssh was started{said}; do its login scripts start another shell or wait for something? Isthmus goes on waiting",
         QUIET.as_secs()
     )
 }
@@ -333,7 +333,7 @@ impl Client {
         match &self.contact {
             Contact::Ssh(_) if self.established => Failure::new(
                 format!("the connection to its agent was lost{}", detail(status, &words)),
-                "the machine, the network or the agent went down; what ran there ends by itself",
+                "the machine, the network or the agent went down; the processes there end by themselves",
             )
             .unreached(),
             Contact::Home => Failure::new(format!("its agent ended{}", detail(status, &words)), ""),
@@ -467,7 +467,7 @@ fn hint_for(words: &str, destination: &str) -> String {
     } else if has("Permission denied") || has("Too many authentication failures") {
         format!("load your key with ssh-add and check that this works: ssh {destination} true")
     } else if has("IDENTIFICATION HAS CHANGED") || has("DNS SPOOFING") {
-        "the host shows another key than it did before: either it was installed anew, or somebody else answers in its place. Nothing was sent to it. \
+        "the host shows a different key than before: either it was reinstalled, or another machine answers in its place. Nothing was sent to it. \
          Ask its administrators for the fingerprint of the new key and compare it with the one above before you remove the old one (ssh-keygen -R)"
             .to_owned()
     } else if has("Host key verification failed") {

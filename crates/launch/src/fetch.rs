@@ -103,7 +103,7 @@ async fn alone(lock: PathBuf) -> Result<std::fs::File, Failure> {
 }
 
 fn directory(place: &Place) -> Result<PathBuf, Failure> {
-    let none = |why| Failure::new(format!("{why}: there is no place for what is fetched"), "");
+    let none = |why| Failure::new(format!("{why}: there is no directory for files that are fetched"), "");
     let cache = isthmus_stage::cache::directory().map_err(none)?;
     let name = isthmus_stage::content::root(
         0,
@@ -162,7 +162,10 @@ async fn web(url: &str, target: &Path) -> Result<(), Failure> {
 
 async fn sftp(access: &Access, destination: &str, path: &str, target: &Path) -> Result<(), Failure> {
     if path.contains(['"', '\\', '\n']) {
-        return Err(Failure::new("its path has characters that sftp cannot be told", ""));
+        return Err(Failure::new(
+            "its path has characters that cannot be passed to sftp",
+            "",
+        ));
     }
     let part = target.with_file_name(".part");
     let _ = std::fs::remove_dir_all(&part);

@@ -180,7 +180,7 @@ fn stopped(all: &Whereabouts, found: &mut Vec<String>) {
     for process in all.processes.iter().filter(|p| p.stopped).take(MOST) {
         let Process { rank, site, pid, .. } = process;
         found.push(format!(
-            "rank {rank} has been stopped by a signal (process {pid} at {site}); kill -CONT {pid} there lets it go on"
+            "rank {rank} has been stopped by a signal (process {pid} at {site}); kill -CONT {pid} there continues it"
         ));
     }
     for process in all.processes.iter().filter(|p| p.swapped > 0).take(MOST) {

@@ -151,7 +151,7 @@ fn decoded(bytes: &[u8]) -> Result<Vec<Measured>> {
         Ok(all) => Ok(combine(all)),
         Err(error) => crate::fail!(
             abi::MPI_ERR_INTERN,
-            "another process told nonsense about links: {error}"
+            "another process sent invalid data about links: {error}"
         ),
     }
 }

@@ -171,7 +171,7 @@ fn entry(path: &Path, name: String, follow: bool) -> io::Result<Entry> {
 fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::other(format!(
-            "'{}' is deeper than {MAX_DEPTH} directories; is there a link in a circle?",
+            "'{}' is deeper than {MAX_DEPTH} directories; is there a circular link?",
             path.display()
         )));
     }

@@ -30,7 +30,7 @@ fn pages(command: Command) -> Vec<(&'static str, String)> {
             "job-file.md",
             file(
                 "Job files",
-                "A job file is TOML. This one says all that can be said.",
+                "A job file is TOML. This example has all fields.",
                 document::EXAMPLE,
             ),
         ),
@@ -38,7 +38,7 @@ fn pages(command: Command) -> Vec<(&'static str, String)> {
             "sites-file.md",
             file(
                 "The sites file",
-                "`~/.config/isthmus/sites.toml` says what the ssh configuration does not say of sites. This one says all that can be said.",
+                "`~/.config/isthmus/sites.toml` holds settings for sites that have no place in the ssh configuration. This example has all fields.",
                 catalogue::EXAMPLE,
             ),
         ),

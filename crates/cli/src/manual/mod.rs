@@ -159,7 +159,7 @@ fn by_hand(name: &str, what: &str, help: &str) -> String {
 fn format_of_file(name: &str, what: &str, example: &str) -> String {
     let lines: Vec<String> = example.lines().map(plain).collect();
     format!(
-        ".TH {} 5\n.SH NAME\n{} \\- {what}\n.SH DESCRIPTION\nTOML. This file says all that can be said.\n.PP\n.nf\n{}\n.fi\n",
+        ".TH {} 5\n.SH NAME\n{} \\- {what}\n.SH DESCRIPTION\nTOML. This example has all fields.\n.PP\n.nf\n{}\n.fi\n",
         name.to_uppercase(),
         plain(name),
         lines.join("\n")

@@ -198,7 +198,7 @@ pub(crate) fn problems(entry: &Entry, seen: &Seen) -> Vec<String> {
     let scheduler = asked.scheduler;
     if !facts.schedulers.contains(&scheduler) {
         problems.push(format!(
-            "its scheduler is said to be {scheduler}, whose commands are not there or do not answer (are modules or set-up commands missing?)"
+            "the sites file names {scheduler} as its scheduler, but its commands are missing or do not answer (are modules or set-up commands missing?)"
         ));
         return problems;
     }
@@ -212,7 +212,7 @@ pub(crate) fn problems(entry: &Entry, seen: &Seen) -> Vec<String> {
             Some(queue) if !queue.open => problems.push(format!("queue '{}' is closed", queue.name)),
             Some(queue) if queue.limit > 0 && asked.limit > queue.limit => {
                 problems.push(format!(
-                    "queue '{}' allows {}, the site is said to ask for {}",
+                    "queue '{}' allows {}, the sites file asks for {}",
                     queue.name,
                     span(queue.limit),
                     span(asked.limit)

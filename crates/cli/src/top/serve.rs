@@ -91,7 +91,7 @@ impl Server {
         crate::print(&format!("http://127.0.0.1:{port}/{}/", self.token));
         crate::complain(&format!(
             "isthmus: the page of job {}, for browsers on this machine, until you press Ctrl-C. From another machine:\n  \
-             ssh -L {port}:127.0.0.1:{port} THIS_MACHINE, and the same address there. Whoever has the address sees the job.",
+             ssh -L {port}:127.0.0.1:{port} THIS_MACHINE, and the same address there. Everybody who has the address can see the job.",
             self.name
         ));
     }

@@ -162,7 +162,7 @@ impl fmt::Display for EngineError {
             ),
             Self::Disagreement { what, .. } => write!(
                 f,
-                "the members of this communicator do not call the same: {what}; no further collective operation is possible on it"
+                "the members of this communicator call different operations: {what}; no further collective operation is possible on it"
             ),
             Self::Memory { reason } => f.write_str(reason),
             Self::Vendor { text } | Self::Elsewhere { text, .. } => f.write_str(text),

@@ -143,7 +143,7 @@ impl Sink for State {
             Kind::Protocol if header.flags == protocol::AGREEMENT => heard(self, peer, world, header),
             Kind::Protocol => to_machine(self, peer, header, payload),
             Kind::Assist => self.broken(peer, "a request to copy a message that this connection cannot copy"),
-            Kind::Padding => self.broken(peer, "padding on a connection that has none"),
+            Kind::Padding => self.broken(peer, "padding on a connection without padding"),
             Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
             Kind::Credit => {
                 if !self.peers[peer].account.credited(header.length) {
@@ -184,7 +184,7 @@ impl Sink for State {
         if header.kind == Kind::Data {
             match streaming(self, peer, header) {
                 Some(index) => arrived(self, index, header.auxiliary(), header.length),
-                None => self.broken(peer, "data that nobody asked for"),
+                None => self.broken(peer, "data that this process did not ask for"),
             }
         } else if let Some(index) = self.placing.remove(&peer) {
             self.tools.arrived(peer, header);

@@ -48,7 +48,7 @@ pub(crate) fn called_data(state: &mut State, peer: Peer, header: &Header, payloa
     let (receive, data) = match arrival {
         Ok(Arrival::Kept) => return,
         Ok(Arrival::For(receive, data)) => (receive, data),
-        Err(_) => return state.broken(peer, "data that nobody asked for"),
+        Err(_) => return state.broken(peer, "data that this process did not ask for"),
     };
     let index = state.requests.index(Request::from_raw(receive));
     let task = index.and_then(|index| state.requests.receive(index));

@@ -354,7 +354,7 @@ pub(crate) fn forget_asked(state: &mut State, peer: Peer) {
 }
 
 /// What a peer does that answers it all the same.
-const UNASKED: &str = "it says whether a message could be had back, which nobody had asked";
+const UNASKED: &str = "an answer to a cancellation that this process did not ask for";
 
 /// Transports that treat some contexts otherwise than others must not let it overtake the message.
 fn question(token: u64, context: u32, what: u64) -> Header {

@@ -149,7 +149,7 @@ pub(crate) fn streaming(state: &mut State, peer: Peer, header: &Header) -> Optio
 
 pub(crate) fn data(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
     let Some(index) = streaming(state, peer, header) else {
-        return state.broken(peer, "data that nobody asked for");
+        return state.broken(peer, "data that this process did not ask for");
     };
     if let Some(task) = state.requests.receive(index) {
         task.buffer.write_part(header.auxiliary(), payload, task.wanted);

@@ -42,7 +42,7 @@ pub(super) fn list_of_sites<'a>(names: impl Iterator<Item = &'a str>) -> String 
 pub(super) fn interruption(signal: u32) -> &'static str {
     match signal {
         1 => "the terminal was closed (SIGHUP)",
-        13 => "nobody reads the output any more",
+        13 => "the reader of the output has closed it",
         15 => "interrupted (SIGTERM)",
         _ => "interrupted",
     }

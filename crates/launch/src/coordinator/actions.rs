@@ -128,7 +128,7 @@ impl Coordinator {
         self.printer.tell(&JobEvent::drop(name, problem));
         let mut text = format!("{problem}; the job goes on without it");
         if self.inputs.remove(site) {
-            text.push_str(", and nobody reads the standard input that was for it");
+            text.push_str(", and nobody reads its standard input");
         }
         self.printer.notice(text);
     }

@@ -94,7 +94,7 @@ fn fetching(problem: Option<String>, silence: Duration) -> String {
 /// Until when there may be something left at a site: for so many seconds.
 fn unconfirmed(most: u64) -> String {
     format!(
-        "its agent has not confirmed its end; what is left there ends by itself within {most} s (1.5 times ISTHMUS_AWAY)"
+        "its agent has not confirmed its end; any processes there end by themselves within {most} s (1.5 times ISTHMUS_AWAY)"
     )
 }
 

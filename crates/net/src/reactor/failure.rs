@@ -90,7 +90,7 @@ impl fmt::Display for Failure {
         f.write_str(match self {
             Self::NotTried => "not tried",
             Self::NoAnswer => "no answer",
-            Self::Told => "it has been told, and nothing came",
+            Self::Told => "it was told, and nothing came",
             Self::System(error) => return write!(f, "{}", std::io::Error::from(*error)),
             Self::Closed => "connected, but the connection was closed during the handshake",
             Self::Stranger => "connected, but what answered is not a process of this job",

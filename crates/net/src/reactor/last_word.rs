@@ -64,5 +64,5 @@ pub(super) fn dial(reactor: &mut Reactor, peer: Peer) {
 
 /// What is said of a peer that has given this process up.
 pub(super) fn heard(name: &str) -> String {
-    format!("{name} has given this process up, and takes nothing from it any more: what it says itself tells why")
+    format!("{name} has given this process up and accepts nothing from it any more; its own messages say why")
 }
