@@ -91,7 +91,7 @@ row() {
             # A cut is told of after 9 s; here it is for good after 11 s.
             if [ $victim = cut_off ]; then
                 grep -q "site 'b1': nothing has been heard from its agent for 9 s" err || complain "the cut was not told: $(cat err)"
-                grep -q "site 'b1': .*what is left there ends by itself within 21 s" err || complain "the user does not know of the rest: $(cat err)"
+                grep -q "site 'b1': .*any processes there end by themselves within 21 s" err || complain "the user does not know of the rest: $(cat err)"
             fi
         elif [ $victim = kill_connection ]; then
             grep -q "site 'b1': its agent is reached again" err || complain "the connection was not made again: $(cat err)"
