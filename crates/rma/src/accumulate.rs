@@ -29,7 +29,7 @@ const IN_PLACE: u64 = 16 << 10;
 const LONGEST: usize = 64;
 
 /// The predefined type that a type consists of, if it is one.
-fn element(datatype: &Datatype) -> Option<Basic> {
+pub(crate) fn element(datatype: &Datatype) -> Option<Basic> {
     if let Some(basic) = datatype.basic() {
         return Some(basic);
     }
@@ -76,13 +76,22 @@ fn check_alike(argument: &str, datatype: &Datatype, target: Basic) -> Result<()>
     )
 }
 
+/// Whether MPI_Compare_and_swap takes elements of this type.
+pub(crate) fn takes_swaps(basic: Basic) -> bool {
+    match basic.kind() {
+        Kind::Floating | Kind::Complex | Kind::Packed | Kind::Pair(..) => false,
+        Kind::Character => basic == Basic::Char,
+        _ => true,
+    }
+}
+
 /// Elements at a target, and what changes them.
-struct Change<'a> {
-    window: &'a Window,
-    target: &'a Target,
-    stream: Stream<'a>,
-    operation: Predefined,
-    kernel: OnType,
+pub(crate) struct Change<'a> {
+    pub(crate) window: &'a Window,
+    pub(crate) target: &'a Target,
+    pub(crate) stream: Stream<'a>,
+    pub(crate) operation: Predefined,
+    pub(crate) kernel: OnType,
 }
 
 impl Change<'_> {
@@ -94,7 +103,8 @@ impl Change<'_> {
         done
     }
 
-    fn change(&mut self, at: u64, operands: &[u8], before: &mut [u8]) -> Result<()> {
+    /// The same for whoever has the locks.
+    pub(crate) fn change(&mut self, at: u64, operands: &[u8], before: &mut [u8]) -> Result<()> {
         if self.operation == Predefined::NoOp {
             return self.stream.read(at, before);
         }
@@ -125,8 +135,12 @@ impl Change<'_> {
 
     /// The locks of the elements in these bytes of the stream.
     fn locks(&self, place: &Place<'_>, at: u64, length: u64) -> u64 {
+        self.locks_of(place.datatype, place.count, at, length)
+    }
+
+    pub(crate) fn locks_of(&self, datatype: &Datatype, count: u64, at: u64, length: u64) -> u64 {
         let Target { rank, start, end, .. } = *self.target;
-        match place.datatype.contiguous(place.count) {
+        match datatype.contiguous(count) {
             Some(_) => locks::blocks(rank, start + at, start + at + length),
             None => locks::blocks(rank, start, end),
         }
@@ -201,6 +215,10 @@ impl Window {
         } else if operation == Predefined::NoOp {
             return Ok(());
         }
+        if let Spot::Far(at) = target.spot {
+            self.far_accumulate((&target, at), operation, (source, result), place)?;
+            return self.settle_request(target.rank, when);
+        }
         if let (Some(source), None) = (source, result) {
             if let Some(done) = in_place(self, &target, operation, kernel, source, place) {
                 return done;
@@ -244,6 +262,10 @@ impl Window {
         let basic = single(place.datatype)?;
         let kernel = on(operation, basic)?;
         let size = basic.size();
+        if let Spot::Far(at) = target.spot {
+            let source = source.filter(|_| operation != Predefined::NoOp);
+            return self.far_accumulate((&target, at), operation, (source, Some(result)), place);
+        }
         let (mut operand, mut before) = ([0; LONGEST], [0; LONGEST]);
         if let Some(source) = source.filter(|_| operation != Predefined::NoOp) {
             source.packer()?.pack(&mut operand[..size]);
@@ -273,12 +295,7 @@ impl Window {
             return Ok(());
         };
         let basic = single(place.datatype)?;
-        let is_number = match basic.kind() {
-            Kind::Floating | Kind::Complex | Kind::Packed | Kind::Pair(..) => false,
-            Kind::Character => basic == Basic::Char,
-            _ => true,
-        };
-        if !is_number {
+        if !takes_swaps(basic) {
             fail!(
                 abi::MPI_ERR_TYPE,
                 argument("datatype"),
@@ -290,6 +307,10 @@ impl Window {
         let (mut new, mut old, mut before) = ([0; LONGEST], [0; LONGEST], [0; LONGEST]);
         source.packer()?.pack(&mut new[..size]);
         compare.packer()?.pack(&mut old[..size]);
+        if let Spot::Far(at) = target.spot {
+            let data = [&new[..size], &old[..size]].concat();
+            return self.far_swap((&target, at), data, result, place.datatype);
+        }
         let mut stream = Stream::new(&target.spot, place.datatype, 1)?;
         let locks = locks::blocks(target.rank, target.start, target.end);
         exclude(self, locks)?;

@@ -13,6 +13,7 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::SharedMemory;
 
 use crate::epoch::Epochs;
+use crate::far::{self, Far};
 use crate::hints::Hints;
 use crate::locks;
 use crate::partners::Partners;
@@ -71,20 +72,11 @@ fn share_memory(world: &World, comm: &Comm) -> bool {
 }
 
 fn not_together<T>(flavor: Flavor, comm: &Comm) -> Result<T> {
-    let (class, instead) = match flavor {
-        Flavor::Shared => (
-            abi::MPI_ERR_RMA_SHARED,
-            "; make one of each node with MPI_Comm_split_type and MPI_COMM_TYPE_SHARED",
-        ),
-        _ => (
-            abi::MPI_ERR_UNSUPPORTED_OPERATION,
-            "; windows over several nodes are not implemented in this version of Isthmus",
-        ),
-    };
     fail!(
-        class,
+        abi::MPI_ERR_RMA_SHARED,
         argument("comm"),
-        "is {}, whose processes do not all share memory that Isthmus manages, which {} needs{instead}",
+        "is {}, whose processes do not all share memory that Isthmus manages, which {} needs; make one of each node with \
+         MPI_Comm_split_type and MPI_COMM_TYPE_SHARED",
         comm.describe(),
         flavor.function()
     )
@@ -99,10 +91,14 @@ impl Window {
         given: Result<Wish>,
         allocate: Allocate<'_>,
     ) -> Result<Arc<Self>> {
-        if !share_memory(world, comm) {
+        let together = share_memory(world, comm);
+        if !together && flavor == Flavor::Shared {
             return not_together(flavor, comm);
         }
-        let own = Own::new(flavor, given);
+        let mut own = Own::new(flavor, given);
+        if let (false, Err(error)) = (together, far::check(world, comm)) {
+            own = Err(error);
+        }
         let said = match &own {
             Ok(own) => own.said,
             Err(error) => std::array::from_fn(|at| if at == 0 { error.class as u64 } else { 0 }),
@@ -112,25 +108,44 @@ impl Window {
         let said: Vec<[u64; SAID]> = heard.said.iter().map(|words| decode(words)).collect();
         let own = own?;
         agree(flavor, &said)?;
-        let (parts, bytes) = lay_out(flavor, &said)?;
         let comm = heard.comm;
         let me = comm.rank() as usize;
-        let (store, memory) = if comm.size() == 1 {
-            let size = to_usize(parts[0].size)?;
-            let memory = match own.wish.memory {
-                _ if flavor.allocates() => allocate(size, own.hints.alignment()?)?,
-                memory => memory.unwrap_or(WriteMemory::EMPTY),
-            };
-            (Store::own(locks::words(1)), memory)
-        } else {
-            let shared = share(world, &comm, locks::words(parts.len()), bytes)?;
-            let memory = match own.wish.memory {
-                _ if flavor.allocates() => shared.memory().part(parts[me].at as isize, to_usize(parts[me].size)?),
-                memory => memory.unwrap_or(WriteMemory::EMPTY),
-            };
-            (Store::Node(shared), memory)
+        let (far, node) = match together {
+            true => (None, comm.clone()),
+            false => {
+                let (far, node) = far::make(world, &comm)?;
+                (Some(far), node)
+            }
         };
-        Ok(Arc::new(Self {
+        let (parts, bytes) = match &far {
+            None => lay_out(flavor, &said)?,
+            Some(far) => lay_out_node(flavor, &said, far)?,
+        };
+        let laid = if node.size() == 1 {
+            let words = Store::own(locks::words(parts.len()));
+            let memory = match own.wish.memory {
+                _ if flavor.allocates() => own
+                    .hints
+                    .alignment()
+                    .and_then(|to| allocate(to_usize(parts[me].size)?, to)),
+                memory => Ok(memory.unwrap_or(WriteMemory::EMPTY)),
+            };
+            memory.map(|memory| (words, memory))
+        } else {
+            let size = to_usize(parts[me].size)?;
+            share(world, &node, locks::words(parts.len()), bytes).map(|shared| {
+                let memory = match own.wish.memory {
+                    _ if flavor.allocates() => shared.memory().part(parts[me].at as isize, size),
+                    memory => memory.unwrap_or(WriteMemory::EMPTY),
+                };
+                (Store::Node(shared), memory)
+            })
+        };
+        if far.is_some() {
+            agree_on_memory(world, &comm, &laid)?;
+        }
+        let (store, memory) = laid?;
+        let window = Arc::new(Self {
             world,
             reaches: Mutex::default(),
             comm,
@@ -142,7 +157,14 @@ impl Window {
             epochs: Mutex::new(Epochs::default()),
             partners: Partners::default(),
             hints: Mutex::new(own.hints),
-        }))
+            far,
+        });
+        if window.far.is_some() {
+            // Nobody operates on it before all hear of it.
+            far::open(&window);
+            members::meet(world, &window.comm)?;
+        }
+        Ok(window)
     }
 }
 
@@ -219,6 +241,32 @@ fn lay_out(flavor: Flavor, said: &[[u64; SAID]]) -> Result<(Vec<Part>, usize)> {
         next = end;
     }
     Ok((parts, to_usize(next)?))
+}
+
+/// The same for a window over several nodes: parts on other nodes are nowhere here.
+fn lay_out_node(flavor: Flavor, said: &[[u64; SAID]], far: &Far) -> Result<(Vec<Part>, usize)> {
+    let near: Vec<_> = far.near().map(|rank| said[rank]).collect();
+    let (laid, bytes) = lay_out(flavor, &near)?;
+    let mut parts: Vec<Part> = said
+        .iter()
+        .map(|&[_, _, size, unit, ..]| Part { size, unit, at: 0 })
+        .collect();
+    for (rank, part) in far.near().zip(laid) {
+        parts[rank] = part;
+    }
+    Ok((parts, bytes))
+}
+
+/// Nodes have their memory apart: all have it or none.
+fn agree_on_memory<T>(world: &World, comm: &Comm, mine: &Result<T>) -> Result<()> {
+    let all = members::say(world, comm, &[u64::from(mine.is_ok())])?;
+    let Some(failed) = all.iter().position(|said| said[0] == 0).filter(|_| mine.is_ok()) else {
+        return Ok(());
+    };
+    fail!(
+        abi::MPI_ERR_NO_MEM,
+        "rank {failed} has no memory for its part; its error handler has the sentence"
+    )
 }
 
 /// Memory for all members: the first makes it, the others open it, and it has no name any more when this returns.

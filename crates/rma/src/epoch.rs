@@ -183,6 +183,15 @@ impl Epochs {
         Ok(())
     }
 
+    /// How a process is locked.
+    pub(crate) fn held(&self, rank: u32) -> Option<Held> {
+        match &self.access {
+            Access::Locks(locks) => locks.get(&rank).copied(),
+            Access::All(held) => Some(*held),
+            _ => None,
+        }
+    }
+
     /// MPI_Win_unlock: what was held.
     pub(crate) fn unlock(&mut self, rank: u32) -> Result<Held> {
         let Access::Locks(locks) = &mut self.access else {

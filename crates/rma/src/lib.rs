@@ -10,6 +10,7 @@ mod create;
 mod data;
 mod epoch;
 mod error;
+mod far;
 mod hints;
 mod locks;
 mod operate;

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  words                  content
-//!  8 for each process     its lock: tickets, write, read | its attached memory: version, address, length | unused
+//!  8 for each process     its lock: tickets, write, read | its attached memory: version, address, length |
+//!                        who waits on other nodes for its lock | unused
 //!  8 for each of 64       who changes elements of a block: rank + 1, or 0 | unused
 //! ```
 //! Each is a cache line of its own.
@@ -37,6 +38,8 @@ pub(crate) struct ProcessLock<'a> {
     tickets: &'a AtomicU64,
     write: &'a AtomicU64,
     read: &'a AtomicU64,
+    /// How many on other nodes have a ticket and wait.
+    pub(crate) far: &'a AtomicU64,
 }
 
 /// What is known of the memory that a process has attached: see `attach`.
@@ -54,6 +57,7 @@ pub(crate) fn of_process(words: &[AtomicU64], rank: u32) -> ProcessLock<'_> {
         tickets: &line[0],
         write: &line[1],
         read: &line[2],
+        far: &line[6],
     }
 }
 

@@ -27,6 +27,10 @@ impl Window {
         if bytes == 0 {
             return Ok(());
         }
+        if let Spot::Far(at) = target.spot {
+            self.far_put(&target, at, source, place)?;
+            return self.settle_request(target.rank, when);
+        }
         let pieces = (
             source.datatype.contiguous(source.count),
             place.datatype.contiguous(place.count),
@@ -42,6 +46,7 @@ impl Window {
                     let runs = [(address.wrapping_add_signed(to as i64), length)];
                     reach.write(&runs, data).map_err(|error| unreached(&error))
                 }),
+                Spot::Far(_) => Ok(()),
             };
         }
         let mut stream = Stream::new(&target.spot, place.datatype, place.count)?;
@@ -66,6 +71,10 @@ impl Window {
         if bytes == 0 {
             return Ok(());
         }
+        if let Spot::Far(at) = target.spot {
+            self.far_get(&target, at, sink, place)?;
+            return self.settle_request(target.rank, when);
+        }
         let pieces = (
             sink.datatype.contiguous(sink.count),
             place.datatype.contiguous(place.count),
@@ -81,6 +90,7 @@ impl Window {
                     let runs = [(address.wrapping_add_signed(from as i64), length)];
                     reach.read(&runs, data).map_err(|error| unreached(&error))
                 }),
+                Spot::Far(_) => Ok(()),
             };
         }
         let mut stream = Stream::new(&target.spot, place.datatype, place.count)?;

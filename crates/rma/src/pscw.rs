@@ -102,6 +102,7 @@ impl Window {
             result = result.and(ended);
         }
         self.sync();
+        result = result.and(self.settle(None, false));
         tell(self, &ranks, COMPLETED);
         result
     }

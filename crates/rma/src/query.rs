@@ -42,6 +42,7 @@ impl Window {
 fn place(window: &Window, rank: u32) -> Segment {
     let part = window.parts.get(rank);
     let base = match window.store.memory().filter(|_| window.flavor.allocates()) {
+        _ if window.is_far(rank) => None,
         Some(all) => Some(all.address().wrapping_add(part.at as usize)),
         None => (rank == window.comm.rank()).then(|| window.own.address()),
     };

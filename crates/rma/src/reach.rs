@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
+use isthmus_core::fail;
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_datatype::{Datatype, Packer, Unpacker};
 use isthmus_engine::{Reach, Run};
@@ -42,6 +44,7 @@ impl<'a> Stream<'a> {
                 datatype,
                 count,
             },
+            Spot::Far(_) => fail!(abi::MPI_ERR_INTERN, "memory on another node has no stream"),
         })
     }
 

@@ -13,6 +13,9 @@ pub(crate) enum Spot {
     Here(WriteMemory),
     /// It is copied. The address is where the displacement leads.
     There(Arc<dyn Reach>, u64),
+    /// It is on another node. Bytes from the beginning of the process's part, or the address, to where the displacement
+    /// leads.
+    Far(i64),
 }
 
 /// Where an operation goes.

@@ -48,7 +48,9 @@ impl Window {
         )?;
         locked(&self.epochs).fence(assert & abi::MPI_MODE_NOSUCCEED == 0)?;
         fence(Ordering::SeqCst);
+        let settled = self.settle(None, false);
         members::meet(self.world, &self.comm)?;
+        settled?;
         fence(Ordering::SeqCst);
         Ok(())
     }
@@ -77,6 +79,7 @@ impl Window {
         if let Some(rank) = self.target("rank", rank)? {
             let held = locked(&self.epochs).unlock(rank)?;
             give_back(self, rank, held);
+            self.settle(Some(rank), true)?;
         }
         Ok(())
     }
@@ -99,7 +102,7 @@ impl Window {
     pub fn unlock_all(&self) -> Result<()> {
         let held = locked(&self.epochs).unlock_all()?;
         (0..self.comm.size()).for_each(|rank| give_back(self, rank, held));
-        Ok(())
+        self.settle(None, true)
     }
 
     /// MPI_Win_flush, MPI_Win_flush_local; `None`: of all.
@@ -113,12 +116,15 @@ impl Window {
         };
         locked(&self.epochs).flush(rank)?;
         fence(Ordering::SeqCst);
-        Ok(())
+        self.settle(rank, false)
     }
 }
 
-/// Waits for the lock of a process.
+/// Waits for the lock of a process. That of one on another node is asked for with the first operation.
 fn take(window: &Window, rank: u32, held: Held) -> Result<()> {
+    if window.is_far(rank) {
+        return Ok(());
+    }
     if let Held::Lock(kind) = held {
         let lock = locks::of_process(window.store.words(), rank);
         let ticket = lock.take_ticket();
@@ -130,7 +136,15 @@ fn take(window: &Window, rank: u32, held: Held) -> Result<()> {
 
 fn give_back(window: &Window, rank: u32, held: Held) {
     fence(Ordering::SeqCst);
+    if window.is_far(rank) {
+        return;
+    }
     if let Held::Lock(kind) = held {
-        locks::of_process(window.store.words(), rank).leave(kind);
+        let lock = locks::of_process(window.store.words(), rank);
+        lock.leave(kind);
+        fence(Ordering::SeqCst);
+        if lock.far.load(Ordering::SeqCst) > 0 {
+            window.let_in(rank);
+        }
     }
 }

@@ -33,7 +33,9 @@ pub(crate) fn find(window: &Window, place: &Place<'_>, when: When) -> Result<Opt
     if waits {
         await_post(window, rank)?;
     }
-    let spot = if window.flavor == Flavor::Dynamic {
+    let spot = if window.flavor == Flavor::Dynamic && window.is_far(rank) {
+        Spot::Far(offset)
+    } else if window.flavor == Flavor::Dynamic {
         dynamic(window, rank, offset, start as u64, end as u64)?
     } else {
         let size = i64::try_from(window.parts.get(rank).size).unwrap_or(i64::MAX);
@@ -92,6 +94,9 @@ fn outside<T>(window: &Window, place: &Place<'_>, rank: u32, first: i128) -> Res
 /// The place `offset` bytes behind the beginning of a process's part.
 fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
     let part = window.parts.get(rank);
+    if window.is_far(rank) {
+        return Ok(Spot::Far(offset));
+    }
     if let (Store::Node(memory), true) = (&window.store, window.flavor.allocates()) {
         return Ok(Spot::Here(memory.memory().shifted((part.at as i64 + offset) as isize)));
     }

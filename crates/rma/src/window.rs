@@ -15,6 +15,7 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::Reach;
 
 use crate::epoch::Epochs;
+use crate::far::Far;
 use crate::hints::Hints;
 use crate::partners::Partners;
 use crate::parts::{Part, Parts};
@@ -79,6 +80,8 @@ pub struct Window {
     pub(crate) epochs: Mutex<Epochs>,
     pub(crate) partners: Partners,
     pub(crate) hints: Mutex<Hints>,
+    /// If it has members on other nodes.
+    pub(crate) far: Option<Far>,
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -170,6 +173,8 @@ impl Window {
 
     /// Before MPI_Win_free ends: all have ended what they do; collective.
     pub fn end(&self) -> Result<()> {
-        members::meet(self.world, &self.comm)
+        members::meet(self.world, &self.comm)?;
+        self.close();
+        Ok(())
     }
 }

@@ -90,6 +90,8 @@ pub mod protocol {
     /// half what is said (0: asks, 1: it is another one, 2: it has given up), `tag` stands for the operation's name.
     /// Who has given up says which rank (`source`) has called which other one. No payload.
     pub const AGREEMENT: u8 = 2;
+    /// One-sided communication: see [`rma`](crate::rma).
+    pub const RMA: u8 = 3;
     /// A process is done with frames of the protocol whose number is `token`: their sender may send frames of this
     /// cost again ([`auxiliary`](super::Header::auxiliary)). No payload.
     pub const CREDIT: u8 = 254;

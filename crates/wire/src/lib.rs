@@ -5,6 +5,7 @@
 //! * [`partitioned`]: how partitioned communication begins.
 //! * [`datatype`]: a datatype, as the calls that made it.
 //! * [`file`]: what processes ask of those that reach a file.
+//! * [`rma`]: operations of windows over several nodes.
 //! * [`stripe`]: how Lustre says that it has laid a file out.
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
 //! * [`segment`]: what is on a connection between sites.
@@ -41,6 +42,7 @@ pub mod partitioned;
 pub mod place;
 pub mod rate;
 pub mod relay;
+pub mod rma;
 pub mod segment;
 pub mod service;
 pub mod shared;

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine that sends and takes frames of one-sided communication (`isthmus_wire::rma`), for all windows of this
+//! process that have members on other nodes.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use isthmus_core::error::Error;
+use isthmus_datatype::Unpacker;
+use isthmus_engine::{
+    Completion, Context, Core, EngineError, Machine, Peer, Port, Request, SendBuffer, Sending, Taken,
+};
+use isthmus_wire::frame::{Header, Kind, protocol};
+use isthmus_wire::rma::{Failure, What};
+
+use super::open::{Open, Step};
+use crate::window::Window;
+
+/// A header of this protocol.
+pub(super) fn header(what: What, context: u32, lower: u32, at: u64) -> Header {
+    let token = u64::from(context) << 32 | u64::from(lower);
+    let mut header = Header::control(Kind::Protocol, token, at, 0);
+    header.tag = what as i32;
+    header
+}
+
+/// A window among those of this process: the context of its communicator, its number first.
+pub(crate) type Key = (u32, u32);
+
+pub(crate) fn key(context: Context) -> Key {
+    (context.number(), context.world())
+}
+
+/// The window that a frame of a peer names. Equal numbers of two worlds have no member in common.
+fn named(windows: &mut BTreeMap<Key, Open>, number: u32, peer: Peer) -> Option<(Key, &mut Open)> {
+    let mut all = windows.range_mut((number, 0)..=(number, u32::MAX));
+    all.find(|(_, open)| open.has(peer)).map(|(&key, open)| (key, open))
+}
+
+/// The two halves of a token: context of the window, and what the frame says.
+pub(super) fn halves(header: &Header) -> (u32, u32) {
+    ((header.token >> 32) as u32, header.token as u32)
+}
+
+/// What this process has asked.
+struct Asked {
+    key: Key,
+    peer: Peer,
+    /// Where data go; `None`: nowhere, or not any more.
+    to: Option<Unpacker>,
+    length: u64,
+    got: u64,
+    /// What is complete when the answer has come.
+    request: Option<Request>,
+}
+
+/// What has not left yet.
+pub(super) enum Leaving {
+    /// An operation of this process, of so many bytes.
+    Operation(u64),
+    /// An answer, and the bytes of the frame that it answers, which counts as here until then. `copied`: of memory of our
+    /// own.
+    Answer { key: Key, frame: u64, copied: u64 },
+}
+
+/// What leaves, by the name that the engine calls it by.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    names: u64,
+    leaving: HashMap<u64, Leaving>,
+    /// Bytes of operations that have not left, by peer.
+    waiting: HashMap<Peer, u64>,
+}
+
+impl Outgoing {
+    /// Answers a frame of so many bytes.
+    pub(super) fn answer(
+        &mut self,
+        port: &mut Port<'_>,
+        (key, peer): (Key, Peer),
+        header: Header,
+        payload: SendBuffer,
+        (frame, copied): (u64, u64),
+    ) -> Step {
+        self.names += 1;
+        // A peer that is lost gets none.
+        match port.send(peer, header, payload, Some(self.names)) {
+            Ok(Sending::Queued) => {
+                let answer = Leaving::Answer { key, frame, copied };
+                self.leaving.insert(self.names, answer);
+                Step::Answered { copied }
+            }
+            Ok(Sending::Left) | Err(_) => Step::Over,
+        }
+    }
+
+    fn operate(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        header: Header,
+        payload: SendBuffer,
+    ) -> Result<(), EngineError> {
+        self.names += 1;
+        let bytes = payload.length();
+        if port.send(peer, header, payload, Some(self.names))? == Sending::Queued {
+            self.leaving.insert(self.names, Leaving::Operation(bytes));
+            *self.waiting.entry(peer).or_default() += bytes;
+        }
+        Ok(())
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Desk {
+    windows: BTreeMap<Key, Open>,
+    asked: HashMap<u32, Asked>,
+    numbers: u32,
+    out: Outgoing,
+}
+
+impl Desk {
+    /// From now on the window's members may operate on it.
+    pub(crate) fn open(&mut self, window: &Arc<Window>) {
+        self.windows
+            .insert(key(window.comm.channel().context), Open::new(window.clone()));
+    }
+
+    /// Nobody operates on it any more.
+    pub(crate) fn close(&mut self, key: Key) {
+        self.windows.remove(&key);
+        self.asked.retain(|_, asked| asked.key != key);
+    }
+
+    /// Whether answers about the window have not left yet.
+    pub(crate) fn has_to_say(&self, key: Key) -> bool {
+        self.windows.get(&key).is_some_and(|open| open.leaving > 0)
+    }
+
+    /// Bytes of operations that have not left for a peer.
+    pub(crate) fn waiting(&self, peer: Peer) -> u64 {
+        self.out.waiting.get(&peer).copied().unwrap_or(0)
+    }
+
+    /// The first mistake in operations on the window that this process has not heard of.
+    pub(crate) fn failed(&mut self, key: Key) -> Option<Error> {
+        self.windows.get_mut(&key)?.failed.take()
+    }
+
+    /// Says something without data.
+    pub(crate) fn say(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        header: Header,
+        payload: SendBuffer,
+    ) -> Result<(), EngineError> {
+        self.out.operate(port, peer, header, payload)
+    }
+
+    /// A number for a question about a window. `data`: where the answer goes, and its length; otherwise a request is
+    /// complete when it comes.
+    pub(crate) fn ask(
+        &mut self,
+        port: &mut Port<'_>,
+        (key, peer): (Key, Peer),
+        data: Option<(Unpacker, u64)>,
+    ) -> (u32, Option<Request>) {
+        loop {
+            self.numbers = self.numbers.wrapping_add(1);
+            if self.numbers != 0 && !self.asked.contains_key(&self.numbers) {
+                break;
+            }
+        }
+        let request = data.is_none().then(|| port.request());
+        let (to, length) = data.map_or((None, 0), |(to, length)| (Some(to), length));
+        let asked = Asked {
+            key,
+            peer,
+            to,
+            length,
+            got: 0,
+            request,
+        };
+        self.asked.insert(self.numbers, asked);
+        (self.numbers, request)
+    }
+
+    /// A question that could not be asked.
+    pub(crate) fn forget(&mut self, port: &mut Port<'_>, question: u32) {
+        if let Some(request) = self.asked.remove(&question).and_then(|asked| asked.request) {
+            port.complete(request, Completion::default());
+        }
+    }
+
+    /// A lock of the window may be free: lets in who is next, and does what has waited.
+    pub(crate) fn go_on(&mut self, port: &mut Port<'_>, key: Key) -> bool {
+        let Some(open) = self.windows.get_mut(&key) else {
+            return false;
+        };
+        open.go_on(port, &mut self.out)
+    }
+
+    /// What a target says.
+    fn heard(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) {
+        let (context, question) = halves(header);
+        let what = What::from_tag(header.tag);
+        let known = self.asked.get_mut(&question);
+        let known = known.filter(|asked| asked.peer == peer && asked.key.0 == context);
+        match (what, known) {
+            (Some(What::Answer), Some(asked)) if asked.request.is_none() && !payload.is_empty() => {
+                let at = header.auxiliary();
+                let left = asked.length - asked.got;
+                if at != asked.got || payload.len() as u64 > left {
+                    return port.accuse(peer, "more data of a window than were asked for");
+                }
+                if let Some(to) = &mut asked.to {
+                    to.unpack(payload);
+                }
+                asked.got += payload.len() as u64;
+                if asked.got == asked.length {
+                    self.asked.remove(&question);
+                }
+            }
+            (Some(What::Done), Some(asked)) if asked.length == 0 && payload.is_empty() => {
+                let request = asked.request;
+                self.asked.remove(&question);
+                if let Some(request) = request {
+                    port.complete(request, Completion::default());
+                }
+            }
+            (Some(What::Failed), known) if known.is_some() || question == 0 => {
+                let data = known.is_none_or(|asked| asked.request.is_none());
+                let open = named(&mut self.windows, context, peer);
+                let (Ok(failure), Some((_, open)), true) = (Failure::decode(payload), open, data) else {
+                    return port.accuse(peer, "a failure of no operation on a window");
+                };
+                open.fail(Error::new(failure.class as i32, failure.text));
+                self.asked.remove(&question);
+            }
+            _ => port.accuse(peer, "an answer about a window that nobody has asked for"),
+        }
+    }
+
+    /// What an origin says.
+    fn told(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) -> Taken {
+        let (context, _) = halves(header);
+        let Some((_, open)) = named(&mut self.windows, context, peer) else {
+            port.accuse(peer, "an operation on a window that it is no member of");
+            return Taken::Done;
+        };
+        let taken = open.take(port, &mut self.out, (peer, header), payload);
+        if std::mem::take(&mut open.left) {
+            open.go_on(port, &mut self.out);
+        }
+        taken
+    }
+}
+
+impl Machine for Desk {
+    fn frame(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) -> Taken {
+        match What::from_tag(header.tag) {
+            Some(What::Answer | What::Done | What::Failed) => {
+                self.heard(port, peer, header, payload);
+                Taken::Done
+            }
+            Some(What::Look) => {
+                if let Some((key, _)) = named(&mut self.windows, halves(header).0, peer) {
+                    self.go_on(port, key);
+                }
+                Taken::Done
+            }
+            Some(_) => self.told(port, peer, header, payload),
+            None => {
+                port.accuse(peer, "a frame about windows of an unknown kind");
+                Taken::Done
+            }
+        }
+    }
+
+    fn sent(&mut self, port: &mut Port<'_>, peer: Peer, name: u64, _: Result<(), EngineError>) {
+        match self.out.leaving.remove(&name) {
+            Some(Leaving::Operation(bytes)) => {
+                let waiting = self.out.waiting.entry(peer).or_default();
+                *waiting -= bytes.min(*waiting);
+                if *waiting == 0 {
+                    self.out.waiting.remove(&peer);
+                }
+            }
+            Some(Leaving::Answer { key, frame, copied }) => {
+                port.done(peer, frame);
+                if let Some(open) = self.windows.get_mut(&key) {
+                    open.answered(peer, copied);
+                    if copied > 0 {
+                        open.go_on(port, &mut self.out);
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn expects(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
+    fn itself(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
+    fn advance(&mut self, core: &mut Core) -> bool {
+        let mut port = core.port(protocol::RMA);
+        let mut any = false;
+        for open in self.windows.values_mut().filter(|open| open.waits()) {
+            any |= open.go_on(&mut port, &mut self.out);
+        }
+        any
+    }
+
+    fn may_sleep(&mut self, core: &mut Core) -> bool {
+        !self.advance(core) && !self.windows.values().any(Open::is_busy)
+    }
+
+    fn lose(&mut self, core: &mut Core, peer: Peer) {
+        let mut port = core.port(protocol::RMA);
+        let Some(error) = port.loss(peer) else { return };
+        let Self {
+            windows, asked, out, ..
+        } = self;
+        // Who waits in a window for anybody may wait for the one that is lost: it may have had a lock.
+        for (&key, open) in windows.iter_mut().filter(|(_, open)| open.has(peer)) {
+            open.fail((&error).into());
+            open.lose(&mut port, out, peer);
+            for asked in asked.values_mut().filter(|asked| asked.key == key) {
+                // The program gets its memory back. What others answer comes all the same.
+                asked.to = None;
+                if let Some(request) = asked.request.take() {
+                    let error = Some(error.clone());
+                    port.complete(
+                        request,
+                        Completion {
+                            error,
+                            ..Completion::default()
+                        },
+                    );
+                }
+            }
+        }
+        asked.retain(|_, asked| asked.peer != peer);
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Making a window with members on several nodes: each node shares its own memory, and its words.
+
+use isthmus_core::comm::Comm;
+use isthmus_core::comm::create;
+use isthmus_core::error::Result;
+use isthmus_core::world::World;
+use isthmus_datatype::Representation;
+use isthmus_engine::{Peer, with_machine, with_port};
+use isthmus_wire::frame::protocol;
+
+use super::desk::Desk;
+use super::{Far, refuse};
+
+/// Whether windows over several nodes work among these processes.
+pub(crate) fn check(world: &World, comm: &Comm) -> Result<()> {
+    let mut engine = world.engine().lock();
+    if engine.underneath().is_there() {
+        return refuse(
+            &comm.describe(),
+            "windows over several nodes are not implemented on top of a machine's own MPI in this version of Isthmus",
+        );
+    }
+    let members = comm.group().members().to_vec();
+    let unlike = with_port(&mut engine, protocol::RMA, |port| {
+        let mut all = members.iter();
+        all.any(|&peer: &Peer| port.representation(peer) != Representation::LOCAL)
+    });
+    if unlike {
+        return refuse(
+            &comm.describe(),
+            "some represent data differently; windows of such processes are not implemented in this version of Isthmus",
+        );
+    }
+    Ok(())
+}
+
+/// What a process knows of the members of a window, and a communicator of those on its node; collective.
+pub(crate) fn make(world: &World, comm: &Comm) -> Result<(Far, std::sync::Arc<Comm>)> {
+    let near: Box<[bool]> = {
+        let mut engine = world.engine().lock();
+        if with_machine(&mut engine, protocol::RMA, |_: &mut Desk, _| ()).is_none() {
+            engine.register(protocol::RMA, Box::new(Desk::default()));
+        }
+        let members = comm.group().members().iter();
+        let me = comm.rank() as usize;
+        let near = members.enumerate();
+        near.map(|(rank, &peer)| rank == me || engine.frames().are_shared_with([peer]))
+            .collect()
+    };
+    let first = near.iter().position(|&near| near).unwrap_or(0);
+    let node = create::split(world, comm, Some(first as i32), 0)?;
+    let Some(node) = node.filter(|node| node.size() as usize == near.iter().filter(|&&near| near).count()) else {
+        return refuse(
+            &comm.describe(),
+            "do not agree on who shares memory; this is a bug in Isthmus",
+        );
+    };
+    let far = Far {
+        near,
+        sent: Default::default(),
+    };
+    Ok((far, node))
+}
+
+impl Far {
+    pub(crate) fn near(&self) -> impl Iterator<Item = usize> {
+        let all = self.near.iter().enumerate();
+        all.filter_map(|(rank, &near)| near.then_some(rank))
+    }
+}
+
+/// The window's frames are heard from now on, or not any more.
+pub(crate) fn open(window: &std::sync::Arc<crate::window::Window>) {
+    with_machine(
+        &mut window.world.engine().lock(),
+        protocol::RMA,
+        |desk: &mut Desk, _| {
+            desk.open(window);
+        },
+    );
+    window.world.engine().watch();
+}

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A window whose members may operate on it in messages: what the target does with their frames.
+//!
+//! Frames of an origin are applied in their order. One that has to wait, for the lock of this process or for that of a
+//! block, keeps all that follow it; the credit of the protocol bounds how many these are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use isthmus_core::error::Error;
+use isthmus_datatype::describe::from_bytes;
+use isthmus_engine::{Peer, Port, SendBuffer, Taken};
+use isthmus_wire::frame::Header;
+use isthmus_wire::rma::{Does, Failure, MAX_OPERATION, Operation, What};
+
+use super::desk::{Outgoing, halves, header, key};
+use super::origin::{Begun, Kept, Origin, Turn};
+use super::work::{Elements, Wrong, class};
+use crate::epoch::LockKind;
+use crate::window::Window;
+
+/// Most bytes of answers in memory of our own for one origin: what more it asks for waits.
+const MOST_COPIED: u64 = 8 << 20;
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// All is done.
+    Over,
+    /// An answer leaves; until then the frame counts as here.
+    Answered { copied: u64 },
+    /// It cannot be done now. `block`: because of the lock of a block.
+    Later { block: bool },
+    /// An honest process does not send it.
+    Lie(&'static str),
+}
+
+/// See the module.
+pub(super) struct Open {
+    window: Arc<Window>,
+    origins: HashMap<Peer, Origin>,
+    /// Answers that have not left.
+    pub(super) leaving: u64,
+    /// A lock was given back.
+    pub(super) left: bool,
+    /// What has gone wrong at targets.
+    pub(super) failed: Option<Error>,
+}
+
+impl Open {
+    pub(super) fn new(window: Arc<Window>) -> Self {
+        Self {
+            window,
+            origins: HashMap::new(),
+            leaving: 0,
+            left: false,
+            failed: None,
+        }
+    }
+
+    /// Whether the peer is a member of the window.
+    pub(super) fn has(&self, peer: Peer) -> bool {
+        self.window.comm.channel().members.contains(peer)
+    }
+
+    /// The program hears of the first mistake.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
+    }
+
+    /// Whether frames, or tickets, wait.
+    pub(super) fn waits(&self) -> bool {
+        self.origins.values().any(Origin::waits)
+    }
+
+    /// Whether frames wait for what nobody will tell about: the lock of a block, which nobody has for long.
+    pub(super) fn is_busy(&self) -> bool {
+        self.origins.values().any(|origin| origin.busy)
+    }
+
+    /// An answer has left.
+    pub(super) fn answered(&mut self, peer: Peer, copied: u64) {
+        self.leaving -= 1;
+        if let Some(origin) = self.origins.get_mut(&peer) {
+            origin.copied -= copied.min(origin.copied);
+        }
+    }
+
+    /// A frame of an origin.
+    pub(super) fn take(
+        &mut self,
+        port: &mut Port<'_>,
+        out: &mut Outgoing,
+        (peer, header): (Peer, &Header),
+        payload: &[u8],
+    ) -> Taken {
+        if !self.origins.get(&peer).is_some_and(Origin::waits) {
+            match self.step(port, out, (peer, header), payload) {
+                Step::Over => return Taken::Done,
+                Step::Answered { .. } => return Taken::Kept,
+                Step::Lie(what) => {
+                    port.accuse(peer, what);
+                    return Taken::Done;
+                }
+                Step::Later { .. } => {}
+            }
+        }
+        let origin = self.origins.entry(peer).or_default();
+        origin.kept.push_back(Kept {
+            header: *header,
+            payload: payload.into(),
+        });
+        Taken::Kept
+    }
+
+    /// Does a frame, if it can be done now.
+    fn step(&mut self, port: &mut Port<'_>, out: &mut Outgoing, from: (Peer, &Header), payload: &[u8]) -> Step {
+        let (peer, header) = from;
+        let origin = self.origins.entry(peer).or_default();
+        let mut doing = Doing {
+            window: &self.window,
+            origin,
+            port,
+            out,
+            from,
+        };
+        let between = doing.origin.begun.is_none() && doing.origin.pieces.is_empty();
+        let step = match What::from_tag(header.tag) {
+            Some(What::Operate) => doing.operate(payload),
+            Some(What::Data) => doing.data(payload),
+            Some(What::Flush) if between && payload.is_empty() => doing.done(),
+            Some(What::Lock) if between && payload.is_empty() && doing.origin.turn == Turn::Free => {
+                let kind = match halves(header).1 {
+                    0 => LockKind::Shared,
+                    _ => LockKind::Exclusive,
+                };
+                doing.origin.join(&self.window, kind);
+                Step::Over
+            }
+            Some(What::Unlock) if between && payload.is_empty() && doing.origin.leave(&self.window) => {
+                self.left = true;
+                doing.done()
+            }
+            _ => Step::Lie("a lock, an unlock or a flush of a window out of turn"),
+        };
+        if let Step::Answered { copied } = step {
+            self.leaving += 1;
+            origin.copied += copied;
+        }
+        origin.busy = step == Step::Later { block: true };
+        step
+    }
+
+    /// Lets in who is next, and does what has waited. True if anything was done.
+    pub(super) fn go_on(&mut self, port: &mut Port<'_>, out: &mut Outgoing) -> bool {
+        let mut any = false;
+        loop {
+            let mut again = false;
+            let waiting = self.origins.iter().filter(|(_, origin)| origin.waits());
+            let waiting: Vec<Peer> = waiting.map(|(&peer, _)| peer).collect();
+            for peer in waiting {
+                again |= self.go_on_with(port, out, peer);
+            }
+            any |= again;
+            // A lock that was given back may let in somebody who was looked at before.
+            if !std::mem::take(&mut self.left) && !again {
+                return any;
+            }
+        }
+    }
+
+    fn go_on_with(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) -> bool {
+        let mut any = false;
+        let Some(origin) = self.origins.get_mut(&peer) else {
+            return false;
+        };
+        if origin.enter(&self.window) {
+            any = true;
+            if origin.gone {
+                self.left |= origin.leave(&self.window);
+                self.origins.remove(&peer);
+                return true;
+            }
+        }
+        loop {
+            let origin = self.origins.entry(peer).or_default();
+            if matches!(origin.turn, Turn::Waits(..)) {
+                return any;
+            }
+            let Some(Kept { header, payload }) = origin.kept.pop_front() else {
+                return any;
+            };
+            match self.step(port, out, (peer, &header), &payload) {
+                Step::Over => port.done(peer, header.length),
+                Step::Answered { .. } => {}
+                Step::Lie(what) => {
+                    port.accuse(peer, what);
+                    port.done(peer, header.length);
+                    self.origins.entry(peer).or_default().kept.clear();
+                    return true;
+                }
+                Step::Later { .. } => {
+                    let origin = self.origins.entry(peer).or_default();
+                    origin.kept.push_front(Kept { header, payload });
+                    return any;
+                }
+            }
+            any = true;
+        }
+    }
+
+    /// A peer is gone: it neither has nor wants locks any more.
+    pub(super) fn lose(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) {
+        let Some(mut origin) = self.origins.remove(&peer) else {
+            return;
+        };
+        origin.leave(&self.window);
+        if let turn @ Turn::Waits(..) = origin.turn {
+            // Those behind it wait until its turn has come and passed.
+            let gone = Origin {
+                turn,
+                gone: true,
+                ..Origin::default()
+            };
+            self.origins.insert(peer, gone);
+        }
+        self.go_on(port, out);
+    }
+}
+
+/// A frame that is being done.
+struct Doing<'a, 'b> {
+    window: &'a Window,
+    origin: &'a mut Origin,
+    port: &'a mut Port<'b>,
+    out: &'a mut Outgoing,
+    from: (Peer, &'a Header),
+}
+
+impl Doing<'_, '_> {
+    /// Answers a question without data.
+    fn done(&mut self) -> Step {
+        let (context, question) = halves(self.from.1);
+        let header = header(What::Done, context, question, 0);
+        self.answer(header, SendBuffer::EMPTY, 0)
+    }
+
+    fn answer(&mut self, header: Header, payload: SendBuffer, copied: u64) -> Step {
+        let frame = (self.from.1.length, copied);
+        let to = (key(self.window.comm.channel().context), self.from.0);
+        self.out.answer(self.port, to, header, payload, frame)
+    }
+
+    /// Data that were asked for, in memory of our own.
+    fn give(&mut self, question: u32, at: u64, data: Vec<u8>) -> Step {
+        let header = header(What::Answer, halves(self.from.1).0, question, at);
+        let copied = data.len() as u64;
+        self.answer(header, SendBuffer::owned(data.into()), copied)
+    }
+
+    /// Whether so much more may be copied for this origin now.
+    fn has_room(&self, bytes: u64) -> bool {
+        self.origin.copied == 0 || self.origin.copied + bytes <= MOST_COPIED
+    }
+
+    /// The program of the origin has made a mistake.
+    fn fail(&mut self, question: u32, error: &Error) -> Step {
+        let failure = Failure {
+            class: class(error),
+            text: error.to_string(),
+        };
+        let header = header(What::Failed, halves(self.from.1).0, question, 0);
+        self.answer(header, SendBuffer::owned(failure.encode().into()), 0)
+    }
+
+    /// An operation, or a piece of one.
+    fn operate(&mut self, payload: &[u8]) -> Step {
+        let whole = halves(self.from.1).1 as usize;
+        let before = self.origin.pieces.len();
+        let fits = whole <= MAX_OPERATION && before as u64 == self.from.1.auxiliary() && !payload.is_empty();
+        if self.origin.begun.is_some() || !fits || before + payload.len() > whole {
+            return Step::Lie("an operation on a window in pieces that do not follow each other");
+        }
+        if before == 0 && payload.len() == whole {
+            return self.begin(payload);
+        }
+        if before + payload.len() < whole {
+            self.origin.pieces.extend_from_slice(payload);
+            return Step::Over;
+        }
+        let mut pieces = std::mem::take(&mut self.origin.pieces);
+        pieces.extend_from_slice(payload);
+        let step = self.begin(&pieces);
+        if matches!(step, Step::Later { .. }) {
+            pieces.truncate(before);
+            self.origin.pieces = pieces;
+        }
+        step
+    }
+
+    /// A whole operation.
+    fn begin(&mut self, bytes: &[u8]) -> Step {
+        let Ok(operation) = Operation::decode(bytes) else {
+            return Step::Lie("an operation on a window that is none");
+        };
+        let known = self.origin.named.as_ref();
+        let known = known.filter(|(described, _)| **described == *operation.datatype);
+        let datatype = match known {
+            Some((_, datatype)) => datatype.clone(),
+            None => {
+                let Ok(made) = from_bytes(operation.datatype) else {
+                    return Step::Lie("an operation on a window with a datatype that is none");
+                };
+                self.origin.named = Some((operation.datatype.into(), made.clone()));
+                made
+            }
+        };
+        let question = operation.question;
+        let elements = match Elements::of(self.window, &operation, datatype) {
+            Ok(elements) => Ok(elements),
+            Err(Wrong::Lie(what)) => return Step::Lie(what),
+            Err(Wrong::Mistake(error)) => Err(error),
+        };
+        let waits_for_data = operation.data.is_empty() && operation.does != Does::Get;
+        let reads = elements.as_ref().is_ok_and(Elements::reads);
+        if let Err(error) = &elements {
+            // Data that follow are thrown away. What is only read has none.
+            let reads = operation.op == isthmus_datatype::op::Predefined::NoOp.handle();
+            if waits_for_data && !reads {
+                self.origin.begun = Some(begun(&operation, None));
+            }
+            return self.fail(question, error);
+        }
+        let Ok(elements) = elements else {
+            return Step::Over;
+        };
+        if operation.does == Does::Get {
+            let header = header(What::Answer, halves(self.from.1).0, question, 0);
+            return match elements.data() {
+                Ok(data) => self.answer(header, data, 0),
+                Err(error) => self.fail(question, &error),
+            };
+        }
+        if reads {
+            return self.read(&operation, &elements);
+        }
+        if waits_for_data {
+            self.origin.begun = Some(begun(&operation, Some(elements)));
+            return Step::Over;
+        }
+        let mut rest = Vec::new();
+        self.apply((operation.does, question), &elements, 0, operation.data, &mut rest)
+    }
+
+    /// A piece of the data of the operation that has begun.
+    fn data(&mut self, payload: &[u8]) -> Step {
+        let Some(mut begun) = self.origin.begun.take() else {
+            return Step::Lie("data of no operation on a window");
+        };
+        let bytes = payload.len() as u64;
+        if self.from.1.auxiliary() != begun.got || bytes == 0 || bytes > begun.length - begun.got {
+            return Step::Lie("more data of an operation on a window than it has");
+        }
+        let step = match &begun.elements {
+            Some(elements) => {
+                let mut rest = std::mem::take(&mut begun.rest);
+                let at = begun.got - rest.len() as u64;
+                let before = rest.len();
+                let step = self.apply((begun.does, begun.question), elements, at, payload, &mut rest);
+                if matches!(step, Step::Later { .. }) {
+                    rest.truncate(before);
+                }
+                begun.rest = rest;
+                step
+            }
+            None => Step::Over,
+        };
+        if !matches!(step, Step::Later { .. }) {
+            begun.got += bytes;
+        }
+        if begun.got < begun.length {
+            self.origin.begun = Some(begun);
+        }
+        step
+    }
+
+    /// Applies data from byte `at` on. `rest`: the beginning of an element, in and out; if nothing could be done it has
+    /// bytes of the data behind what it had.
+    fn apply(
+        &mut self,
+        (does, question): (Does, u32),
+        elements: &Elements,
+        at: u64,
+        data: &[u8],
+        rest: &mut Vec<u8>,
+    ) -> Step {
+        let done = match does {
+            Does::Put => elements.put(at, data).map(|()| Ok(None)),
+            Does::Swap if !self.has_room(data.len() as u64) => return Step::Later { block: false },
+            Does::Swap => elements.swap(self.window, data).map(|done| done.map(Some)),
+            _ => {
+                let joined;
+                let all = if rest.is_empty() {
+                    data
+                } else {
+                    rest.extend_from_slice(data);
+                    joined = rest.clone();
+                    &joined
+                };
+                let whole = all.len() - all.len() % elements.unit();
+                let fetches = does == Does::Fetch;
+                if fetches && !self.has_room(whole as u64) {
+                    return Step::Later { block: false };
+                }
+                let mut before = vec![0; if fetches { whole } else { 0 }];
+                let changed = match whole {
+                    0 => Ok(Ok(())),
+                    _ => elements.change(self.window, at, &all[..whole], &mut before),
+                };
+                if let Ok(Ok(())) = changed {
+                    *rest = all[whole..].to_vec();
+                }
+                changed.map(|done| done.map(|()| (fetches && whole > 0).then_some(before)))
+            }
+        };
+        match done {
+            Ok(Ok(None)) => Step::Over,
+            Ok(Ok(Some(before))) => self.give(question, at, before),
+            Ok(Err(_)) => Step::Later { block: true },
+            Err(error) => self.fail(question, &error),
+        }
+    }
+
+    /// What a fetch that changes nothing asks for.
+    fn read(&mut self, operation: &Operation<'_>, elements: &Elements) -> Step {
+        if !self.has_room(operation.length) {
+            return Step::Later { block: false };
+        }
+        let mut before = vec![0; operation.length as usize];
+        match elements.change(self.window, operation.first, &[], &mut before) {
+            Ok(Ok(())) => self.give(operation.question, 0, before),
+            Ok(Err(_)) => Step::Later { block: true },
+            Err(error) => self.fail(operation.question, &error),
+        }
+    }
+}
+
+fn begun(operation: &Operation<'_>, elements: Option<Elements>) -> Begun {
+    Begun {
+        does: operation.does,
+        question: operation.question,
+        length: operation.length,
+        got: 0,
+        elements,
+        rest: Vec::new(),
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a process knows, as a target, of another one that reaches its part of a window in messages.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{Ordering, fence};
+
+use isthmus_datatype::Datatype;
+use isthmus_wire::frame::Header;
+use isthmus_wire::rma::Does;
+
+use super::work::Elements;
+use crate::epoch::LockKind;
+use crate::locks;
+use crate::window::Window;
+
+/// Whether it may come in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It has not asked for the lock.
+    #[default]
+    Free,
+    /// It has this ticket.
+    Waits(LockKind, u64),
+    /// It has the lock.
+    Holds(LockKind),
+}
+
+/// A frame that waits.
+pub(super) struct Kept {
+    pub(super) header: Header,
+    pub(super) payload: Vec<u8>,
+}
+
+/// An operation whose data have not come whole.
+pub(super) struct Begun {
+    pub(super) does: Does,
+    pub(super) question: u32,
+    pub(super) length: u64,
+    pub(super) got: u64,
+    /// `None`: the operation has failed, its data are thrown away.
+    pub(super) elements: Option<Elements>,
+    /// The beginning of an element whose rest has not come.
+    pub(super) rest: Vec<u8>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Origin {
+    pub(super) turn: Turn,
+    pub(super) kept: VecDeque<Kept>,
+    /// The first of these waits for the lock of a block.
+    pub(super) busy: bool,
+    /// Pieces of an operation that has not come whole.
+    pub(super) pieces: Vec<u8>,
+    pub(super) begun: Option<Begun>,
+    /// Bytes of answers in memory of our own that have not left.
+    pub(super) copied: u64,
+    /// The last type it has named: programs use one again and again.
+    pub(super) named: Option<(Box<[u8]>, Datatype)>,
+    /// It is lost; what is left of it is its ticket.
+    pub(super) gone: bool,
+}
+
+impl Origin {
+    /// Joins those who want the lock of this process.
+    pub(super) fn join(&mut self, window: &Window, kind: LockKind) {
+        let lock = locks::of_process(window.store.words(), window.comm.rank());
+        self.turn = Turn::Waits(kind, lock.take_ticket());
+        lock.far.fetch_add(1, Ordering::SeqCst);
+        self.enter(window);
+    }
+
+    /// Enters if it is its turn; true if it does.
+    pub(super) fn enter(&mut self, window: &Window) -> bool {
+        let Turn::Waits(kind, ticket) = self.turn else {
+            return false;
+        };
+        fence(Ordering::SeqCst);
+        let lock = locks::of_process(window.store.words(), window.comm.rank());
+        if !lock.enter(kind, ticket) {
+            return false;
+        }
+        lock.far.fetch_sub(1, Ordering::SeqCst);
+        self.turn = Turn::Holds(kind);
+        true
+    }
+
+    /// Gives the lock back; false: it does not have it.
+    pub(super) fn leave(&mut self, window: &Window) -> bool {
+        let Turn::Holds(kind) = self.turn else {
+            return false;
+        };
+        fence(Ordering::SeqCst);
+        locks::of_process(window.store.words(), window.comm.rank()).leave(kind);
+        self.turn = Turn::Free;
+        true
+    }
+
+    /// Whether what comes has to wait.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.turn, Turn::Waits(..)) || !self.kept.is_empty()
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One-sided communication in messages: frames of the protocol [`RMA`](crate::frame::protocol::RMA).
+//!
+//! `tag` says what a frame is ([`What`]). The upper half of `token` is the context of the communicator of the window; the
+//! lower half, `auxiliary` and the payload are, by kind:
+//!
+//! ```text
+//!  kind       lower half of token      auxiliary            payload
+//!  Lock       0 shared, 1 exclusive    -                    -
+//!  Unlock     number of the question   -                    -                    answered by Done
+//!  Flush      number of the question   -                    -                    answered by Done
+//!  Operate    bytes of the payload     offset of the piece  an operation, with short data
+//!  Data       -                        offset of the piece  long data of the last operation
+//!  Answer     number of the question   offset of the piece  data that a get or fetch has asked for
+//!  Done       number of the question   -                    -
+//!  Failed     number of the question   -                    class: u32 | text     0: of an operation that asks nothing
+//!  Look       -                        -                    -                    a lock was given back in shared memory
+//!
+//!  operation  0      4     8          12       16        20        24      32       40
+//!             | what | op  | question | type n | first   | 0       | place | count  |
+//!  40 | length | type: n bytes | data, if short |                          little-endian
+//! ```
+//! `op`: handle of a predefined operation, or 0. `place`: bytes from the beginning of the target's part, or an address.
+//! `type`: see [`datatype`](crate::datatype). `length`: bytes of data that come, or are asked for. `first`: the byte
+//! of the stream of the type with which they begin. Little-endian. What a peer sends is applied in the order in which it
+//! was sent.
+
+use crate::codec::{DecodeError, Reader, Writer};
+use crate::datatype::MAX_BYTES;
+
+/// Bytes of an operation before its type.
+pub const HEAD: usize = 48;
+/// Most bytes of data that travel with their operation.
+pub const SHORT: usize = 8 << 10;
+/// Longest operation with its short data.
+pub const MAX_OPERATION: usize = HEAD + MAX_BYTES + SHORT;
+/// Most bytes that a fetch without data asks for.
+pub const PIECE: u64 = 64 << 10;
+/// Longest text of a failure.
+pub const MAX_TEXT: usize = 1024;
+
+/// What a frame is. See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+#[expect(missing_docs, reason = "the module has them")]
+pub enum What {
+    Lock = 1,
+    Unlock = 2,
+    Flush = 3,
+    Operate = 4,
+    Data = 5,
+    Answer = 6,
+    Done = 7,
+    Failed = 8,
+    Look = 9,
+}
+
+impl What {
+    /// The one with this tag, if there is one.
+    pub fn from_tag(tag: i32) -> Option<Self> {
+        Some(match tag {
+            1 => Self::Lock,
+            2 => Self::Unlock,
+            3 => Self::Flush,
+            4 => Self::Operate,
+            5 => Self::Data,
+            6 => Self::Answer,
+            7 => Self::Done,
+            8 => Self::Failed,
+            9 => Self::Look,
+            _ => return None,
+        })
+    }
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Does {
+    /// Replaces data.
+    Put = 1,
+    /// Asks for data.
+    Get = 2,
+    /// Changes elements.
+    Accumulate = 3,
+    /// Changes elements and asks what was there.
+    Fetch = 4,
+    /// Replaces an element if it is as expected: the data are the new one and the expected one. Asks what was there.
+    Swap = 5,
+}
+
+impl Does {
+    fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::Put,
+            2 => Self::Get,
+            3 => Self::Accumulate,
+            4 => Self::Fetch,
+            5 => Self::Swap,
+            _ => return None,
+        })
+    }
+}
+
+/// An operation. See the module for the layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation<'a> {
+    /// What it does.
+    pub does: Does,
+    /// Handle of the operation on elements; 0: none.
+    pub op: u32,
+    /// Number by which answers come; 0: it asks nothing.
+    pub question: u32,
+    /// See the module.
+    pub first: u64,
+    /// Where the first element has its origin.
+    pub place: i64,
+    /// Elements.
+    pub count: u64,
+    /// Bytes of data.
+    pub length: u64,
+    /// The datatype.
+    pub datatype: &'a [u8],
+    /// Data, if they are short.
+    pub data: &'a [u8],
+}
+
+impl<'a> Operation<'a> {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.u32(self.does as u32);
+        w.u32(self.op);
+        w.u32(self.question);
+        w.u32(self.datatype.len() as u32);
+        w.u64(self.first);
+        w.u64(self.place as u64);
+        w.u64(self.count);
+        w.u64(self.length);
+        let mut bytes = w.into_body();
+        bytes.extend_from_slice(self.datatype);
+        bytes.extend_from_slice(self.data);
+        bytes
+    }
+
+    /// Reads all of `bytes`. The data are none, or as many as the length says.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(bytes);
+        let code = r.u32("what")?;
+        let invalid = |field, value| Err(DecodeError::Invalid { field, value });
+        let Some(does) = u8::try_from(code).ok().and_then(Does::from_code) else {
+            return invalid("what", code.into());
+        };
+        let (op, question) = (r.u32("op")?, r.u32("question")?);
+        let described = r.u32("bytes of the type")? as usize;
+        let first = r.u64("first")?;
+        let place = r.u64("place")? as i64;
+        let (count, length) = (r.u64("count")?, r.u64("length")?);
+        let Some((datatype, data)) = r.rest().split_at_checked(described) else {
+            return Err(DecodeError::Truncated { field: "type" });
+        };
+        let asks = matches!(does, Does::Get | Does::Fetch | Does::Swap);
+        if asks != (question != 0) {
+            return invalid("question", question.into());
+        }
+        if described > MAX_BYTES || data.len() > SHORT {
+            return Err(DecodeError::TooLong(bytes.len() as u64));
+        }
+        if !data.is_empty() && data.len() as u64 != length {
+            return invalid("length", length);
+        }
+        Ok(Self {
+            does,
+            op,
+            question,
+            first,
+            place,
+            count,
+            length,
+            datatype,
+            data,
+        })
+    }
+}
+
+/// Why an operation has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Error class.
+    pub class: u32,
+    /// For people.
+    pub text: String,
+}
+
+impl Failure {
+    /// As bytes; a long text is cut.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut end = self.text.len().min(MAX_TEXT);
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut bytes = self.class.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&self.text.as_bytes()[..end]);
+        bytes
+    }
+
+    /// Reads all of `bytes`.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(bytes);
+        let class = r.u32("class")?;
+        let text = r.rest();
+        if text.len() > MAX_TEXT {
+            return Err(DecodeError::TooLong(text.len() as u64));
+        }
+        let text = std::str::from_utf8(text).map_err(|_| DecodeError::NotText { field: "text" })?;
+        Ok(Self {
+            class,
+            text: text.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_survive_the_wire_and_lies_do_not() {
+        let operation = Operation {
+            does: Does::Fetch,
+            op: 0x21,
+            question: 7,
+            first: 3,
+            place: -8,
+            count: 5,
+            length: 4,
+            datatype: &[1, 2, 3],
+            data: &[9; 4],
+        };
+        let bytes = operation.encode();
+        assert_eq!(bytes.len(), HEAD + 7);
+        assert_eq!(Operation::decode(&bytes), Ok(operation.clone()));
+        for lie in [
+            Operation {
+                question: 0,
+                ..operation.clone()
+            },
+            Operation {
+                length: 5,
+                ..operation.clone()
+            },
+            Operation {
+                does: Does::Put,
+                ..operation.clone()
+            },
+        ] {
+            assert!(Operation::decode(&lie.encode()).is_err(), "{lie:?}");
+        }
+        for length in 0..HEAD + 3 {
+            assert!(Operation::decode(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        let mut unknown = bytes;
+        unknown[0] = 6;
+        assert!(Operation::decode(&unknown).is_err());
+    }
+
+    #[test]
+    fn failures_survive_the_wire_and_long_texts_are_cut() {
+        let failure = Failure {
+            class: 55,
+            text: "ü".repeat(MAX_TEXT),
+        };
+        let bytes = failure.encode();
+        assert_eq!(bytes.len(), 4 + MAX_TEXT);
+        assert_eq!(Failure::decode(&bytes).map(|failure| failure.class), Ok(55));
+        assert!(Failure::decode(&bytes[..3]).is_err() && Failure::decode(&bytes[..5]).is_err());
+        assert!(Failure::decode(&[b'a'; 5 + MAX_TEXT]).is_err());
+    }
+}
