@@ -52,6 +52,8 @@ pub(crate) struct Subjob {
     /// Index within the subjob of our first process, and how many processes that has on all its nodes.
     first: u32,
     of: u32,
+    /// Whether processes listen.
+    listens: bool,
     _door: rendezvous::Door,
     directories: Directories,
     /// By index.
@@ -109,6 +111,7 @@ impl Subjob {
             job: start.job.clone(),
             first: start.first,
             of: start.of,
+            listens: start.reach != Reach::Node,
             _door: door,
             directories,
             processes: Vec::with_capacity(start.count as usize),
@@ -435,6 +438,10 @@ impl Subjob {
         }
         let _ = process.send(ToProcess::Accepted { index });
         own.connection = Some(process);
+        // One that cannot listen says next why the job must end: it is no member that others wait for.
+        if hello.port == 0 && self.listens {
+            return;
+        }
         self.arrivals.push(Arrival {
             index,
             pid: hello.pid,

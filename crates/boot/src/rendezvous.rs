@@ -145,13 +145,8 @@ impl Agent {
     }
 
     /// This process cannot take part: the job hears why once, however many processes have the same trouble.
-    pub(crate) fn give_up(
-        invitation: &Invitation,
-        representation: Representation,
-        signing_request: Vec<u8>,
-        reason: String,
-    ) -> BootError {
-        let greeted = Self::greet(invitation, 0, representation, None, signing_request);
+    pub(crate) fn give_up(invitation: &Invitation, representation: Representation, reason: String) -> BootError {
+        let greeted = Self::greet(invitation, 0, representation, None, Vec::new());
         match greeted.and_then(|mut agent| agent.abort(1, &reason)) {
             Ok(()) => BootError::Aborted(reason),
             // Nobody is told but who reads this.

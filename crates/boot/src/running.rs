@@ -149,11 +149,7 @@ impl Running {
         between_sites: Vec<Hearer>,
     ) -> Result<Self, BootError> {
         let offer = match Offer::new() {
-            Err(BootError::System(why)) => {
-                let request = KeyPair::generate().and_then(|key| key.signing_request());
-                let request = request.map_err(|_| BootError::System(why.clone()))?;
-                return Err(Agent::give_up(invitation, representation(), request, why));
-            }
+            Err(BootError::System(why)) => return Err(Agent::give_up(invitation, representation(), why)),
             offer => offer?,
         };
         let request = match &offer.key {

@@ -103,7 +103,8 @@ pub struct Hello {
     pub index: u32,
     /// Process id as the process sees it.
     pub pid: u32,
-    /// TCP port it listens on, 0 for none.
+    /// TCP port it listens on, 0 for none. Where messages leave the node, a process without one cannot take part: an
+    /// `Abort` follows.
     pub port: u16,
     /// Its data representation.
     pub representation: Representation,
