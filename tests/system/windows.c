@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For windows.sh. `held`: the last process dies while it holds a lock; the others, which wait for it, must get an error.
    `nodes`: windows over several nodes are refused, those of a node and of one process work. `large`: more memory than
-   there is. */
+   there is. `refused`: the system does not let processes copy each other's memory. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -63,6 +63,21 @@ static int nodes(void)
     return mine != rank;
 }
 
+/* Memory of the program, which processes may not copy here. */
+static int refused(void)
+{
+    MPI_Win win;
+    int mine = 1, value = 7;
+    MPI_Win_create(&mine, sizeof mine, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_fence(0, win);
+    say("refused", MPI_Put(&value, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, win));
+    MPI_Win_fence(0, win);
+    MPI_Win_free(&win);
+    MPI_Finalize();
+    return mine != 1;
+}
+
 static int large(void)
 {
     MPI_Win win;
@@ -80,5 +95,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 1 && !strcmp(argv[1], "held"))
         return held();
+    if (argc > 1 && !strcmp(argv[1], "refused"))
+        return refused();
     return argc > 1 && !strcmp(argv[1], "nodes") ? nodes() : large();
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Windows: an error for whoever waits for the lock of a process that has died; a refusal over several nodes, by name, while those of a node work;
-# no more memory than there is; and nothing is left in the memory file system, however the job ended.
+# no more memory than there is; memory that may not be copied; and nothing is left in the memory file system, however the job ended.
 . "$(dirname "$0")/common.sh"
 for tool in mpiexec mpicc isthmus; do
     command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
@@ -25,6 +25,20 @@ for rank in 0 1; do
     grep -q "^rank $rank: large: MPI_ERR_NO_MEM: .*bytes of memory that processes share" out || { cat out; fail "rank $rank is not told that there is no memory"; }
 done
 clean large
+
+# As in a container that forbids it.
+cat >forbidden.c <<'C'
+#include <errno.h>
+#include <sys/types.h>
+ssize_t process_vm_readv(void) { errno = EPERM; return -1; }
+ssize_t process_vm_writev(void) { errno = EPERM; return -1; }
+C
+mpicc -shared -fPIC forbidden.c -o forbidden.so || fail "mpicc forbidden.c"
+LD_PRELOAD=$work/forbidden.so timeout -k 5 60 mpiexec -n 2 ./windows refused </dev/null >out 2>&1 || { cat out; fail "refused: status $?"; }
+for rank in 0 1; do
+    grep -q "^rank $rank: refused: MPI_ERR_UNSUPPORTED_OPERATION: .*may not copy memory of rank $((1 - rank)) .*SYS_PTRACE" out || { cat out; fail "rank $rank is not told that it may not copy"; }
+done
+clean refused
 
 # Two sites on this machine: their processes are on nodes of their own.
 timeout -k 5 60 isthmus run --site home:2 --site second=home:1 ./windows nodes </dev/null >out 2>&1 || { cat out; fail "nodes: status $?"; }

@@ -204,7 +204,7 @@ impl Sharing for ShmTransport {
         })?;
         match self.source(slot) {
             Some(pid) => Ok(Arc::new(Process { pid, peer })),
-            None => Err(refused(peer, "what is read there is not what it has there")),
+            None => Err(refused(peer, "a first copy has failed")),
         }
     }
 }
