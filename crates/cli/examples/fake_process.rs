@@ -97,7 +97,8 @@ impl Agent {
             token,
             index,
             pid: std::process::id(),
-            port: 0,
+            // Of a process that listens; nobody connects.
+            port: 9,
             representation: Representation([1, 8, 8, 16, 64, 4, 1, 0]),
             vendor: None,
             signing_request: Vec::new(),
@@ -113,7 +114,8 @@ impl Agent {
             token: [0; 16],
             index,
             pid: 1,
-            port: 0,
+            // Of a process that listens; nobody connects.
+            port: 9,
             representation: Representation([0; 8]),
             vendor: None,
             signing_request: Vec::new(),
