@@ -2,6 +2,7 @@
 //! Messages about files, and what file systems say of them.
 
 use isthmus_wire::file::{self, Question, What};
+use isthmus_wire::rma;
 use isthmus_wire::stripe::Layout;
 
 /// Messages about files: a call, a question, an answer, runs, a body.
@@ -30,6 +31,40 @@ pub(crate) fn messages(bytes: &[u8]) {
         again.extend(data);
         assert_eq!((again.len(), &again[..]), (file::body_bytes(&runs), bytes));
     }
+}
+
+/// Operations on windows of other processes, and their failures.
+pub(crate) fn windows(bytes: &[u8]) {
+    if let Ok(operation) = rma::Operation::decode(bytes) {
+        assert_eq!(operation.encode(), bytes);
+        assert!(operation.data.is_empty() || operation.data.len() as u64 == operation.length);
+    }
+    if let Ok(failure) = rma::Failure::decode(bytes) {
+        assert_eq!(failure.encode(), bytes);
+    }
+}
+
+pub(crate) fn operations() -> Vec<Vec<u8>> {
+    use rma::Does::{Accumulate, Fetch, Get, Put, Swap};
+    let operation = |does| rma::Operation {
+        does,
+        op: 0x21,
+        question: u32::from(matches!(does, Get | Fetch | Swap)),
+        first: 0,
+        place: 64,
+        count: 2,
+        length: 8,
+        datatype: &[1, 1, 2, 3],
+        data: &[7; 8],
+    };
+    let failure = rma::Failure {
+        class: 55,
+        text: "no".to_owned(),
+    };
+    let all = [Put, Get, Accumulate, Fetch, Swap].into_iter();
+    all.map(|does| operation(does).encode())
+        .chain([failure.encode()])
+        .collect()
 }
 
 pub(crate) fn corpus() -> Vec<Vec<u8>> {

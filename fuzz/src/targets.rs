@@ -41,6 +41,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: files::corpus,
     },
     Target {
+        name: "windows",
+        run: files::windows,
+        corpus: files::operations,
+    },
+    Target {
         name: "stripes",
         run: files::stripes,
         corpus: files::layouts,

@@ -13,6 +13,9 @@ static int rank, size;
         CHECK(class_ == (expected)); \
     } while (0)
 
+/* Processes of this node. */
+static int together;
+
 /* Memory of the program: each process finds its own, and MPI_PROC_NULL is the first part, wherever that is. */
 static void own_memory(void)
 {
@@ -41,6 +44,7 @@ static void one_array(void)
     OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
     OK(MPI_Comm_rank(node, &me));
     OK(MPI_Comm_size(node, &all));
+    together = all;
     OK(MPI_Win_allocate_shared(me == 0 ? (MPI_Aint)(all * 1000 * sizeof(int)) : 0, sizeof(int), MPI_INFO_NULL, node,
                                &mine, &win));
     OK(MPI_Win_shared_query(win, 0, &bytes, &unit, &first));
@@ -220,7 +224,7 @@ static void wrong_arguments(void)
     ERROR(MPI_Win_create(NULL, 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_ERR_BASE);
     ERROR(MPI_Win_create(memory, 8, 1, MPI_INFO_NULL, MPI_COMM_NULL, &win), MPI_ERR_COMM);
     /* More than there is: an error, and nothing is left. */
-    ERROR(MPI_Win_allocate_shared((MPI_Aint)1 << 52, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), MPI_ERR_NO_MEM);
+    ERROR(MPI_Win_allocate((MPI_Aint)1 << 52, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), MPI_ERR_NO_MEM);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, before));
 }
 
@@ -232,7 +236,8 @@ int main(int argc, char **argv)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     one_array();
-    parts();
+    if (together == size)
+        parts();
     own_memory();
     memory = malloc(40);
     OK(MPI_Win_create(memory, 40, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win));

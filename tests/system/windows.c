@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For windows.sh. `held`: the last process dies while it holds a lock; the others, which wait for it, must get an error.
-   `nodes`: windows over several nodes are refused, those of a node and of one process work. `large`: more memory than
+   `nodes`: shared memory over several nodes is refused, other windows work. `large`: more memory than
    there is. `refused`: the system does not let processes copy each other's memory. */
 #include <mpi.h>
 #include <signal.h>
@@ -45,6 +45,7 @@ static int nodes(void)
     int *memory, mine = 7;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     say("create", MPI_Win_create(&mine, sizeof mine, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    MPI_Win_free(&win);
     say("shared", MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win));
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, node, &memory, &win);

@@ -116,8 +116,8 @@ const CHAPTERS: [(&str, &str, &str); 1] = [(
 )];
 
 /// What the table of functions cannot say.
-const IN_PART: &str = "one-sided communication (MPI_Win_*) works among processes of one node; windows over several \
-                       nodes are not there yet: run PETSc without -sf_type window there";
+const IN_PART: &str = "one-sided communication (MPI_Win_*) over several nodes does not work yet on top of a machine's \
+                       own MPI, nor between machines that represent data differently";
 
 /// Lines about the chapters that are not there.
 fn lacking() -> Vec<String> {

@@ -75,8 +75,8 @@ fn not_together<T>(flavor: Flavor, comm: &Comm) -> Result<T> {
     fail!(
         abi::MPI_ERR_RMA_SHARED,
         argument("comm"),
-        "is {}, whose processes do not all share memory that Isthmus manages, which {} needs; make one of each node with \
-         MPI_Comm_split_type and MPI_COMM_TYPE_SHARED",
+        "is {}, whose processes do not all share memory that Isthmus manages, which {} needs; make one of each node \
+         with MPI_Comm_split_type and MPI_COMM_TYPE_SHARED",
         comm.describe(),
         flavor.function()
     )
@@ -109,7 +109,6 @@ impl Window {
         let own = own?;
         agree(flavor, &said)?;
         let comm = heard.comm;
-        let me = comm.rank() as usize;
         let (far, node) = match together {
             true => (None, comm.clone()),
             false => {
@@ -117,34 +116,16 @@ impl Window {
                 (Some(far), node)
             }
         };
-        let (parts, bytes) = match &far {
-            None => lay_out(flavor, &said)?,
-            Some(far) => lay_out_node(flavor, &said, far)?,
+        let provided = match &far {
+            None => lay_out(flavor, &said),
+            Some(far) => lay_out_node(flavor, &said, far),
         };
-        let laid = if node.size() == 1 {
-            let words = Store::own(locks::words(parts.len()));
-            let memory = match own.wish.memory {
-                _ if flavor.allocates() => own
-                    .hints
-                    .alignment()
-                    .and_then(|to| allocate(to_usize(parts[me].size)?, to)),
-                memory => Ok(memory.unwrap_or(WriteMemory::EMPTY)),
-            };
-            memory.map(|memory| (words, memory))
-        } else {
-            let size = to_usize(parts[me].size)?;
-            share(world, &node, locks::words(parts.len()), bytes).map(|shared| {
-                let memory = match own.wish.memory {
-                    _ if flavor.allocates() => shared.memory().part(parts[me].at as isize, size),
-                    memory => memory.unwrap_or(WriteMemory::EMPTY),
-                };
-                (Store::Node(shared), memory)
-            })
-        };
+        let wish = (own.wish.memory, &own.hints);
+        let provided = provided.and_then(|laid| provide(world, (flavor, comm.rank()), &node, laid, wish, allocate));
         if far.is_some() {
-            agree_on_memory(world, &comm, &laid)?;
+            agree_on_memory(world, &comm, &provided)?;
         }
-        let (store, memory) = laid?;
+        let (parts, store, memory) = provided?;
         let window = Arc::new(Self {
             world,
             reaches: Mutex::default(),
@@ -241,6 +222,35 @@ fn lay_out(flavor: Flavor, said: &[[u64; SAID]]) -> Result<(Vec<Part>, usize)> {
         next = end;
     }
     Ok((parts, to_usize(next)?))
+}
+
+/// The words and the memory of a process's part, which the processes of its node make together.
+fn provide(
+    world: &World,
+    (flavor, rank): (Flavor, u32),
+    node: &Comm,
+    (parts, bytes): (Vec<Part>, usize),
+    (memory, hints): (Option<WriteMemory>, &Hints),
+    allocate: Allocate<'_>,
+) -> Result<(Vec<Part>, Store, WriteMemory)> {
+    let part = parts[rank as usize];
+    let (size, words) = (to_usize(part.size)?, locks::words(parts.len()));
+    let given = memory.unwrap_or(WriteMemory::EMPTY);
+    let (store, memory) = if node.size() == 1 {
+        let memory = match flavor.allocates() {
+            true => allocate(size, hints.alignment()?)?,
+            false => given,
+        };
+        (Store::own(words), memory)
+    } else {
+        let shared = share(world, node, words, bytes)?;
+        let memory = match flavor.allocates() {
+            true => shared.memory().part(part.at as isize, size),
+            false => given,
+        };
+        (Store::Node(shared), memory)
+    };
+    Ok((parts, store, memory))
 }
 
 /// The same for a window over several nodes: parts on other nodes are nowhere here.

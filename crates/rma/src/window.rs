@@ -122,7 +122,17 @@ impl Window {
         self.part().unit
     }
 
-    fn part(&self) -> Part {
+    /// The memory of this process.
+    pub fn own_memory(&self) -> WriteMemory {
+        self.own.clone()
+    }
+
+    /// How messages about it name it.
+    pub fn context_number(&self) -> u32 {
+        self.comm.channel().context.number()
+    }
+
+    pub(crate) fn part(&self) -> Part {
         self.parts.get(self.comm.rank())
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One-sided communication in messages: frames of the protocol [`RMA`](crate::frame::protocol::RMA).
 //!
-//! `tag` says what a frame is ([`What`]). The upper half of `token` is the context of the communicator of the window; the
-//! lower half, `auxiliary` and the payload are, by kind:
+//! `tag` says what a frame is ([`What`]). The upper half of `token` is the context of the communicator of the window.
+//! The lower half, `auxiliary` and the payload are, by kind:
 //!
 //! ```text
 //!  kind       lower half of token      auxiliary            payload
@@ -14,7 +14,7 @@
 //!  Answer     number of the question   offset of the piece  data that a get or fetch has asked for
 //!  Done       number of the question   -                    -
 //!  Failed     number of the question   -                    class: u32 | text     0: of an operation that asks nothing
-//!  Look       -                        -                    -                    a lock was given back in shared memory
+//!  Look       -                        -                    -                    a lock is free again
 //!
 //!  operation  0      4     8          12       16        20        24      32       40
 //!             | what | op  | question | type n | first   | 0       | place | count  |
@@ -22,8 +22,8 @@
 //! ```
 //! `op`: handle of a predefined operation, or 0. `place`: bytes from the beginning of the target's part, or an address.
 //! `type`: see [`datatype`](crate::datatype). `length`: bytes of data that come, or are asked for. `first`: the byte
-//! of the stream of the type with which they begin. Little-endian. What a peer sends is applied in the order in which it
-//! was sent.
+//! of the stream of the type with which they begin. Little-endian. What a peer sends is applied in the order in which
+//! it was sent.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::datatype::MAX_BYTES;

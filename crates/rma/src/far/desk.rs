@@ -59,8 +59,8 @@ struct Asked {
 pub(super) enum Leaving {
     /// An operation of this process, of so many bytes.
     Operation(u64),
-    /// An answer, and the bytes of the frame that it answers, which counts as here until then. `copied`: of memory of our
-    /// own.
+    /// An answer, and the bytes of the frame that it answers, which counts as here until then. `copied`: of memory of
+    /// our own.
     Answer { key: Key, frame: u64, copied: u64 },
 }
 

@@ -2,8 +2,9 @@
 //! Members of a window on other nodes: operations and locks travel in messages, and the target does them in its own
 //! memory, whatever its program does meanwhile.
 //!
-//! Nothing waits before a flush, an unlock, a fence or the like. The request for a lock travels with the first operation
-//! on a process, so a lock, operations and the unlock cost one round trip; a lock of all costs nothing until then.
+//! Nothing waits before a flush, an unlock, a fence or the like. The request for a lock travels with the first
+//! operation on a process, so a lock, operations and the unlock cost one round trip; a lock of all costs nothing until
+//! then.
 
 mod desk;
 mod make;
@@ -82,11 +83,6 @@ impl Window {
         self.far.as_ref().is_some_and(|far| !far.near[rank as usize])
     }
 
-    /// How frames name it.
-    fn number(&self) -> u32 {
-        self.comm.channel().context.number()
-    }
-
     fn key(&self) -> desk::Key {
         desk::key(self.comm.channel().context)
     }
@@ -107,7 +103,7 @@ impl Window {
             Some(Held::Lock(kind)) => Some(kind),
             _ => None,
         };
-        let (context, peer) = (self.number(), self.comm.channel().members.peer(rank));
+        let (context, peer) = (self.context_number(), self.comm.channel().members.peer(rank));
         let mut short = Vec::new();
         if data.length() <= SHORT as u64 {
             let copy = std::mem::replace(&mut data, SendBuffer::EMPTY).copied();
@@ -285,7 +281,7 @@ impl Window {
                     true => What::Unlock,
                     false => What::Flush,
                 };
-                let (context, peer) = (self.number(), self.comm.channel().members.peer(rank));
+                let (context, peer) = (self.context_number(), self.comm.channel().members.peer(rank));
                 let asked = with_desk(&mut engine, |desk, port| {
                     let (question, request) = desk.ask(port, (self.key(), peer), None);
                     let said = desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY);
@@ -334,7 +330,7 @@ impl Window {
     /// The lock of a process of this node was given back: whoever waits for it on another node is let in.
     #[cold]
     pub(crate) fn let_in(&self, rank: u32) {
-        let context = self.number();
+        let context = self.context_number();
         let mut engine = self.world.engine().lock();
         let peer = self.comm.channel().members.peer(rank);
         // The window's end waits for all that is under way.

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A member of a window that sends what nobody may. Both processes are engines with their worlds, and make the window as
+//! programs do; then one of them lies.
+
+use std::sync::Arc;
+
+use isthmus_core::comm;
+use isthmus_core::info::Info;
+use isthmus_core::world::World;
+use isthmus_datatype::describe::to_bytes;
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::{Basic, Datatype, Representation};
+use isthmus_engine::{Engine, Policy, SendBuffer, Setup, Shared, with_port};
+use isthmus_rma::{Flavor, LockKind, Place as Spot, Source, When, Window, Wish};
+use isthmus_transport::memory::{Memory, Options, network};
+use isthmus_transport::{Peer, Processes, Transport};
+use isthmus_wire::frame::{Header, Kind, protocol};
+use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
+use isthmus_wire::rma::{Does, Failure, Operation, What};
+
+const HOST: Peer = Peer::new(0);
+const LIAR: Peer = Peer::new(1);
+/// Bytes of each part.
+const BYTES: usize = 1024;
+
+/// Every process at a site of its own.
+fn places(size: u32) -> Arc<PlaceTable> {
+    let name = |rank: u32| ["a", "b"][rank as usize].to_owned();
+    let subjob = |rank: u32| Subjob {
+        name: name(rank),
+        lan: name(rank),
+        first_rank: rank,
+        count: 1,
+        appnum: 0,
+    };
+    let node = |rank: u32| Node {
+        host: name(rank),
+        addresses: Vec::new(),
+        subjob: rank,
+        processes: 1,
+        processors: 0,
+    };
+    let place = |rank: u32| Place {
+        subjob: rank,
+        node: rank,
+        port: 0,
+        slot: 0,
+        representation: place::Representation(Representation::LOCAL.encode()),
+        vendor: None,
+    };
+    Arc::new(PlaceTable {
+        subjobs: (0..size).map(subjob).collect(),
+        nodes: (0..size).map(node).collect(),
+        places: (0..size).map(place).collect(),
+    })
+}
+
+fn world(me: Peer, end: Memory) -> &'static World {
+    let own: Box<dyn Transport> = Box::new(end);
+    let engine = Engine::new(Setup {
+        me,
+        processes: Processes::of("job", 2),
+        transports: vec![own],
+        routes: vec![0; 2],
+        levels: vec![0; 2],
+        representations: Vec::new(),
+    });
+    let policy = Policy {
+        threads: true,
+        guests: false,
+    };
+    let shared = Shared::new(engine, policy);
+    Box::leak(Box::new(World::new(me.number(), places(2), shared)))
+}
+
+fn window(world: &'static World) -> Arc<Window> {
+    let wish = Wish {
+        size: BYTES as u64,
+        unit: 1,
+        memory: None,
+        hints: Info::default(),
+    };
+    let allocate = |bytes: usize, _: usize| Ok(OwnMemory::new(0, bytes as isize).memory());
+    Window::create(world, &comm::of_world(world), Flavor::Allocate, Ok(wish), &allocate).expect("a window")
+}
+
+struct Stage {
+    host: &'static World,
+    liar: &'static World,
+    windows: [Arc<Window>; 2],
+    context: u32,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let (mut ends, _) = network(2, Options::default()).expect("eventfd");
+        let liar = world(LIAR, ends.remove(1));
+        let host = world(HOST, ends.remove(0));
+        let other = std::thread::spawn(move || window(liar));
+        let windows = [window(host), other.join().expect("a window")];
+        Self {
+            host,
+            liar,
+            context: windows[0].context_number(),
+            windows,
+        }
+    }
+
+    fn progress(&self) {
+        for _ in 0..20 {
+            self.liar.engine().lock().progress();
+            self.host.engine().lock().progress();
+        }
+    }
+
+    fn say(&self, what: i32, (context, lower): (u32, u32), at: u64, payload: &[u8]) {
+        let token = u64::from(context) << 32 | u64::from(lower);
+        let mut header = Header::control(Kind::Protocol, token, at, 0);
+        header.tag = what;
+        let payload = SendBuffer::owned(payload.into());
+        let _ = with_port(&mut self.liar.engine().lock(), protocol::RMA, |port| {
+            port.send(HOST, header, payload, None)
+        });
+        self.progress();
+    }
+
+    fn operate(&self, operation: &Operation<'_>) {
+        let bytes = operation.encode();
+        let at = (self.context, bytes.len() as u32);
+        self.say(What::Operate as i32, at, 0, &bytes);
+    }
+
+    /// Why the host has given the liar up.
+    fn accused(&self) -> Option<String> {
+        self.progress();
+        let loss = with_port(&mut self.host.engine().lock(), protocol::RMA, |port| port.loss(LIAR));
+        loss.map(|error| error.to_string())
+    }
+}
+
+fn put<'a>(datatype: &'a [u8], data: &'a [u8]) -> Operation<'a> {
+    Operation {
+        does: Does::Put,
+        op: 0,
+        question: 0,
+        first: 0,
+        place: 8,
+        count: 1,
+        length: data.len() as u64,
+        datatype,
+        data,
+    }
+}
+
+fn long() -> Vec<u8> {
+    to_bytes(&Datatype::of(Basic::Int64)).expect("short")
+}
+
+#[test]
+fn an_honest_origin_is_served_and_its_lock_excludes() {
+    let stage = Stage::new();
+    let long = Datatype::of(Basic::Int64);
+    let data = OwnMemory::with(&7_i64.to_ne_bytes());
+    let source = Source {
+        memory: data.reading(),
+        count: 1,
+        datatype: &long,
+    };
+    let place = |rank| Spot {
+        rank,
+        disp: 16,
+        count: 1,
+        datatype: &long,
+    };
+    let [at_host, at_liar] = &stage.windows;
+    // Both change one number under a lock, each in a thread of its own, and the keeper of neither helps.
+    let other = {
+        let (window, world) = (at_liar.clone(), stage.liar);
+        std::thread::spawn(move || {
+            let long = Datatype::of(Basic::Int64);
+            let one = OwnMemory::with(&1_i64.to_ne_bytes());
+            let source = Source {
+                memory: one.reading(),
+                count: 1,
+                datatype: &long,
+            };
+            let place = Spot {
+                rank: 0,
+                disp: 24,
+                count: 1,
+                datatype: &long,
+            };
+            for _ in 0..50 {
+                window.lock(LockKind::Exclusive, 0, 0).expect("locked");
+                window
+                    .accumulate(
+                        isthmus_datatype::op::Predefined::Sum,
+                        Some(&source),
+                        None,
+                        &place,
+                        When::Always,
+                    )
+                    .expect("added");
+                window.unlock(0).expect("unlocked");
+            }
+            isthmus_core::members::meet(world, &comm::of_world(world)).expect("met");
+        })
+    };
+    at_host.lock(LockKind::Exclusive, 1, 0).expect("locked");
+    at_host.put(&source, &place(1), When::Always).expect("put");
+    at_host.unlock(1).expect("unlocked");
+    isthmus_core::members::meet(stage.host, &comm::of_world(stage.host)).expect("met");
+    other.join().expect("ended");
+    let mut counted = [0; 8];
+    at_host.own_memory().reading().read(24, &mut counted);
+    assert_eq!(i64::from_ne_bytes(counted), 50);
+    assert_eq!(stage.accused(), None);
+}
+
+#[test]
+fn lies_about_operations_cost_the_liar_its_place() {
+    let long = long();
+    let data = [1; 8];
+    let honest = put(&long, &data);
+    let lies: Vec<(&str, Operation<'_>)> = vec![
+        (
+            "outside of the window",
+            Operation {
+                place: 1020,
+                ..honest.clone()
+            },
+        ),
+        (
+            "outside of the window",
+            Operation {
+                place: -8,
+                ..honest.clone()
+            },
+        ),
+        (
+            "beyond all memory",
+            Operation {
+                place: i64::MAX,
+                ..honest.clone()
+            },
+        ),
+        (
+            "than there can be",
+            Operation {
+                count: u64::MAX,
+                ..honest.clone()
+            },
+        ),
+        (
+            "do not fit",
+            Operation {
+                length: 16,
+                data: &[],
+                ..honest.clone()
+            },
+        ),
+        (
+            "do not fit",
+            Operation {
+                length: 0,
+                data: &[],
+                ..honest.clone()
+            },
+        ),
+        (
+            "datatype that is none",
+            Operation {
+                datatype: &[9, 9],
+                ..honest.clone()
+            },
+        ),
+        (
+            "more than it needs",
+            Operation {
+                first: 1,
+                length: 7,
+                data: &[1; 7],
+                ..honest.clone()
+            },
+        ),
+        (
+            "elements that there is not",
+            Operation {
+                does: Does::Accumulate,
+                op: 1,
+                ..honest.clone()
+            },
+        ),
+        (
+            "pieces of elements",
+            Operation {
+                does: Does::Accumulate,
+                op: 0x21,
+                length: 4,
+                data: &[1; 4],
+                ..honest.clone()
+            },
+        ),
+        (
+            "a swap",
+            Operation {
+                does: Does::Swap,
+                question: 1,
+                ..honest.clone()
+            },
+        ),
+        (
+            "more than it needs",
+            Operation {
+                does: Does::Get,
+                question: 1,
+                length: 4,
+                data: &[],
+                ..honest.clone()
+            },
+        ),
+    ];
+    for (why, lie) in lies {
+        let stage = Stage::new();
+        stage.operate(&honest);
+        assert_eq!(stage.accused(), None, "{why}");
+        stage.operate(&lie);
+        let accused = stage.accused().unwrap_or_default();
+        assert!(accused.contains(why), "{why}: {accused}");
+        let mut around = [0; BYTES];
+        stage.windows[0].own_memory().reading().read(0, &mut around);
+        assert!(
+            around
+                .iter()
+                .enumerate()
+                .all(|(at, &byte)| byte == u8::from((8..16).contains(&at)))
+        );
+    }
+}
+
+#[test]
+fn frames_out_of_turn_cost_the_liar_its_place() {
+    let long = long();
+    let begun = Operation {
+        length: 8,
+        data: &[],
+        ..put(&long, &[])
+    }
+    .encode();
+    let failure = Failure {
+        class: 1,
+        text: "no".into(),
+    }
+    .encode();
+    type Frames<'a> = Vec<(i32, u32, u64, &'a [u8])>;
+    let operate = What::Operate as i32;
+    let cases: Vec<(&str, Frames<'_>)> = vec![
+        ("out of turn", vec![(What::Unlock as i32, 1, 0, &[])]),
+        (
+            "out of turn",
+            vec![(What::Lock as i32, 0, 0, &[]), (What::Lock as i32, 1, 0, &[])],
+        ),
+        ("out of turn", vec![(What::Flush as i32, 1, 0, &[1])]),
+        (
+            "out of turn",
+            vec![
+                (operate, begun.len() as u32, 0, &begun),
+                (What::Flush as i32, 1, 0, &[]),
+            ],
+        ),
+        ("data of no operation", vec![(What::Data as i32, 0, 0, &[1])]),
+        (
+            "more data",
+            vec![
+                (operate, begun.len() as u32, 0, &begun),
+                (What::Data as i32, 0, 0, &[1; 9]),
+            ],
+        ),
+        (
+            "more data",
+            vec![
+                (operate, begun.len() as u32, 0, &begun),
+                (What::Data as i32, 0, 4, &[1; 4]),
+            ],
+        ),
+        ("follow each other", vec![(operate, begun.len() as u32, 4, &begun)]),
+        ("follow each other", vec![(operate, 3, 0, &begun)]),
+        ("follow each other", vec![(operate, u32::MAX, 0, &begun)]),
+        ("that is none", vec![(operate, 3, 0, &begun[..3])]),
+        ("nobody has asked", vec![(What::Done as i32, 1, 0, &[])]),
+        ("nobody has asked", vec![(What::Answer as i32, 1, 0, &[1])]),
+        ("nobody has asked", vec![(What::Failed as i32, 1, 0, &failure)]),
+        ("failure of no operation", vec![(What::Failed as i32, 0, 0, &[1])]),
+        ("unknown kind", vec![(77, 0, 0, &[])]),
+    ];
+    for (why, frames) in cases {
+        let stage = Stage::new();
+        for (what, lower, at, payload) in frames {
+            assert_eq!(stage.accused(), None, "{why}");
+            stage.say(what, (stage.context, lower), at, payload);
+        }
+        let accused = stage.accused().unwrap_or_default();
+        assert!(accused.contains(why), "{why}: {accused}");
+    }
+    let stage = Stage::new();
+    stage.say(What::Flush as i32, (stage.context + 2, 1), 0, &[]);
+    let accused = stage.accused().unwrap_or_default();
+    assert!(accused.contains("no member of"), "{accused}");
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Windows whose members lie on several nodes and sites: the programs of tests/c about them over 2 sites x 2 machines, 2 ms apart; a
+# target that sleeps is reached all the same; who waits for a lock of a process that dies hears of it.
+. "$(dirname "$0")/common.sh"
+need_testbed
+for program in rma windows; do
+    mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
+done
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/windows-far.c" -o far || fail "mpicc windows-far.c"
+
+printf 'program = "PROGRAM"\n' >job.toml
+for part in home:a:1 a2:a:2 b1:b:2 b2:b:1; do
+    site=${part%%:*} rest=${part#*:}
+    printf '[[subjob]]\nsite = "%s"\ncount = %s\nlan = "%s"\n' "$site" "${rest#*:}" "${rest%:*}" >>job.toml
+done
+cat >run.sh <<'S'
+set -eu
+for program in rma windows far; do
+    sed "s|PROGRAM|$WORK/$program|" job.toml >"$program.toml"
+    isthmus run "$program.toml" >"$program.out" 2>"$program.err" </dev/null || { cat "$program.out" "$program.err"; exit 1; }
+done
+sed "s|PROGRAM|$WORK/far|; 1a arguments = [\"lose\"]" job.toml >lose.toml
+status=0
+isthmus run lose.toml >lose.out 2>lose.err </dev/null || status=$?
+[ $status = 137 ] || { cat lose.out lose.err; exit 1; }
+S
+WORK=$work
+export WORK
+isthmus-testbed run --sites 2x2 --rtt 2ms -- sh run.sh || fail "windows over 2 sites x 2 machines"
+[ "$(sed -n '$p' far.out)" = woke ] || { cat far.out; fail "the first process had to wait until the last one woke"; }
+heard=$(grep -c 'heard of the loss: yes' lose.out)
+[ "$heard" = 5 ] || { cat lose.out lose.err; fail "$heard of 5 processes heard that one has died with a lock"; }
+echo "windows over 2 sites x 2 machines are right; a process that slept was reached: $(head -1 far.out)"
