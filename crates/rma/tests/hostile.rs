@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A member of a window that sends what nobody may. Both processes are engines with their worlds, and make the window as
-//! programs do; then one of them lies.
+//! A member of a window that sends what nobody may. Both processes are engines with their worlds, and make the window
+//! as programs do; then one of them lies.
 
 use std::sync::Arc;
 
