@@ -102,7 +102,8 @@ impl Window {
             result = result.and(ended);
         }
         self.sync();
-        result = result.and(self.settle(None, false));
+        let settled = self.settle(None, false);
+        result = result.and(settled);
         tell(self, &ranks, COMPLETED);
         result
     }
