@@ -38,7 +38,7 @@ wait $job || complain "--detach: exit status: $(cat screen)"
 exec 3>&-
 tr -d '\r' <screen | grep -aq '[0-9a-f]\{8\}$' || complain "--detach prints no name: $(cat screen)"
 [ "$(isthmus ps --long | grep -c 'b1\|c1')" -ge 2 ] || complain "the job has ended with its terminal"
-isthmus kill still || complain "kill"
+isthmus kill still || { isthmus logs still; complain "kill"; }
 # A wrong answer is an error of the command.
 : >screen
 script -qefc "isthmus run --detach --site b1:1 -- sleep 1000" screen <keys >/dev/null 2>&1 & job=$!

@@ -3,6 +3,8 @@
 
 use isthmus_launch::plain;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt;
+use rustix::process::{getpgid, setpgid};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -62,6 +64,7 @@ fn ask(question: &str) -> io::Result<Vec<u8>> {
     launcher.write_all(format!("{site}\0{one_line}\n").as_bytes())?;
     let mut go = [0; 3];
     launcher.read_exact(&mut go)?;
+    join(&launcher);
     // Another reader of the terminal may be quicker: nobody waits for a line that is gone.
     let terminal = File::options()
         .read(true)
@@ -76,6 +79,14 @@ fn ask(question: &str) -> io::Result<Vec<u8>> {
     let answer = read(&mut terminal.try_clone()?, &mut launcher);
     drop(quiet);
     answer
+}
+
+/// Moves into the process group of the launcher: ssh clients have groups of their own, which the system stops when they
+/// touch the terminal.
+fn join(launcher: &UnixStream) {
+    let group = sockopt::socket_peercred(launcher).and_then(|peer| getpgid(Some(peer.pid)));
+    // Where that is refused the terminal says so.
+    let _ = group.and_then(|group| setpgid(None, Some(group)));
 }
 
 /// The question with the name of the site. What the other side has a say in reaches no terminal raw.

@@ -192,6 +192,11 @@ impl Connection {
                 if !questions.is_empty() {
                     command.env(asking::SITE, destination);
                 }
+                // A terminal that goes away ends whoever is in its foreground: a client of a shared connection listens
+                // to SIGHUP whatever it was told. One that may ask there by itself has to stay.
+                if !questions.is_empty() || !access.has_terminal() {
+                    command.process_group(0);
+                }
                 command
             }
             Contact::Home => home(access, verb),
