@@ -84,7 +84,8 @@ fn perform(arguments: &Copy) -> Result<Tally, JobErrors> {
 fn place(word: &str) -> Result<Place, JobError> {
     let parsed = Place::parse(word)?;
     let (site, path) = match word.split_once(':') {
-        Some((site, path)) if !site.is_empty() && !site.contains('/') => (site, path),
+        // An address of its own has two slashes.
+        Some((site, path)) if !site.is_empty() && !site.contains('/') && !path.starts_with("//") => (site, path),
         _ => return Ok(parsed),
     };
     if !matches!(parsed, Place::Home(_)) || words::path(word).symlink_metadata().is_ok() {
