@@ -238,7 +238,12 @@ mod tests {
         assert_eq!(walked(false)[2].1, EntryKind::Other);
         assert_eq!(walk(&path("d/e/f"), false).unwrap()[0].path, "");
         std::os::unix::fs::symlink(top.path(), path("d/up")).unwrap();
-        assert!(walk(top.path(), true).unwrap_err().to_string().contains("circular link"));
+        assert!(
+            walk(top.path(), true)
+                .unwrap_err()
+                .to_string()
+                .contains("circular link")
+        );
         assert!(walk(top.path(), false).is_ok());
     }
 
