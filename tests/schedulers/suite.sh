@@ -41,6 +41,13 @@ slurm)
     [ $status = 0 ] && grep -q '^6 processes: ring is right$' out || { cat out err; fail "two nodes, two sites"; }
     [ "$(grep -c 'on b1n2$' out) $(grep -c 'on b1n3$' out)" = '2 2' ] || { cat out; fail "the processes are not on two nodes"; }
     check "fork and Slurm in one job, two nodes of two processes each"
+    # A batch script that asks for one node only: all of its tasks, whichever command starts them.
+    for command in mpiexec "isthmus run"; do
+        path=$(command -v "${command%% *}")
+        ssh b1 "cd '$work' && timeout 60 sbatch --wait --nodes=1 --ntasks=3 -o one.out --wrap '$path ${command#"${command%% *}"} ./ring'" >/dev/null
+        grep -q '^3 processes: ring is right$' one.out || { cat one.out; fail "$command on one node of an allocation"; }
+    done
+    check "a batch script on one node starts all of its tasks"
     ssh b1 sinfo -h -o %T -n b1n2,b1n3 >/dev/null
     timeout -k 5 120 isthmus run --site b1:4,scheduler=slurm,nodes=2,exclusive,directive=--comment=mine ./talk sleep </dev/null >out 2>err &
     job=$!

@@ -33,7 +33,7 @@ grep -q 'cannot be run' out || { cat out; fail "no reason given"; }
 for pair in mpich:openmpi mpich:mpich; do
     command -v "mpicc.${pair%:*}" >/dev/null 2>&1 && command -v "mpicc.${pair#*:}" >/dev/null 2>&1 || continue
     # A program that hangs is named before the time of all is over.
-    ISTHMUS_TEST_LIMIT=60 ISTHMUS_TEST_VENDOR_PAIRS=$pair timeout -k 5 250 sh "$top/ci/vendor.sh" tests/c/p2p.c tests/c/collectives.c tests/c/communicators.c >out 2>&1 ||
+    ISTHMUS_TEST_LIMIT=100 ISTHMUS_TEST_VENDOR_PAIRS=$pair timeout -k 5 250 sh "$top/ci/vendor.sh" tests/c/p2p.c tests/c/collectives.c tests/c/communicators.c >out 2>&1 ||
         { status=$?; cat out; fail "programs on $pair: exit status $status"; }
     tail -1 out
 done
@@ -42,7 +42,7 @@ mpicc -std=c11 -O2 "$top/tests/system/steps.c" -o steps || fail "mpicc steps.c"
 mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/nodes.c" -o nodes || fail "mpicc nodes.c"
 if command -v mpicc.mpich >/dev/null 2>&1 && command -v mpicc.openmpi >/dev/null 2>&1; then
     both() {
-        timeout -k 5 120 isthmus run --site one=home:2,mpi=mpiexec.mpich --site two=home:2,mpi=mpiexec.openmpi "$@"
+        timeout -k 5 200 isthmus run --site one=home:2,mpi=mpiexec.mpich --site two=home:2,mpi=mpiexec.openmpi "$@"
     }
     for way in memory:node=together other:node=binomial,vendor=together messages:node=binomial; do
         name=${way%%:*}
