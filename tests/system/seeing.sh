@@ -101,7 +101,7 @@ came = {e["id"]: e for e in events if e["ph"] == "f"}
 both = sent.keys() & came.keys()
 assert len(both) > 100 and len(both) >= 0.95 * len(sent), (len(sent), len(came), len(both))
 error = max(c["right_to_us"] for c in trace["otherData"]["clocks"].values())
-assert set(trace["otherData"]["clocks"]) == {"home", "b1"} and error < 15_000, trace["otherData"]
+assert set(trace["otherData"]["clocks"]) == {"home", "b1"} and error < 50_000, trace["otherData"]
 far = [i for i in both if (sent[i]["pid"] < 2) != (came[i]["pid"] < 2)]
 assert far
 early = [i for i in both if came[i]["ts"] < sent[i]["ts"]]
