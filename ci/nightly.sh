@@ -5,6 +5,12 @@
 . "$(dirname "$0")/../scripts/common.sh"
 [ $# -gt 0 ] || set -- threads memory changed wrappers vendor unlike fuzz codes fortran files docs miri checkers
 bad=0
+# try FILE: a check that may say that this machine cannot do it (77).
+try() {
+    status=0
+    sh "$1" || status=$?
+    case $status in 0 | 77) ;; *) bad=1 ;; esac
+}
 while [ $# -gt 0 ]; do
     name=$1
     shift
@@ -33,17 +39,9 @@ while [ $# -gt 0 ]; do
         sh ci/fortran.sh all || bad=1
         ;;
     # All programs on top of other MPIs. 77: there are none here.
-    vendor)
-        status=0
-        sh ci/vendor.sh || status=$?
-        case $status in 0 | 77) ;; *) bad=1 ;; esac
-        ;;
+    vendor) try ci/vendor.sh ;;
     # Processes of x86-64 and s390x in one job. 77: there is no emulator here.
-    unlike)
-        status=0
-        sh ci/unlike.sh || status=$?
-        case $status in 0 | 77) ;; *) bad=1 ;; esac
-        ;;
+    unlike) try ci/unlike.sh ;;
     # Every fuzz target, an hour in all.
     fuzz) sh ci/fuzz.sh 3600 || bad=1 ;;
     # Solvers and libraries that people use, with their own checks.
@@ -65,17 +63,9 @@ while [ $# -gt 0 ]; do
     # The commands of the book that take longer.
     docs) ISTHMUS_TEST_DOCS=all sh ci/docs.sh || bad=1 ;;
     # Undefined behaviour and data races, by interpretation. 77: there is no Miri here.
-    miri)
-        status=0
-        sh ci/miri.sh || status=$?
-        case $status in 0 | 77) ;; *) bad=1 ;; esac
-        ;;
+    miri) try ci/miri.sh ;;
     # Programs under valgrind and ThreadSanitizer, with the suppressions that are shipped.
-    checkers)
-        status=0
-        sh ci/checkers.sh || status=$?
-        case $status in 0 | 77) ;; *) bad=1 ;; esac
-        ;;
+    checkers) try ci/checkers.sh ;;
     *) die "$name is not a nightly check; there are: threads, memory, changed, wrappers, vendor, unlike, fuzz, codes, fortran, files, docs, miri, checkers" ;;
     esac
 done
