@@ -131,7 +131,10 @@ impl Desk {
     /// Nobody operates on it any more.
     pub(crate) fn close(&mut self, key: Key) {
         self.windows.remove(&key);
-        self.asked.retain(|_, asked| asked.key != key);
+        // What was given up after a loss is answered all the same.
+        for asked in self.asked.values_mut().filter(|asked| asked.key == key) {
+            asked.to = None;
+        }
     }
 
     /// Whether answers about the window have not left yet.
@@ -234,10 +237,13 @@ impl Desk {
             (Some(What::Failed), known) if known.is_some() || question == 0 => {
                 let data = known.is_none_or(|asked| asked.request.is_none());
                 let open = named(&mut self.windows, context, peer);
-                let (Ok(failure), Some((_, open)), true) = (Failure::decode(payload), open, data) else {
+                let (Ok(failure), true, true) = (Failure::decode(payload), open.is_some() || question != 0, data)
+                else {
                     return port.accuse(peer, "a failure of no operation on a window");
                 };
-                open.fail(Error::new(failure.class as i32, failure.text));
+                if let Some((_, open)) = open {
+                    open.fail(Error::new(failure.class as i32, failure.text));
+                }
                 self.asked.remove(&question);
             }
             _ => port.accuse(peer, "an answer about a window that nobody has asked for"),

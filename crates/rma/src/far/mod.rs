@@ -298,6 +298,9 @@ impl Window {
                 for request in requests {
                     engine.release(request);
                 }
+                drop(engine);
+                drop(sent);
+                self.wait_until_left();
                 return Err((&lost).into());
             }
         }
@@ -307,7 +310,25 @@ impl Window {
             result = result.and(done);
         }
         fence(Ordering::SeqCst);
-        self.mistakes().and(result)
+        let result = self.mistakes().and(result);
+        if result.is_err() {
+            self.wait_until_left();
+        }
+        result
+    }
+
+    /// After an error the program may free its memory too: waits until none of it is read for an operation any more.
+    #[cold]
+    fn wait_until_left(&self) {
+        let Some(far) = &self.far else { return };
+        let members = &self.comm.channel().members;
+        let others = (0..).zip(far.near.iter()).filter(|(_, near)| !**near);
+        for peer in others.map(|(rank, _)| members.peer(rank)) {
+            self.world.engine().wait(|engine| {
+                let waiting = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.waiting(peer));
+                (waiting.unwrap_or(0) == 0).then_some(())
+            });
+        }
     }
 
     /// An operation that gives a request is done when its call returns.
