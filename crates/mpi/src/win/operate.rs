@@ -8,6 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_abi::{Aint, Count, Status};
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
+use isthmus_datatype::Datatype;
 use isthmus_datatype::op::Predefined;
 use isthmus_rma::{Place, Sink, Source as Data, When, Window};
 
@@ -24,37 +25,43 @@ type Triple<B> = (B, i64, h::Datatype);
 /// A place at a process: its rank, a displacement, a count and a datatype.
 type There = (c_int, Aint, i64, h::Datatype);
 
-fn data((buffer, n, ty): Triple<Source>, side: &str) -> Result<Data<'static>> {
+/// Data of the program: how many elements of which type, and the bytes before and behind the address where they lie.
+struct Extent {
+    count: u64,
+    datatype: &'static Datatype,
+    low: i64,
+    high: i64,
+}
+
+fn extent(address: usize, (n, ty): (i64, h::Datatype), side: &str) -> Result<Extent> {
     let count = count(&format_name(side, "count"), n)?;
     let datatype = datatype::find(ty).about(&format_name(side, "datatype"))?;
     let (low, high) = datatype.window(count)?;
-    check::buffer(
-        &format_name(side, "addr"),
-        buffer.address(),
-        low as i64,
-        (high - low) as u64,
-    )?;
-    Ok(Data {
-        memory: buffer.memory(low as i64, high as i64),
+    let (low, high) = (low as i64, high as i64);
+    check::buffer(&format_name(side, "addr"), address, low, (high - low) as u64)?;
+    Ok(Extent {
         count,
         datatype,
+        low,
+        high,
+    })
+}
+
+fn data((buffer, n, ty): Triple<Source>, side: &str) -> Result<Data<'static>> {
+    let extent = extent(buffer.address(), (n, ty), side)?;
+    Ok(Data {
+        memory: buffer.memory(extent.low, extent.high),
+        count: extent.count,
+        datatype: extent.datatype,
     })
 }
 
 fn sink((buffer, n, ty): Triple<Target>, side: &str) -> Result<Sink<'static>> {
-    let count = count(&format_name(side, "count"), n)?;
-    let datatype = datatype::find(ty).about(&format_name(side, "datatype"))?;
-    let (low, high) = datatype.window(count)?;
-    check::buffer(
-        &format_name(side, "addr"),
-        buffer.address(),
-        low as i64,
-        (high - low) as u64,
-    )?;
+    let extent = extent(buffer.address(), (n, ty), side)?;
     Ok(Sink {
-        memory: buffer.memory(low as i64, high as i64),
-        count,
-        datatype,
+        memory: buffer.memory(extent.low, extent.high),
+        count: extent.count,
+        datatype: extent.datatype,
     })
 }
 
