@@ -33,7 +33,7 @@ struct Extent {
     high: i64,
 }
 
-fn extent(address: usize, (n, ty): (i64, h::Datatype), side: &str) -> Result<Extent> {
+fn extent(address: usize, n: i64, ty: h::Datatype, side: &str) -> Result<Extent> {
     let count = count(&format_name(side, "count"), n)?;
     let datatype = datatype::find(ty).about(&format_name(side, "datatype"))?;
     let (low, high) = datatype.window(count)?;
@@ -48,7 +48,7 @@ fn extent(address: usize, (n, ty): (i64, h::Datatype), side: &str) -> Result<Ext
 }
 
 fn data((buffer, n, ty): Triple<Source>, side: &str) -> Result<Data<'static>> {
-    let extent = extent(buffer.address(), (n, ty), side)?;
+    let extent = extent(buffer.address(), n, ty, side)?;
     Ok(Data {
         memory: buffer.memory(extent.low, extent.high),
         count: extent.count,
@@ -57,7 +57,7 @@ fn data((buffer, n, ty): Triple<Source>, side: &str) -> Result<Data<'static>> {
 }
 
 fn sink((buffer, n, ty): Triple<Target>, side: &str) -> Result<Sink<'static>> {
-    let extent = extent(buffer.address(), (n, ty), side)?;
+    let extent = extent(buffer.address(), n, ty, side)?;
     Ok(Sink {
         memory: buffer.memory(extent.low, extent.high),
         count: extent.count,

@@ -300,7 +300,7 @@ impl Window {
                 }
                 drop(engine);
                 drop(sent);
-                self.wait_until_left();
+                wait_until_left(self, far);
                 return Err((&lost).into());
             }
         }
@@ -312,23 +312,9 @@ impl Window {
         fence(Ordering::SeqCst);
         let result = self.mistakes().and(result);
         if result.is_err() {
-            self.wait_until_left();
+            wait_until_left(self, far);
         }
         result
-    }
-
-    /// After an error the program may free its memory too: waits until none of it is read for an operation any more.
-    #[cold]
-    fn wait_until_left(&self) {
-        let Some(far) = &self.far else { return };
-        let members = &self.comm.channel().members;
-        let others = (0..).zip(far.near.iter()).filter(|(_, near)| !**near);
-        for peer in others.map(|(rank, _)| members.peer(rank)) {
-            self.world.engine().wait(|engine| {
-                let waiting = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.waiting(peer));
-                (waiting.unwrap_or(0) == 0).then_some(())
-            });
-        }
     }
 
     /// An operation that gives a request is done when its call returns.
@@ -376,6 +362,19 @@ impl Window {
         });
         with_machine(&mut self.world.engine().lock(), protocol::RMA, |desk: &mut Desk, _| {
             desk.close(key);
+        });
+    }
+}
+
+/// After an error the program may free its memory too: waits until none of it is read for an operation any more.
+#[cold]
+fn wait_until_left(window: &Window, far: &Far) {
+    let members = &window.comm.channel().members;
+    let others = (0..).zip(far.near.iter()).filter(|(_, near)| !**near);
+    for peer in others.map(|(rank, _)| members.peer(rank)) {
+        window.world.engine().wait(|engine| {
+            let waiting = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.waiting(peer));
+            (waiting.unwrap_or(0) == 0).then_some(())
         });
     }
 }
