@@ -68,6 +68,20 @@ const POLICY: [&str; 14] = [
     "isthmus_transport",
 ];
 
+/// The same for messages.
+const MESSAGES_WITHOUT_POLICY: &str = "crates/mpi/src/p2p/";
+const MESSAGE_POLICY: [&str; 9] = [
+    "is_native",
+    "unlike",
+    "common_form",
+    "send_natively",
+    "receive_natively",
+    "send_at_once",
+    "isend_at_once",
+    "receive_directly",
+    "irecv_plainly",
+];
+
 pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     let layers = Layers::load()?;
     let mut findings = Vec::new();
@@ -87,8 +101,12 @@ pub(super) fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// How a collective operation goes is decided in one place.
+/// How an operation goes is decided in one place.
 fn policy(source: &Source, findings: &mut Vec<Finding>) {
+    if source.path.starts_with(MESSAGES_WITHOUT_POLICY) {
+        let why = "how a message goes is decided in mpi-core (p2p/way.rs)";
+        find(source, &MESSAGE_POLICY, why, findings);
+    }
     if source.path.starts_with(WITHOUT_POLICY) {
         let why = "how a collective operation goes is decided in mpi-core (collective/way.rs)";
         find(source, &POLICY, why, findings);

@@ -12,7 +12,8 @@ use isthmus_schedule::step::Together;
 
 use super::planned::{Among, Planned, acting};
 use super::unequal::InCells;
-use super::{Performed, Prepared};
+use super::way::Way;
+use super::{Form, Performed, Prepared};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::frames::Use;
@@ -26,7 +27,17 @@ pub struct Persistent {
     comm: Arc<Comm>,
     /// All members make their persistent operations in the same order, so each has a number of its own.
     sequence: u32,
-    own: Option<Own>,
+    kept: Kept,
+}
+
+/// How it goes whenever it is started: sizes and members stay.
+#[derive(Debug)]
+enum Kept {
+    /// This process gives nothing and takes nothing.
+    Nothing,
+    /// In memory of its own.
+    Own(Own),
+    Plan,
 }
 
 /// Memory in which the members of one operation meet.
@@ -61,23 +72,21 @@ impl Persistent {
         let (channel, what) = (acting(&comm).channel(), planned.call.operation);
         let call = world.operations().making(what);
         world.engine().lock().turns(channel).take_to_make(what, made, call);
-        let own = Own::of(world, &comm, &mut planned)?;
+        let kept = Kept::of(world, &comm, &mut planned)?;
         Ok(Self {
             planned,
             comm,
             sequence,
-            own,
+            kept,
         })
     }
 
     /// Starts this process's part once more; it must not be active.
     pub fn start(&self, world: &World) -> Result<Performed> {
-        if self.planned.is_empty(&self.comm) || self.planned.has_no_part(&self.comm) {
-            return Ok(Performed::Done);
-        }
-        let there = match &self.own {
-            Some(own) => self.start_there(world, own)?,
-            None => None,
+        let there = match &self.kept {
+            Kept::Nothing => return Ok(Performed::Done),
+            Kept::Own(own) => self.start_there(world, own)?,
+            Kept::Plan => None,
         };
         let begun = match there {
             Some(begun) => begun,
@@ -110,22 +119,21 @@ impl Persistent {
     }
 }
 
-impl Own {
-    /// For an operation that would meet in memory if all started it in the same order; collective. It depends on what
-    /// all members know.
-    fn of(world: &World, comm: &Comm, planned: &mut Planned) -> Result<Option<Self>> {
-        let may = comm.joint().is_none()
+impl Kept {
+    /// Collective; it depends on what all members know. One that would meet in memory if all started it in the same
+    /// order gets some of its own.
+    fn of(world: &World, comm: &Comm, planned: &mut Planned) -> Result<Self> {
+        planned.call.together = comm.joint().is_none()
             && !comm.is_native()
             && comm.channel().frame.is_some()
             && !planned.call.operation.is_neighborhood()
-            && !planned.is_empty(comm)
             && planned.binding.is_dense();
-        if !may {
-            return Ok(None);
-        }
-        planned.call.together = true;
-        let together = planned.step_together(world, comm).map(Meets::Together);
-        let way = together.or_else(|| planned.in_cells(world, comm).map(Meets::Cells));
+        let way = match planned.way(world, comm, Form::Persistent)? {
+            Way::Done | Way::NoPart => return Ok(Self::Nothing),
+            Way::SharedMemory(step) => Some(Meets::Together(step)),
+            Way::Cells(cells) => Some(Meets::Cells(cells)),
+            Way::Vendor(_) | Way::Plan(_) => None,
+        };
         let frame = if way.is_some() {
             agree_on_frame(world, comm, For::Operation)?
         } else {
@@ -133,7 +141,7 @@ impl Own {
         };
         let (Some(way), Some(own)) = (way, frame) else {
             planned.call.together = false;
-            return Ok(None);
+            return Ok(Self::Plan);
         };
         world.engine().lock().frames().open(own.frame());
         let channel = Channel {
@@ -141,7 +149,7 @@ impl Own {
             ..comm.channel().clone()
         };
         planned.own = Some(channel.clone());
-        Ok(Some(Self {
+        Ok(Self::Own(Own {
             channel,
             way,
             _frame: own,

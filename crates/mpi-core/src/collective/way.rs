@@ -9,6 +9,7 @@ use isthmus_engine::{NativeOperation, Request};
 use isthmus_schedule::step::Together;
 use isthmus_schedule::{self as schedule, Blocks, Operation, Steps};
 
+use super::Form;
 use super::planned::{Planned, Role, Turn, acting};
 use super::quick::run_natively;
 use super::unequal::InCells;
@@ -35,19 +36,28 @@ pub(super) enum Way {
 }
 
 impl Planned {
-    /// How it goes if it blocks.
-    pub(super) fn way(&self, world: &World, comm: &Comm) -> Result<Way> {
+    /// How it goes.
+    pub(super) fn way(&self, world: &World, comm: &Comm, form: Form) -> Result<Way> {
         if self.is_empty(comm) {
             return Ok(Way::Done);
         }
         if self.has_no_part(comm) {
             return Ok(Way::NoPart);
         }
+        // One that only begins goes to the vendor MPI first: while it is under way, others may take turns in memory.
+        if form == Form::Nonblocking {
+            if let Some(native) = self.natively(comm) {
+                return Ok(Way::Vendor(Box::new(native)));
+            }
+        }
         if let Some(step) = self.step_together(world, acting(comm)) {
             return Ok(Way::SharedMemory(step));
         }
         if let Some(cells) = self.in_cells(world, acting(comm)) {
             return Ok(Way::Cells(cells));
+        }
+        if form != Form::Blocking {
+            return Ok(Way::Plan(Steps::None));
         }
         if let Some(native) = self.natively(comm) {
             return Ok(Way::Vendor(Box::new(native)));
@@ -58,7 +68,7 @@ impl Planned {
     /// Does this process's part and waits for its end.
     pub(super) fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
         self.in_turn(comm);
-        match self.way(world, comm)? {
+        match self.way(world, comm, Form::Blocking)? {
             Way::Done => {
                 acting(comm).have_nothing_to_do(world, self.call.operation);
                 Ok(())
@@ -78,27 +88,27 @@ impl Planned {
     /// same order.
     pub(super) fn start(mut self, world: &World, comm: &Comm) -> Result<Option<Request>> {
         self.in_turn(comm);
-        if self.is_empty(comm) {
-            acting(comm).have_nothing_to_do(world, self.call.operation);
-            return Ok(None);
-        }
-        if self.has_no_part(comm) {
-            self.leave_out(world, acting(comm));
-            return Ok(None);
-        }
-        if let Some(native) = self.natively(comm) {
-            return Ok(Some(self.start_there(world, comm, native)));
-        }
-        if let Some(step) = self.step_together(world, acting(comm)) {
-            if let Some(begun) = self.start_in_memory(world, acting(comm), &step) {
-                return Ok(begun);
+        match self.way(world, comm, Form::Nonblocking)? {
+            Way::Done => {
+                acting(comm).have_nothing_to_do(world, self.call.operation);
+                Ok(None)
             }
+            Way::NoPart => {
+                self.leave_out(world, acting(comm));
+                Ok(None)
+            }
+            Way::SharedMemory(step) => match self.start_in_memory(world, acting(comm), &step) {
+                Some(begun) => Ok(begun),
+                // A tool watches plans, so it is one; it has the same step.
+                None => self.start_plan(world, comm).map(Some),
+            },
+            Way::Cells(cells) => {
+                let acting = acting(comm);
+                self.start_in_cells(world, acting.channel(), acting.next_sequence(), &cells)
+            }
+            Way::Vendor(native) => Ok(Some(self.start_there(world, comm, *native))),
+            Way::Plan(_) => self.start_plan(world, comm).map(Some),
         }
-        if let Some(cells) = self.in_cells(world, acting(comm)) {
-            let acting = acting(comm);
-            return self.start_in_cells(world, acting.channel(), acting.next_sequence(), &cells);
-        }
-        self.start_plan(world, comm).map(Some)
     }
 
     /// As an operation that all members start in the same order as their others: it may be done in memory that they
@@ -112,12 +122,12 @@ impl Planned {
 
     /// Whether no data move and nobody waits for anybody: then no member has a part in it. All members find the same,
     /// because the sizes are those of all blocks, and alike at all members or known to all.
-    pub(super) fn is_empty(&self, comm: &Comm) -> bool {
+    fn is_empty(&self, comm: &Comm) -> bool {
         self.moves_nothing() && !self.has_bystanders(comm)
     }
 
     /// Whether this process gives nothing and takes nothing, while others may do so or cannot tell that nobody does.
-    pub(super) fn has_no_part(&self, comm: &Comm) -> bool {
+    fn has_no_part(&self, comm: &Comm) -> bool {
         let (blocks, receive_blocks) = (&self.call.blocks, &self.call.receive_blocks);
         match self.call.operation.is_neighborhood() {
             true => blocks.largest() == 0 && receive_blocks.largest() == 0,
@@ -158,7 +168,7 @@ impl Planned {
 
     /// The one step of a blocking operation in shared memory. Where members have a vendor MPI too, longer blocks go
     /// there.
-    pub(super) fn step_together(&self, world: &World, comm: &Comm) -> Option<Together> {
+    fn step_together(&self, world: &World, comm: &Comm) -> Option<Together> {
         if !self.call.together || !matches!(self.role, Role::Member) || comm.common_form(world).is_some() {
             return None;
         }
@@ -231,7 +241,7 @@ impl Planned {
         }
     }
 
-    /// `None`: a tool watches plans, so it is one; it has the same step.
+    /// `None`: a tool watches plans.
     fn start_in_memory(&self, world: &World, acting: &Comm, step: &Together) -> Option<Option<Request>> {
         let operation = world.operation(self.call.operation);
         let call = world.engine().group(acting.channel(), operation, acting.sequence());

@@ -6,9 +6,9 @@ use std::ffi::c_int;
 use isthmus_abi::Status;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
-use isthmus_core::error::{Error, Result};
-use isthmus_core::p2p::{self, Source as From};
-use isthmus_engine::{Completion, Direct, Engine, Mode, ReceiveBuffer, SendBuffer};
+use isthmus_core::error::Result;
+use isthmus_core::p2p::{self, Receiver, Sender, Source as From};
+use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, SendBuffer};
 
 use crate::buffer::{described, marked, piece, receiving, room, sending, whole};
 use crate::c::{Out, Source, Target};
@@ -38,48 +38,52 @@ struct Envelope {
 
 /// A send with its arguments checked.
 struct Outbound<'a> {
-    comm: &'a Comm,
-    to: u32,
-    tag: i32,
+    to: Receiver<'a>,
     data: SendBuffer,
 }
 
 /// A receive with its arguments checked.
 struct Inbound<'a> {
-    comm: &'a Comm,
-    source: Option<u32>,
-    tag: Option<i32>,
+    from: Sender<'a>,
     room: ReceiveBuffer,
+}
+
+/// Who shall get a message; `None`: MPI_PROC_NULL.
+#[inline(always)]
+fn receiver(comm: &'static Comm, to: &Envelope) -> Result<Option<Receiver<'static>>> {
+    let tag = p2p::send_tag(to.tag)?;
+    let rank = p2p::destination(comm, to.rank)?;
+    Ok(rank.map(|rank| Receiver { comm, rank, tag }))
+}
+
+/// Whose message is received; `None`: MPI_PROC_NULL's.
+#[inline(always)]
+fn sender(comm: &'static Comm, from: &Envelope) -> Result<Option<Sender<'static>>> {
+    let tag = p2p::receive_tag(from.tag)?;
+    Ok(match p2p::source(comm, from.rank)? {
+        From::Nobody => None,
+        From::From(rank) => Some(Sender { comm, rank, tag }),
+    })
 }
 
 /// Checks the arguments of a send; `None`: to MPI_PROC_NULL.
 #[inline(always)]
 fn outbound(buffer: Source, to: Envelope) -> Result<Option<Outbound<'static>>> {
     let comm = comm::find(to.comm)?;
-    let tag = p2p::send_tag(to.tag)?;
-    let destination = p2p::destination(comm, to.rank)?;
+    let receiver = receiver(comm, &to)?;
     let data = sending(buffer, to.count, to.datatype)?;
     let data = marked(data, comm, to.datatype)?;
-    Ok(destination.map(|to| Outbound { comm, to, tag, data }))
+    Ok(receiver.map(|to| Outbound { to, data }))
 }
 
 /// Checks the arguments of a receive; `None`: from MPI_PROC_NULL.
 #[inline(always)]
 fn inbound(buffer: Target, from: Envelope) -> Result<Option<Inbound<'static>>> {
     let comm = comm::find(from.comm)?;
-    let tag = p2p::receive_tag(from.tag)?;
-    let source = p2p::source(comm, from.rank)?;
+    let sender = sender(comm, &from)?;
     let room = receiving(buffer, from.count, from.datatype)?;
     let room = described(room, comm, buffer, from.count, from.datatype)?;
-    Ok(match source {
-        From::Nobody => None,
-        From::From(source) => Some(Inbound {
-            comm,
-            source,
-            tag,
-            room,
-        }),
-    })
+    Ok(sender.map(|from| Inbound { from, room }))
 }
 
 impl Outbound<'_> {
@@ -87,7 +91,7 @@ impl Outbound<'_> {
     #[inline(always)]
     fn charged(mut self, mode: Mode) -> Result<Self> {
         if mode == Mode::Buffered {
-            let charge = attached::charge(self.comm, self.data.length())?;
+            let charge = attached::charge(self.to.comm, self.data.length())?;
             self.data = self.data.charged(charge);
         }
         Ok(self)
@@ -95,71 +99,27 @@ impl Outbound<'_> {
 
     fn start(self, mode: Mode) -> Result<isthmus_engine::Request> {
         let message = self.charged(mode)?;
-        let mut engine = process::world()?.engine().lock();
-        Ok(engine.isend(message.comm.channel(), message.to, message.tag, mode, message.data))
+        Ok(p2p::isend(process::world()?, message.to, mode, message.data))
     }
 }
 
 impl Inbound<'_> {
     fn start(self) -> Result<Operation> {
-        let mut engine = process::world()?.engine().lock();
-        let request = engine.irecv(self.comm.channel(), self.source, self.tag, self.room);
-        Ok(Operation::Receive(request))
+        Ok(Operation::Receive(p2p::irecv(process::world()?, self.from, self.room)))
     }
 }
 
 /// Blocking send.
 fn send(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
-    if mode == Mode::Standard && !process::unlike() {
-        let comm = comm::find(to.comm)?;
-        if comm.is_native() {
-            return send_there(comm, buffer, to);
-        }
-        let at_once =
-            |engine: &mut Engine, comm: &Comm, to, tag, data: &[u8]| engine.send_at_once(comm.channel(), to, tag, data);
-        if try_at_once(buffer, &to, at_once)? == Some(true) {
-            return Ok(());
+    let comm = comm::find(to.comm)?;
+    let receiver = receiver(comm, &to)?;
+    if let (Mode::Standard, Some(to), Some((memory, length))) = (mode, receiver, piece(buffer, to.count, to.datatype)?)
+    {
+        if let Some(sent) = p2p::send_piece(process::world()?, to, &memory, length) {
+            return sent;
         }
     }
     send_in_time(mode, buffer, to)
-}
-
-/// Blocking send on a communicator of the vendor MPI.
-#[inline]
-fn send_there(comm: &Comm, buffer: Source, to: Envelope) -> Result<()> {
-    let tag = p2p::send_tag(to.tag)?;
-    let (Some(destination), Some(data)) = (p2p::destination(comm, to.rank)?, piece(buffer, to.count, to.datatype)?)
-    else {
-        return send_in_time(Mode::Standard, buffer, to);
-    };
-    let sent = process::world()?
-        .engine()
-        .send_natively(comm.channel(), destination, tag, data);
-    sent.map_err(|error| Error::from(&error))
-}
-
-/// Lets the engine try to send a message that lies in one piece, if it does.
-#[inline(always)]
-fn try_at_once<T>(
-    buffer: Source,
-    to: &Envelope,
-    send: impl FnOnce(&mut Engine, &Comm, u32, i32, &[u8]) -> T,
-) -> Result<Option<T>> {
-    let comm = comm::find(to.comm)?;
-    if comm.is_native() {
-        return Ok(None);
-    }
-    let tag = p2p::send_tag(to.tag)?;
-    let (Some(destination), Some((memory, length))) =
-        (p2p::destination(comm, to.rank)?, piece(buffer, to.count, to.datatype)?)
-    else {
-        return Ok(None);
-    };
-    let mut engine = process::world()?.engine().lock();
-    let sent = memory.with(0, length as usize, |data| {
-        send(&mut engine, comm, destination, tag, data)
-    });
-    Ok(Some(sent))
 }
 
 #[inline(never)]
@@ -168,18 +128,15 @@ fn send_in_time(mode: Mode, buffer: Source, to: Envelope) -> Result<()> {
         return Ok(());
     };
     let message = message.charged(mode)?;
-    process::world()?
-        .engine()
-        .send(message.comm.channel(), message.to, message.tag, mode, message.data)
-        .map_err(|error| Error::from(&error))
+    p2p::send(process::world()?, message.to, mode, message.data)
 }
 
 fn isend(mode: Mode, buffer: Source, to: Envelope) -> Result<Operation> {
-    if mode == Mode::Standard && !process::unlike() {
-        let at_once = |engine: &mut Engine, comm: &Comm, to, tag, data: &[u8]| {
-            engine.isend_at_once(comm.channel(), to, tag, data)
-        };
-        if let Some(Some(sent)) = try_at_once(buffer, &to, at_once)? {
+    let comm = comm::find(to.comm)?;
+    let receiver = receiver(comm, &to)?;
+    if let (Mode::Standard, Some(to), Some((memory, length))) = (mode, receiver, piece(buffer, to.count, to.datatype)?)
+    {
+        if let Some(sent) = p2p::isend_piece(process::world()?, to, &memory, length) {
             return Ok(Operation::Sent(sent));
         }
     }
@@ -198,10 +155,13 @@ fn irecv(buffer: Target, from: Envelope) -> Result<Operation> {
 
 /// Blocking receive.
 fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
-    if process::unlike() {
-        return recv_in_time(buffer, from, status);
-    }
-    match recv_at_once(buffer, &from)? {
+    let comm = comm::find(from.comm)?;
+    let sender = sender(comm, &from)?;
+    let direct = match (sender, room(buffer, from.count, from.datatype)?) {
+        (Some(sender), Some((memory, room))) => p2p::receive_piece(process::world()?, sender, memory, room),
+        _ => Direct::Nothing,
+    };
+    match direct {
         Direct::Received(message) if message.bytes == message.room => {
             give_status(
                 status,
@@ -219,32 +179,14 @@ fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
     }
 }
 
-/// Receives a message into one piece of memory if it is the next thing that happens.
-#[inline(always)]
-fn recv_at_once(buffer: Target, from: &Envelope) -> Result<Direct> {
-    let comm = comm::find(from.comm)?;
-    let tag = p2p::receive_tag(from.tag)?;
-    let (From::From(source), Some((memory, length))) =
-        (p2p::source(comm, from.rank)?, room(buffer, from.count, from.datatype)?)
-    else {
-        return Ok(Direct::Nothing);
-    };
-    let engine = process::world()?.engine();
-    if comm.is_native() {
-        return Ok(engine.receive_natively(comm.channel(), source, tag, memory, length));
-    }
-    Ok(engine.receive_directly(comm.channel(), source, tag, memory, length))
-}
-
 #[inline(never)]
 fn recv_in_time(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
     let Some(message) = inbound(buffer, from)? else {
         give_status(status, null_status());
         return Ok(());
     };
-    let engine = process::world()?.engine();
     let room = message.room.length();
-    let completion = engine.receive(message.comm.channel(), message.source, message.tag, message.room);
+    let completion = p2p::receive(process::world()?, message.from, message.room);
     finish(&completion, &from, room, status)
 }
 
@@ -270,17 +212,17 @@ fn give(comm: h::Comm, request: Out<h::Request>, start: impl FnOnce() -> Result<
 /// before MPI_Start.
 fn send_init(mode: Mode, buffer: Source, to: Envelope, request: Out<h::Request>) -> Result<()> {
     request.set("request", h::MPI_REQUEST_NULL)?;
-    let message = outbound(buffer, to)?.map(|m| (m.to, m.tag, m.data));
+    let message = outbound(buffer, to)?.map(|m| (m.to.rank, m.to.tag, m.data));
     let held = Held::of(to.comm);
     let starter = move || match &message {
-        Some((to, tag, data)) => {
-            let message = Outbound {
+        Some((rank, tag, data)) => {
+            let to = Receiver {
                 comm: held.get()?,
-                to: *to,
+                rank: *rank,
                 tag: *tag,
-                data: data.clone(),
             };
-            message.start(mode).map(Operation::Send)
+            let data = data.clone();
+            Outbound { to, data }.start(mode).map(Operation::Send)
         }
         None => Ok(Operation::Done(Status::empty())),
     };
@@ -290,17 +232,17 @@ fn send_init(mode: Mode, buffer: Source, to: Envelope, request: Out<h::Request>)
 /// A persistent receive.
 fn recv_init(buffer: Target, from: Envelope, request: Out<h::Request>) -> Result<()> {
     request.set("request", h::MPI_REQUEST_NULL)?;
-    let message = inbound(buffer, from)?.map(|m| (m.source, m.tag, m.room));
+    let message = inbound(buffer, from)?.map(|m| (m.from.rank, m.from.tag, m.room));
     let held = Held::of(from.comm);
     let starter = move || match &message {
-        Some((source, tag, room)) => {
-            let message = Inbound {
+        Some((rank, tag, room)) => {
+            let from = Sender {
                 comm: held.get()?,
-                source: *source,
+                rank: *rank,
                 tag: *tag,
-                room: room.clone(),
             };
-            message.start()
+            let room = room.clone();
+            Inbound { from, room }.start()
         }
         None => Ok(Operation::Done(null_status())),
     };

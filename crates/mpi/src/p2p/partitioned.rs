@@ -49,12 +49,11 @@ fn psend_init(
             request::insert_partitioned(each.comm, starter, Partitioned::to_nobody(number)),
         );
     };
-    let outlet =
-        process::world()?
-            .engine()
-            .lock()
-            .partitioned()
-            .psend_init(message.comm.channel(), message.to, message.tag);
+    let outlet = process::world()?.engine().lock().partitioned().psend_init(
+        message.to.comm.channel(),
+        message.to.rank,
+        message.to.tag,
+    );
     let data = message.data;
     let starter = move || {
         let mut engine = process::world()?.engine().lock();
@@ -95,7 +94,7 @@ fn precv_init(
         );
     }
     let (number, all) = whole(partitions, each)?;
-    let message = inbound(buffer, all)?.and_then(|m| Some((m.comm, m.source?, m.tag?, m.room)));
+    let message = inbound(buffer, all)?.and_then(|m| Some((m.from.comm, m.from.rank?, m.from.tag?, m.room)));
     let Some((comm, source, tag, room)) = message else {
         let starter = Box::new(|| Ok(Operation::Done(null_status())));
         return request.set(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nonblocking messages about which nothing is unusual: between processes that represent data alike, called by threads
-//! that take turns, data in one piece, arguments without a mistake. Whatever is unusual takes the longer way, which
-//! knows all cases and names what is wrong.
+//! Nonblocking messages about which nothing is unusual: called by threads that take turns, data in one piece, arguments
+//! without a mistake. Whatever is unusual takes the longer way, which knows all cases and names what is wrong.
 
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
+use isthmus_core::p2p::{self, Receiver};
 
 use super::Envelope;
 use crate::c::{Out, Source, Target};
@@ -30,10 +30,7 @@ fn usual(message: &Envelope, address: usize) -> Option<Usual> {
     let rank = u32::try_from(message.rank).ok().filter(|rank| *rank < comm.peers())?;
     let count = u64::try_from(message.count).ok()?;
     let (offset, length) = datatype::known(message.datatype)?.contiguous(count)?;
-    let is_usual = message.tag >= 0
-        && !comm.is_native()
-        && !process::unlike()
-        && (length == 0 || check::is_memory(address.wrapping_add_signed(offset)));
+    let is_usual = message.tag >= 0 && (length == 0 || check::is_memory(address.wrapping_add_signed(offset)));
     is_usual.then_some(Usual {
         process,
         comm,
@@ -51,14 +48,16 @@ pub(super) fn isend(buffer: Source, to: &Envelope, request: Out<h::Request>) -> 
         return false;
     };
     let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
-    let shared = usual.process.world().engine();
-    let mut engine = shared.lock();
-    let sent = memory.with(0, usual.length as usize, |data| {
-        engine.isend_at_once(usual.comm.channel(), usual.rank, usual.tag, data)
-    });
-    drop(engine);
-    let Some(sent) = sent else { return false };
-    shared.watch();
+    let world = usual.process.world();
+    let receiver = Receiver {
+        comm: usual.comm,
+        rank: usual.rank,
+        tag: usual.tag,
+    };
+    let Some(sent) = p2p::isend_piece(world, receiver, &memory, usual.length) else {
+        return false;
+    };
+    world.engine().watch();
     request.put(insert_quick(to.comm, Started::Sent(sent)));
     true
 }
@@ -70,13 +69,11 @@ pub(super) fn irecv(buffer: Target, from: &Envelope, request: Out<h::Request>) -
         return false;
     };
     let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
-    let shared = usual.process.world().engine();
-    let (rank, tag) = (usual.rank, Some(usual.tag));
-    let started = shared
-        .lock()
-        .irecv_plainly(usual.comm.channel(), rank, tag, memory, usual.length);
-    let Some(started) = started else { return false };
-    shared.watch();
+    let world = usual.process.world();
+    let Some(started) = p2p::irecv_piece(world, usual.comm, usual.rank, usual.tag, memory, usual.length) else {
+        return false;
+    };
+    world.engine().watch();
     request.put(insert_quick(from.comm, Started::Receive(started)));
     true
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Point-to-point arguments (MPI 5.0 chapter 3): who and which tag.
+//! Point-to-point communication (MPI 5.0 chapter 3): arguments that say who and which tag, here, and how a message goes
+//! (`way`).
 
 use isthmus_abi::constants as abi;
 use isthmus_datatype::ConversionError;
@@ -8,6 +9,10 @@ use isthmus_engine::EngineError;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::fail;
+
+mod way;
+
+pub use way::{Receiver, Sender, irecv, irecv_piece, isend, isend_piece, receive, receive_piece, send, send_piece};
 
 /// The receiver of a send; `None`: MPI_PROC_NULL.
 #[inline]

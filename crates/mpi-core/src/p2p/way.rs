@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a message goes: one question for sends and receives, blocking or not.
+//!
+//! Most messages lie in one piece and between processes that represent data alike. Those may be over before their
+//! function returns, without a request. `None` or [`Direct::Nothing`]: nothing was done, and the message goes the
+//! general way, which knows all cases: pieces, modes, conversion, requests.
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, Request, SendBuffer, Sent};
+
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::world::World;
+
+/// Who shall get a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Receiver<'a> {
+    /// The communicator of the message.
+    pub comm: &'a Comm,
+    /// In it.
+    pub rank: u32,
+    /// What the receiver looks for.
+    pub tag: i32,
+}
+
+/// Whose message is received.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender<'a> {
+    /// The communicator of the message.
+    pub comm: &'a Comm,
+    /// In it; `None`: anybody's.
+    pub rank: Option<u32>,
+    /// `None`: any.
+    pub tag: Option<i32>,
+}
+
+/// How a message in one piece goes, if the program has asked for nothing unusual.
+enum Way {
+    /// As one of the vendor MPI.
+    Vendor,
+    /// Straight into the queue of its receiver, or straight from that of its sender.
+    AtOnce,
+    /// With a request: it may have to be converted.
+    General,
+}
+
+#[inline(always)]
+fn way(world: &World, comm: &Comm) -> Way {
+    if world.unlike() {
+        Way::General
+    } else if comm.is_native() {
+        Way::Vendor
+    } else {
+        Way::AtOnce
+    }
+}
+
+/// A blocking standard send of `length` bytes.
+#[inline(always)]
+pub fn send_piece(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: u64) -> Option<Result<()>> {
+    match way(world, to.comm) {
+        Way::AtOnce => {
+            let mut engine = world.engine().lock();
+            let sent = memory.with(0, length as usize, |data| {
+                engine.send_at_once(to.comm.channel(), to.rank, to.tag, data)
+            });
+            sent.then_some(Ok(()))
+        }
+        Way::Vendor => {
+            let data = (memory.clone(), length);
+            let sent = world.engine().send_natively(to.comm.channel(), to.rank, to.tag, data);
+            Some(sent.map_err(|error| Error::from(&error)))
+        }
+        Way::General => None,
+    }
+}
+
+/// A nonblocking standard send of `length` bytes.
+#[inline(always)]
+pub fn isend_piece(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: u64) -> Option<Sent> {
+    match way(world, to.comm) {
+        Way::AtOnce => {
+            let mut engine = world.engine().lock();
+            memory.with(0, length as usize, |data| {
+                engine.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
+            })
+        }
+        Way::Vendor | Way::General => None,
+    }
+}
+
+/// A blocking receive of at most `room` bytes, if it is the next thing that happens.
+#[inline(always)]
+pub fn receive_piece(world: &World, from: Sender<'_>, memory: WriteMemory, room: u64) -> Direct {
+    let engine = world.engine();
+    match way(world, from.comm) {
+        Way::AtOnce => engine.receive_directly(from.comm.channel(), from.rank, from.tag, memory, room),
+        Way::Vendor => engine.receive_natively(from.comm.channel(), from.rank, from.tag, memory, room),
+        Way::General => Direct::Nothing,
+    }
+}
+
+/// A nonblocking receive of at most `room` bytes of process `rank`, if no such message waits.
+#[inline(always)]
+pub fn irecv_piece(world: &World, comm: &Comm, rank: u32, tag: i32, memory: WriteMemory, room: u64) -> Option<Request> {
+    match way(world, comm) {
+        Way::AtOnce => {
+            let mut engine = world.engine().lock();
+            engine.irecv_plainly(comm.channel(), rank, Some(tag), memory, room)
+        }
+        Way::Vendor | Way::General => None,
+    }
+}
+
+/// Any blocking send.
+pub fn send(world: &World, to: Receiver<'_>, mode: Mode, data: SendBuffer) -> Result<()> {
+    let sent = world.engine().send(to.comm.channel(), to.rank, to.tag, mode, data);
+    sent.map_err(|error| Error::from(&error))
+}
+
+/// Any nonblocking send.
+pub fn isend(world: &World, to: Receiver<'_>, mode: Mode, data: SendBuffer) -> Request {
+    let mut engine = world.engine().lock();
+    engine.isend(to.comm.channel(), to.rank, to.tag, mode, data)
+}
+
+/// Any blocking receive.
+pub fn receive(world: &World, from: Sender<'_>, room: ReceiveBuffer) -> Completion {
+    world.engine().receive(from.comm.channel(), from.rank, from.tag, room)
+}
+
+/// Any nonblocking receive.
+pub fn irecv(world: &World, from: Sender<'_>, room: ReceiveBuffer) -> Request {
+    let mut engine = world.engine().lock();
+    engine.irecv(from.comm.channel(), from.rank, from.tag, room)
+}
