@@ -19,6 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask codegen [--check]              write the generated files, or say which are stale
        cargo xtask profiler                       prints a library in C that intercepts every function
        cargo xtask tidy                           the house rules: layers, circles, absences, sizes, texts, stale files
+       cargo xtask circles ROOM                   the imports that close the circles of crates/ROOM
        cargo xtask dist --out DIR [--release] [--workshop]
                                                   build everything and lay it out in DIR/{bin,lib,include,share}
 ";
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         ["codegen", "--check"] => codegen::check(),
         ["profiler"] => codegen::profiler(),
         ["tidy"] => tidy::run(),
+        ["circles", room] => tidy::circles_of(room),
         ["dist", rest @ ..] => dist::Options::parse(rest).and_then(|options| dist::run(&options)),
         _ => Err(USAGE.to_owned()),
     };

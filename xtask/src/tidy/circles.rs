@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Circles of imports inside a room: files that need each other, so that none can be read first.
 //!
-//! An arrow goes from a file to each file of its room whose module it names, by `crate::…` or `super::…`. Declaring a
-//! module is no arrow.
+//! An arrow goes from a file to each file of its room whose items it names: by `crate::…`, `super::…` or `self::…`, or
+//! by the name of a module of its own. What a module has imported or passes on is followed to where it is. Declaring a
+//! module is no arrow, and neither is passing a name on (`pub use`) that the file itself does not use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +14,27 @@ type Path = Vec<String>;
 
 /// Number of files in circles, by room.
 pub(super) fn by_room(sources: &[Source]) -> BTreeMap<String, usize> {
+    let counted = rooms(sources)
+        .into_iter()
+        .map(|(room, files)| (room.to_owned(), in_circles(&arrows(&files))));
+    counted.filter(|(_, number)| *number > 0).collect()
+}
+
+/// The arrows of a room's circles, as lines for people: `from -> to`, modules by their names from the root.
+pub(super) fn of_room(sources: &[Source], room: &str) -> Vec<String> {
+    let files = rooms(sources).remove(room).unwrap_or_default();
+    let names: Vec<String> = files.keys().map(|path| path.join("/")).collect();
+    let arrows = arrows(&files);
+    let closes = |from: usize, to: usize| reached(&arrows, to).contains(&from);
+    let circles = (0..arrows.len()).flat_map(|from| arrows[from].iter().map(move |to| (from, *to)));
+    circles
+        .filter(|(from, to)| closes(*from, *to))
+        .map(|(from, to)| format!("{} -> {}", names[from], names[to]))
+        .collect()
+}
+
+/// Files by module, of each room.
+fn rooms(sources: &[Source]) -> BTreeMap<&str, BTreeMap<Path, &Source>> {
     let mut rooms: BTreeMap<&str, BTreeMap<Path, &Source>> = BTreeMap::new();
     let ours = sources.iter().filter(|s| !s.is_test() && !s.is_generated());
     for source in ours {
@@ -20,10 +42,7 @@ pub(super) fn by_room(sources: &[Source]) -> BTreeMap<String, usize> {
             rooms.entry(source.room()).or_default().insert(path, source);
         }
     }
-    let counted = rooms
-        .into_iter()
-        .map(|(room, files)| (room.to_owned(), in_circles(&arrows(&files))));
-    counted.filter(|(_, number)| *number > 0).collect()
+    rooms
 }
 
 /// The module that a file below `src` is.
@@ -38,73 +57,196 @@ fn module(path: &str) -> Option<Path> {
 
 /// For every file the files that it names, all by their number.
 fn arrows(files: &BTreeMap<Path, &Source>) -> Vec<BTreeSet<usize>> {
+    let modules: BTreeMap<&Path, Module> = files
+        .iter()
+        .map(|(path, source)| (path, Module::of(&source.code, path, files)))
+        .collect();
     let numbers: BTreeMap<&Path, usize> = files.keys().zip(0..).collect();
-    let of_file = |(from, source): (&Path, &&Source)| {
-        let named = names(&source.code, from);
-        let to = named.iter().filter_map(|path| file_of(path, &numbers));
-        to.filter(|to| Some(to) != numbers.get(from).as_ref().copied())
+    let of_file = |(from, module): (&&Path, &Module)| {
+        let to = module.named.iter().filter_map(|path| home(path, &modules));
+        // The root of a crate is its face: what it declares itself is found there by whoever comes from outside.
+        to.filter(|to| to != from && !to.is_empty())
+            .filter_map(|to| numbers.get(to).copied())
             .collect()
     };
-    files.iter().map(of_file).collect()
+    modules.iter().map(of_file).collect()
 }
 
-/// The file with the longest part of this path; the root itself does not count, whose items are re-exports.
-fn file_of(path: &Path, numbers: &BTreeMap<&Path, usize>) -> Option<usize> {
-    let mut path = path.clone();
-    while !path.is_empty() {
-        if let Some(number) = numbers.get(&path) {
-            return Some(*number);
+/// What a file names.
+struct Module {
+    /// Paths of which it needs something.
+    named: Vec<Path>,
+    /// What its own names stand for that come from elsewhere.
+    imported: BTreeMap<String, Path>,
+}
+
+impl Module {
+    fn of(code: &str, own: &Path, files: &BTreeMap<Path, &Source>) -> Self {
+        let (uses, rest) = split(code);
+        let mut module = Self {
+            named: names(&rest, own, files),
+            imported: BTreeMap::new(),
+        };
+        for Use { tree, passes_on } in uses {
+            let Some((base, tree)) = base(tree, own, files) else {
+                continue;
+            };
+            let mut leaves = Vec::new();
+            gather(tree, &base, &mut leaves);
+            for Leaf { path, name } in leaves {
+                if !passes_on || is_word_of(&rest, &name) {
+                    module.named.push(path.clone());
+                }
+                module.imported.insert(name, path);
+            }
         }
-        path.pop();
+        module
+    }
+}
+
+/// The module in which what the path names is declared; `None`: in no file of the room.
+fn home<'a>(path: &Path, modules: &BTreeMap<&'a Path, Module>) -> Option<&'a Path> {
+    let mut path = path.clone();
+    // A name can be passed on several times; a circle of imports does not compile.
+    for _ in 0..16 {
+        let length = (0..=path.len())
+            .rev()
+            .find(|&n| modules.contains_key(&path[..n].to_vec()))?;
+        let (file, module) = modules.get_key_value(&path[..length].to_vec())?;
+        let further = path.get(length).and_then(|name| module.imported.get(name));
+        match further {
+            Some(target) if *target != path => {
+                path = target.iter().chain(&path[length + 1..]).cloned().collect();
+            }
+            _ => return Some(file),
+        }
     }
     None
 }
 
-/// Paths from the root of the crate that the code of module `own` names.
-fn names(code: &str, own: &Path) -> Vec<Path> {
-    let mut found = Vec::new();
-    for start in ["crate::", "super::"] {
-        for (at, _) in code.match_indices(start) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
-                continue;
-            }
-            let mut base = if start == "crate::" { Vec::new() } else { own.clone() };
+/// A use declaration.
+struct Use<'a> {
+    tree: &'a str,
+    passes_on: bool,
+}
+
+/// The use declarations of the code, and the code without them.
+fn split(code: &str) -> (Vec<Use<'_>>, String) {
+    let (mut uses, mut rest, mut from) = (Vec::new(), String::new(), 0);
+    let mut at = 0;
+    for line in code.split_inclusive('\n') {
+        let (begin, text) = (at, line.trim_start());
+        at += line.len();
+        let (passes_on, tree) = match text.strip_prefix("pub") {
+            Some(more) if more.starts_with([' ', '(']) => (true, more.split_once("use ").map(|(_, tree)| tree)),
+            _ => (false, text.strip_prefix("use ")),
+        };
+        let is_use = tree.is_some_and(|tree| {
+            let before = &text[..text.len() - tree.len()];
+            begin >= from && !before.contains(['{', ';', '=']) && before.split_whitespace().count() <= 3
+        });
+        let (true, Some(tree)) = (is_use, tree) else { continue };
+        let start = at - tree.len();
+        let Some(length) = code[start..].find(';') else {
+            continue;
+        };
+        uses.push(Use {
+            tree: &code[start..start + length],
+            passes_on,
+        });
+        rest.push_str(&code[from..begin]);
+        from = start + length + 1;
+    }
+    rest.push_str(&code[from..]);
+    (uses, rest)
+}
+
+fn is_word_of(code: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    !name.is_empty()
+        && code.match_indices(name).any(|(at, _)| {
+            let (before, after) = (code[..at].chars().next_back(), code[at + name.len()..].chars().next());
+            !before.is_some_and(is_part) && !after.is_some_and(is_part)
+        })
+}
+
+/// Where a path begins that the code of module `own` has, and the rest of it; `None`: in another crate.
+fn base<'a>(text: &'a str, own: &Path, files: &BTreeMap<Path, &Source>) -> Option<(Path, &'a str)> {
+    let text = text.trim_start();
+    if let Some(rest) = text.strip_prefix("crate::") {
+        return Some((Vec::new(), rest));
+    }
+    if let Some(rest) = text.strip_prefix("self::") {
+        return Some((own.clone(), rest));
+    }
+    if let Some(mut rest) = text.strip_prefix("super::") {
+        let mut base = own.clone();
+        base.pop();
+        while let Some(up) = rest.strip_prefix("super::") {
             base.pop();
-            let mut rest = &code[at + start.len()..];
-            while let Some(up) = rest.strip_prefix("super::") {
-                base.pop();
-                rest = up;
-            }
-            leaves(rest, &base, &mut found);
+            rest = up;
+        }
+        return Some((base, rest));
+    }
+    let child = text.find("::").map(|end| &text[..end])?;
+    let path: Path = own.iter().cloned().chain([child.to_owned()]).collect();
+    files.contains_key(&path).then(|| (own.clone(), text))
+}
+
+/// Paths from the root of the crate that the code of module `own` names outside its use declarations.
+fn names(code: &str, own: &Path, files: &BTreeMap<Path, &Source>) -> Vec<Path> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("::") {
+        let start = code[..at]
+            .rfind(|c: char| !c.is_alphanumeric() && c != '_')
+            .map_or(0, |before| before + 1);
+        if start == at || code[..start].ends_with(':') {
+            continue;
+        }
+        if let Some((base, rest)) = base(&code[start..], own, files) {
+            let mut leaves = Vec::new();
+            gather(rest, &base, &mut leaves);
+            found.extend(leaves.into_iter().map(|leaf| leaf.path));
         }
     }
     found
 }
 
-/// The paths of a use tree, without what follows it.
-fn leaves(text: &str, base: &Path, found: &mut Vec<Path>) {
+/// One name of a use tree.
+struct Leaf {
+    path: Path,
+    /// What it is called here.
+    name: String,
+}
+
+/// The names of a use tree, without what follows it.
+fn gather(text: &str, base: &Path, found: &mut Vec<Leaf>) {
     let mut path = base.clone();
     let mut rest = text.trim_start();
     loop {
         if let Some(group) = rest.strip_prefix('{') {
             for part in parts(group) {
-                leaves(part, &path, found);
+                gather(part, &path, found);
             }
             return;
         }
         let length = rest
             .find(|c: char| !c.is_alphanumeric() && c != '_')
             .unwrap_or(rest.len());
-        if length > 0 {
+        if length > 0 && &rest[..length] != "self" {
             path.push(rest[..length].to_owned());
         }
         match rest[length..].strip_prefix("::") {
             Some(more) => rest = more,
-            None => break,
+            None => {
+                rest = &rest[length..];
+                break;
+            }
         }
     }
-    found.push(path);
+    let renamed = rest.trim_start().strip_prefix("as ").map(str::trim);
+    let name = renamed.map_or_else(|| path.last().cloned().unwrap_or_default(), str::to_owned);
+    found.push(Leaf { path, name });
 }
 
 /// The parts of a group, up to the brace that ends it.
@@ -131,20 +273,20 @@ fn parts(group: &str) -> Vec<&str> {
 
 /// How many of these reach themselves.
 fn in_circles(arrows: &[BTreeSet<usize>]) -> usize {
-    let reaches_itself = |start: usize| {
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<usize> = arrows[start].iter().copied().collect();
-        while let Some(at) = open.pop() {
-            if at == start {
-                return true;
-            }
-            if seen.insert(at) {
-                open.extend(&arrows[at]);
-            }
+    (0..arrows.len())
+        .filter(|&at| arrows[at].iter().any(|&next| reached(arrows, next).contains(&at)))
+        .count()
+}
+
+/// What is reached from a file, with itself.
+fn reached(arrows: &[BTreeSet<usize>], start: usize) -> BTreeSet<usize> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
+    while let Some(at) = open.pop() {
+        if seen.insert(at) {
+            open.extend(&arrows[at]);
         }
-        false
-    };
-    (0..arrows.len()).filter(|&at| reaches_itself(at)).count()
+    }
+    seen
 }
 
 #[cfg(test)]
@@ -171,6 +313,36 @@ mod tests {
         let child = ("crates/x/src/m/child.rs", "use super::P;");
         assert_eq!(count(&[parent, child]), 2);
         assert_eq!(count(&[("crates/x/src/m/mod.rs", "mod child;"), child]), 0);
+    }
+
+    #[test]
+    fn a_child_is_named_without_the_path_to_it() {
+        let child = ("crates/x/src/m/child.rs", "use super::P;");
+        let parent = |code| count(&[("crates/x/src/m/mod.rs", code), child]);
+        assert_eq!(parent("mod child;\nuse child::C;\nstruct P;"), 2);
+        assert_eq!(parent("mod child;\nstruct P;\nfn f() { child::g() }"), 2);
+        assert_eq!(parent("mod child;\nstruct P;\nfn f() { other::g() }"), 0);
+    }
+
+    #[test]
+    fn a_name_is_followed_to_where_it_is() {
+        let a = ("crates/x/src/m/a.rs", "use super::B;");
+        let b = ("crates/x/src/m/b.rs", "use crate::A;");
+        let m = (
+            "crates/x/src/m/mod.rs",
+            "mod a;\nmod b;\npub use a::A;\npub(crate) use b::B;",
+        );
+        let root = |code| ("crates/x/src/lib.rs", code);
+        assert_eq!(count(&[root("mod m;\npub use m::{A as A, B};"), m, a, b]), 2);
+        assert_eq!(count(&[root("mod m;\nstruct A;"), m, a, b]), 0);
+    }
+
+    #[test]
+    fn passing_a_name_on_is_no_arrow_but_using_it_is() {
+        let child = ("crates/x/src/m/child.rs", "use super::P;");
+        let parent = |code| count(&[("crates/x/src/m/mod.rs", code), child]);
+        assert_eq!(parent("mod child;\npub use child::C;\nstruct P;"), 0);
+        assert_eq!(parent("mod child;\npub use child::C;\nstruct P(C);"), 2);
     }
 
     #[test]

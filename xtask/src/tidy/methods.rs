@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Objects with too many methods: whoever changes one line of theirs has to know all their fields. What is counted is
-//! the methods of a type in all files of its room, those of traits left out, as far as there are more than [`MOST`].
+//! the methods of a type in all files of its room, those of traits left out, as far as there are more than [`MOST`]. A
+//! type that derefs to another of its room shows the methods of that one too.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,35 @@ fn above(files: &[&Source]) -> usize {
             *methods.entry((home(&declared, &file.path, name), name)).or_default() += count;
         }
     }
-    methods.values().map(|count| count.saturating_sub(MOST)).sum()
+    let shown = |of: Type<'_>| {
+        let (mut at, mut count) = (of, methods.get(&of).copied().unwrap_or_default());
+        // As long as types are declared in a finite number of files; a circle does not compile.
+        for _ in 0..declared.len() {
+            let Some(target) = files
+                .iter()
+                .find_map(|file| target(&file.code, &file.path, at, &declared))
+            else {
+                break;
+            };
+            count += methods.get(&target).copied().unwrap_or_default();
+            at = target;
+        }
+        count
+    };
+    methods.keys().map(|of| shown(*of).saturating_sub(MOST)).sum()
+}
+
+/// What the type derefs to, if this file says so and the room declares it.
+fn target<'a>(code: &'a str, path: &str, of: Type<'_>, declared: &[(&'a str, &'a str)]) -> Option<Type<'a>> {
+    const IS: &str = "type Target = ";
+    let (_, block) = code.split_once(&format!("Deref for {}", of.1))?;
+    let block = &block[..block.find("\n}").unwrap_or(block.len())];
+    if block.starts_with(|c: char| c.is_alphanumeric() || c == '_') || home(declared, path, of.1) != of.0 {
+        return None;
+    }
+    let name = first_name(&block[block.find(IS)? + IS.len()..]);
+    let file = home(declared, path, name)?;
+    Some((Some(file), name))
 }
 
 /// The file that declares the type which a block in this file is of: of several with the name the nearest one.
@@ -139,6 +168,23 @@ mod tests {
         assert!(found(&[("crates/x/src/a.rs", here.clone()), ("crates/x/src/b.rs", there(10))]).is_empty());
         let planted = found(&[("crates/x/src/a.rs", here), ("crates/x/src/b.rs", there(12))]);
         assert_eq!(planted, BTreeMap::from([("x".to_owned(), 2)]));
+    }
+
+    #[test]
+    fn a_type_shows_what_it_derefs_to() {
+        let inner = format!("struct Inner;\nimpl Inner {{\n{}}}\n", methods(25));
+        let outer = |target| {
+            let deref = format!("impl Deref for Outer {{\n    type Target = {target};\n}}\n");
+            format!("struct Outer;\nimpl Outer {{\n{}}}\n{deref}", methods(20))
+        };
+        let planted = |target| {
+            found(&[
+                ("crates/x/src/a.rs", inner.clone()),
+                ("crates/x/src/b.rs", outer(target)),
+            ])
+        };
+        assert_eq!(planted("Inner"), BTreeMap::from([("x".to_owned(), 5)]));
+        assert!(planted("Vec<u8>").is_empty());
     }
 
     #[test]

@@ -19,6 +19,14 @@ use crate::tree::Result;
 /// A broken rule: one line, beginning with the file.
 type Finding = String;
 
+/// Prints which imports close the circles of a room.
+pub(crate) fn circles_of(room: &str) -> Result<()> {
+    for line in circles::of_room(&source::load()?, room) {
+        println!("{line}");
+    }
+    Ok(())
+}
+
 /// Runs every rule, prints the report of sizes, and fails if anything was found.
 pub(crate) fn run() -> Result<()> {
     let sources = source::load()?;
