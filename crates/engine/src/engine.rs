@@ -16,6 +16,7 @@ use crate::base::machine::{Machine, Part, Port};
 use crate::base::parcels::Outcome;
 use crate::base::peers::Acquaintance;
 use crate::base::requests::Owner;
+use crate::base::retired;
 use crate::base::state::{State, Work};
 use crate::groups::meeting::Groups;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
@@ -49,6 +50,10 @@ pub struct Newcomers {
     pub job: Job,
     /// Their ranks there.
     pub ranks: Range<u32>,
+    /// Whose contexts they name towards this process: their job's where this process is a member of it. Who meets this
+    /// process only in communicators over both their jobs names contexts of its own job. The numbers of such
+    /// communicators are agreed on, so that messages of all members, of whichever job, are in one context.
+    pub contexts: Job,
     /// Which of them this process is itself, by its place among them.
     pub me: Option<u32>,
     /// As [`Setup::routes`].
@@ -131,18 +136,54 @@ impl Engine {
     /// Another transport, for peers that are to be taken in; its number among routes. Where threads may sleep, call
     /// [`Shared::add_transport`](crate::Shared::add_transport), which wakes them.
     pub fn add_transport(&mut self, transport: Box<dyn Transport>) -> Result<u8, EngineError> {
-        let number = u8::try_from(self.core.transports.len()).ok().filter(|&at| at < u8::MAX);
-        let number = number.ok_or(EngineError::Misuse {
+        let transports = &mut self.core.transports;
+        let free = transports
+            .iter()
+            .position(|transport| retired::is_retired(&**transport));
+        let number = u8::try_from(free.unwrap_or(transports.len())).ok();
+        let number = number.filter(|&at| at < u8::MAX).ok_or(EngineError::Misuse {
             what: "more transports than there are numbers for",
         })?;
-        self.core.transports.push(transport);
+        match free.and_then(|at| transports.get_mut(at)) {
+            Some(place) => *place = transport,
+            None => transports.push(transport),
+        }
         Ok(number)
     }
 
-    /// From now on this process can talk to these processes too; the first of them. Contexts of their job are kept
-    /// apart from those of other jobs, whatever their numbers.
+    /// A transport leaves, whose peers nobody will talk to any more: its number is free, and they count as lost for this
+    /// reason. It has been closed ([`Engine::close_transport`]).
+    pub fn retire_transport(&mut self, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
+        let peers = Peer::first(self.core.state.peers.len() as u32);
+        let state = &self.core.state;
+        let served: Vec<Peer> = peers
+            .filter(|&peer| state.peers[peer].route == number && !state.peers[peer].own)
+            .collect();
+        served.into_iter().for_each(|peer| self.core.lose(peer, reason.into()));
+        self.work();
+        let place = self.core.transports.get_mut(usize::from(number))?;
+        Some(std::mem::replace(place, Box::new(retired::Retired)))
+    }
+
+    /// Orderly end of one transport, called repeatedly (with [`crate::Shared::wait`]) until true.
+    pub fn close_transport(&mut self, number: u8) -> bool {
+        self.work();
+        let Core { transports, state } = &mut self.core;
+        transports
+            .get_mut(usize::from(number))
+            .is_none_or(|transport| transport.close(state))
+    }
+
+    /// From now on this process can talk to these processes too; the first of them. Contexts of different jobs are kept
+    /// apart, whatever their numbers.
     pub fn take_in(&mut self, newcomers: Newcomers) -> Result<Peer, EngineError> {
-        let Newcomers { job, ranks, me, .. } = &newcomers;
+        let Newcomers {
+            job,
+            ranks,
+            me,
+            contexts,
+            ..
+        } = &newcomers;
         let count = ranks.len();
         let routes = newcomers.routes.iter().map(|&route| usize::from(route));
         let has_routes = routes.len() == count
@@ -161,7 +202,7 @@ impl Engine {
         let own = me.map_or(Peer::NONE, |me| first.plus(me));
         for (at, (&route, level)) in (0..).zip(newcomers.routes.iter().zip(levels(&newcomers.levels))) {
             let peer = first.plus(at);
-            let known = met(&self.core.transports, peer, route, level, peer == own, *job);
+            let known = met(&self.core.transports, peer, route, level, peer == own, *contexts);
             state.peers.meet(known);
         }
         state.represent(count, newcomers.representations);

@@ -44,6 +44,7 @@ impl Stage {
         let newcomer = isthmus_engine::Newcomers {
             job: isthmus_engine::Job::OWN,
             ranks: 1..2,
+            contexts: isthmus_engine::Job::OWN,
             me: None,
             routes: vec![0],
             levels: vec![4],

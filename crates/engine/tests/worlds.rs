@@ -45,6 +45,7 @@ fn newcomers(job: Job, ranks: Range<u32>, me: Option<u32>, route: u8) -> Newcome
     Newcomers {
         job,
         ranks,
+        contexts: job,
         me,
         routes: vec![route; count],
         levels: vec![1; count],

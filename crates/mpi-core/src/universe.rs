@@ -77,6 +77,7 @@ impl Universe {
         let first = engine.take_in(Newcomers {
             job,
             ranks: 0..size,
+            contexts: job,
             me: Some(rank),
             routes,
             levels: levels(&places, rank),

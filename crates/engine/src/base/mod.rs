@@ -17,6 +17,7 @@ pub(crate) mod parcels;
 pub(crate) mod peers;
 pub(crate) mod request;
 pub(crate) mod requests;
+pub(crate) mod retired;
 pub(crate) mod state;
 pub(crate) mod tuning;
 pub(crate) mod waits;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes of two jobs in one communicator: one context, whichever job a message comes from.
+
+mod common;
+
+use common::{content, memory, receiving, sending, world};
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_engine::{Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request};
+use isthmus_transport::memory::{Memory, Options, network};
+use isthmus_transport::{Job, Peer};
+
+/// Processes of each job.
+const EACH: u32 = 2;
+/// The number that both jobs have agreed on for the communicator of all four.
+const NUMBER: u32 = (1 << 30) + 4;
+
+/// The engines of both jobs, those of the first one first: in the order of ranks in the merged communicator.
+struct Jobs {
+    engines: Vec<Engine>,
+    route: u8,
+}
+
+/// This engine meets the processes of the other job, which are the peers behind its own ones.
+fn meet(engine: &mut Engine, end: Memory) -> u8 {
+    let route = engine.add_transport(Box::new(end)).expect("there is room");
+    let job = engine.processes().job("other");
+    let met = engine.take_in(Newcomers {
+        job,
+        ranks: 0..EACH,
+        contexts: Job::OWN,
+        me: None,
+        routes: vec![route; EACH as usize],
+        levels: vec![1; EACH as usize],
+        representations: Vec::new(),
+    });
+    assert_eq!(met, Ok(Peer::new(EACH)));
+    route
+}
+
+fn jobs(options: Options) -> Jobs {
+    let (ends, _) = network(2 * EACH, options).expect("eventfd");
+    let mut engines = world(EACH, options).engines;
+    engines.extend(world(EACH, options).engines);
+    let mut route = 0;
+    for ((at, engine), end) in (0..).zip(&mut engines).zip(ends) {
+        // Peers of the first job are behind those of the second one there.
+        let end = if at < EACH {
+            end
+        } else {
+            end.with_peers_from(Peer::new(EACH))
+        };
+        route = meet(engine, end);
+    }
+    Jobs { engines, route }
+}
+
+/// The merged communicator as the process with this rank in it sees it.
+fn merged(rank: u32) -> Channel {
+    let peers = Peer::first(2 * EACH).collect::<Vec<_>>();
+    let mut members = peers.clone();
+    if rank >= EACH {
+        members.rotate_left(EACH as usize);
+    }
+    Channel {
+        context: Context::new(Job::OWN.number(), NUMBER),
+        rank,
+        members: Members::of(&members),
+        frame: None,
+        node: None,
+        native: 0,
+        notes: None,
+    }
+}
+
+impl Jobs {
+    fn engine(&mut self, rank: u32) -> &mut Engine {
+        &mut self.engines[rank as usize]
+    }
+
+    fn finish(&mut self, rank: u32, request: Request) -> Completion {
+        for _ in 0..100_000 {
+            for engine in &mut self.engines {
+                engine.progress();
+            }
+            if let Some(done) = self.engine(rank).take(request) {
+                return done;
+            }
+        }
+        panic!("it does not end")
+    }
+}
+
+#[test]
+fn any_source_hears_both_jobs() {
+    for options in common::kinds() {
+        let mut jobs = jobs(options);
+        for length in [0, 100, 50_000] {
+            for to in 0..2 * EACH {
+                let data: Vec<OwnMemory> = (0..2 * EACH).map(|rank| memory(&vec![rank as u8; length])).collect();
+                let target = OwnMemory::new(0, length as isize);
+                let mut sent = Vec::new();
+                for from in (0..2 * EACH).filter(|&from| from != to) {
+                    let buffer = sending(&data[from as usize], length as u64);
+                    let request = jobs.engine(from).isend(&merged(from), to, 5, Mode::Standard, buffer);
+                    sent.push((from, request));
+                }
+                let mut heard = Vec::new();
+                for _ in &sent {
+                    let buffer = receiving(&target, length as u64);
+                    let request = jobs.engine(to).irecv(&merged(to), None, None, buffer);
+                    let done = jobs.finish(to, request);
+                    assert_eq!((done.error, done.bytes), (None, length as u64));
+                    assert!(content(&target, length).iter().all(|&byte| byte == done.source as u8));
+                    heard.push(done.source);
+                }
+                heard.sort_unstable();
+                assert!(heard.into_iter().eq(sent.iter().map(|(from, _)| *from)));
+                for (from, request) in sent {
+                    assert_eq!(jobs.finish(from, request).error, None);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_of_the_other_job_speaks_where_it_is_no_member() {
+    let mut jobs = jobs(Options::default());
+    // MPI_COMM_WORLD of the first job, which has the number in the second one too.
+    let own = |rank| Channel {
+        context: Context::new(Job::OWN.number(), 2),
+        members: Members::Range {
+            first: Peer::new(0),
+            count: EACH,
+        },
+        ..merged(rank)
+    };
+    let target = OwnMemory::new(0, 1);
+    let waits = jobs.engine(0).irecv(&own(0), None, None, receiving(&target, 1));
+    // Rank 0 of the second job takes the first one's context for one that it is a member of.
+    let lie = Channel {
+        members: Members::of(&[Peer::new(EACH), Peer::new(EACH + 1)]),
+        ..own(1)
+    };
+    let lie = jobs
+        .engine(EACH)
+        .isend(&lie, 0, 3, Mode::Standard, sending(&memory(b"!"), 1));
+    jobs.engine(EACH).release(lie);
+    let data = memory(b"x");
+    let sent = jobs.engine(1).isend(&own(1), 0, 3, Mode::Standard, sending(&data, 1));
+    assert_eq!(jobs.finish(0, waits).error, None);
+    assert_eq!(content(&target, 1), b"x");
+    assert_eq!(jobs.finish(1, sent).error, None);
+}
+
+#[test]
+fn a_transport_that_leaves_gives_its_number_back() {
+    let mut jobs = jobs(Options::default());
+    let route = jobs.route;
+    for rank in 0..2 * EACH {
+        while !jobs.engine(rank).close_transport(route) {
+            jobs.engines.iter_mut().for_each(|engine| _ = engine.progress());
+        }
+    }
+    for rank in 0..2 * EACH {
+        let gone = jobs.engine(rank).retire_transport(route, "MPI_Comm_disconnect");
+        assert!(gone.is_some());
+        let data = memory(b"?");
+        let to = (rank + EACH) % (2 * EACH);
+        let request = jobs
+            .engine(rank)
+            .isend(&merged(rank), to, 1, Mode::Standard, sending(&data, 1));
+        let error = jobs.finish(rank, request).error;
+        assert!(matches!(error, Some(EngineError::PeerLost { .. })), "{error:?}");
+    }
+    // 300 others one after the other, more than there are numbers.
+    for at in 0..300 {
+        let (ends, _) = network(2, Options::default()).expect("eventfd");
+        let end = ends.into_iter().next().expect("one each");
+        // The other end is the newcomer.
+        let end = end.with_peers_from(Peer::new(2 * EACH + at - 1));
+        let engine = jobs.engine(0);
+        assert_eq!(engine.add_transport(Box::new(end)), Ok(route));
+        let job = engine.processes().job(&format!("job {at}"));
+        let met = engine.take_in(Newcomers {
+            job,
+            ranks: 0..1,
+            contexts: Job::OWN,
+            me: None,
+            routes: vec![route],
+            levels: vec![1],
+            representations: Vec::new(),
+        });
+        assert_eq!(met, Ok(Peer::new(2 * EACH + at)));
+        assert!(engine.retire_transport(route, "MPI_Comm_disconnect").is_some());
+    }
+}
