@@ -12,6 +12,7 @@ use isthmus_wire::grid::{
 };
 use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
+use isthmus_wire::question::{self, Ask, Kind, Question, Refusal, Scope};
 use isthmus_wire::time::Time;
 use isthmus_wire::waiting::{Item, Process, Waiting};
 /// A message between a process and its agent.
@@ -112,7 +113,27 @@ fn boot_messages() -> Vec<Message> {
         }),
         Message::Abort { code: 1, reason },
         Message::Dismissed,
+        Message::Question(question()),
+        Message::Answer(answer()),
     ]
+}
+
+fn question() -> Question {
+    Question {
+        number: 7,
+        ask: Ask::Publish {
+            scope: Scope::Job,
+            name: "ocean".to_owned(),
+            port: "isthmus1:x".to_owned(),
+        },
+    }
+}
+
+fn answer() -> question::Answer {
+    question::Answer {
+        number: 7,
+        said: Err(Refusal::new(Kind::Unknown, "no")),
+    }
 }
 
 fn link() -> LinkTraffic {
@@ -292,6 +313,10 @@ pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
             reason: "a rank was killed".to_owned(),
         },
         ToAgent::Ping(9),
+        ToAgent::Answer {
+            index: 1,
+            answer: answer(),
+        },
         ToAgent::Launch(vec![("n1".to_owned(), 2)]),
     ];
     messages
@@ -345,6 +370,10 @@ pub(crate) fn from_agent_bodies() -> Vec<Vec<u8>> {
             bytes: b"text\n".to_vec(),
         },
         FromAgent::Exited(vec![(0, Exit::Status(3)), (1, Exit::Signal(9))]),
+        FromAgent::Asked {
+            index: 1,
+            question: question(),
+        },
         FromAgent::Made(Made {
             directory: "/home/me/run".to_owned(),
             own: true,

@@ -11,6 +11,7 @@
 //! moves indices, gathers `Started`, and lets the scheduler say why when processes or nodes are lost.
 
 mod door;
+mod judging;
 mod listen;
 mod nodes;
 mod part;
@@ -18,6 +19,7 @@ mod watch;
 
 pub(crate) use door::StagedFile;
 
+use crate::asked::Asked;
 use crate::event::Event;
 use crate::link::Outbox;
 use crate::program::Refusal;
@@ -25,6 +27,7 @@ use crate::sink::{self, Sink};
 use isthmus_sched::{Adaptor, Cause, JobId, State, Wait};
 use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
+use isthmus_wire::question::{Answer, Question};
 use isthmus_wire::word::counted;
 use listen::Listener;
 use nodes::Ready;
@@ -101,6 +104,8 @@ pub(crate) struct Batch {
     /// Bytes of input that each node has taken, and what the coordinator knows of it.
     taken: Vec<u64>,
     given: u64,
+    /// What processes have asked the coordinator.
+    asked: Asked,
     /// Files that get the output of all nodes.
     sinks: Option<(Sink, Sink)>,
     judging: bool,
@@ -168,6 +173,7 @@ impl Batch {
             silent: None,
             taken: Vec::new(),
             given: 0,
+            asked: Asked::default(),
             sinks,
             parts: Vec::new(),
             distributed: false,
@@ -222,6 +228,19 @@ impl Batch {
             // The rest is handled by the agent itself.
             _ => {}
         }
+    }
+
+    /// The coordinator answers a process.
+    pub(crate) fn answer(&mut self, index: u32, answer: Answer) {
+        if self.asked.answered(index, answer.number) {
+            let part = self.parts.iter().find(|part| part.holds(index));
+            part.into_iter().for_each(|part| part.answer(index, answer.clone()));
+        }
+    }
+
+    /// What has not been answered.
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     fn send_all(&self, message: &ToAgent) {
@@ -304,51 +323,6 @@ impl Batch {
         }
     }
 
-    /// The scheduler has ended the job and that was not expected.
-    fn end_of_job(&mut self, why: &Cause) {
-        let mut reason = format!("{} ended", self.scheduler_job());
-        let limit = Duration::from_secs(self.start.allocation.as_ref().map_or(0, |a| u64::from(a.limit)));
-        let reached = !limit.is_zero()
-            && self
-                .running_since
-                .is_some_and(|since| since.elapsed() + watch::SLOWEST > limit);
-        if *why != Cause::Unsaid {
-            reason.push_str(&format!(": {why}"));
-        }
-        let reached = reached && matches!(why, Cause::Unsaid | Cause::Killed);
-        if reached {
-            reason.push_str(&format!(
-                "; it seems to have reached its time limit of {} s",
-                limit.as_secs()
-            ));
-        } else if *why == Cause::Unsaid && !self.distributed {
-            reason.push_str(" before its nodes were ready");
-        }
-        if !self.distributed {
-            reason.push_str(&self.last_words());
-        }
-        let limit = "raise the limit of the subjob";
-        let hint = if reached || *why == Cause::TimeLimit { limit } else { "" };
-        self.refuse(Refusal::new(reason, hint));
-    }
-
-    /// What the script left in the directory that it may share with us.
-    fn last_words(&self) -> String {
-        let text = std::fs::read(self.spool.path().join("output")).unwrap_or_default();
-        let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(600)..]).into_owned();
-        let tail: Vec<&str> = tail
-            .lines()
-            .rev()
-            .take(3)
-            .map(str::trim)
-            .filter(|l| !l.is_empty())
-            .collect();
-        match tail.is_empty() {
-            true => String::new(),
-            false => format!("; it said: {}", tail.into_iter().rev().collect::<Vec<_>>().join("; ")),
-        }
-    }
-
     fn take_node(&mut self, ready: Ready) {
         self.running_since.get_or_insert_with(Instant::now);
         let (all, known) = (ready.nodes, self.parts.first().map_or(ready.nodes, |p| p.nodes));
@@ -403,6 +377,8 @@ impl Batch {
             FromAgent::Output { .. } => part.print(message),
             FromAgent::Exited(list) => {
                 let (well, badly): (Vec<_>, Vec<_>) = list.into_iter().partition(|(_, exit)| *exit == Exit::Status(0));
+                let ended = well.iter().chain(&badly);
+                ended.for_each(|(index, _)| self.asked.forget(*index));
                 self.ended += u32::try_from(well.len() + badly.len()).unwrap_or(u32::MAX);
                 if !well.is_empty() {
                     // An orderly end is told after the last line of output.
@@ -414,6 +390,7 @@ impl Batch {
             }
             message @ FromAgent::Aborted { .. } => self.hold(message),
             FromAgent::Gone => part.gone = true,
+            FromAgent::Asked { index, question } => self.pass_on(index, question),
             FromAgent::InputCredit(bytes) => self.take_credit(node, bytes),
             message @ (FromAgent::Arrived(_)
             | FromAgent::Finished { .. }
@@ -438,6 +415,14 @@ impl Batch {
             | FromAgent::Made(_)
             | FromAgent::Suspended(_) => {}
         }
+    }
+
+    /// A process asks. Its node has looked whether it may.
+    fn pass_on(&mut self, index: u32, question: Question) {
+        if let Err(what) = self.asked.ask(index, question.clone()) {
+            return self.refuse(Refusal::new(format!("a node of it broke the protocol: {what}"), ""));
+        }
+        self.outbox.send(&FromAgent::Asked { index, question });
     }
 
     /// What the slowest node has taken of the input counts.
@@ -477,75 +462,6 @@ impl Batch {
             first.send(&ToAgent::Launch(hosts.collect()));
         }
     }
-
-    /// A failure: before it is told, the scheduler is asked whether it is the cause.
-    fn hold(&mut self, failure: FromAgent) {
-        self.held.push(failure);
-        self.ask(false);
-    }
-
-    /// A node says nothing: one that the scheduler has stopped cannot.
-    fn miss(&mut self, node: u32, lost: bool) {
-        if !self.suspended {
-            self.silent = lost.then_some(node);
-            self.ask(true);
-        }
-    }
-
-    fn lose(&mut self, node: u32) {
-        let Some(part) = self.parts.iter_mut().find(|p| p.node == node) else {
-            return;
-        };
-        let expected = std::mem::replace(&mut part.gone, true) || part.is_done();
-        if !expected {
-            self.lost.get_or_insert_with(|| part.hello.host.clone());
-            self.ask(true);
-        }
-    }
-
-    fn ask(&mut self, lost: bool) {
-        if let (Some(id), false) = (self.id.clone(), std::mem::replace(&mut self.judging, true)) {
-            let killed =
-                |m: &FromAgent| matches!(m, FromAgent::Exited(list) if list.iter().any(|(_, e)| by_scheduler(*e)));
-            self.suspected = lost || self.held.iter().any(killed);
-            tokio::spawn(watch::judge(self.adaptor, id, self.suspected, self.events.clone()));
-        }
-    }
-
-    fn judge(&mut self, state: Option<State>) {
-        self.judging = false;
-        if let Some(state) = &state {
-            self.tell_suspended(*state == State::Suspended);
-        }
-        if let (Some(node), false) = (self.silent.take(), self.suspended) {
-            if let Some(part) = self.parts.iter_mut().find(|p| p.node == node && !p.gone) {
-                part.gone = true;
-                self.lost.get_or_insert_with(|| part.hello.host.clone());
-            }
-        }
-        match state {
-            Some(State::Ending(why) | State::Ended(why)) if why != Cause::Unsaid || self.suspected => {
-                self.end_of_job(&why);
-            }
-            Some(State::Unknown) => self.end_of_job(&Cause::Unsaid),
-            _ => {
-                if let Some(host) = self.lost.take() {
-                    let reason = format!("the connection to node {host} was lost");
-                    self.refuse(Refusal::new(reason, "the node, its network or its agent went down"));
-                }
-            }
-        }
-        let mut held = std::mem::take(&mut self.held);
-        // Who was killed first: others end because of it, on another node perhaps sooner than that is told.
-        held.sort_by_key(|message| !was_killed(message));
-        for message in held {
-            self.outbox.send(&message);
-        }
-    }
-}
-
-fn was_killed(message: &FromAgent) -> bool {
-    matches!(message, FromAgent::Exited(list) if list.iter().any(|(_, exit)| matches!(exit, Exit::Signal(_))))
 }
 
 /// The files that get the output of all nodes, when any are named.
@@ -555,11 +471,6 @@ fn sinks(start: &Start, outbox: &Outbox) -> Result<Option<(Sink, Sink)>, Refusal
     }
     let directory = crate::program::directory(start)?;
     sink::open(start, &directory, outbox).map(Some)
-}
-
-/// Signals with which schedulers end jobs.
-fn by_scheduler(exit: Exit) -> bool {
-    matches!(exit, Exit::Signal(9 | 10 | 12 | 15 | 24))
 }
 
 /// The end of a submission: agents on nodes leave, the scheduler forgets the job.

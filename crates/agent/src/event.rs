@@ -8,6 +8,7 @@ use isthmus_stage::words;
 use isthmus_wire::boot::{Counters, Hello, LinkTraffic, Message};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{Commit, Exit, LauncherEnd, Resume, ToAgent};
+use isthmus_wire::question::Question;
 use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Waiting;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub(crate) enum Event {
     Time { index: u32, time: Time },
     /// What a process waits for; `None`: not any more.
     Waiting { index: u32, waiting: Option<Waiting> },
+    /// It asks the coordinator.
+    Asked { index: u32, question: Question },
     /// It ends the job.
     Aborted { index: u32, code: i32, reason: String },
     /// Its rendezvous connection is closed.

@@ -5,6 +5,7 @@
 //! Everything that happens becomes an [`event::Event`] in one queue; one loop handles them in order.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod batch;
 mod condition;
 mod directories;
@@ -27,6 +28,7 @@ mod sink;
 mod subjob;
 mod succession;
 mod sweeper;
+mod template;
 mod told;
 mod too_new;
 mod vendor;
@@ -38,6 +40,7 @@ pub use node::run as run_node;
 pub use succession::carry as run_successor;
 pub use sweeper::{SWEEPER, sweep};
 
+use asked::Asked;
 use batch::{Batch, StagedFile};
 use event::{Event, Resumed};
 use gateway::Gateway;
@@ -328,6 +331,13 @@ impl Agent {
             hello: FromAgent::Hello(machine::hello()),
             resume,
         });
+        // What was not answered before may not have been heard.
+        let asked = self.batch.as_ref().map(Batch::asked);
+        let asked = asked.or(self.subjob.as_ref().map(Subjob::asked)).into_iter();
+        for (index, question) in asked.flat_map(Asked::all) {
+            let question = question.clone();
+            self.outbox.send(&FromAgent::Asked { index, question });
+        }
         if let Some(listening) = self.gateway.as_ref().and_then(Gateway::listening) {
             self.outbox.send(&FromAgent::Gateway(listening));
         }
@@ -357,6 +367,13 @@ impl Agent {
             ToAgent::LauncherEnded(end) => {
                 if let Some(subjob) = &mut self.subjob {
                     subjob.handle_launcher_end(&end, &self.outbox);
+                }
+            }
+            ToAgent::Answer { index, answer } => {
+                if let Some(batch) = &mut self.batch {
+                    batch.answer(index, answer);
+                } else if let Some(subjob) = &mut self.subjob {
+                    subjob.answer(index, answer);
                 }
             }
             ToAgent::Ping(number) => {

@@ -3,7 +3,7 @@
 //! otherwise in a directory of the subjob. What they have made there is told when they have ended.
 
 use crate::program::Refusal;
-use crate::{place_for_files, subjob};
+use crate::{place_for_files, template};
 use isthmus_stage::words;
 use isthmus_stage::workspace::Workspace;
 use isthmus_wire::grid::{Made, MadeFile, Start};
@@ -35,7 +35,7 @@ pub(crate) fn choose(start: &mut Start) -> Option<(Place, Option<Workspace>)> {
         directory,
         own,
         since: SystemTime::now(),
-        lease: isthmus_settings::LEASE.read(|name| subjob::variable(start, name)),
+        lease: isthmus_settings::LEASE.read(|name| template::variable(start, name)),
     };
     let wanted = words::path(&start.directory);
     // To work in a directory one must be able to enter it. The dot makes it one, and has it mounted.
@@ -66,7 +66,7 @@ pub(crate) fn choose(start: &mut Start) -> Option<(Place, Option<Workspace>)> {
 
 /// Takes the umask that the job names for its processes.
 pub(crate) fn set_umask(start: &Start) -> Result<(), Refusal> {
-    let Some(text) = isthmus_settings::UMASK.read(|name| subjob::variable(start, name)) else {
+    let Some(text) = isthmus_settings::UMASK.read(|name| template::variable(start, name)) else {
         return Ok(());
     };
     let mask = u32::from_str_radix(&text, 8).ok().filter(|mask| *mask <= 0o077);

@@ -106,8 +106,9 @@ async fn serve(
                 trace.write(index, Stream::Trace, records).await;
                 continue;
             }
+            Message::Question(question) => Event::Asked { index, question },
             Message::Abort { code, reason } => Event::Aborted { index, code, reason },
-            Message::Hello(_) | Message::World(_) | Message::Dismissed | Message::Gone(_) => {
+            Message::Hello(_) | Message::World(_) | Message::Dismissed | Message::Gone(_) | Message::Answer(_) => {
                 let reason = "sent a message that only an agent may send".to_owned();
                 Event::Aborted { index, code: 1, reason }
             }

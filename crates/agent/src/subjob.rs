@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A started subjob: its processes and what they and the coordinator say to each other.
 
+use crate::asked::Asked;
 use crate::condition::Conditions;
 use crate::directories::Directories;
 use crate::event::{Event, ToProcess, World};
@@ -12,16 +13,16 @@ use crate::program::{self, Refusal};
 use crate::reached;
 use crate::rendezvous;
 use crate::sink::{self, Sink};
+use crate::template::{check_count, check_descriptors, means_alone, place_of_memory, template, variable};
 use crate::told::{self, Told};
-use crate::too_new;
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
 use isthmus_stage::words;
 use isthmus_wire::boot::{self, Hello, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, Stream, ToAgent};
+use isthmus_wire::question::{Answer, Question};
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -30,20 +31,6 @@ use tokio::sync::mpsc;
 const CLOSING: Duration = Duration::from_millis(300);
 /// How long processes have to end by themselves after an abort before they get SIGTERM.
 const ABORTING: Duration = Duration::from_millis(300);
-
-/// Variables that are the launcher's own business.
-const HIDDEN: [&str; 10] = [
-    isthmus_settings::PROCESSORS.name,
-    isthmus_settings::VENDOR.name,
-    isthmus_settings::VENDOR_RANK.name,
-    isthmus_settings::RENDEZVOUS.name,
-    isthmus_settings::TOKEN.name,
-    isthmus_settings::INDEX.name,
-    isthmus_settings::SSH.name,
-    isthmus_settings::NODE_SECRET.name,
-    isthmus_settings::NODE.name,
-    isthmus_settings::SPOOL.name,
-];
 
 /// A started subjob.
 #[derive(Debug)]
@@ -72,6 +59,8 @@ pub(crate) struct Subjob {
     started: Option<other_mpi::Ended>,
     /// What the processes tell while they run.
     told: Told,
+    /// What they have asked the coordinator.
+    asked: Asked,
     /// Name of their site, once they have begun.
     site: OnceLock<String>,
     /// How the system treats the processes.
@@ -129,6 +118,7 @@ impl Subjob {
                 environment: template.environment.clone(),
             }),
             told: Told::new(Instant::now()),
+            asked: Asked::default(),
             site: OnceLock::new(),
             conditions: Conditions::default(),
             shared: reached::of(start, &template.directory),
@@ -308,7 +298,7 @@ impl Subjob {
         let site = self.site.get().map_or("", String::as_str);
         let event = match told::overreach(&event, site) {
             Some((index, what)) => {
-                let (code, reason) = (1, format!("it broke the protocol: {what}"));
+                let (code, reason) = (1, broken(&what));
                 Event::Aborted { index, code, reason }
             }
             None => event,
@@ -324,11 +314,10 @@ impl Subjob {
             }
             Event::Time { index, time } => self.told.take_time(index, time),
             Event::Waiting { index, waiting } => outbox.send(&FromAgent::Waiting { index, waiting }),
-            Event::Aborted { index, code, reason } => {
-                self.flush(outbox);
-                outbox.send(&FromAgent::Aborted { index, code, reason });
-            }
+            Event::Asked { index, question } => self.ask(index, question, outbox),
+            Event::Aborted { index, code, reason } => self.abort(index, code, reason, outbox),
             Event::Closed { index } => {
+                self.asked.forget(index);
                 self.process(index).connection = None;
                 self.report(index);
             }
@@ -408,6 +397,31 @@ impl Subjob {
             // The rest is handled by the agent itself.
             _ => {}
         }
+    }
+
+    fn ask(&mut self, index: u32, question: Question, outbox: &Outbox) {
+        match self.asked.ask(index, question.clone()) {
+            Ok(()) => outbox.send(&FromAgent::Asked { index, question }),
+            Err(what) => self.abort(index, 1, broken(&what), outbox),
+        }
+    }
+
+    /// A process ends the job.
+    fn abort(&mut self, index: u32, code: i32, reason: String, outbox: &Outbox) {
+        self.flush(outbox);
+        outbox.send(&FromAgent::Aborted { index, code, reason });
+    }
+
+    /// The coordinator answers a process. One that does not wait for that hears nothing.
+    pub(crate) fn answer(&mut self, index: u32, answer: Answer) {
+        if self.asked.answered(index, answer.number) {
+            self.process(index).tell(ToProcess::Message(Message::Answer(answer)));
+        }
+    }
+
+    /// What has not been answered.
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     fn handle_hello(&mut self, hello: Hello, process: mpsc::UnboundedSender<ToProcess>, outbox: &Outbox) {
@@ -504,95 +518,15 @@ impl Subjob {
     }
 }
 
+/// That a process has said what it may not.
+fn broken(what: &str) -> String {
+    format!("it broke the protocol: {what}")
+}
+
 fn later(after: Duration, event: Event, events: &mpsc::Sender<Event>) {
     let events = events.clone();
     tokio::spawn(async move {
         tokio::time::sleep(after).await;
         let _ = events.send(event).await;
     });
-}
-
-/// Where the user wants shared memory.
-fn place_of_memory(start: &Start) -> Option<PathBuf> {
-    isthmus_settings::SHM_DIRECTORY.read(|name| variable(start, name))
-}
-
-fn check_count(count: u32) -> Result<(), Refusal> {
-    if count > boot::MAX_NODE_PROCESSES {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        return Err(Refusal::new(
-            format!(
-                "{count} processes on node {host} are above the limit of {} per node",
-                boot::MAX_NODE_PROCESSES
-            ),
-            "spread them over more nodes or sites",
-        ));
-    }
-    Ok(())
-}
-
-/// Four descriptors a process: two pipes, the rendezvous connection, and what tells of its end.
-fn check_descriptors(count: u32) -> Result<(), Refusal> {
-    let need = 4 * u64::from(count) + 64;
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    match limit {
-        Some(limit) if limit < need => Err(Refusal::new(
-            match count {
-                1 => format!("a process needs {need} open files, the limit there is {limit}"),
-                count => format!("{count} processes need {need} open files, the limit there is {limit}"),
-            },
-            "raise the limit (ulimit -n) or ask for fewer processes",
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// A variable as the processes will see it.
-pub(crate) fn variable(start: &Start, name: &str) -> Option<OsString> {
-    let given = start.environment.iter().rev().find(|(n, _)| n == name);
-    given.map(|(_, v)| words::os(v)).or_else(|| std::env::var_os(name))
-}
-
-/// Whether the user means processes that know nothing of each other.
-fn means_alone(start: &Start) -> bool {
-    isthmus_settings::ALONE.read(|name| variable(start, name))
-}
-
-fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
-    let directory = program::directory(start)?;
-    let program = program::find(start, &directory, variable(start, "PATH"))?;
-    if !means_alone(start) {
-        other_mpi::check(&program)?;
-    }
-    let mut environment: Vec<(String, OsString)> = start
-        .environment
-        .iter()
-        .map(|(n, v)| (n.clone(), words::os(v)))
-        .collect();
-    let reach = match start.reach {
-        Reach::Node => "node",
-        Reach::Wide => "wide",
-        Reach::Gateway => "gateway",
-    };
-    environment.push((isthmus_settings::REACH.name.to_owned(), reach.into()));
-    let mut library_path = variable(start, "LD_LIBRARY_PATH").unwrap_or_default();
-    if !start.library.is_empty() {
-        let mut path = words::os(&start.library);
-        if !library_path.is_empty() {
-            path.push(":");
-            path.push(library_path);
-        }
-        environment.push(("LD_LIBRARY_PATH".to_owned(), path.clone()));
-        library_path = path;
-    }
-    too_new::check(&program, &library_path)?;
-    Ok(Template {
-        trampoline: binary.to_owned(),
-        program,
-        name: start.program.clone(),
-        arguments: start.arguments.clone(),
-        environment,
-        hidden: HIDDEN.map(str::to_owned).to_vec(),
-        directory,
-    })
 }

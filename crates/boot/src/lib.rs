@@ -5,8 +5,10 @@
 //! transport per peer (shared memory on the node, TCP inside the local area, TLS between sites) and makes the engine.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod listening;
 mod origin;
+mod questions;
 pub mod rendezvous;
 mod routes;
 mod running;
@@ -15,6 +17,7 @@ mod trace;
 mod traffic;
 mod vendor;
 
+pub use asking::AskError;
 pub use running::{Hearer, Running};
 
 /// Why this process could not become, or remain, an MPI process.

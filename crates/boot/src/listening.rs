@@ -22,16 +22,31 @@ pub(crate) fn listen(world: &Arc<World>, agent: &Arc<Mutex<Agent>>) -> Result<()
         let Some(agent) = agent.upgrade() else { return false };
         // Who has it asks the agent, and hears this too.
         let Ok(mut agent) = agent.try_lock() else { return true };
-        loop {
-            match agent.hear_unasked() {
-                Unasked::Nothing => return true,
-                Unasked::Gone(gone) => lose(engine, &gone),
-                Unasked::End => {}
-                Unasked::Silence => return false,
-            }
-        }
+        hear(engine, &mut agent).more
     });
     Ok(())
+}
+
+/// What the agent has said by now.
+pub(crate) struct Heard {
+    /// Whether it may say more.
+    pub(crate) more: bool,
+    /// Whether answers have come.
+    pub(crate) answers: bool,
+}
+
+/// Hears what the agent has said by now.
+pub(crate) fn hear(engine: &mut Engine, agent: &mut Agent) -> Heard {
+    let mut answers = false;
+    loop {
+        match agent.hear_unasked() {
+            Unasked::Nothing => return Heard { more: true, answers },
+            Unasked::Gone(gone) => lose(engine, &gone),
+            Unasked::Answered => answers = true,
+            Unasked::End => {}
+            Unasked::Silence => return Heard { more: false, answers },
+        }
+    }
 }
 
 pub(crate) fn lose(engine: &mut Engine, gone: &Gone) {

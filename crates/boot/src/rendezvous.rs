@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The conversation with the agent of this machine: hello, world, abort, finished, dismissed.
+//! The conversation with the agent of this machine: hello, world, questions, abort, finished, dismissed.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -17,6 +17,7 @@ use isthmus_wire::place::Representation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::BootError;
+use crate::questions::Questions;
 
 /// What the agent put into the environment of a process it started.
 #[derive(Clone)]
@@ -72,6 +73,8 @@ pub struct Agent {
     stream: UnixStream,
     deframer: Deframer,
     voice: Voice,
+    /// What was asked, until its answer is taken.
+    questions: Questions,
     /// What was heard while nobody waited for an answer, and is none.
     heard: Option<Result<Message, BootError>>,
 }
@@ -81,6 +84,8 @@ pub(crate) enum Unasked {
     /// Nothing, as yet.
     Nothing,
     Gone(Gone),
+    /// The answer to a question has come.
+    Answered,
     /// The job ends; who asks hears it.
     End,
     /// It says no more that could be heard before this process asks.
@@ -170,6 +175,7 @@ impl Agent {
             stream,
             deframer: Deframer::default(),
             voice: Voice(Arc::new(Mutex::new(other))),
+            questions: Questions::default(),
             heard: None,
         };
         agent.say(&Message::Hello(Hello {
@@ -188,6 +194,21 @@ impl Agent {
     /// For other threads.
     pub(crate) fn voice(&self) -> Voice {
         self.voice.clone()
+    }
+
+    /// What threads of this process ask.
+    pub(crate) fn questions(&self) -> Questions {
+        self.questions.clone()
+    }
+
+    /// Why it says nothing more.
+    pub(crate) fn why_silent(&self) -> BootError {
+        match &self.heard {
+            Some(Err(error)) => error.clone(),
+            Some(Ok(Message::Abort { reason, .. })) => BootError::Aborted(reason.clone()),
+            Some(Ok(other)) => BootError::agent(format!("unexpected message: {}", name(other))),
+            None => BootError::agent("it says nothing more".into()),
+        }
     }
 
     /// Tells the agent that the job must end.
@@ -217,6 +238,8 @@ impl Agent {
             }
             match self.hear()? {
                 Message::Gone(who) => gone(&who),
+                // Nobody waits for it any more.
+                Message::Answer(answer) => drop(self.questions.take(answer)),
                 answer => break answer,
             }
         };
@@ -263,6 +286,11 @@ impl Agent {
     fn take_unasked(&mut self, body: &[u8]) -> Unasked {
         match decode(body) {
             Ok(Message::Gone(gone)) => Unasked::Gone(gone),
+            // An answer that nobody waits for is of no use, and no harm.
+            Ok(Message::Answer(answer)) => {
+                self.questions.take(answer);
+                Unasked::Answered
+            }
             heard if is_end(&heard) => {
                 self.heard.get_or_insert(heard);
                 Unasked::End
@@ -336,6 +364,8 @@ fn name(message: &Message) -> &'static str {
         Message::Waiting(_) => "waiting",
         Message::Time(_) => "time",
         Message::Gone(_) => "gone",
+        Message::Question(_) => "question",
+        Message::Answer(_) => "answer",
     }
 }
 
@@ -361,6 +391,7 @@ mod tests {
         let (stream, mut agent) = UnixStream::pair().unwrap();
         let mut own = Agent {
             voice: Voice(Arc::new(Mutex::new(stream.try_clone().unwrap()))),
+            questions: Questions::default(),
             stream,
             deframer: Deframer::default(),
             heard: None,

@@ -7,6 +7,7 @@
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message, VERSION, World};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::place::Representation;
+use isthmus_wire::question::{Answer, Ask, Kind, Question, Refusal, Said, Scope};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -41,6 +42,12 @@ fn main() {
             "hang" => loop {
                 std::thread::sleep(Duration::from_secs(1));
             },
+            "names" => agent.use_names(&world),
+            "answer" => agent.send(&Message::Answer(Answer {
+                number: 1,
+                said: Ok(Said::Done),
+            })),
+            "flood" => agent.flood(),
             _ => {}
         }
     }
@@ -130,6 +137,62 @@ impl Agent {
             Some(Message::Abort { .. }) | None => std::process::exit(78),
             other => panic!("the agent said {other:?}"),
         }
+    }
+
+    /// Publishes a name of its own, and asks until it has heard those of all others.
+    fn use_names(&mut self, world: &World) {
+        let (rank, size) = (world.rank, world.places.places.len() as u32);
+        let scope = Scope::Job;
+        let (name, port) = (format!("name of {rank}"), format!("port of {rank}"));
+        let publish = |port: &str| Ask::Publish {
+            scope,
+            name: name.clone(),
+            port: port.to_owned(),
+        };
+        assert_eq!(self.ask(1, publish(&port)), Ok(Said::Done));
+        let taken = self.ask(2, publish("another")).unwrap_err();
+        assert_eq!(taken.kind, Kind::Taken, "{taken:?}");
+        let look_up = |name: String| Ask::Lookup { scope: None, name };
+        let unknown = self.ask(3, look_up("nobody's".to_owned())).unwrap_err();
+        assert_eq!(unknown.kind, Kind::Unknown, "{unknown:?}");
+        let mut number = 4;
+        for other in 0..size {
+            let heard = loop {
+                number += 1;
+                match self.ask(number, look_up(format!("name of {other}"))) {
+                    Ok(said) => break said,
+                    Err(refusal) => assert_eq!(refusal.kind, Kind::Unknown),
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            };
+            assert_eq!(heard, Said::Port(format!("port of {other}")));
+        }
+        println!("{rank} has heard all");
+    }
+
+    /// Asks, and waits for the answer.
+    fn ask(&mut self, number: u64, ask: Ask) -> Result<Said, Refusal> {
+        self.send(&Message::Question(Question { number, ask }));
+        match self.next() {
+            Some(Message::Answer(answer)) => {
+                assert_eq!(answer.number, number);
+                answer.said
+            }
+            other => panic!("the agent said {other:?}"),
+        }
+    }
+
+    /// Asks much more at a time than a process may.
+    fn flood(&mut self) {
+        let question = |number| {
+            let (scope, name) = (None, "x".to_owned());
+            let ask = Ask::Lookup { scope, name };
+            Message::Question(Question { number, ask }).encode()
+        };
+        let all: Vec<u8> = (0..20_000).flat_map(question).collect();
+        // The agent may end this process before it has said all.
+        let _ = self.stream.write_all(&all);
+        std::thread::sleep(Duration::from_secs(3600));
     }
 
     fn send(&mut self, message: &Message) {

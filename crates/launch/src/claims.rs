@@ -54,7 +54,7 @@ impl Claims {
                 self.links(&counters.traffic)?;
                 self.processes(counters.time.processes)
             }
-            FromAgent::Waiting { index, .. } => self.one(*index),
+            FromAgent::Waiting { index, .. } | FromAgent::Asked { index, .. } => self.one(*index),
             FromAgent::Aborted { index, reason, .. } => {
                 if reason.len() > MAX_REASON {
                     return Err(format!("it gave a reason of {} bytes", reason.len()));
@@ -150,6 +150,7 @@ mod tests {
     use isthmus_wire::boot::Counters;
     use isthmus_wire::grid::{Arrival, Exit};
     use isthmus_wire::place::Representation;
+    use isthmus_wire::question::{Ask, Question};
     use isthmus_wire::time::Time;
     use isthmus_wire::waiting::Condition;
 
@@ -211,6 +212,16 @@ mod tests {
                 reason: "x".repeat(MAX_REASON),
             },
             FromAgent::Waiting { index, waiting: None },
+            FromAgent::Asked {
+                index,
+                question: Question {
+                    number: 1,
+                    ask: Ask::Lookup {
+                        scope: None,
+                        name: "ocean".into(),
+                    },
+                },
+            },
             FromAgent::Conditions(vec![Condition {
                 index,
                 ..Condition::default()

@@ -2,6 +2,7 @@
 //! The coordinator's loop: events in, co-allocation decides, commands out.
 
 mod actions;
+mod asked;
 mod away;
 mod board;
 mod ending;
@@ -19,6 +20,7 @@ use crate::files::Directories;
 use crate::happening::Event;
 use crate::inputs::Inputs;
 use crate::links::{JobLinks, LinkOptions};
+use crate::names::Names;
 use crate::output::Files;
 use crate::passed::Tally;
 use crate::paths::Crossings;
@@ -30,6 +32,7 @@ use crate::sharing::Access;
 use crate::trace::{Clocks, TraceFile};
 use crate::whereabouts::Waits;
 use crate::{Options, Outcome, Statistics};
+use asked::Asked;
 use away::Stop;
 use board::Board;
 use isthmus_job::Job;
@@ -172,6 +175,9 @@ struct Coordinator {
     statistics: Statistics,
     /// What has passed so far.
     tally: Tally,
+    /// What processes have asked, and the names that they have published.
+    answering: Asked,
+    names: Names,
     /// What the processes wait for.
     waits: Waits,
     clocks: Clocks,
@@ -247,6 +253,8 @@ impl Coordinator {
             inputs,
             statistics: Statistics::default(),
             tally: Tally::default(),
+            answering: Asked::default(),
+            names: Names::default(),
             waits: Waits::default(),
             clocks: Clocks::default(),
             unread: false,

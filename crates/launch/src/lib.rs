@@ -32,6 +32,7 @@ mod input;
 mod inputs;
 mod left;
 mod links;
+mod names;
 mod output;
 mod outputs;
 mod passed;

@@ -12,6 +12,8 @@
 //!     | Time (waits)                   --->    |      once a second, while something passes or nothing comes
 //!     | Trace (records)                --->    |      only when the job is traced
 //!     | Waiting (what for)             --->    |      nothing has happened for a second inside MPI, or something has at last
+//!     | Question (number, what)        --->    |      for the coordinator ([`crate::question`])
+//!     |    <---  Answer (number, what)         |      at once or much later
 //!     | Abort (code, reason)           --->    |      MPI_Abort, or an error that ends the job
 //!     | Finished (counters)            --->    |      MPI_Finalize, all communication done
 //!     |    <---  Dismissed                     |      every process of the job has said Finished
@@ -35,22 +37,22 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
 use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
+use crate::question::{Answer, Question};
+pub use crate::reason::MAX_REASON;
+use crate::reason::{cut, read_reason};
 use crate::shared;
 use crate::time::Time;
 use crate::usage::Usage;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
 
 /// Most processes of a job on one node: as many have a place in its shared memory.
 pub const MAX_NODE_PROCESSES: u32 = 1024;
-
-/// Longest reason text, bytes; longer ones are cut.
-pub const MAX_REASON: usize = 4096;
 
 /// Processes that have died, or cannot be reached any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -332,6 +334,10 @@ pub enum Message {
     Time(Time),
     /// Agent to process: others of its world are gone.
     Gone(Gone),
+    /// Process to agent, for the coordinator.
+    Question(Question),
+    /// Agent to process: what the coordinator says.
+    Answer(Answer),
 }
 
 impl Message {
@@ -402,6 +408,16 @@ impl Message {
                 gone.write(&mut w);
                 w.into_framed()
             }
+            Self::Question(question) => {
+                let mut w = Writer::new(11);
+                question.write(&mut w);
+                w.into_framed()
+            }
+            Self::Answer(answer) => {
+                let mut w = Writer::new(12);
+                answer.write(&mut w);
+                w.into_framed()
+            }
         }
     }
 
@@ -444,6 +460,8 @@ impl Message {
             8 => Self::Waiting(read_waiting(&mut r)?),
             9 => Self::Time(Time::read(&mut r)?),
             10 => Self::Gone(Gone::read(&mut r)?),
+            11 => Self::Question(Question::read(&mut r)?),
+            12 => Self::Answer(Answer::read(&mut r)?),
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -515,25 +533,6 @@ pub(crate) fn read_waiting(r: &mut Reader<'_>) -> Result<Option<Waiting>, Decode
         0 => Ok(None),
         _ => Waiting::read(r).map(Some),
     }
-}
-
-fn read_reason(r: &mut Reader<'_>) -> Result<String, DecodeError> {
-    let reason = r.text("reason")?;
-    match reason.len() {
-        0..=MAX_REASON => Ok(reason),
-        length => Err(DecodeError::Invalid {
-            field: "reason",
-            value: length as u64,
-        }),
-    }
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(MAX_REASON);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 #[cfg(test)]

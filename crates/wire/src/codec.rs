@@ -171,6 +171,10 @@ impl<'a> Reader<'a> {
         }
         (0..n).map(|_| each(self)).collect()
     }
+    /// Bytes that have not been read.
+    pub fn left(&self) -> usize {
+        self.0.len()
+    }
     /// Ends reading: what is left.
     pub fn rest(self) -> &'a [u8] {
         self.0

@@ -41,6 +41,7 @@
 //! | `Gone` | 15 | first u32, count u32, reason text |
 //! | `Hold` | 16 | secret 32, seconds u32 |
 //! | `Resume` | 17 | secret 32, launcher u32, standings u64, outputs u64 |
+//! | `Answer` | 18 | index u32, answer ([`crate::question`]) |
 //!
 //! | agent to coordinator | kind | fields |
 //! |---|---|---|
@@ -65,6 +66,7 @@
 //! | `Waiting` | 82 | index u32, what ([`crate::waiting`]) |
 //! | `Conditions` | 83 | \[index u32, pid u32, stopped u8, swapped u64 (bytes)\] |
 //! | `Made` | 86 | directory text, own u8, minutes u32, files u64, bytes u64, \[path text, size u64, number u64\] |
+//! | `Asked` | 87 | index u32, question ([`crate::question`]) |
 //! | `LauncherEnded` | 81 | how u8, number u32, said text |
 //!
 //! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes,
@@ -92,7 +94,7 @@ pub use to_agent::{Commit, ToAgent};
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;

@@ -13,6 +13,7 @@
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
 //! * [`guard`]: what an agent and the guards of processes of a vendor MPI say to each other.
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
+//! * [`question`]: what a process asks its coordinator.
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.
 //! * [`relay`]: a command of ours at another site.
@@ -40,7 +41,9 @@ pub mod hello;
 pub mod links;
 pub mod partitioned;
 pub mod place;
+pub mod question;
 pub mod rate;
+mod reason;
 pub mod relay;
 pub mod rma;
 pub mod segment;

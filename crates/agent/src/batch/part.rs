@@ -5,6 +5,7 @@ use super::nodes::Ready;
 use crate::link::Outbox;
 use crate::sink::Sink;
 use isthmus_wire::grid::{self, AgentHello, Commit, FromAgent, Input, Start, Stream, ToAgent};
+use isthmus_wire::question::Answer;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -113,8 +114,14 @@ impl Part {
         }
     }
 
-    fn holds(&self, index: u32) -> bool {
+    pub(super) fn holds(&self, index: u32) -> bool {
         (self.first..self.first + self.count).contains(&index)
+    }
+
+    /// The coordinator's answer to one of its processes.
+    pub(super) fn answer(&self, index: u32, answer: Answer) {
+        let index = index - self.first;
+        self.send(&ToAgent::Answer { index, answer });
     }
 
     /// Whether processes here get the coordinator's input.
@@ -194,6 +201,10 @@ impl Part {
                 index: of(index)?,
                 code,
                 reason,
+            },
+            FromAgent::Asked { index, question } => FromAgent::Asked {
+                index: of(index)?,
+                question,
             },
             other => other,
         })

@@ -3,6 +3,7 @@
 //! ssh client that runs everything on this machine in a clean home directory.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod asking;
 mod background;
 mod bench;
 mod coallocation;

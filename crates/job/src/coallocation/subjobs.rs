@@ -117,6 +117,12 @@ impl Subjobs {
         process.is_none_or(|process| *process == Process::Ended)
     }
 
+    /// Whether a process is between MPI_Init and MPI_Finalize.
+    pub fn is_inside(&self, site: usize, index: u32) -> bool {
+        let site = self.sites.get(site).filter(|s| s.is_live() && s.world.is_some());
+        site.and_then(|s| s.processes.get(index as usize)) == Some(&Process::Arrived)
+    }
+
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Site> {
         self.sites.iter()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What sites say.
 
-use super::{Coordinator, TICK};
+use super::{Coordinator, TICK, asked};
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::happening::SiteEvent;
@@ -126,6 +126,7 @@ impl Coordinator {
             FromAgent::Aborted { index, code, reason } => {
                 self.machine.handle_aborted(site, index, code, &reason, now);
             }
+            FromAgent::Asked { index, question } => asked::hear(self, connection, site, index, question),
             FromAgent::Gateway(message) => hear_gateway(self, site, &message),
             // Late answers to what the site task asked, and what nodes tell the agent that submitted them.
             FromAgent::Hello(_)
@@ -177,6 +178,7 @@ impl Coordinator {
             exit,
         ));
         self.waits.end(self.machine.subjobs().number_of(site, index));
+        asked::forget(self, (site, index));
         self.machine.handle_exited(site, index, exit, now);
     }
 }

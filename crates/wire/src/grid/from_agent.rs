@@ -5,6 +5,7 @@ use super::{Exit, Hash, LauncherEnd, Made, Part, Scheduler, fixed, flag};
 use crate::boot::{Counters, LinkTraffic, read_waiting, write_waiting};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::{Representation, read_vendor, write_vendor};
+use crate::question::Question;
 use crate::waiting::{Condition, Waiting};
 
 /// What an agent says first.
@@ -157,6 +158,13 @@ pub enum FromAgent {
     Conditions(Vec<Condition>),
     /// What the processes have made at the machine, in a directory that nobody named.
     Made(Made),
+    /// A process asks the coordinator.
+    Asked {
+        /// Index within the subjob.
+        index: u32,
+        /// What.
+        question: Question,
+    },
 }
 
 impl FromAgent {
@@ -230,6 +238,7 @@ impl FromAgent {
                 w.list(all, |w, c| c.write(w));
             }
             Self::Made(made) => made.write(&mut w),
+            Self::Asked { index, question } => question.write(w.u32(*index)),
             Self::Gone => {}
         }
         w.into_framed()
@@ -259,6 +268,7 @@ impl FromAgent {
             Self::Waiting { .. } => 82,
             Self::Conditions(_) => 83,
             Self::Made(_) => 86,
+            Self::Asked { .. } => 87,
         }
     }
 
@@ -316,6 +326,10 @@ impl FromAgent {
             },
             83 => Self::Conditions(r.list("conditions", Condition::read)?),
             86 => Self::Made(Made::read(&mut r)?),
+            87 => Self::Asked {
+                index: r.u32("index")?,
+                question: Question::read(&mut r)?,
+            },
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",

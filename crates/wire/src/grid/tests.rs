@@ -3,6 +3,7 @@ use super::*;
 use crate::boot::{Counters, Gone};
 use crate::links::Table;
 use crate::place::{Node, Place, PlaceTable, Representation, Subjob};
+use crate::question::{Answer, Ask, Question, Said};
 
 fn places() -> PlaceTable {
     PlaceTable {
@@ -96,6 +97,13 @@ fn messages_to_an_agent_survive_the_wire() {
         }),
         ToAgent::Signal(15),
         ToAgent::End,
+        ToAgent::Answer {
+            index: 3,
+            answer: Answer {
+                number: 9,
+                said: Ok(Said::Port("p".into())),
+            },
+        },
         ToAgent::Ping(9),
         ToAgent::Launch(vec![("n1".into(), 2), ("n2".into(), 1)]),
         ToAgent::LauncherEnded(LauncherEnd {
@@ -192,6 +200,16 @@ fn messages_from_an_agent_survive_the_wire() {
             }],
         }),
         FromAgent::Suspended(true),
+        FromAgent::Asked {
+            index: 3,
+            question: Question {
+                number: 9,
+                ask: Ask::Lookup {
+                    scope: None,
+                    name: "n".into(),
+                },
+            },
+        },
         FromAgent::Beside(Scheduler::Pbs),
         FromAgent::Pong(1, 2),
         FromAgent::Gone,

@@ -7,6 +7,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
 use crate::links::Table;
 use crate::place::PlaceTable;
+use crate::question::Answer;
 
 /// The world, once for all processes of a subjob.
 #[derive(Clone, PartialEq, Eq)]
@@ -84,6 +85,13 @@ pub enum ToAgent {
     Hold(Hold),
     /// This connection follows another one.
     Resume(Resume),
+    /// What a process has asked is answered.
+    Answer {
+        /// Index within the subjob.
+        index: u32,
+        /// For it.
+        answer: Answer,
+    },
 }
 
 impl ToAgent {
@@ -117,6 +125,7 @@ impl ToAgent {
             Self::Gone(gone) => gone.write(&mut w),
             Self::Hold(hold) => hold.write(&mut w),
             Self::Resume(resume) => resume.write(&mut w),
+            Self::Answer { index, answer } => answer.write(w.u32(*index)),
             Self::Dismiss | Self::End => {}
         }
         w.into_framed()
@@ -141,6 +150,7 @@ impl ToAgent {
             Self::Gone(_) => 15,
             Self::Hold(_) => 16,
             Self::Resume(_) => 17,
+            Self::Answer { .. } => 18,
         }
     }
 
@@ -172,6 +182,10 @@ impl ToAgent {
             15 => Self::Gone(Gone::read(&mut r)?),
             16 => Self::Hold(Hold::read(&mut r)?),
             17 => Self::Resume(Resume::read(&mut r)?),
+            18 => Self::Answer {
+                index: r.u32("index")?,
+                answer: Answer::read(&mut r)?,
+            },
             other => {
                 return Err(DecodeError::Invalid {
                     field: "kind",

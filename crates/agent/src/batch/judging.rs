@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Failures of a submission: before one is told, the scheduler is asked whether it is the cause.
+
+use super::{Batch, watch};
+use crate::program::Refusal;
+use isthmus_sched::{Cause, State};
+use isthmus_wire::grid::{Exit, FromAgent};
+use std::time::Duration;
+
+impl Batch {
+    /// The scheduler has ended the job and that was not expected.
+    pub(super) fn end_of_job(&mut self, why: &Cause) {
+        let mut reason = format!("{} ended", self.scheduler_job());
+        let limit = Duration::from_secs(self.start.allocation.as_ref().map_or(0, |a| u64::from(a.limit)));
+        let reached = !limit.is_zero()
+            && self
+                .running_since
+                .is_some_and(|since| since.elapsed() + watch::SLOWEST > limit);
+        if *why != Cause::Unsaid {
+            reason.push_str(&format!(": {why}"));
+        }
+        let reached = reached && matches!(why, Cause::Unsaid | Cause::Killed);
+        if reached {
+            reason.push_str(&format!(
+                "; it seems to have reached its time limit of {} s",
+                limit.as_secs()
+            ));
+        } else if *why == Cause::Unsaid && !self.distributed {
+            reason.push_str(" before its nodes were ready");
+        }
+        if !self.distributed {
+            reason.push_str(&self.last_words());
+        }
+        let limit = "raise the limit of the subjob";
+        let hint = if reached || *why == Cause::TimeLimit { limit } else { "" };
+        self.refuse(Refusal::new(reason, hint));
+    }
+
+    /// What the script left in the directory that it may share with us.
+    pub(super) fn last_words(&self) -> String {
+        let text = std::fs::read(self.spool.path().join("output")).unwrap_or_default();
+        let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(600)..]).into_owned();
+        let tail: Vec<&str> = tail
+            .lines()
+            .rev()
+            .take(3)
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
+            .collect();
+        match tail.is_empty() {
+            true => String::new(),
+            false => format!("; it said: {}", tail.into_iter().rev().collect::<Vec<_>>().join("; ")),
+        }
+    }
+
+    /// A failure: before it is told, the scheduler is asked whether it is the cause.
+    pub(super) fn hold(&mut self, failure: FromAgent) {
+        self.held.push(failure);
+        self.ask(false);
+    }
+
+    /// A node says nothing: one that the scheduler has stopped cannot.
+    pub(super) fn miss(&mut self, node: u32, lost: bool) {
+        if !self.suspended {
+            self.silent = lost.then_some(node);
+            self.ask(true);
+        }
+    }
+
+    pub(super) fn lose(&mut self, node: u32) {
+        let Some(part) = self.parts.iter_mut().find(|p| p.node == node) else {
+            return;
+        };
+        let expected = std::mem::replace(&mut part.gone, true) || part.is_done();
+        if !expected {
+            self.lost.get_or_insert_with(|| part.hello.host.clone());
+            self.ask(true);
+        }
+    }
+
+    pub(super) fn ask(&mut self, lost: bool) {
+        if let (Some(id), false) = (self.id.clone(), std::mem::replace(&mut self.judging, true)) {
+            let killed =
+                |m: &FromAgent| matches!(m, FromAgent::Exited(list) if list.iter().any(|(_, e)| by_scheduler(*e)));
+            self.suspected = lost || self.held.iter().any(killed);
+            tokio::spawn(watch::judge(self.adaptor, id, self.suspected, self.events.clone()));
+        }
+    }
+
+    pub(super) fn judge(&mut self, state: Option<State>) {
+        self.judging = false;
+        if let Some(state) = &state {
+            self.tell_suspended(*state == State::Suspended);
+        }
+        if let (Some(node), false) = (self.silent.take(), self.suspended) {
+            if let Some(part) = self.parts.iter_mut().find(|p| p.node == node && !p.gone) {
+                part.gone = true;
+                self.lost.get_or_insert_with(|| part.hello.host.clone());
+            }
+        }
+        match state {
+            Some(State::Ending(why) | State::Ended(why)) if why != Cause::Unsaid || self.suspected => {
+                self.end_of_job(&why);
+            }
+            Some(State::Unknown) => self.end_of_job(&Cause::Unsaid),
+            _ => {
+                if let Some(host) = self.lost.take() {
+                    let reason = format!("the connection to node {host} was lost");
+                    self.refuse(Refusal::new(reason, "the node, its network or its agent went down"));
+                }
+            }
+        }
+        let mut held = std::mem::take(&mut self.held);
+        // Who was killed first: others end because of it, on another node perhaps sooner than that is told.
+        held.sort_by_key(|message| !was_killed(message));
+        for message in held {
+            self.outbox.send(&message);
+        }
+    }
+}
+
+fn was_killed(message: &FromAgent) -> bool {
+    matches!(message, FromAgent::Exited(list) if list.iter().any(|(_, exit)| matches!(exit, Exit::Signal(_))))
+}
+
+/// Signals with which schedulers end jobs.
+fn by_scheduler(exit: Exit) -> bool {
+    matches!(exit, Exit::Signal(9 | 10 | 12 | 15 | 24))
+}

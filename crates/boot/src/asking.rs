@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What this process asks its coordinator ([`isthmus_wire::question`]), by way of the agent of its machine.
+//!
+//! Any thread may ask, several at a time; meanwhile the engine makes progress. Whoever waits inside MPI hears answers,
+//! also those of other threads.
+
+use std::sync::{Mutex, PoisonError};
+
+use isthmus_core::world::World;
+use isthmus_engine::Engine;
+use isthmus_wire::boot::Message;
+use isthmus_wire::question::{Ask, Question, Refusal, Said};
+
+use crate::BootError;
+use crate::listening::hear;
+use crate::rendezvous::{Agent, Voice};
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskError {
+    /// The program was started without a launcher: there is nobody to ask.
+    NoLauncher,
+    /// The coordinator says no.
+    Refused(Refusal),
+    /// The agent of this machine is gone, or the job ends.
+    Lost(BootError),
+}
+
+impl std::fmt::Display for AskError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoLauncher => f.write_str(
+                "this program was started without a launcher, which it needs for that; start it with isthmus run or mpiexec",
+            ),
+            Self::Refused(refusal) => f.write_str(&refusal.why),
+            Self::Lost(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+/// Asks the coordinator and waits for the answer.
+pub(crate) fn ask(world: &World, agent: &Mutex<Agent>, ask: Ask) -> Result<Said, AskError> {
+    let (voice, questions) = {
+        let agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
+        (agent.voice(), agent.questions())
+    };
+    let number = world.engine().wait(|engine| {
+        // More threads than may ask at a time take turns.
+        let number = questions.begin();
+        if number.is_none() {
+            let _ = listen(world, engine, agent);
+        }
+        number
+    });
+    let answer = put(&voice, number, ask).and_then(|()| {
+        world.engine().wait(|engine| {
+            if let Some(answer) = questions.look(number) {
+                return Some(Ok(answer));
+            }
+            let heard = listen(world, engine, agent);
+            match questions.look(number) {
+                Some(answer) => Some(Ok(answer)),
+                None => heard.err().map(Err),
+            }
+        })
+    });
+    match answer {
+        Ok(answer) => answer.said.map_err(AskError::Refused),
+        Err(error) => {
+            questions.forget(number);
+            Err(AskError::Lost(error))
+        }
+    }
+}
+
+fn put(voice: &Voice, number: u64, ask: Ask) -> Result<(), BootError> {
+    let question = Message::Question(Question { number, ask });
+    voice
+        .say(&question)
+        .map_err(|e| BootError::agent(format!("the agent of this machine is gone: {e}")))
+}
+
+/// Hears what the agent has said by now; other threads hear of it, too. An error: it says nothing more.
+fn listen(world: &World, engine: &mut Engine, agent: &Mutex<Agent>) -> Result<(), BootError> {
+    // Who has it hears this too.
+    let Ok(mut agent) = agent.try_lock() else {
+        return Ok(());
+    };
+    let heard = hear(engine, &mut agent);
+    if heard.answers {
+        world.engine().wake();
+    }
+    match heard.more {
+        true => Ok(()),
+        false => Err(agent.why_silent()),
+    }
+}

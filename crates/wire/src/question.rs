@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a process asks its coordinator, and what it is answered.
+//!
+//! ```text
+//!  process                    agent                      coordinator
+//!     | Question (number) ---> | Asked (index, question) ---> |
+//!     |                        |                              |   at once, or when others have asked too
+//!     | <--- Answer (number)   | <--- Answer (index, answer)  |
+//! ```
+//! The process chooses numbers, each once; a question is open until its answer has come, and answers come in any order.
+//! A process has at most [`MAX_OPEN`] open questions. An agent keeps the open questions of its
+//! processes and repeats them to a coordinator that it has lost and found again, so a coordinator may hear one twice.
+//!
+//! A question is `number: u64`, `what: u8`, fields:
+//!
+//! | what | | fields |
+//! |---|---|---|
+//! | 1 | `Publish` | scope u8, name text, port text |
+//! | 2 | `Unpublish` | scope u8 (0: any), name text, port text |
+//! | 3 | `Lookup` | scope u8 (0: any), name text |
+//!
+//! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
+//!
+//! | what | | fields |
+//! |---|---|---|
+//! | 0 | refused | kind u8 ([`Kind`]), why text |
+//! | 1 | `Done` | |
+//! | 2 | `Port` | port text |
+
+use crate::codec::{DecodeError, Reader, Writer};
+use crate::reason::{cut, read_reason};
+
+/// Most questions of a process that wait for an answer.
+pub const MAX_OPEN: usize = 64;
+/// Longest question or answer, bytes.
+pub const MAX_LENGTH: usize = 1 << 20;
+/// Longest name of a service, bytes.
+pub const MAX_NAME: usize = 1024;
+/// Longest name of a port, bytes.
+pub const MAX_PORT: usize = 1024;
+
+/// Who finds a published name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Processes of this job.
+    Job = 1,
+    /// Processes of all jobs of the user whose launchers, or who themselves, are on this machine.
+    User = 2,
+}
+
+impl Scope {
+    /// As it is written in an info object.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Job => "job",
+            Self::User => "user",
+        }
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match Self::read_any(r)? {
+            Some(scope) => Ok(scope),
+            None => Err(invalid("scope", 0)),
+        }
+    }
+
+    fn read_any(r: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
+        match r.u8("scope")? {
+            0 => Ok(None),
+            1 => Ok(Some(Self::Job)),
+            2 => Ok(Some(Self::User)),
+            other => Err(invalid("scope", other)),
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// From now on this name stands for this port.
+    Publish {
+        /// Who finds it.
+        scope: Scope,
+        /// The name.
+        name: String,
+        /// The port.
+        port: String,
+    },
+    /// From now on it does not.
+    Unpublish {
+        /// Where it was published; `None`: wherever this process has published it.
+        scope: Option<Scope>,
+        /// The name.
+        name: String,
+        /// The port.
+        port: String,
+    },
+    /// Which port a name stands for.
+    Lookup {
+        /// Where to look; `None`: in the job, then among the names of the user.
+        scope: Option<Scope>,
+        /// The name.
+        name: String,
+    },
+}
+
+/// A question with its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Chosen by the process.
+    pub number: u64,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// What a question was answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It is done.
+    Done,
+    /// The port that a name stands for.
+    Port(String),
+}
+
+/// What is wrong with what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nobody has published this name.
+    Unknown = 1,
+    /// It is published already, or not by whom takes it back.
+    Taken = 2,
+    /// The coordinator cannot do that now.
+    Unable = 3,
+}
+
+/// Why a question was not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// For programs.
+    pub kind: Kind,
+    /// For people: a sentence; cut to [`crate::boot::MAX_REASON`] bytes.
+    pub why: String,
+}
+
+impl Refusal {
+    /// One of this kind.
+    pub fn new(kind: Kind, why: impl Into<String>) -> Self {
+        Self { kind, why: why.into() }
+    }
+}
+
+/// The answer to the question with this number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The question's.
+    pub number: u64,
+    /// What is said.
+    pub said: Result<Said, Refusal>,
+}
+
+impl Question {
+    /// Appends it to a message.
+    pub fn write(&self, w: &mut Writer) {
+        w.u64(self.number);
+        match &self.ask {
+            Ask::Publish { scope, name, port } => w.u8(1).u8(*scope as u8).text(name).text(port),
+            Ask::Unpublish { scope, name, port } => w.u8(2).u8(any(*scope)).text(name).text(port),
+            Ask::Lookup { scope, name } => w.u8(3).u8(any(*scope)).text(name),
+        };
+    }
+
+    /// Reads it from a message, of which it is the rest.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        bounded(r, "question")?;
+        let number = r.u64("number")?;
+        let ask = match r.u8("what is asked")? {
+            1 => Ask::Publish {
+                scope: Scope::read(r)?,
+                name: text(r, "name", MAX_NAME)?,
+                port: text(r, "port", MAX_PORT)?,
+            },
+            2 => Ask::Unpublish {
+                scope: Scope::read_any(r)?,
+                name: text(r, "name", MAX_NAME)?,
+                port: text(r, "port", MAX_PORT)?,
+            },
+            3 => Ask::Lookup {
+                scope: Scope::read_any(r)?,
+                name: text(r, "name", MAX_NAME)?,
+            },
+            other => return Err(invalid("what is asked", other)),
+        };
+        Ok(Self { number, ask })
+    }
+}
+
+impl Answer {
+    /// Appends it to a message.
+    pub fn write(&self, w: &mut Writer) {
+        w.u64(self.number);
+        match &self.said {
+            Err(Refusal { kind, why }) => w.u8(0).u8(*kind as u8).text(cut(why)),
+            Ok(Said::Done) => w.u8(1),
+            Ok(Said::Port(port)) => w.u8(2).text(port),
+        };
+    }
+
+    /// Reads it from a message, of which it is the rest.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        bounded(r, "answer")?;
+        let number = r.u64("number")?;
+        let said = match r.u8("what is said")? {
+            0 => Err(Refusal {
+                kind: match r.u8("kind")? {
+                    1 => Kind::Unknown,
+                    2 => Kind::Taken,
+                    3 => Kind::Unable,
+                    other => return Err(invalid("kind", other)),
+                },
+                why: read_reason(r)?,
+            }),
+            1 => Ok(Said::Done),
+            2 => Ok(Said::Port(text(r, "port", MAX_PORT)?)),
+            other => return Err(invalid("what is said", other)),
+        };
+        Ok(Self { number, said })
+    }
+}
+
+fn any(scope: Option<Scope>) -> u8 {
+    scope.map_or(0, |scope| scope as u8)
+}
+
+/// What is left of a message is no longer than a question may be.
+fn bounded(r: &Reader<'_>, field: &'static str) -> Result<(), DecodeError> {
+    match r.left() {
+        0..=MAX_LENGTH => Ok(()),
+        length => Err(DecodeError::Invalid {
+            field,
+            value: length as u64,
+        }),
+    }
+}
+
+fn text(r: &mut Reader<'_>, field: &'static str, most: usize) -> Result<String, DecodeError> {
+    let text = r.text(field)?;
+    match text.len() <= most {
+        true => Ok(text),
+        false => Err(DecodeError::Invalid {
+            field,
+            value: text.len() as u64,
+        }),
+    }
+}
+
+fn invalid(field: &'static str, value: u8) -> DecodeError {
+    DecodeError::Invalid {
+        field,
+        value: u64::from(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::{MAX_REASON, Message};
+
+    fn asks() -> Vec<Ask> {
+        let (name, port) = ("ocean".to_owned(), "isthmus1:x".to_owned());
+        let mut all = vec![Ask::Publish {
+            scope: Scope::User,
+            name: name.clone(),
+            port: port.clone(),
+        }];
+        for scope in [None, Some(Scope::Job), Some(Scope::User)] {
+            let (name, port) = (name.clone(), port.clone());
+            all.push(Ask::Lookup {
+                scope,
+                name: name.clone(),
+            });
+            all.push(Ask::Unpublish { scope, name, port });
+        }
+        all
+    }
+
+    #[test]
+    fn questions_and_answers_survive_the_wire_and_their_truncations_do_not() {
+        let questions = asks()
+            .into_iter()
+            .map(|ask| Message::Question(Question { number: 7, ask }));
+        let said = [
+            Ok(Said::Done),
+            Ok(Said::Port("p".repeat(MAX_PORT))),
+            Err(Refusal::new(Kind::Unknown, "nobody has published 'x'")),
+        ];
+        let answers = said.map(|said| Message::Answer(Answer { number: u64::MAX, said }));
+        for message in questions.chain(answers) {
+            let whole = message.encode();
+            assert_eq!(Message::decode(&whole[4..]), Ok(message));
+            for end in 4..whole.len() {
+                assert!(Message::decode(&whole[4..end]).is_err(), "{end} bytes were accepted");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_and_reasons_are_cut() {
+        let lookup = |length| {
+            let ask = Ask::Lookup {
+                scope: None,
+                name: "x".repeat(length),
+            };
+            Message::decode(&Message::Question(Question { number: 1, ask }).encode()[4..])
+        };
+        assert!(lookup(MAX_NAME).is_ok() && lookup(MAX_NAME + 1).is_err());
+        let mut long = Writer::new(11);
+        long.u64(1).u8(3).u8(0).bytes(&vec![b'x'; MAX_LENGTH]);
+        assert!(matches!(
+            Message::decode(&long.into_body()),
+            Err(DecodeError::Invalid { field: "question", .. })
+        ));
+        let refused = Err(Refusal::new(Kind::Unable, "x".repeat(2 * MAX_REASON)));
+        let answer = Message::Answer(Answer {
+            number: 1,
+            said: refused,
+        });
+        assert!(Message::decode(&answer.encode()[4..]).is_ok());
+    }
+}
