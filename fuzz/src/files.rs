@@ -2,6 +2,7 @@
 //! Messages about files, and what file systems say of them.
 
 use isthmus_wire::file::{self, Question, What};
+use isthmus_wire::requests::{self, Pointer, Target};
 use isthmus_wire::rma;
 use isthmus_wire::stripe::Layout;
 
@@ -42,6 +43,41 @@ pub(crate) fn windows(bytes: &[u8]) {
     if let Ok(failure) = rma::Failure::decode(bytes) {
         assert_eq!(failure.encode(), bytes);
     }
+}
+
+/// Remote service requests to global pointers.
+pub(crate) fn requests(bytes: &[u8]) {
+    if let Ok((target, data)) = Target::decode(bytes) {
+        assert_eq!([&target.encode()[..], data].concat(), bytes);
+    }
+    if let Some((head, _)) = bytes.split_first_chunk::<{ requests::POINTER_BYTES }>() {
+        if let Ok(pointer) = Pointer::decode(head) {
+            assert_eq!(pointer.encode(), *head);
+        }
+    }
+    if let Some((head, _)) = bytes.split_first_chunk() {
+        let tag = i32::from_le_bytes(*head);
+        if let Some((what, handler)) = requests::What::from_tag(tag) {
+            assert_eq!(what.tag(handler), tag);
+        }
+    }
+}
+
+pub(crate) fn pointers() -> Vec<Vec<u8>> {
+    let target = Target {
+        region: 1,
+        address: 0x7f00_0000_1000,
+        length: 64,
+    };
+    let pointer = Pointer {
+        job: requests::job_number("job"),
+        rank: 3,
+        target,
+    };
+    let mut request = target.encode().to_vec();
+    request.extend([7; 8]);
+    let tag = requests::What::Point.tag(3).to_le_bytes().to_vec();
+    vec![request, pointer.encode().to_vec(), tag]
 }
 
 pub(crate) fn operations() -> Vec<Vec<u8>> {

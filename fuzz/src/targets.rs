@@ -46,6 +46,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: files::operations,
     },
     Target {
+        name: "requests",
+        run: files::requests,
+        corpus: files::pointers,
+    },
+    Target {
         name: "stripes",
         run: files::stripes,
         corpus: files::layouts,

@@ -92,6 +92,10 @@ pub mod protocol {
     pub const AGREEMENT: u8 = 2;
     /// One-sided communication: see [`rma`](crate::rma).
     pub const RMA: u8 = 3;
+    /// Remote service requests: see [`requests`](crate::requests).
+    pub const REQUESTS: u8 = 8;
+    /// What they are answered, and those that wait for it: see [`requests`](crate::requests).
+    pub const ANSWERS: u8 = 9;
     /// A process is done with frames of the protocol whose number is `token`: their sender may send frames of this
     /// cost again ([`auxiliary`](super::Header::auxiliary)). No payload.
     pub const CREDIT: u8 = 254;

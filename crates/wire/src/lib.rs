@@ -6,6 +6,7 @@
 //! * [`datatype`]: a datatype, as the calls that made it.
 //! * [`file`]: what processes ask of those that reach a file.
 //! * [`rma`]: operations of windows over several nodes.
+//! * [`requests`]: remote service requests and global pointers.
 //! * [`stripe`]: how Lustre says that it has laid a file out.
 //! * [`hello`]: how two MPI processes begin and end a TCP connection.
 //! * [`segment`]: what is on a connection between sites.
@@ -45,6 +46,7 @@ pub mod question;
 pub mod rate;
 mod reason;
 pub mod relay;
+pub mod requests;
 pub mod rma;
 pub mod segment;
 pub mod service;
