@@ -151,7 +151,7 @@ impl Engine {
         Ok(number)
     }
 
-    /// A transport leaves, whose peers nobody will talk to any more: its number is free, and they count as lost for this
+    /// A transport leaves, whose peers nobody will talk to any more: its number is free, they count as lost for this
     /// reason. It has been closed ([`Engine::close_transport`]).
     pub fn retire_transport(&mut self, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
         let peers = Peer::first(self.core.state.peers.len() as u32);
