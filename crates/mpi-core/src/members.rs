@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the members of a communicator of the library's own tell each other: for rooms that build on communicators.
 
-use isthmus_engine::{Binding, Short};
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_datatype::op::{Predefined, Spacing};
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::{Basic, Datatype};
+use isthmus_engine::{Binding, Block, BoundBuffer, Short};
 use isthmus_schedule::{Call, Operation};
 
 use crate::collective::{self, Form, Plain, Prepared};
 use crate::comm::Comm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::internal;
 use crate::world::World;
 
@@ -44,4 +50,31 @@ pub fn meet(world: &World, comm: &Comm) -> Result<()> {
     };
     let general = || Ok(Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing()));
     collective::perform(world, comm, Form::Blocking, plain, general).map(drop)
+}
+
+/// The sum of what all have for this process. `each`: what this one has for each, by rank; collective.
+pub fn sum(world: &World, comm: &Comm, each: &[u64]) -> Result<u64> {
+    let words = Datatype::of(Basic::Uint64);
+    let add = Predefined::Sum.on(Basic::Uint64);
+    let add = add.map_err(|error| Error::new(abi::MPI_ERR_OP, error.to_string()))?;
+    let bytes: Vec<u8> = each.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let (mine, sum) = (OwnMemory::with(&bytes), OwnMemory::new(0, 8));
+    let general = || {
+        let mut call = Call::new(Operation::ReduceScatterBlock, 1);
+        call.unit_bytes = 8;
+        let count = each.len() as u64;
+        let send = Block::reading(mine.reading(), &words, count)?.described(&words, count);
+        let receive = Block::own(&sum, &words, 1)?.described(&words, 1);
+        let (send, receive) = (BoundBuffer::one(send), BoundBuffer::one(receive));
+        let reducer = Arc::new(move |operand: &[u8], target: &mut [u8], _, is_left| {
+            add.apply(Spacing::Packed, operand, target, is_left);
+        });
+        let binding = Binding::elements(send, receive, words.clone(), reducer);
+        Ok(Prepared::new(call, binding.on_any_thread()))
+    };
+    collective::perform(world, comm, Form::Blocking, || None, general)?;
+    Ok(sum
+        .content()
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_ne_bytes(*bytes)))
 }

@@ -156,7 +156,7 @@ const CHAR: Basic = if std::ffi::c_char::MIN == 0 {
 
 /// An operation on a type, for the accumulate family. Beyond the standard, as with MPICH and Open MPI, MPI_CHAR is a
 /// number here.
-fn on(operation: Predefined, basic: Basic) -> Result<OnType> {
+pub(crate) fn on(operation: Predefined, basic: Basic) -> Result<OnType> {
     let basic = if basic == Basic::Char { CHAR } else { basic };
     operation
         .on(basic)

@@ -3,13 +3,21 @@
 
 use std::sync::Mutex;
 
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::Request;
+
+/// A word of a process, with a number, that is waited for.
+pub(crate) struct Word {
+    pub(crate) rank: u32,
+    pub(crate) request: Request,
+    pub(crate) number: OwnMemory,
+}
 
 /// What is waited for.
 #[derive(Default)]
 pub(crate) struct Partners {
-    /// Words that processes are exposed, by rank.
-    pub(crate) posts: Mutex<Vec<(u32, Request)>>,
+    /// Words that processes are exposed.
+    pub(crate) posts: Mutex<Vec<Word>>,
     /// Words that processes have completed.
-    pub(crate) completions: Mutex<Vec<Request>>,
+    pub(crate) completions: Mutex<Vec<Word>>,
 }

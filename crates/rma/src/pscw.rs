@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Post, start, complete, wait (MPI 5.0 section 12.5.2): each tells its partners in an empty message.
+//! Post, start, complete, wait (MPI 5.0 section 12.5.2): each tells its partners in a short message.
 //!
-//! Start does not wait for posts; the first operation on a process does, and complete for those of all.
+//! Start does not wait for posts; the first operation on a process does, and complete for those of all. Complete does
+//! not wait for operations on other nodes either: it says how many bytes of them the target was sent, and wait waits
+//! until so many are done.
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::group::Group;
-use isthmus_datatype::raw::WriteMemory;
-use isthmus_engine::{Completion, Mode, ReceiveBuffer, Request, SendBuffer};
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_engine::{Completion, Engine, Mode, ReceiveBuffer, SendBuffer};
 
+use crate::far;
+use crate::partners::Word;
 use crate::synchronize::{POST, START, check_assert};
 use crate::window::{Window, locked};
 
@@ -40,19 +44,29 @@ fn ranks(window: &Window, group: &Group) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-fn tell(window: &Window, ranks: &[u32], what: i32) {
+/// Tells processes something, each with a number.
+fn tell(window: &Window, ranks: &[u32], what: i32, number: &dyn Fn(u32) -> u64) {
     let mut engine = window.world.engine().lock();
     for &rank in ranks {
-        let sent = engine.isend(window.comm.channel(), rank, what, Mode::Standard, SendBuffer::EMPTY);
+        let number = SendBuffer::owned(number(rank).to_le_bytes().into());
+        let sent = engine.isend(window.comm.channel(), rank, what, Mode::Standard, number);
         // What becomes of it whoever waits for it learns.
         engine.release(sent);
     }
 }
 
-fn expect(window: &Window, rank: u32, what: i32) -> Request {
-    let nothing = ReceiveBuffer::contiguous(WriteMemory::EMPTY, 0, 0);
+fn expect(window: &Window, rank: u32, what: i32) -> Word {
+    let number = OwnMemory::new(0, 8);
+    let buffer = ReceiveBuffer::contiguous(number.memory(), 0, 8);
     let mut engine = window.world.engine().lock();
-    engine.irecv(window.comm.channel(), Some(rank), Some(what), nothing)
+    let request = engine.irecv(window.comm.channel(), Some(rank), Some(what), buffer);
+    Word { rank, request, number }
+}
+
+/// The bytes of operations that a process says it has sent.
+fn told(word: &Word) -> u64 {
+    let number = word.number.content();
+    number.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Before an operation: waits until the process may be accessed, if that was asked for.
@@ -60,8 +74,8 @@ pub(crate) fn await_post(window: &Window, rank: u32) -> Result<()> {
     loop {
         let request = {
             let mut posts = locked(&window.partners.posts);
-            let at = posts.iter().position(|&(other, _)| other == rank);
-            at.map(|at| posts.swap_remove(at).1)
+            let at = posts.iter().position(|word| word.rank == rank);
+            at.map(|at| posts.swap_remove(at).request)
         };
         // One process may be in the group only once, so this is done once.
         let Some(request) = request else { return Ok(()) };
@@ -78,7 +92,7 @@ impl Window {
         let expected = ranks.iter().map(|&rank| expect(self, rank, COMPLETED)).collect();
         *locked(&self.partners.completions) = expected;
         self.sync();
-        tell(self, &ranks, POSTED);
+        tell(self, &ranks, POSTED, &|_| 0);
         Ok(())
     }
 
@@ -87,7 +101,7 @@ impl Window {
         check_assert(assert, START, "MPI_MODE_NOCHECK")?;
         let ranks = ranks(self, group)?;
         locked(&self.epochs).start(ranks.clone())?;
-        let expected = ranks.into_iter().map(|rank| (rank, expect(self, rank, POSTED)));
+        let expected = ranks.into_iter().map(|rank| expect(self, rank, POSTED));
         *locked(&self.partners.posts) = expected.collect();
         Ok(())
     }
@@ -97,15 +111,13 @@ impl Window {
         let ranks = locked(&self.epochs).complete()?;
         let posts = std::mem::take(&mut *locked(&self.partners.posts));
         let mut result = Ok(());
-        for (_, request) in posts {
-            let ended = self.world.wait(request).map(drop);
+        for word in posts {
+            let ended = self.world.wait(word.request).map(drop);
             result = result.and(ended);
         }
         self.sync();
-        let settled = self.settle(None, false);
-        result = result.and(settled);
-        tell(self, &ranks, COMPLETED);
-        result
+        let completed = far::complete(self, &ranks, |sent| tell(self, &ranks, COMPLETED, sent));
+        result.and(completed)
     }
 
     /// MPI_Win_wait.
@@ -113,8 +125,12 @@ impl Window {
         locked(&self.epochs).check_exposed()?;
         let expected = std::mem::take(&mut *locked(&self.partners.completions));
         let mut result = Ok(());
-        for request in expected {
-            let ended = self.world.wait(request).map(drop);
+        for word in expected {
+            let ended = self.world.wait(word.request).map(|_| {
+                let bytes = told(&word);
+                let done = |engine: &mut Engine| far::has_done_of(self, engine, word.rank, bytes).then_some(());
+                self.world.engine().wait(done);
+            });
             result = result.and(ended);
         }
         locked(&self.epochs).hide();
@@ -130,12 +146,18 @@ impl Window {
         {
             let mut engine = self.world.engine().lock();
             engine.progress();
-            expected.retain(|&request| match engine.take(request) {
+            expected.retain_mut(|word| match engine.test(word.request) {
                 None => true,
-                Some(completion) => {
-                    if let Err(error) = done(&completion) {
-                        result = Err(error);
+                Some(completion) if completion.error.is_none() => {
+                    let over = far::has_done_of(self, &mut engine, word.rank, told(word));
+                    if over {
+                        engine.take(word.request);
                     }
+                    !over
+                }
+                Some(completion) => {
+                    result = done(completion);
+                    engine.take(word.request);
                     false
                 }
             });

@@ -9,6 +9,7 @@ use isthmus_core::error::Result;
 use isthmus_core::{fail, members};
 
 use crate::epoch::{Held, LockKind};
+use crate::far;
 use crate::locks;
 use crate::wait;
 use crate::window::{Window, locked};
@@ -39,7 +40,7 @@ fn held(assert: i32, kind: LockKind) -> Result<Held> {
 }
 
 impl Window {
-    /// MPI_Win_fence; collective. It waits for all whatever is asserted.
+    /// MPI_Win_fence; collective. It waits for all whatever is asserted, so an assert that is not true does no harm.
     pub fn fence(&self, assert: i32) -> Result<()> {
         check_assert(
             assert,
@@ -48,9 +49,10 @@ impl Window {
         )?;
         locked(&self.epochs).fence(assert & abi::MPI_MODE_NOSUCCEED == 0)?;
         fence(Ordering::SeqCst);
-        let settled = self.settle(None, false);
-        members::meet(self.world, &self.comm)?;
-        settled?;
+        match &self.far {
+            Some(far) => far::meet(self, far)?,
+            None => members::meet(self.world, &self.comm)?,
+        }
         fence(Ordering::SeqCst);
         Ok(())
     }

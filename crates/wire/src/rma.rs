@@ -23,7 +23,7 @@
 //! `op`: handle of a predefined operation, or 0. `place`: bytes from the beginning of the target's part, or an address.
 //! `type`: see [`datatype`](crate::datatype). `length`: bytes of data that come, or are asked for. `first`: the byte
 //! of the stream of the type with which they begin. Little-endian. What a peer sends is applied in the order in which
-//! it was sent.
+//! it was sent. The bit `common` of Operate and Data says whether they follow an odd number of fences.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::datatype::MAX_BYTES;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use isthmus_core::error::Error;
 use isthmus_datatype::Unpacker;
 use isthmus_engine::{
-    Completion, Context, Core, EngineError, Machine, Peer, Port, Request, SendBuffer, Sending, Taken,
+    Completion, Context, Core, EngineError, Machine, Members, Peer, Port, Request, SendBuffer, Sending, Taken,
 };
 use isthmus_wire::frame::{Header, Kind, protocol};
 use isthmus_wire::rma::{Failure, What};
@@ -47,7 +47,9 @@ pub(super) fn halves(header: &Header) -> (u32, u32) {
 struct Asked {
     key: Key,
     peer: Peer,
-    /// Where data go; `None`: nowhere, or not any more.
+    /// Whether data were asked for.
+    data: bool,
+    /// Where they go; `None`: nowhere, or not any more.
     to: Option<Unpacker>,
     length: u64,
     got: u64,
@@ -56,12 +58,22 @@ struct Asked {
 }
 
 /// What has not left yet.
-pub(super) enum Leaving {
-    /// An operation of this process, of so many bytes.
-    Operation(u64),
-    /// An answer, and the bytes of the frame that it answers, which counts as here until then. `copied`: of memory of
-    /// our own.
-    Answer { key: Key, frame: u64, copied: u64 },
+enum Leaving {
+    /// An operation of this process.
+    Operation(Memory, u64),
+    /// An answer.
+    Answer(Key, Answered),
+}
+
+/// A frame whose answer has not left: it counts as here until then.
+#[derive(Clone, Copy)]
+pub(super) struct Answered {
+    /// Bytes of the frame.
+    pub(super) frame: u64,
+    /// Of which fences ([`Counts`](super::counts)).
+    pub(super) odd: bool,
+    /// Bytes of the answer in memory of our own.
+    pub(super) copied: u64,
 }
 
 /// What leaves, by the name that the engine calls it by.
@@ -69,8 +81,15 @@ pub(super) enum Leaving {
 pub(super) struct Outgoing {
     names: u64,
     leaving: HashMap<u64, Leaving>,
-    /// Bytes of operations that have not left, by peer.
-    waiting: HashMap<Peer, u64>,
+    /// Bytes of operations that have not left, by peer and [`Memory`].
+    waiting: HashMap<Peer, [u64; 2]>,
+}
+
+/// Whose memory something is read from until it has left.
+#[derive(Clone, Copy)]
+enum Memory {
+    Own,
+    Program,
 }
 
 impl Outgoing {
@@ -81,15 +100,16 @@ impl Outgoing {
         (key, peer): (Key, Peer),
         header: Header,
         payload: SendBuffer,
-        (frame, copied): (u64, u64),
+        answered: Answered,
     ) -> Step {
         self.names += 1;
         // A peer that is lost gets none.
         match port.send(peer, header, payload, Some(self.names)) {
             Ok(Sending::Queued) => {
-                let answer = Leaving::Answer { key, frame, copied };
-                self.leaving.insert(self.names, answer);
-                Step::Answered { copied }
+                self.leaving.insert(self.names, Leaving::Answer(key, answered));
+                Step::Answered {
+                    copied: answered.copied,
+                }
             }
             Ok(Sending::Left) | Err(_) => Step::Over,
         }
@@ -100,13 +120,13 @@ impl Outgoing {
         port: &mut Port<'_>,
         peer: Peer,
         header: Header,
-        payload: SendBuffer,
+        (payload, memory): (SendBuffer, Memory),
     ) -> Result<(), EngineError> {
         self.names += 1;
         let bytes = payload.length();
         if port.send(peer, header, payload, Some(self.names))? == Sending::Queued {
-            self.leaving.insert(self.names, Leaving::Operation(bytes));
-            *self.waiting.entry(peer).or_default() += bytes;
+            self.leaving.insert(self.names, Leaving::Operation(memory, bytes));
+            self.waiting.entry(peer).or_default()[memory as usize] += bytes;
         }
         Ok(())
     }
@@ -144,7 +164,29 @@ impl Desk {
 
     /// Bytes of operations that have not left for a peer.
     pub(crate) fn waiting(&self, peer: Peer) -> u64 {
-        self.out.waiting.get(&peer).copied().unwrap_or(0)
+        self.out.waiting.get(&peer).map_or(0, |bytes| bytes.iter().sum())
+    }
+
+    /// Whether nothing for these is read from memory of the program.
+    pub(crate) fn has_left(&self, members: &Members) -> bool {
+        let mut all = self.out.waiting.iter();
+        all.all(|(&peer, bytes)| bytes[Memory::Program as usize] == 0 || !members.contains(peer))
+    }
+
+    /// Whether all data that this process has asked for have come.
+    pub(crate) fn has_heard(&self, key: Key) -> bool {
+        self.windows.get(&key).is_none_or(|open| open.asks == 0)
+    }
+
+    /// Whether so many bytes of operations were done since the last fence, or a member is lost. Then those since this
+    /// fence count.
+    pub(crate) fn has_done(&mut self, key: Key, odd: bool, bytes: u64) -> bool {
+        self.windows.get_mut(&key).is_none_or(|open| open.has_done(odd, bytes))
+    }
+
+    /// Whether so many bytes of operations of a member were done since there is the window, or it is lost.
+    pub(crate) fn has_done_of(&self, key: Key, peer: Peer, bytes: u64) -> bool {
+        self.windows.get(&key).is_none_or(|open| open.has_done_of(peer, bytes))
     }
 
     /// The first mistake in operations on the window that this process has not heard of.
@@ -152,7 +194,7 @@ impl Desk {
         self.windows.get_mut(&key)?.failed.take()
     }
 
-    /// Says something without data.
+    /// Says something.
     pub(crate) fn say(
         &mut self,
         port: &mut Port<'_>,
@@ -160,7 +202,18 @@ impl Desk {
         header: Header,
         payload: SendBuffer,
     ) -> Result<(), EngineError> {
-        self.out.operate(port, peer, header, payload)
+        self.out.operate(port, peer, header, (payload, Memory::Own))
+    }
+
+    /// The same with memory of the program.
+    pub(crate) fn lend(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        header: Header,
+        payload: SendBuffer,
+    ) -> Result<(), EngineError> {
+        self.out.operate(port, peer, header, (payload, Memory::Program))
     }
 
     /// A number for a question about a window. `data`: where the answer goes, and its length; otherwise a request is
@@ -178,10 +231,15 @@ impl Desk {
             }
         }
         let request = data.is_none().then(|| port.request());
+        if let (Some(_), Some(open)) = (&data, self.windows.get_mut(&key)) {
+            open.asks += 1;
+        }
+        let asks = data.is_some();
         let (to, length) = data.map_or((None, 0), |(to, length)| (Some(to), length));
         let asked = Asked {
             key,
             peer,
+            data: asks,
             to,
             length,
             got: 0,
@@ -193,9 +251,18 @@ impl Desk {
 
     /// A question that could not be asked.
     pub(crate) fn forget(&mut self, port: &mut Port<'_>, question: u32) {
-        if let Some(request) = self.asked.remove(&question).and_then(|asked| asked.request) {
+        if let Some(request) = self.answered(question) {
             port.complete(request, Completion::default());
         }
+    }
+
+    /// A question is over: what is complete now.
+    fn answered(&mut self, question: u32) -> Option<Request> {
+        let asked = self.asked.remove(&question)?;
+        if let (true, Some(open)) = (asked.data, self.windows.get_mut(&asked.key)) {
+            open.asks -= 1;
+        }
+        asked.request
     }
 
     /// A lock of the window may be free: lets in who is next, and does what has waited.
@@ -213,7 +280,7 @@ impl Desk {
         let known = self.asked.get_mut(&question);
         let known = known.filter(|asked| asked.peer == peer && asked.key.0 == context);
         match (what, known) {
-            (Some(What::Answer), Some(asked)) if asked.request.is_none() && !payload.is_empty() => {
+            (Some(What::Answer), Some(asked)) if asked.data && !payload.is_empty() => {
                 let at = header.auxiliary();
                 let left = asked.length - asked.got;
                 if at != asked.got || payload.len() as u64 > left {
@@ -224,18 +291,16 @@ impl Desk {
                 }
                 asked.got += payload.len() as u64;
                 if asked.got == asked.length {
-                    self.asked.remove(&question);
+                    self.answered(question);
                 }
             }
-            (Some(What::Done), Some(asked)) if asked.length == 0 && payload.is_empty() => {
-                let request = asked.request;
-                self.asked.remove(&question);
-                if let Some(request) = request {
+            (Some(What::Done), Some(asked)) if !asked.data && payload.is_empty() => {
+                if let Some(request) = self.answered(question) {
                     port.complete(request, Completion::default());
                 }
             }
             (Some(What::Failed), known) if known.is_some() || question == 0 => {
-                let data = known.is_none_or(|asked| asked.request.is_none());
+                let data = known.is_none_or(|asked| asked.data);
                 let open = named(&mut self.windows, context, peer);
                 let (Ok(failure), true, true) = (Failure::decode(payload), open.is_some() || question != 0, data)
                 else {
@@ -244,7 +309,7 @@ impl Desk {
                 if let Some((_, open)) = open {
                     open.fail(Error::new(failure.class as i32, failure.text));
                 }
-                self.asked.remove(&question);
+                self.answered(question);
             }
             _ => port.accuse(peer, "an answer about a window that nobody has asked for"),
         }
@@ -288,18 +353,18 @@ impl Machine for Desk {
 
     fn sent(&mut self, port: &mut Port<'_>, peer: Peer, name: u64, _: Result<(), EngineError>) {
         match self.out.leaving.remove(&name) {
-            Some(Leaving::Operation(bytes)) => {
+            Some(Leaving::Operation(memory, bytes)) => {
                 let waiting = self.out.waiting.entry(peer).or_default();
-                *waiting -= bytes.min(*waiting);
-                if *waiting == 0 {
+                waiting[memory as usize] -= bytes;
+                if *waiting == [0; 2] {
                     self.out.waiting.remove(&peer);
                 }
             }
-            Some(Leaving::Answer { key, frame, copied }) => {
-                port.done(peer, frame);
+            Some(Leaving::Answer(key, answered)) => {
+                port.done(peer, answered.frame);
                 if let Some(open) = self.windows.get_mut(&key) {
-                    open.answered(peer, copied);
-                    if copied > 0 {
+                    open.answered(peer, answered);
+                    if answered.copied > 0 {
                         open.go_on(port, &mut self.out);
                     }
                 }
@@ -354,6 +419,12 @@ impl Machine for Desk {
                 }
             }
         }
-        asked.retain(|_, asked| asked.peer != peer);
+        asked.retain(|_, asked| {
+            let open = windows.get_mut(&asked.key).filter(|_| asked.data && asked.peer == peer);
+            if let Some(open) = open {
+                open.asks -= 1;
+            }
+            asked.peer != peer
+        });
     }
 }

@@ -4,7 +4,7 @@
 //! Frames of an origin are applied in their order. One that has to wait, for the lock of this process or for that of a
 //! block, keeps all that follow it; the credit of the protocol bounds how many these are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use isthmus_core::error::Error;
@@ -13,7 +13,7 @@ use isthmus_engine::{Peer, Port, SendBuffer, Taken};
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::{Does, Failure, MAX_OPERATION, Operation, What};
 
-use super::desk::{Outgoing, halves, header, key};
+use super::desk::{Answered, Outgoing, halves, header, key};
 use super::origin::{Begun, Kept, Origin, Turn};
 use super::work::{Elements, Wrong, class};
 use crate::epoch::LockKind;
@@ -43,6 +43,12 @@ pub(super) struct Open {
     pub(super) leaving: u64,
     /// A lock was given back.
     pub(super) left: bool,
+    /// Data that this process has asked for and that have not come whole.
+    pub(super) asks: u64,
+    /// Bytes of operations that are done, since the last even and the last odd fence. See [`counts`](super::counts).
+    done: [u64; 2],
+    /// Members that are gone.
+    lost: BTreeSet<Peer>,
     /// What has gone wrong at targets.
     pub(super) failed: Option<Error>,
 }
@@ -54,6 +60,9 @@ impl Open {
             origins: HashMap::new(),
             leaving: 0,
             left: false,
+            asks: 0,
+            done: [0; 2],
+            lost: BTreeSet::new(),
             failed: None,
         }
     }
@@ -79,11 +88,30 @@ impl Open {
     }
 
     /// An answer has left.
-    pub(super) fn answered(&mut self, peer: Peer, copied: u64) {
+    pub(super) fn answered(&mut self, peer: Peer, answered: Answered) {
         self.leaving -= 1;
+        self.done[usize::from(answered.odd)] += answered.frame;
         if let Some(origin) = self.origins.get_mut(&peer) {
-            origin.copied -= copied.min(origin.copied);
+            origin.copied -= answered.copied.min(origin.copied);
+            origin.done += answered.frame;
         }
+    }
+
+    /// See [`Desk::has_done`](super::desk::Desk::has_done).
+    pub(super) fn has_done(&mut self, odd: bool, bytes: u64) -> bool {
+        let done = &mut self.done[usize::from(odd)];
+        let all = *done >= bytes || !self.lost.is_empty();
+        if all {
+            // This count is used again after the next fence, which all come to only when this one is over.
+            *done = 0;
+        }
+        all
+    }
+
+    /// See [`Desk::has_done_of`](super::desk::Desk::has_done_of).
+    pub(super) fn has_done_of(&self, peer: Peer, bytes: u64) -> bool {
+        let done = self.origins.get(&peer).map_or(0, |origin| origin.done);
+        done >= bytes || self.lost.contains(&peer)
     }
 
     /// A frame of an origin.
@@ -143,9 +171,16 @@ impl Open {
             }
             _ => Step::Lie("a lock, an unlock or a flush of a window out of turn"),
         };
-        if let Step::Answered { copied } = step {
-            self.leaving += 1;
-            origin.copied += copied;
+        match step {
+            Step::Answered { copied } => {
+                self.leaving += 1;
+                origin.copied += copied;
+            }
+            Step::Over => {
+                self.done[usize::from(header.common)] += header.length;
+                origin.done += header.length;
+            }
+            _ => {}
         }
         origin.busy = step == Step::Later { block: true };
         step
@@ -211,6 +246,7 @@ impl Open {
 
     /// A peer is gone: it neither has nor wants locks any more.
     pub(super) fn lose(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) {
+        self.lost.insert(peer);
         let Some(mut origin) = self.origins.remove(&peer) else {
             return;
         };
@@ -246,9 +282,13 @@ impl Doing<'_, '_> {
     }
 
     fn answer(&mut self, header: Header, payload: SendBuffer, copied: u64) -> Step {
-        let frame = (self.from.1.length, copied);
+        let answered = Answered {
+            frame: self.from.1.length,
+            odd: self.from.1.common,
+            copied,
+        };
         let to = (key(self.window.comm.channel().context), self.from.0);
-        self.out.answer(self.port, to, header, payload, frame)
+        self.out.answer(self.port, to, header, payload, answered)
     }
 
     /// Data that were asked for, in memory of our own.

@@ -57,6 +57,8 @@ pub(super) struct Origin {
     pub(super) copied: u64,
     /// The last type it has named: programs use one again and again.
     pub(super) named: Option<(Box<[u8]>, Datatype)>,
+    /// Bytes of its operations that are done.
+    pub(super) done: u64,
     /// It is lost; what is left of it is its ticket.
     pub(super) gone: bool,
 }

@@ -10,7 +10,7 @@ use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::SendBuffer;
 use isthmus_wire::rma::{Does, Operation, PIECE};
 
-use crate::accumulate::{Change, element, takes_swaps};
+use crate::accumulate::{Change, element, on, takes_swaps};
 use crate::attach::own_region;
 use crate::locks::{self, BlockLocks};
 use crate::reach::Stream;
@@ -182,7 +182,7 @@ fn change(
     let Some(known) = Predefined::from_handle(operation.op) else {
         return lie("an operation on elements that there is not");
     };
-    let Ok(kernel) = known.on(basic) else {
+    let Ok(kernel) = on(known, basic) else {
         return lie("an operation that its elements do not have");
     };
     let reads = known == Predefined::NoOp;

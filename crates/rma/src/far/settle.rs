@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Waiting until operations on other nodes are done: those before a fence or MPI_Win_complete by counts, without an
+//! answer; others by a question.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{Ordering, fence};
+
+use isthmus_core::error::Result;
+use isthmus_core::members;
+use isthmus_engine::{Engine, Request, SendBuffer, with_machine};
+use isthmus_wire::frame::protocol;
+use isthmus_wire::rma::What;
+
+use super::desk::{Desk, header};
+use super::{Far, with_desk};
+use crate::data::When;
+use crate::window::{Flavor, Window, locked};
+
+impl Window {
+    /// Waits until all that was sent to processes on other nodes is done there and answered; `None`: to all of them.
+    /// `unlocks`: their locks are given back.
+    pub(crate) fn settle(&self, rank: Option<u32>, unlocks: bool) -> Result<()> {
+        let Some(far) = &self.far else { return Ok(()) };
+        let mut requests: Vec<Request> = Vec::new();
+        {
+            let mut sent = locked(&far.sent);
+            let mut ranks: BTreeSet<u32> = sent.open.clone();
+            if unlocks {
+                ranks.extend(&sent.locked);
+            }
+            ranks.retain(|&other| rank.is_none_or(|rank| rank == other));
+            if ranks.is_empty() {
+                return self.mistakes();
+            }
+            let mut engine = self.world.engine().lock();
+            for rank in ranks {
+                sent.open.remove(&rank);
+                let what = match unlocks && sent.locked.remove(&rank) {
+                    true => What::Unlock,
+                    false => What::Flush,
+                };
+                let (context, peer) = (self.context_number(), self.comm.channel().members.peer(rank));
+                let asked = with_desk(&mut engine, |desk, port| {
+                    let (question, request) = desk.ask(port, (self.key(), peer), None);
+                    let said = desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY);
+                    if said.is_err() {
+                        desk.forget(port, question);
+                    }
+                    said.map(|()| request)
+                });
+                // What is lost `mistakes` tells.
+                requests.extend(asked.ok().flatten());
+            }
+            if let Some(lost) = engine.lost_of(&self.comm.channel().members) {
+                // Who is gone may have had a lock that somebody waits for now.
+                for request in requests {
+                    engine.release(request);
+                }
+                drop(engine);
+                drop(sent);
+                wait_until_left(self);
+                return Err((&lost).into());
+            }
+        }
+        let mut result = Ok(());
+        for request in requests {
+            let done = self.world.wait(request).map(drop);
+            result = result.and(done);
+        }
+        fence(Ordering::SeqCst);
+        let result = self.mistakes().and(result);
+        if result.is_err() {
+            wait_until_left(self);
+        }
+        result
+    }
+
+    /// An operation that gives a request is done when its call returns.
+    pub(crate) fn settle_request(&self, rank: u32, when: When) -> Result<()> {
+        match when {
+            When::Locked => self.settle(Some(rank), false),
+            When::Always => Ok(()),
+        }
+    }
+
+    /// The first mistake that targets have told of.
+    fn mistakes(&self) -> Result<()> {
+        let key = self.key();
+        let failed = with_machine(&mut self.world.engine().lock(), protocol::RMA, |desk: &mut Desk, _| {
+            desk.failed(key)
+        });
+        failed.flatten().map_or(Ok(()), Err)
+    }
+}
+
+/// A fence: waits until all operations of all members are done. Each hears how many bytes of them it gets.
+pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
+    // Others wait for this process whatever has gone wrong.
+    let settled = match errs_there(window) {
+        true => window.settle(None, false),
+        false => Ok(()),
+    };
+    let (mine, odd) = {
+        let mut sent = locked(&far.sent);
+        sent.open.clear();
+        sent.counts.fence(window.comm.size())
+    };
+    let mine = members::sum(window.world, &window.comm, &mine);
+    if mine.is_err() {
+        wait_until_left(window);
+    }
+    let mine = mine?;
+    let key = window.key();
+    window.world.engine().wait(|engine| {
+        let done = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| {
+            desk.has_heard(key) && desk.has_done(key, odd, mine)
+        });
+        done.unwrap_or(true).then_some(())
+    });
+    wait_until_left(window);
+    let mistakes = window.mistakes();
+    settled.and(mistakes)
+}
+
+/// MPI_Win_complete has nothing to do any more but to tell `ranks`, which is done by `tell` with the bytes of
+/// operations that each was ever sent; then waits until this process's memory is its own again.
+pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn(u32) -> u64)) -> Result<()> {
+    let Some(far) = &window.far else {
+        tell(&|_| 0);
+        return Ok(());
+    };
+    let settled = match errs_there(window) {
+        true => window.settle(None, false),
+        false => Ok(()),
+    };
+    {
+        let mut sent = locked(&far.sent);
+        for rank in ranks {
+            sent.open.remove(rank);
+        }
+        tell(&|rank| sent.counts.of(rank));
+    }
+    let key = window.key();
+    window.world.engine().wait(|engine| {
+        let heard = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.has_heard(key));
+        heard.unwrap_or(true).then_some(())
+    });
+    wait_until_left(window);
+    let mistakes = window.mistakes();
+    settled.and(mistakes)
+}
+
+/// Whether so many bytes of operations of a member were done here, or it is lost.
+pub(crate) fn has_done_of(window: &Window, engine: &mut Engine, rank: u32, bytes: u64) -> bool {
+    if !window.is_far(rank) {
+        return true;
+    }
+    let (key, peer) = (window.key(), window.comm.channel().members.peer(rank));
+    with_machine(engine, protocol::RMA, |desk: &mut Desk, _| {
+        desk.has_done_of(key, peer, bytes)
+    })
+    .unwrap_or(true)
+}
+
+/// Whether only the target knows what is wrong with an operation: then its answer is waited for, so that this process
+/// hears of it in time.
+fn errs_there(window: &Window) -> bool {
+    window.flavor == Flavor::Dynamic
+}
+
+/// Waits until no memory of the program is read any more: it may change it then, after an error too.
+fn wait_until_left(window: &Window) {
+    let members = &window.comm.channel().members;
+    window.world.engine().wait(|engine| {
+        let left = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.has_left(members));
+        left.unwrap_or(true).then_some(())
+    });
+}

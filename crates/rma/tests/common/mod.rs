@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two processes with a window: engines with their worlds, which make it as programs do. One of them may lie.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::sync::Arc;
+
+use isthmus_core::comm;
+use isthmus_core::info::Info;
+use isthmus_core::world::World;
+use isthmus_datatype::describe::to_bytes;
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::{Basic, Datatype, Representation};
+use isthmus_engine::{Engine, Policy, SendBuffer, Setup, Shared, with_port};
+use isthmus_rma::{Flavor, Window, Wish};
+use isthmus_transport::memory::{Memory, Options, network};
+use isthmus_transport::{Peer, Processes, Transport};
+use isthmus_wire::frame::{Header, Kind, protocol};
+use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
+use isthmus_wire::rma::{Does, Operation, What};
+
+const HOST: Peer = Peer::new(0);
+const LIAR: Peer = Peer::new(1);
+/// Bytes of each part.
+pub(crate) const BYTES: usize = 1024;
+
+/// Every process at a site of its own.
+fn places(size: u32) -> Arc<PlaceTable> {
+    let name = |rank: u32| ["a", "b"][rank as usize].to_owned();
+    let subjob = |rank: u32| Subjob {
+        name: name(rank),
+        lan: name(rank),
+        first_rank: rank,
+        count: 1,
+        appnum: 0,
+    };
+    let node = |rank: u32| Node {
+        host: name(rank),
+        addresses: Vec::new(),
+        subjob: rank,
+        processes: 1,
+        processors: 0,
+    };
+    let place = |rank: u32| Place {
+        subjob: rank,
+        node: rank,
+        port: 0,
+        slot: 0,
+        representation: place::Representation(Representation::LOCAL.encode()),
+        vendor: None,
+    };
+    Arc::new(PlaceTable {
+        subjobs: (0..size).map(subjob).collect(),
+        nodes: (0..size).map(node).collect(),
+        places: (0..size).map(place).collect(),
+    })
+}
+
+fn world(me: Peer, end: Memory) -> &'static World {
+    let own: Box<dyn Transport> = Box::new(end);
+    let engine = Engine::new(Setup {
+        me,
+        processes: Processes::of("job", 2),
+        transports: vec![own],
+        routes: vec![0; 2],
+        levels: vec![0; 2],
+        representations: Vec::new(),
+    });
+    let policy = Policy {
+        threads: true,
+        guests: false,
+    };
+    let shared = Shared::new(engine, policy);
+    Box::leak(Box::new(World::new(me.number(), places(2), shared)))
+}
+
+pub(crate) fn window(world: &'static World) -> Arc<Window> {
+    let wish = Wish {
+        size: BYTES as u64,
+        unit: 1,
+        memory: None,
+        hints: Info::default(),
+    };
+    let allocate = |bytes: usize, _: usize| Ok(OwnMemory::new(0, bytes as isize).memory());
+    Window::create(world, &comm::of_world(world), Flavor::Allocate, Ok(wish), &allocate).expect("a window")
+}
+
+pub(crate) struct Stage {
+    pub(crate) host: &'static World,
+    pub(crate) liar: &'static World,
+    pub(crate) windows: [Arc<Window>; 2],
+    pub(crate) context: u32,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let (mut ends, _) = network(2, Options::default()).expect("eventfd");
+        let liar = world(LIAR, ends.remove(1));
+        let host = world(HOST, ends.remove(0));
+        let other = std::thread::spawn(move || window(liar));
+        let windows = [window(host), other.join().expect("a window")];
+        Self {
+            host,
+            liar,
+            context: windows[0].context_number(),
+            windows,
+        }
+    }
+
+    pub(crate) fn progress(&self) {
+        for _ in 0..20 {
+            self.liar.engine().lock().progress();
+            self.host.engine().lock().progress();
+        }
+    }
+
+    pub(crate) fn say(&self, what: i32, (context, lower): (u32, u32), at: u64, payload: &[u8]) {
+        let token = u64::from(context) << 32 | u64::from(lower);
+        let mut header = Header::control(Kind::Protocol, token, at, 0);
+        header.tag = what;
+        let payload = SendBuffer::owned(payload.into());
+        let _ = with_port(&mut self.liar.engine().lock(), protocol::RMA, |port| {
+            port.send(HOST, header, payload, None)
+        });
+        self.progress();
+    }
+
+    pub(crate) fn operate(&self, operation: &Operation<'_>) {
+        let bytes = operation.encode();
+        let at = (self.context, bytes.len() as u32);
+        self.say(What::Operate as i32, at, 0, &bytes);
+    }
+
+    /// Why the host has given the liar up.
+    pub(crate) fn accused(&self) -> Option<String> {
+        self.progress();
+        let loss = with_port(&mut self.host.engine().lock(), protocol::RMA, |port| port.loss(LIAR));
+        loss.map(|error| error.to_string())
+    }
+}
+
+pub(crate) fn put<'a>(datatype: &'a [u8], data: &'a [u8]) -> Operation<'a> {
+    Operation {
+        does: Does::Put,
+        op: 0,
+        question: 0,
+        first: 0,
+        place: 8,
+        count: 1,
+        length: data.len() as u64,
+        datatype,
+        data,
+    }
+}
+
+pub(crate) fn long() -> Vec<u8> {
+    to_bytes(&Datatype::of(Basic::Int64)).expect("short")
+}
