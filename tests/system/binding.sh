@@ -49,6 +49,37 @@ refused "did you mean 'socket'" isthmus run -n 2 --bind-to sockets
 refused "bound to nothing" isthmus run -n 2 --bind-to none --map-by core
 refused "3 more than there is room for" isthmus run -n 5 --ppn 2
 
+# Processes that share processors are told for how many threads there is room. What is said stays.
+# threads WORDS...: what the processes of a job find, smallest first.
+threads() { timeout -k 5 60 "$@" sh -c 'echo "[${OMP_NUM_THREADS-none}]"' </dev/null 2>err | sort | tr -d '\n'; }
+unset OMP_NUM_THREADS
+told() { [ "$(threads "$@")" = "$wanted" ] || { cat err; fail "$*: threads $(threads "$@"), not $wanted"; }; }
+share=$((count / 2))
+wanted="[$share][$share]" told isthmus run -n 2
+wanted="[none]" told isthmus run -n 1
+wanted="[none][none]" told mpiexec -n 2 --bind-to core
+wanted="[7][7]" told mpiexec -n 2 -x OMP_NUM_THREADS=7
+wanted="[1][1]" told taskset -c "$second" isthmus run -n 2
+export OMP_NUM_THREADS=3
+wanted="[3][3]" told isthmus run -n 2
+unset OMP_NUM_THREADS
+cat >team.c <<'C'
+#include <mpi.h>
+#include <omp.h>
+#include <stdio.h>
+int main(void) {
+    MPI_Init(0, 0);
+    printf("%d\n", omp_get_max_threads());
+    MPI_Finalize();
+}
+C
+mpicc -fopenmp team.c -o team || fail "team.c does not compile"
+isthmus run -n 2 ./team >out 2>err || { cat err; fail "a program of OpenMP"; }
+[ "$(tr '\n' ' ' <out)" = "$share $share " ] || { cat out; fail "threads of OpenMP"; }
+[ "$(grep -c 'share the processors of a node' err)" = 1 ] || { cat err; fail "the share is said once"; }
+isthmus run -n 2 -x OMP_NUM_THREADS=1 ./team >out 2>err || { cat err; fail "a program of OpenMP"; }
+[ -s err ] && { cat err; fail "a note about what was said"; }
+
 for mpi in mpich openmpi; do
     command -v "mpicc.$mpi" >/dev/null 2>&1 || { echo "without $mpi" >&2; continue; }
     bound=$(said isthmus run --site "home:2,mpi=mpiexec.$mpi" --bind-to core --report-bindings)

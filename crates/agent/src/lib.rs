@@ -29,6 +29,7 @@ mod subjob;
 mod succession;
 mod sweeper;
 mod template;
+mod threads;
 mod told;
 mod too_new;
 mod vendor;

@@ -3,6 +3,7 @@
 
 use crate::event::{Event, ToProcess};
 use crate::sink::Sink;
+use crate::threads;
 use isthmus_sched::fork::{self, StandardInput, Template};
 use isthmus_stage::content::hex;
 use isthmus_stage::lines::LineBuffer;
@@ -133,6 +134,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) events: &'a mpsc::Sender<Event>,
     /// By index, what they are bound to.
     pub(crate) processors: Option<Vec<Vec<u32>>>,
+    /// How many threads each is told to start.
+    pub(crate) threads: Option<usize>,
     pub(crate) seats: Seats,
 }
 
@@ -218,6 +221,7 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
         let numbers: Vec<String> = set.iter().map(u32::to_string).collect();
         own.push((isthmus_settings::PROCESSORS.name, numbers.join(",")));
     }
+    own.extend(with.threads.map(|n| (threads::VARIABLE, n.to_string())));
     let (from, queue) = match input {
         Source::Nowhere => (StandardInput::Empty, None),
         Source::File(path) => (StandardInput::File(path), None),

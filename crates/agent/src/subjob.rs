@@ -14,6 +14,7 @@ use crate::reached;
 use crate::rendezvous;
 use crate::sink::{self, Sink};
 use crate::template::{check_count, check_descriptors, means_alone, place_of_memory, template, variable};
+use crate::threads;
 use crate::told::{self, Told};
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
@@ -22,7 +23,7 @@ use isthmus_wire::boot::{self, Hello, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, Stream, ToAgent};
 use isthmus_wire::question::{Answer, Question};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -88,13 +89,7 @@ impl Subjob {
         };
         let directories = Directories::create(place_of_memory(start), binary).map_err(cannot)?;
         let door = rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
-        let stdin = (!start.stdin.is_empty()).then(|| template.directory.join(words::path(&start.stdin)));
-        if let Some(path) = &stdin {
-            std::fs::File::open(path).map_err(|error| {
-                let reason = format!("cannot read the input file '{}': {error}", path.display());
-                Refusal::new(reason, "the path is one at that machine")
-            })?;
-        }
+        let stdin = input_file(start, &template.directory)?;
         let (output, error) = sink::open(start, &template.directory, outbox)?;
         let mut subjob = Self {
             job: start.job.clone(),
@@ -136,8 +131,10 @@ impl Subjob {
             return Ok(subjob);
         }
         let rendezvous = subjob.directories.rendezvous();
+        let processors = processors::of(start)?;
         let with = Surroundings {
-            processors: processors::of(start)?,
+            threads: shared_threads(start, processors.is_some(), &template.program, &error),
+            processors,
             seats: Seats {
                 local: start.count,
                 world: (start.reach == Reach::Node && start.count == start.of).then_some(start.of),
@@ -516,6 +513,29 @@ impl Subjob {
     fn process(&mut self, index: u32) -> &mut Process {
         &mut self.processes[index as usize]
     }
+}
+
+/// The file that is the standard input of the processes, if one is.
+fn input_file(start: &Start, directory: &Path) -> Result<Option<PathBuf>, Refusal> {
+    let stdin = (!start.stdin.is_empty()).then(|| directory.join(words::path(&start.stdin)));
+    if let Some(path) = &stdin {
+        std::fs::File::open(path).map_err(|error| {
+            let reason = format!("cannot read the input file '{}': {error}", path.display());
+            Refusal::new(reason, "the path is one at that machine")
+        })?;
+    }
+    Ok(stdin)
+}
+
+/// How many threads each process is told to start, which is said beside what the first one prints.
+fn shared_threads(start: &Start, bound: bool, program: &Path, error: &Sink) -> Option<usize> {
+    let threads = threads::share(start, bound)?;
+    let note = threads::note(program, start.count, threads).filter(|_| start.first == 0);
+    if let Some(note) = note {
+        let error = error.clone();
+        tokio::spawn(async move { error.write(0, Stream::Error, note.into_bytes()).await });
+    }
+    Some(threads)
 }
 
 /// That a process has said what it may not.

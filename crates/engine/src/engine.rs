@@ -151,8 +151,8 @@ impl Engine {
         Ok(number)
     }
 
-    /// A transport leaves, whose peers nobody will talk to any more. Its number is free, and its peers count as lost for
-    /// this reason. It has been closed ([`Engine::close_transport`]).
+    /// A transport leaves, whose peers nobody will talk to any more. Its number is free, and its peers count as lost
+    /// for this reason. It has been closed ([`Engine::close_transport`]).
     pub fn retire_transport(&mut self, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
         let peers = Peer::first(self.core.state.peers.len() as u32);
         let state = &self.core.state;
