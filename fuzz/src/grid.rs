@@ -8,7 +8,7 @@ use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::grid::{
     AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Hold, Made, MadeFile, Reach, Resume,
-    Scheduler, Start, Stream, ToAgent, VERSION,
+    Scheduler, Start, Stream, ToAgent, VERSION, Where,
 };
 use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
@@ -276,6 +276,7 @@ pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
         environment: vec![("A".to_owned(), "b=c".to_owned())],
         directory: "/tmp".to_owned(),
         directory_optional: true,
+        below: "run".into(),
         library: "/lib".to_owned(),
         input: isthmus_wire::grid::Input::One(7),
         stdin: "/in".into(),
@@ -376,7 +377,8 @@ pub(crate) fn from_agent_bodies() -> Vec<Vec<u8>> {
         },
         FromAgent::Made(Made {
             directory: "/home/me/run".to_owned(),
-            own: true,
+            place: Where::Own,
+            node: String::new(),
             minutes: 60,
             files: 3,
             bytes: 700,

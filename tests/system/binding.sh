@@ -31,9 +31,19 @@ is() { [ "$1" = "$2" ] || { cat out; fail "$3: processors '$1', not '$2'"; }; }
 
 is "$(said isthmus run -n 2 --bind-to core --report-bindings)" "$first $second " "bound to cores"
 is "$(said mpiexec -n 2 -bind-to hwthread -report-bindings)" "$first $second " "bound to hardware threads"
-is "$(said mpiexec -n 2 --map-by slot --report-bindings)" "$first $second " "mapped by slot"
 all=$(echo "$allowed" | sed 's/ *$//; s/ /,/g')
 is "$(said mpiexec -n 2 --bind-to none --report-bindings)" "$all $all " "not bound"
+is "$(said mpiexec -n 2 --map-by slot:oversubscribe --report-bindings)" "$(said mpiexec -n 2 --report-bindings)" "mapped by slot"
+is "$(said mpiexec -n 2 --map-by core --report-bindings)" "$first $second " "mapped by core"
+is "$(said mpiexec -n 2 -bycore -bind-to-core --report-bindings)" "$first $second " "the same in old words"
+is "$(said isthmus run -n 2 --map-by ppr:2:core --report-bindings)" "$first $first " "two on a core"
+is "$(said mpiexec -n 2 --map-by ppr:1:core:pe=1 --report-bindings)" "$first $second " "one on a core"
+is "$(said isthmus run --site "home:2,map_by=core,map_each=2" --report-bindings)" "$first $first " "two on a core, by options of the site"
+refused "have room for $count" mpiexec -n $((count + 1)) --map-by ppr:1:core
+refused "user:0,1', which is not done here" mpiexec -n 2 --bind-to user:0,1
+refused "known only there" mpiexec -host a,b --map-by ppr:1:socket
+# More processes than cores, and nobody has said that each has one of its own.
+timeout -k 5 60 mpiexec -n $((count + 1)) --map-by core true || fail "more processes than cores"
 is "$(said isthmus run --site "home:2,bind_to=core" --report-bindings)" "$first $second " "bound by an option of the site"
 is "$(said taskset -c "$second" isthmus run -n 2 --report-bindings)" "$second $second " "two on one processor"
 is "$(said isthmus run --ppn 2 --bind-to core --report-bindings)" "$first $second " "--ppn"

@@ -40,6 +40,8 @@ use tokio::time::Instant;
 
 /// How long a running job may take to get all its agents connected.
 const CONNECTING: Duration = Duration::from_secs(120);
+/// So many nodes are heard when they tell of files that were made there.
+const MADE: usize = 4;
 
 /// A job that was seen waiting so often waits long enough for people to be told.
 const WORTH_TELLING: u32 = 3;
@@ -99,6 +101,8 @@ pub(crate) struct Batch {
     /// Failures that wait for what the scheduler says.
     held: Vec<FromAgent>,
     lost: Option<String>,
+    /// So many nodes have told of files that were made there.
+    made: usize,
     /// A node that says nothing, while the scheduler is asked.
     silent: Option<u32>,
     /// Bytes of input that each node has taken, and what the coordinator knows of it.
@@ -181,6 +185,7 @@ impl Batch {
             ended: 0,
             held: Vec::new(),
             lost: None,
+            made: 0,
             judging: false,
             suspected: false,
             refused: false,
@@ -400,6 +405,12 @@ impl Batch {
             | FromAgent::Conditions(_)) => {
                 self.outbox.send(&message);
             }
+            // One says where the others have made theirs.
+            message @ FromAgent::Made(_) if self.made < MADE => {
+                self.made += 1;
+                self.outbox.send(&message);
+            }
+            FromAgent::Made(_) => {}
             FromAgent::LauncherEnded(end) => {
                 // The other nodes know which of their processes it has not started.
                 let others = self.parts.iter().filter(|p| p.node != node && p.count > 0);
@@ -412,7 +423,6 @@ impl Batch {
             | FromAgent::Pong(..)
             | FromAgent::Queued { .. }
             | FromAgent::Beside(_)
-            | FromAgent::Made(_)
             | FromAgent::Suspended(_) => {}
         }
     }

@@ -38,6 +38,7 @@ mod vigil;
 pub use guard::{GUARD, run as run_guard};
 pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
 pub use node::run as run_node;
+pub use processors::count as count_parts;
 pub use succession::carry as run_successor;
 pub use sweeper::{SWEEPER, sweep};
 
@@ -416,9 +417,8 @@ impl Agent {
         if !start.files.is_empty() {
             self.workspace = Workspace::of(std::path::Path::new(&start.files));
         }
-        // A node works where the agent that submitted it says.
-        if self.role == Role::Site {
-            if let Some((works, workspace)) = place::choose(&mut start) {
+        if self.role != Role::Home {
+            if let Some((works, workspace)) = place::choose(&mut start, self.role == Role::Node)? {
                 self.works = Some(works);
                 self.workspace = workspace.or_else(|| self.workspace.take());
             }

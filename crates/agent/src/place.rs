@@ -2,15 +2,15 @@
 //! Where the processes of a subjob work when the job does not say: in the launcher's directory if the machine has it,
 //! otherwise in a directory of the subjob. What they have made there is told when they have ended.
 
-use crate::program::Refusal;
+use crate::program::{Refusal, home};
 use crate::{place_for_files, template};
 use isthmus_stage::words;
 use isthmus_stage::workspace::Workspace;
-use isthmus_wire::grid::{Made, MadeFile, Start};
+use isthmus_wire::grid::{Made, MadeFile, Start, Where};
 use rustix::fs::Mode;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Most entries of the launcher's directory that are looked at.
@@ -20,48 +20,115 @@ const MOST: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Place {
     directory: PathBuf,
-    /// It was made for the subjob.
-    own: bool,
+    /// Whose it is.
+    whose: Where,
+    /// This machine is a node of an allocation.
+    on_node: bool,
     since: SystemTime,
     lease: Duration,
 }
 
 /// Decides where the processes work. With a directory of their own, which stays as long as what comes with it.
-pub(crate) fn choose(start: &mut Start) -> Option<(Place, Option<Workspace>)> {
-    if !start.directory_optional || start.directory.is_empty() {
-        return None;
+pub(crate) fn choose(start: &mut Start, on_node: bool) -> Result<Option<(Place, Option<Workspace>)>, Refusal> {
+    let below = std::mem::take(&mut start.below);
+    if start.directory.is_empty() {
+        return Ok(None);
     }
-    let place = |directory: PathBuf, own| Place {
+    let base = words::path(&start.directory);
+    let named = base.join(words::path(&below));
+    if !start.directory_optional {
+        // The directory of the inputs, which is the job's: it may have what it lacks.
+        if !below.is_empty() {
+            make(&base, &below)?;
+            start.directory = words::text(named);
+        }
+        return Ok(None);
+    }
+    let lease = isthmus_settings::LEASE.read(|name| template::variable(start, name));
+    let place = |directory: PathBuf, whose| Place {
         directory,
-        own,
+        whose,
+        on_node,
         since: SystemTime::now(),
-        lease: isthmus_settings::LEASE.read(|name| template::variable(start, name)),
+        lease,
     };
-    let wanted = words::path(&start.directory);
-    // To work in a directory one must be able to enter it. The dot makes it one, and has it mounted.
-    if rustix::fs::access(wanted.join("."), rustix::fs::Access::EXEC_OK).is_ok() {
-        return Some((place(wanted, false), None));
+    if is_entered(&base) {
+        let found = place(named.clone(), Where::Launchers);
+        // Where the launcher's directory is, what it lacks is not made: that would hide a mistake.
+        start.directory_optional = is_entered(&named);
+        start.directory = words::text(named);
+        // What a node sees is told of by the agent that submitted it.
+        return Ok((!on_node).then_some((found, None)));
     }
-    // Where nothing can be kept the home directory serves.
-    let cache = place_for_files().ok()?;
-    let mut found = place(PathBuf::new(), true);
-    let workspace = Workspace::create(&cache, found.lease).ok()?;
-    found.directory = workspace.path();
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
-    let home = home.unwrap_or_else(|| PathBuf::from("/"));
+    let home = home();
+    // A node works where the agent that submitted it says, if it sees that.
+    let made = match on_node {
+        true => None,
+        false => own(lease),
+    };
+    let Some((directory, workspace)) = made else {
+        // Where nothing can be kept the home directory serves.
+        let directory = home.join(words::path(&below));
+        start.directory_optional = false;
+        start.directory = words::text(&directory);
+        return Ok(Some((place(directory, Where::Home), None)));
+    };
+    let found = place(directory.clone(), Where::Own);
+    if !below.is_empty() {
+        make(&directory, &below)?;
+    }
+    let directory = directory.join(words::path(&below));
     // What the job reads is not in a directory that it does not know; what it writes is with the rest of its files.
+    let read = |name: &str| {
+        let name = words::path(name);
+        let there = home.join(words::path(&below)).join(&name);
+        words::text(if there.exists() { there } else { home.join(name) })
+    };
     if !start.stdin.is_empty() {
-        start.stdin = words::text(home.join(words::path(&start.stdin)));
+        start.stdin = read(&start.stdin);
+    }
+    if start.program.contains('/') {
+        start.program = read(&start.program);
     }
     let names = [&mut start.stdout, &mut start.stderr];
     for name in names.into_iter().filter(|name| !name.is_empty()) {
-        *name = words::text(found.directory.join(words::path(name)));
+        *name = words::text(directory.join(words::path(name)));
     }
-    if start.program.contains('/') {
-        start.program = words::text(home.join(words::path(&start.program)));
+    start.directory = words::text(&directory);
+    Ok(Some((found, Some(workspace))))
+}
+
+/// A directory for the subjob in the cache, if there is a place for one.
+fn own(lease: Duration) -> Option<(PathBuf, Workspace)> {
+    let cache = place_for_files().ok()?;
+    let workspace = Workspace::create(&cache, lease).ok()?;
+    Some((workspace.path(), workspace))
+}
+
+/// Makes a directory of the job's own.
+fn make(base: &Path, below: &str) -> Result<(), Refusal> {
+    let below = words::path(below);
+    let leads_out = |part: Component<'_>| !matches!(part, Component::Normal(_) | Component::CurDir);
+    if below.components().any(leads_out) {
+        let reason = format!(
+            "the working directory '{}' leads out of the directory that the job has there",
+            below.display()
+        );
+        return Err(Refusal::new(
+            reason,
+            "name one below it, or one that begins with / or ~/",
+        ));
     }
-    start.directory = words::text(&found.directory);
-    Some((found, Some(workspace)))
+    let path = base.join(below);
+    fs::create_dir_all(&path).map_err(|error| {
+        let reason = format!("cannot make the working directory '{}': {error}", path.display());
+        Refusal::new(reason, "check the space and rights there, or name another one")
+    })
+}
+
+/// To work in a directory one must be able to enter it. The dot makes it one, and has it mounted.
+fn is_entered(directory: &Path) -> bool {
+    rustix::fs::access(directory.join("."), rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 /// Takes the umask that the job names for its processes.
@@ -93,7 +160,7 @@ impl Place {
                 });
             }
         };
-        if self.own {
+        if self.whose == Where::Own {
             let entries = isthmus_stage::local::walk(&self.directory, false).ok()?;
             for entry in entries {
                 let Ok(metadata) = fs::symlink_metadata(self.directory.join(words::path(&entry.path))) else {
@@ -110,7 +177,8 @@ impl Place {
         }
         (files > 0).then(|| Made {
             directory: words::text(&self.directory),
-            own: self.own,
+            place: self.whose,
+            node: self.node(),
             minutes: u32::try_from(self.lease.as_secs().div_ceil(60)).unwrap_or(u32::MAX),
             files,
             bytes,
@@ -118,9 +186,17 @@ impl Place {
         })
     }
 
+    /// The node's name, for those who do not reach it with ssh.
+    fn node(&self) -> String {
+        match self.on_node {
+            true => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            false => String::new(),
+        }
+    }
+
     /// Whether the directory was made for the subjob.
     pub(crate) fn is_own(&self) -> bool {
-        self.own
+        self.whose == Where::Own
     }
 
     /// Files of ours in the launcher's directory that are new, or have changed.
@@ -151,7 +227,8 @@ mod tests {
         let since = fs::metadata(top.join("old")).unwrap().modified().unwrap() + Duration::from_nanos(1);
         let place = Place {
             directory: top.clone(),
-            own: false,
+            whose: Where::Launchers,
+            on_node: false,
             since,
             lease: Duration::from_secs(61),
         };
@@ -166,10 +243,13 @@ mod tests {
         let made = place.look().unwrap();
         let names: Vec<&str> = made.some.iter().map(|f| &*f.path).collect();
         assert_eq!(
-            (names, made.files, made.bytes, made.minutes, made.own),
-            (vec!["new"], 1, 2, 2, false)
+            (names, made.files, made.bytes, made.minutes, made.place),
+            (vec!["new"], 1, 2, 2, Where::Launchers)
         );
-        let own = Place { own: true, ..place };
+        let own = Place {
+            whose: Where::Own,
+            ..place
+        };
         assert_eq!(own.look().unwrap().files, 3);
         fs::remove_dir_all(&top).unwrap();
     }

@@ -20,6 +20,8 @@ pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
     let by = isthmus_settings::MAP_BY.read(among(&start.environment)).and_then(part);
     let each = isthmus_settings::BIND_EACH.read(among(&start.environment));
     let each = usize::try_from(each).unwrap_or(1);
+    let row = isthmus_settings::MAP_EACH.read(among(&start.environment));
+    let row = row.and_then(|row| usize::try_from(row).ok()).unwrap_or(0);
     let to = match isthmus_settings::BIND_TO.read(among(&start.environment)) {
         Some(value) => part(value),
         // Who says for how many threads wants cores for them.
@@ -41,9 +43,17 @@ pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
         to,
         by: by.unwrap_or_else(|| to.min(Part::Core)),
         each,
+        row: if by.is_some() { row } else { 0 },
     };
+    let asked = isthmus_settings::BIND_TO.read(among(&start.environment)).is_some();
     match processors::bind(&machine(), count, rule) {
         Ok(sets) => Ok(Some(sets)),
+        // Who says in which order processors are taken has not said that nobody may share one.
+        Err(few) if !asked && few.each == 1 && few.row == 0 => Ok(None),
+        Err(few) if few.row > 0 => Err(Refusal::new(
+            few.to_string(),
+            "start fewer processes there, or more on each part: --map-by ppr:N:PART",
+        )),
         Err(error) => Err(Refusal::new(
             error.to_string(),
             "start fewer processes there, bind them to larger parts (--bind-to socket), or do not (--bind-to none)",
@@ -61,6 +71,7 @@ fn own_cores(count: usize) -> Option<Vec<Vec<u32>>> {
         to: Part::Core,
         by: Part::Core,
         each: 1,
+        row: 0,
     };
     confined.then(|| processors::bind(&machine, count, rule).ok()).flatten()
 }
@@ -75,6 +86,7 @@ fn part(word: &str) -> Option<Part> {
 fn machine() -> Vec<Processor> {
     let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
     let memories = memories();
+    let mut caches: Vec<Vec<u32>> = Vec::new();
     (0..CpuSet::MAX_CPU as u32)
         .filter(|&number| allowed.is_set(number as usize))
         .map(|number| {
@@ -83,9 +95,17 @@ fn machine() -> Vec<Processor> {
             // A core is named by the first of its threads. What is not told is taken for one package, and a core for
             // each processor.
             let siblings = read("thread_siblings_list").and_then(|list| processors::parse_list(&list));
+            if !caches.iter().any(|list| list.contains(&number)) {
+                caches.extend(third_cache(number));
+            }
             let memory = memories.iter().find(|(_, list)| list.contains(&number));
             Processor {
                 number,
+                l3cache: caches
+                    .iter()
+                    .find(|list| list.contains(&number))
+                    .and_then(|list| list.first().copied())
+                    .unwrap_or(0),
                 core: siblings.and_then(|s| s.first().copied()).unwrap_or(number),
                 numa: memory.map_or(0, |(memory, _)| *memory),
                 socket: read("physical_package_id")
@@ -94,6 +114,21 @@ fn machine() -> Vec<Processor> {
             }
         })
         .collect()
+}
+
+/// How many parts of this kind there are here for processes.
+pub fn count(part: Part) -> usize {
+    processors::count(&machine(), part)
+}
+
+/// The processors that share a cache of the third level with this one.
+fn third_cache(number: u32) -> Option<Vec<u32>> {
+    let caches = Path::new(CPUS).join(format!("cpu{number}/cache"));
+    let all = std::fs::read_dir(caches).ok()?.flatten();
+    let third = all
+        .map(|entry| entry.path())
+        .find(|path| std::fs::read_to_string(path.join("level")).is_ok_and(|level| level.trim() == "3"))?;
+    processors::parse_list(&std::fs::read_to_string(third.join("shared_cpu_list")).ok()?)
 }
 
 /// The processors of each memory.
@@ -121,6 +156,7 @@ mod tests {
             to: Part::Core,
             by: Part::Core,
             each: 1,
+            row: 0,
         };
         assert_eq!(processors::bind(&machine, 1, everything).unwrap().len(), 1);
     }

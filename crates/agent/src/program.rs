@@ -122,20 +122,26 @@ pub(crate) fn directory(start: &Start) -> Result<PathBuf, Refusal> {
     let own = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let wanted = match &*start.directory {
         "" => own(),
-        named => own().join(words::path(named)),
+        "~" => home(),
+        named => match named.strip_prefix("~/") {
+            Some(below) => home().join(words::path(below)),
+            None => own().join(words::path(named)),
+        },
     };
     // To work in a directory one must be able to enter it, not to list it. The dot makes it one, and has it mounted.
     match rustix::fs::access(wanted.join("."), rustix::fs::Access::EXEC_OK) {
         Ok(()) => Ok(wanted),
-        Err(_) if start.directory_optional && !start.directory.is_empty() => {
-            let home = std::env::var_os("HOME").map(PathBuf::from).filter(|h| h.is_dir());
-            Ok(home.unwrap_or_else(|| PathBuf::from("/")))
-        }
         Err(error) => Err(Refusal::new(
             format!("cannot use the working directory '{}': {error}", wanted.display()),
             "create it there or name another one",
         )),
     }
+}
+
+/// The user's home directory here, or the top of all.
+pub(crate) fn home() -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+    home.unwrap_or_else(|| PathBuf::from("/"))
 }
 
 /// The program's file, executable and for this machine.

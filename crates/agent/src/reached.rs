@@ -68,6 +68,7 @@ mod tests {
             environment: vec![],
             directory: String::new(),
             directory_optional: false,
+            below: String::new(),
             library: String::new(),
             input: Input::Nobody,
             stdin: String::new(),

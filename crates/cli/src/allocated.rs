@@ -24,11 +24,31 @@ pub(crate) fn hosts() -> Result<Option<(Vec<Host>, String)>, JobErrors> {
             })
             .transpose()?,
     };
+    if found.is_none() {
+        unread(&variable).iter().for_each(crate::diagnostic::note);
+    }
     let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut is_own = |host: &str| first(host) == first(&own) || reach::is_home(host);
     Ok(found
         .map(|(hosts, lan)| (at_home(hosts, &mut is_own), lan))
         .filter(|(hosts, _)| !hosts.is_empty()))
+}
+
+/// Batch systems whose jobs are not read: a variable that only a job has, and what lists its nodes.
+const UNREAD: [(&str, &str, &str); 4] = [
+    ("FLUX_JOB_ID", "Flux", "flux hostlist local"),
+    ("PJM_JOBID", "Fujitsu's job manager", "cat $PJM_O_NODEINF"),
+    ("NQSV_JOBID", "NQSV", "cat $PBS_NODEFILE"),
+    ("_CONDOR_SLOT", "HTCondor", "the job's machine list"),
+];
+
+/// What to say in a job of such a system.
+fn unread(variable: &dyn Fn(&str) -> Option<String>) -> Option<JobError> {
+    let (_, name, list) = UNREAD.iter().find(|(job, ..)| variable(job).is_some())?;
+    let note = JobError::new(format!(
+        "this is a job of {name}, whose nodes and slots are not read: processes start on this machine, one unless -n says more"
+    ));
+    Some(note.hint(format!("name the hosts with their slots, -host A:8,B:8 ({list})")))
 }
 
 /// The first part of a name.
@@ -284,6 +304,23 @@ mod tests {
             ("SLURM_TASKS_PER_NODE_HET_GROUP_0", "4"),
         ];
         assert_eq!(told(&[&[job], &het[..]].concat()), some("n1 4"));
+    }
+
+    #[test]
+    fn an_empty_variable_is_none() {
+        let all = "SLURM_JOB_NODELIST=n1\nSLURM_TASKS_PER_NODE=\nSLURM_NTASKS=\nSLURM_NTASKS_PER_NODE=2\n";
+        let found = of_slurm(&variables(&[("SLURM_JOB_ID", "7"), ("SLURM_JOB_NODELIST", "n1")]), all);
+        assert_eq!(
+            found.map(|found| found.map(|(hosts, _)| short(&hosts))),
+            Ok(Some("n1 2".to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_job_of_a_system_that_is_not_read_is_told_of() {
+        let note = unread(&variables(&[("FLUX_JOB_ID", "f1")])).unwrap();
+        assert!(note.problem.contains("a job of Flux"), "{}", note.problem);
+        assert_eq!(unread(&variables(&[("PBS_JOBID", "1")])), None);
     }
 
     #[test]

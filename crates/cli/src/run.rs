@@ -5,6 +5,7 @@ mod beside;
 mod bound;
 pub(crate) mod carry;
 mod how;
+mod places;
 
 pub(crate) use self::how::Launch;
 use crate::allocated;
@@ -20,9 +21,9 @@ use crate::terminal::Terminal;
 use crate::variables::{settings, variable};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use isthmus_job::form::{Described, Form, hosts};
+use isthmus_job::form::{Described, Form};
 use isthmus_job::hostfile::Host;
-use isthmus_job::sites::{self, SiteSpec};
+use isthmus_job::sites;
 use isthmus_job::transfer::{Input, Pattern, Transfers, parse_shared};
 use isthmus_job::{Job, JobError, JobErrors, JobName, Program, Subjob, mpiexec};
 use isthmus_launch::session::Log;
@@ -75,13 +76,23 @@ pub(crate) struct Run {
     /// Number of processes for each site or host that does not give one
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     ppn: Option<String>,
-    /// Bind each process to a part of its machine: none, hwthread, core, numa or socket [default: core, if the job has
-    /// processors of its own and enough of them, otherwise none]
+    /// Bind each process to a part of its machine: none, hwthread, core, l3cache, numa or socket [default: core, if
+    /// the job has processors of its own and enough of them, otherwise none]
     #[arg(long, value_name = "PART")]
     bind_to: Option<String>,
-    /// Distribute processes over parts of their machine in turn: hwthread, core, numa or socket [default: core]
+    /// Bind each process to so many cores, or with --bind-to hwthread to so many hardware threads
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    bind_each: Option<String>,
+    /// Processes take the parts of their machine in turn: hwthread, core, l3cache, numa or socket; ppr:N:PART: N on
+    /// each part; PART:pe=N: N cores for each process; node: evenly over the hosts [default: core]
     #[arg(long, value_name = "PART")]
     map_by: Option<String>,
+    /// So many processes on one part before the next part has its turn
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    map_each: Option<String>,
+    /// Order of the ranks, as other launchers have it; only the order of --map-by is there
+    #[arg(long, value_name = "PART", hide = true)]
+    rank_by: Option<String>,
     /// Each process prints to standard error which processors it may use
     #[arg(long)]
     report_bindings: bool,
@@ -215,6 +226,9 @@ impl mpiexec::Outside for Outside {
     fn variable(&mut self, name: &str) -> Option<String> {
         std::env::var_os(name).map(words::text)
     }
+    fn parts(&mut self, part: isthmus_topology::processors::Part) -> usize {
+        isthmus_agent::count_parts(part)
+    }
     fn is_own(&mut self, host: &str) -> bool {
         reach::is_home(host)
     }
@@ -261,40 +275,14 @@ fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
         }
     };
     let template = template(program, rest, arguments)?;
-    let each = arguments.ppn.as_deref().map(sites::parse_each).transpose()?;
-    if let Some(list) = &arguments.hosts {
-        return hosts::job(list, &mut |host| reach::is_home(host), total, each, &template);
-    }
-    if arguments.sites.is_empty() && chosen.is_none() {
-        // As mpiexec does, and other launchers.
-        if let Some((nodes, lan)) = allocated::hosts()? {
-            return hosts::allocated(nodes, &lan, total, each, &template);
-        }
-    }
-    let mut specs = chosen
-        .as_ref()
-        .unwrap_or(&arguments.sites)
-        .iter()
-        .map(|s| SiteSpec::parse_known(s, &|site| catalogue.scheduler(site)))
-        .collect::<Result<Vec<_>, _>>()?;
-    if specs.is_empty() {
-        specs.push(SiteSpec::parse("home")?);
-    }
-    if let Some(each) = each {
-        sites::fill(&mut specs, total, each)?;
-    }
-    let mut described = Described::of(sites::job_of_sites(&specs, total, &template)?);
-    described
-        .notes
-        .extend(arguments.sites.iter().filter_map(|s| sites::port_note_of_site(s)));
-    Ok(described)
+    places::described(arguments, total, chosen, &catalogue, &template)
 }
 
 fn template(program: &str, rest: &[String], arguments: &Run) -> Result<Subjob, JobError> {
     let mut template = sites::template(Program::one(program), rest.to_vec());
     let variables = arguments.environment.iter().map(|v| variable(v));
     template.environment = variables.collect::<Result<_, _>>()?;
-    template.environment.extend(bound::binding(arguments)?);
+    template.environment.extend(bound::placement(arguments)?.variables);
     template.directory.clone_from(&arguments.directory);
     template.files = Transfers {
         inputs: arguments
@@ -338,7 +326,7 @@ fn job_of_description(source: &Source, words: &[String], arguments: &Run) -> Res
     };
     let own = [&arguments.inputs, &arguments.outputs, &arguments.shared];
     let files = own.iter().any(|list| !list.is_empty()) || arguments.results.is_some();
-    let binding = arguments.ppn.is_some() || !bound::binding(arguments)?.is_empty();
+    let binding = arguments.ppn.is_some() || bound::is_given(arguments);
     let described_whole = program.is_none();
     let for_program =
         binding || total.is_some() || !arguments.environment.is_empty() || arguments.directory.is_some() || files;

@@ -52,11 +52,12 @@ const TOP_KEYS: [&str; 25] = [
     "substitutes",
     "world",
 ];
-const SUBJOB_KEYS: [&str; 38] = [
+const SUBJOB_KEYS: [&str; 41] = [
     "account",
     "address",
     "appnum",
     "arguments",
+    "bind_each",
     "bind_to",
     "contact",
     "count",
@@ -68,6 +69,7 @@ const SUBJOB_KEYS: [&str; 38] = [
     "lan",
     "limit",
     "map_by",
+    "map_each",
     "mpi",
     "need",
     "nodes",
@@ -76,6 +78,7 @@ const SUBJOB_KEYS: [&str; 38] = [
     "ports",
     "program",
     "queue",
+    "report_bindings",
     "requests",
     "results",
     "scheduler",
@@ -223,11 +226,23 @@ impl Reader<'_> {
 
     /// Keys that stand for variables of the environment.
     fn network(&mut self, table: &Table<'_>, site: &str) -> Vec<(String, String)> {
-        let variable = |key: &str| table.meaning(key, |value| network::variable(site, key, value));
-        let all = network::KEYS
-            .iter()
-            .filter_map(|(key, _)| self.errors.take(variable(key)));
-        all.flatten().flatten().collect()
+        let mut all = Vec::new();
+        for (key, _) in network::KEYS {
+            let read = |value: &str| network::variables(site, key, value);
+            let item = table.get(key);
+            // Numbers and flags need no quotes where the key says that it is one.
+            let plain = match key {
+                "bind_each" | "map_each" => item.and_then(Item::as_integer).map(|number| number.to_string()),
+                "report_bindings" => item.and_then(Item::as_bool).map(|flag| flag.to_string()),
+                _ => None,
+            };
+            let meant = match plain {
+                Some(plain) => table.point(key, read(&plain)).map(Some),
+                None => table.meaning(key, read),
+            };
+            all.extend(self.errors.take(meant).flatten().flatten().into_iter().flatten());
+        }
+        all
     }
 
     fn common(&mut self, table: &Table<'_>, above: Common) -> Common {

@@ -41,6 +41,7 @@ pub mod mpiexec;
 pub mod naming;
 pub mod network;
 pub mod numbering;
+pub mod placement;
 pub mod quantity;
 mod quoted;
 pub mod rsl;
@@ -68,6 +69,9 @@ impl mpiexec::Outside for Nothing {
     }
     fn is_own(&mut self, _: &str) -> bool {
         false
+    }
+    fn parts(&mut self, _part: isthmus_topology::processors::Part) -> usize {
+        1
     }
     fn allocated(&mut self) -> Result<Option<(Vec<hostfile::Host>, String)>, JobErrors> {
         Ok(None)

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// The variable with the number of processors of each process.
-const BIND_EACH: &str = isthmus_settings::BIND_EACH.name;
+const BIND_EACH: [&str; 2] = [isthmus_settings::BIND_EACH.name, isthmus_settings::MAP_EACH.name];
 
 /// Most processes of one job.
 pub const MAX_PROCESSES: u32 = 65_536;
@@ -242,10 +242,11 @@ impl Job {
     pub fn unheeded(&self) -> Vec<(&str, String, &'static str)> {
         let requests = self.subjobs.iter().flat_map(|s| s.requests.iter().map(move |r| (s, r)));
         let requests = requests.filter_map(|(s, r)| Some((s.site.as_str(), r.text(), r.unheeded()?)));
-        let asks = |s: &&Subjob| s.vendor().is_some() && s.environment.iter().any(|(name, _)| name == BIND_EACH);
+        let asks =
+            |s: &&Subjob| s.vendor().is_some() && s.environment.iter().any(|(name, _)| BIND_EACH.contains(&&**name));
         let bound = self.subjobs.iter().filter(asks).map(|s| {
             let why = "the machine's own MPI binds its processes by itself";
-            (s.site.as_str(), "pe=N".to_owned(), why)
+            (s.site.as_str(), "pe=N, or ppr:N:PART".to_owned(), why)
         });
         requests.chain(bound).collect()
     }
@@ -307,6 +308,18 @@ impl Subjob {
         let named = |r: &&Request| r.attribute.name == name && r.operator == Operator::Equal;
         let values = self.requests.iter().filter(named).flat_map(|r| &r.values);
         values.filter_map(Setting::text).collect()
+    }
+
+    /// Gives the texts of a kept attribute other values, where there are any.
+    pub fn place_text(&mut self, name: &str, place: &mut dyn FnMut(&str) -> Option<String>) {
+        let named = self.requests.iter_mut().filter(|r| r.attribute.name == name);
+        for value in named.flat_map(|r| &mut r.values) {
+            if let Setting::Text(text) = value {
+                if let Some(placed) = place(text) {
+                    *text = placed;
+                }
+            }
+        }
     }
 
     /// Of the variables of one name the last counts.

@@ -7,13 +7,14 @@ use crate::error::{JobError, JobErrors};
 use crate::form::{Described, Form, Input};
 use crate::hostfile::{self, Host};
 use crate::model::{Contact, Job, Program, Subjob};
-use crate::network::{self, Mapping};
+use crate::placement::{self, Placement, Said};
 use crate::rsl;
 use crate::sites;
 use crate::transfer::parse_shared;
+use isthmus_topology::processors::Part;
 use options::{OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown};
 pub use options::{option_names, option_with_value};
-pub(crate) use pool::Pool;
+pub(crate) use pool::{Pool, spread};
 
 mod configuration;
 mod options;
@@ -61,6 +62,8 @@ pub trait Outside {
     fn variable(&mut self, name: &str) -> Option<String>;
     /// Whether this name or address is that of the machine that we are on.
     fn is_own(&mut self, host: &str) -> bool;
+    /// How many of these parts the machine that we are on has.
+    fn parts(&mut self, part: Part) -> usize;
     /// The nodes of the allocation that we are in, and their local network.
     fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors>;
 }
@@ -75,9 +78,11 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
   -host, -hosts LIST      hosts (ssh destinations, or `home`): A:2,B
   -f, -hostfile FILE      hosts from a file: NAME:N or NAME slots=N a line; or a PACX-MPI or MPICH-G2 machines file
   -ppn, -npernode, -N N   processes on each host whose number is not given; without hosts on this machine
-  -bind-to PART           bind each process to a part of its machine: none, hwthread, core, numa, socket
-  -map-by PART            deal processes out to parts of their machine in turn: hwthread, core, numa, socket;
-                          ppr:N:node: N on each host, node: evenly over the hosts; with :pe=N, N cores for each
+  -bind-to PART           bind each process to a part of its machine: none, hwthread, core, l3cache, numa, socket;
+                          core:N: to N of them
+  -map-by PART            processes take the parts of their machine in turn: hwthread, core, l3cache, numa, socket;
+                          ppr:N:PART: N on each part; ppr:N:node: N on each host; node: evenly over the hosts;
+                          with :pe=N, N cores for each process
   -report-bindings        every process says which processors it may use
   -lan NAME               all hosts share one local network (traffic between them is not encrypted)
   -wdir, -wd DIRECTORY    working directory
@@ -112,18 +117,12 @@ pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, Job
             Parsed::Other(request) => return Ok(request),
         }
     }
-    let (to, by) = general.binding()?;
-    network::check_binding(to.as_deref(), by.as_deref())?;
-    for (name, value) in [
-        (isthmus_settings::BIND_TO.name, to),
-        (isthmus_settings::MAP_BY.name, by),
-    ] {
-        general.environment.extend(value.map(|value| (name.to_owned(), value)));
-    }
+    general.place()?;
     let mut described = match general.request.take() {
         Some(file) => general.described(&file, &sections)?,
         None => {
             general.use_allocation(&sections, outside)?;
+            general.count_parts(&mut sections, outside)?;
             general.job(sections)?
         }
     };
@@ -173,10 +172,9 @@ struct General {
     hosts: Vec<Host>,
     environment: Vec<(String, String)>,
     per_host: Option<u32>,
-    bind_to: Option<String>,
-    map_by: Option<String>,
-    /// What -map-by says about hosts.
-    mapping: Mapping,
+    said: Said,
+    /// What is said of processors and hosts.
+    placement: Placement,
     lan: Option<String>,
     label: bool,
     dump: bool,
@@ -320,13 +318,9 @@ impl Section {
             "ppn" => general.per_host = Some(sites::parse_each(value("number")?)?),
             "pernode" => general.per_host = Some(1),
             "rankfile" => return Err(no_rankfile(word).into()),
-            "bind-to" => general.bind_to = Some(value("part")?.to_owned()),
-            "map-by" => general.map_by = Some(value("part")?.to_owned()),
-            "report-bindings" => general
-                .environment
-                .push((isthmus_settings::REPORT_BINDINGS.name.to_owned(), "1".to_owned())),
             "lan" => general.lan = Some(value("name")?.to_owned()),
             "label" => general.label = true,
+            other if general.said_of_processors(other, word, &mut value)? => {}
             other => general.launcher(other, word, &mut value)?,
         }
         Ok(())
@@ -362,36 +356,64 @@ fn exported(text: &str, outside: &mut dyn Outside) -> Result<(String, String), J
 }
 
 impl General {
-    /// Parts of a machine that processes are bound to and mapped by. What -map-by says of hosts is kept.
-    fn binding(&mut self) -> Result<(Option<String>, Option<String>), JobError> {
-        let to = self.bind_to.take();
-        let Some(by) = self.map_by.take() else {
-            return Ok((to, None));
-        };
-        self.mapping = network::mapping(&by)?;
-        self.per_host = self.mapping.per_host.or(self.per_host);
-        let mut part = self.mapping.part.take();
-        match self.mapping.threads {
-            Some(_) if to.as_deref() == Some("none") => part = None,
-            Some(each) => self.environment.push(network::bind_each(each)),
-            None => {}
+    /// Options about processors; whether this is one.
+    fn said_of_processors<'a>(
+        &mut self,
+        name: &str,
+        word: &str,
+        value: &mut impl FnMut(&str) -> Result<&'a str, JobError>,
+    ) -> Result<bool, JobError> {
+        let said = &mut self.said;
+        match name {
+            "bind-to" => said.bind_to = Some(value("part")?.to_owned()),
+            "map-by" => said.map_by = Some(value("part")?.to_owned()),
+            "rank-by" => said.rank_by = Some(value("part")?.to_owned()),
+            "bind-each" => said.bind_each = Some(value("number")?.to_owned()),
+            "map-each" => said.map_each = Some(value("number")?.to_owned()),
+            "npersocket" => said.map_by = Some(format!("ppr:{}:socket", value("number")?)),
+            "old-bind-to" => said.bind_to = Some(options::old_word(word).to_owned()),
+            "old-map-by" => said.map_by = Some(options::old_word(word).to_owned()),
+            "report-bindings" => said.report = true,
+            _ => return Ok(false),
         }
-        Ok((to, part))
+        Ok(true)
+    }
+
+    /// What is said of processors becomes variables; what it says of hosts is kept.
+    fn place(&mut self) -> Result<(), JobError> {
+        self.placement = self.said.placement()?;
+        self.per_host = self.placement.per_host.or(self.per_host);
+        self.environment.append(&mut self.placement.variables);
+        self.notes.append(&mut self.placement.notes);
+        Ok(())
+    }
+
+    /// `ppr:N:PART` without a number of processes: how many parts there are is known of this machine only.
+    fn count_parts(&self, sections: &mut [Section], outside: &mut dyn Outside) -> Result<(), JobError> {
+        let Some((each, part)) = self.placement.per_part else {
+            return Ok(());
+        };
+        for section in sections.iter_mut().filter(|section| section.count.is_none()) {
+            let hosts = if section.hosts.is_empty() {
+                &self.hosts
+            } else {
+                &section.hosts
+            };
+            if hosts.iter().any(|host| host.contact != Contact::Home) {
+                return Err(placement::unknown_parts(each, part));
+            }
+            let parts = u32::try_from(outside.parts(part)).unwrap_or(u32::MAX).max(1);
+            section.count = Some(each.saturating_mul(parts));
+        }
+        Ok(())
     }
 
     /// The hosts for so many processes.
     fn pool(&self, hosts: &[Host], count: Option<u32>) -> Pool {
         let mut hosts = hosts.to_vec();
-        let number = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
         match count {
-            Some(count) if self.mapping.evenly && number > 1 => {
-                let slots = |host: u32| count / number + u32::from(host < count % number);
-                (0..)
-                    .zip(&mut hosts)
-                    .for_each(|(host, found)| found.slots = Some(slots(host)));
-                hosts.retain(|host| host.slots != Some(0));
-            }
-            _ if self.mapping.per_host.is_some() => hosts.iter_mut().for_each(|host| host.slots = None),
+            Some(count) if self.placement.evenly => spread(&mut hosts, count),
+            _ if self.placement.per_host.is_some() => hosts.iter_mut().for_each(|host| host.slots = None),
             _ => {}
         }
         Pool::new(hosts, self.per_host)

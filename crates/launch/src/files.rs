@@ -4,7 +4,7 @@
 //!
 //! A service of the site is kept as long as the job lives; the directory outlives it for a while (`workspace.rs`).
 
-use crate::connection::Failure;
+use crate::connection::{Failure, plain};
 use crate::fetch;
 use crate::left::{self, Before};
 use crate::outputs;
@@ -19,7 +19,7 @@ use isthmus_job::transfer::{Given, Input, Pattern, Transfers};
 use isthmus_job::{Contact, Subjob};
 use isthmus_stage::{local, words};
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Placed, Root};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -56,6 +56,8 @@ struct Kept {
     contact: Contact,
     setup: Vec<String>,
     transfers: Transfers,
+    /// Where the job says that its processes work.
+    directory: Option<String>,
     workspace: Workspace,
     attended: Option<Attended>,
     /// Outputs in the user's own directory, where the processes work in that.
@@ -136,7 +138,10 @@ impl Filling<'_> {
         let place = (subjob.contact.clone(), subjob.setup.clone());
         let service = line.into_service()?;
         let before = match works_at_home(subjob) {
-            true => Some(own_files(&options.directory, &subjob.files.outputs)?),
+            true => Some(own_files(
+                &work_here(subjob, &options.directory),
+                &subjob.files.outputs,
+            )?),
             false => None,
         };
         self.shared.directories.keep(Kept {
@@ -145,6 +150,7 @@ impl Filling<'_> {
             contact: subjob.contact.clone(),
             setup: subjob.setup.clone(),
             transfers: subjob.files.clone(),
+            directory: subjob.directory.clone(),
             workspace: workspace.clone(),
             attended: Some(Attended::begin(
                 Arc::clone(access),
@@ -278,10 +284,23 @@ fn placed(file: Staged, path: String, executable: bool) -> Placed {
     }
 }
 
-/// Whether the processes of a subjob with files work in the user's own directory. What RSL brings and takes back by
-/// relative paths is in the directory of the subjob.
+/// Whether the processes of a subjob with files work in the user's own directory, or another one that the user names
+/// here. What RSL brings and takes back by relative paths is in the directory of the subjob.
 pub(crate) fn works_at_home(subjob: &Subjob) -> bool {
-    subjob.contact == Contact::Home && subjob.directory.is_none() && subjob.files.taken.is_empty()
+    subjob.contact == Contact::Home && subjob.files.taken.is_empty()
+}
+
+/// Where the processes of this machine work, as their agent sees it.
+fn work_here(subjob: &Subjob, here: &Path) -> PathBuf {
+    let home = || std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    match subjob.directory.as_deref() {
+        None => here.to_owned(),
+        Some("~") => home(),
+        Some(named) => match named.strip_prefix("~/") {
+            Some(below) => home().join(words::path(below)),
+            None => here.join(words::path(named)),
+        },
+    }
 }
 
 fn own_files(directory: &Path, patterns: &[Pattern]) -> Result<Before, Failure> {
@@ -321,6 +340,7 @@ impl Shared {
             contact: subjob.contact.clone(),
             setup: subjob.setup.clone(),
             transfers: subjob.files.clone(),
+            directory: subjob.directory.clone(),
             workspace,
             attended: Some(attended),
             before: None,
@@ -436,6 +456,18 @@ impl Kept {
         }
     }
 
+    /// What to say where a pattern has found nothing: the processes of the site work elsewhere.
+    fn elsewhere(&self) -> Option<String> {
+        let directory = self.directory.as_deref().filter(|path| path.starts_with(['/', '~']))?;
+        let contact = Some(&self.contact).filter(|contact| **contact != Contact::Home)?;
+        let path = directory.strip_prefix('/').unwrap_or(directory);
+        Some(format!(
+            "its processes worked in '{}', where --output does not look; it fetches from the directory that ISTHMUS_FILES names: \
+             isthmus cp isthmus://{contact}/{path}/FILE TARGET fetches from theirs",
+            plain(directory)
+        ))
+    }
+
     /// What `isthmus cp` calls the directory.
     fn at(&self) -> String {
         let files = &self.workspace.files;
@@ -469,7 +501,13 @@ impl Kept {
         let top = home
             .join(outputs::results(transfers, &shared.job))
             .join(self.site.replace('/', "_"));
-        let wanted = |path: &str| transfers.outputs.iter().any(|pattern| pattern.matches(path));
+        // Patterns are paths below the working directory, which may be one in this directory.
+        let below = self.directory.as_deref();
+        let within = |path: &str| below.and_then(|below| Some(path.strip_prefix(below)?.strip_prefix('/')?.to_owned()));
+        let meant = |pattern: &Pattern, path: &str| {
+            pattern.matches(path) || within(path).is_some_and(|path| pattern.matches(&path))
+        };
+        let wanted = |path: &str| transfers.outputs.iter().any(|pattern| meant(pattern, path));
         let is_taken = |path: &str| transfers.taken.iter().any(|t| !t.at_site && t.path == path);
         let minutes = minutes(shared.options.lease);
         let left = left::told(&entries, |path| wanted(path) || is_taken(path), &self.at(), minutes);
@@ -483,11 +521,13 @@ impl Kept {
         let missing = transfers
             .outputs
             .iter()
-            .filter(|pattern| !paths.iter().any(|p| pattern.matches(p)));
+            .filter(|pattern| !paths.iter().any(|path| meant(pattern, path)));
+        let missing: Vec<String> = missing.map(|pattern| pattern.text().to_owned()).collect();
+        let elsewhere = self.elsewhere().filter(|_| !missing.is_empty());
         Ok(Fetched {
-            missing: missing.map(|pattern| pattern.text().to_owned()).collect(),
+            missing,
             files: paths.len(),
-            left,
+            left: left.or(elsewhere),
         })
     }
 }

@@ -5,7 +5,7 @@
 use crate::connection::plain;
 use isthmus_job::transfer::Pattern;
 use isthmus_stage::words;
-use isthmus_wire::grid::{Made, MadeFile};
+use isthmus_wire::grid::{Made, MadeFile, Where};
 use isthmus_wire::service::{Entry, EntryKind};
 use isthmus_wire::word;
 use isthmus_wire::word::counted;
@@ -155,7 +155,7 @@ pub(crate) fn made(made: &Made, site: &str) -> Option<String> {
     let directory = &made.directory;
     let at = format!("isthmus://{site}{directory}");
     let names = made.some.iter().map(|file| &*file.path);
-    if made.own {
+    if made.place == Where::Own {
         return waiting(made.files, names, made.bytes, &at, u64::from(made.minutes));
     }
     let top = words::path(directory);
@@ -166,13 +166,30 @@ pub(crate) fn made(made: &Made, site: &str) -> Option<String> {
         1 => "1 file was".to_owned(),
         many => format!("{many} files were"),
     };
-    Some(format!(
-        "{files} made in its own directory '{}': {} ({}): isthmus cp {}/FILE TARGET; --output PATTERN fetches such files",
-        word::show(directory).escape_debug(),
-        shown(made.files, names),
-        counted(made.bytes, "byte"),
-        plain(&at)
-    ))
+    let directory = word::show(directory).escape_debug().to_string();
+    let place = match (made.place, &*made.node) {
+        (Where::Home, "") => {
+            format!(
+                "the home directory '{directory}', because there is no place for a directory of the job (cache = in the sites file names one)"
+            )
+        }
+        (Where::Home, node) => {
+            format!(
+                "the home directory '{directory}' of node {}, which does not see the directory of the job",
+                plain(node)
+            )
+        }
+        (_, _) => format!("its own directory '{directory}'"),
+    };
+    let fetch = match &*made.node {
+        "" => format!(
+            "isthmus cp {}/FILE TARGET; --output PATTERN fetches such files",
+            plain(&at)
+        ),
+        _ => "--directory names one that all nodes see".to_owned(),
+    };
+    let (names, bytes) = (shown(made.files, names), counted(made.bytes, "byte"));
+    Some(format!("{files} made in {place}: {names} ({bytes}): {fetch}"))
 }
 
 /// Whether a file of another machine is here too: the same one, of a file system that both have.
@@ -258,34 +275,51 @@ mod tests {
             size: 2,
             number,
         };
-        let theirs = |own, some: Vec<MadeFile>| Made {
+        let theirs = |place, some: Vec<MadeFile>| Made {
             directory: words::text(&top),
-            own,
+            place,
+            node: String::new(),
             minutes: 60,
             files: some.len() as u64,
             bytes: 2,
             some,
         };
         let at = format!("isthmus cp isthmus://lab{}", top.display());
-        let text = made(&theirs(true, vec![file("result", 0)]), "lab").unwrap();
+        let text = made(&theirs(Where::Own, vec![file("result", 0)]), "lab").unwrap();
         assert!(
             text.contains("'result' (2 bytes); they stay for 60 min") && text.contains(&at),
             "{text}"
         );
         // Seen here too; another one of that name; one that is not here.
-        assert_eq!(made(&theirs(false, vec![file("result", number)]), "lab"), None);
+        assert_eq!(
+            made(&theirs(Where::Launchers, vec![file("result", number)]), "lab"),
+            None
+        );
         for other in [
             file("result", number + 1),
             file("other\x1b", number),
             file("../x", number),
         ] {
-            let text = made(&theirs(false, vec![other]), "lab").unwrap();
+            let text = made(&theirs(Where::Launchers, vec![other]), "lab").unwrap();
             assert!(
                 text.starts_with("1 file was made in its own directory '") && text.contains(&at),
                 "{text}"
             );
             assert!(!text.contains('\x1b'), "{text:?}");
         }
+        let at_home = theirs(Where::Home, vec![file("other", 0)]);
+        let text = made(&at_home, "lab").unwrap();
+        assert!(
+            text.starts_with("1 file was made in the home directory '") && text.contains(&at),
+            "{text}"
+        );
+        let node = "n2\x1b".to_owned();
+        let text = made(&Made { node, ..at_home }, "lab").unwrap();
+        assert!(
+            text.contains("of node n2") && text.contains("--directory names one"),
+            "{text}"
+        );
+        assert!(!text.contains('\x1b') && !text.contains("isthmus cp"), "{text:?}");
         fs::remove_dir_all(&top).unwrap();
     }
 }

@@ -224,8 +224,8 @@ impl Site {
 
     fn start_message(&self, program: String, library: String, filled: Option<Filled>) -> Start {
         let (files, scratch) = filled.map_or((None, None), |f| (Some(f.files), f.scratch));
-        let named = scratch.as_ref().map(|path| self.subjob.with_scratch(path));
-        let subjob = named.as_ref().unwrap_or(&self.subjob);
+        let with_scratch = scratch.as_ref().map(|path| self.subjob.with_scratch(path));
+        let subjob = with_scratch.as_ref().unwrap_or(&self.subjob);
         let program = scratch
             .as_ref()
             .map_or_else(|| program.clone(), |path| program.replace(MARK, path));
@@ -235,6 +235,11 @@ impl Site {
         // Relative names of the program belong to where the user stands.
         let filled = files.clone().filter(|_| !works_at_home(&self.subjob));
         let own = (!at_home).then(|| words::text(&options.directory));
+        // A relative directory of another site is one below that where its processes work otherwise.
+        let (below, named) = match &subjob.directory {
+            Some(path) if !at_home && !path.starts_with(['/', '~']) => (Some(path.clone()), None),
+            path => (None, path.clone()),
+        };
         // As MPICH-G2 had them; what the job says itself wins.
         let mut environment = vec![
             ("GLOBUS_DUROC_SUBJOB_INDEX".to_owned(), self.number.to_string()),
@@ -257,9 +262,10 @@ impl Site {
             program,
             arguments: subjob.arguments.clone(),
             environment,
-            directory_optional: subjob.directory.is_none() && files.is_none(),
+            directory_optional: (subjob.directory.is_none() || below.is_some()) && files.is_none(),
             files: files.clone().unwrap_or_default(),
-            directory: subjob.directory.clone().or(filled).or(own).unwrap_or_default(),
+            directory: named.or(filled).or(own).unwrap_or_default(),
+            below: below.unwrap_or_default(),
             library,
             reach: match &self.gateway {
                 Some(gateway) if gateway.is_only_way && self.subjob.allocation.is_none() => Reach::Gateway,

@@ -20,6 +20,8 @@ pub enum Part {
     Hwthread,
     /// All hardware threads of a core.
     Core,
+    /// All cores that share a cache of the third level.
+    L3cache,
     /// All cores with the same memory.
     Numa,
     /// All cores of a package.
@@ -28,13 +30,14 @@ pub enum Part {
 
 impl Part {
     /// From the finest to the coarsest.
-    pub const ALL: [Self; 4] = [Self::Hwthread, Self::Core, Self::Numa, Self::Socket];
+    pub const ALL: [Self; 5] = [Self::Hwthread, Self::Core, Self::L3cache, Self::Numa, Self::Socket];
 
     /// Its name in options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hwthread => "hwthread",
             Self::Core => "core",
+            Self::L3cache => "l3cache",
             Self::Numa => "numa",
             Self::Socket => "socket",
         }
@@ -53,6 +56,8 @@ pub struct Processor {
     pub number: u32,
     /// Number of its core; different cores of a machine have different ones.
     pub core: u32,
+    /// Number of its cache of the third level.
+    pub l3cache: u32,
     /// Number of its memory.
     pub numa: u32,
     /// Number of its package.
@@ -64,6 +69,7 @@ impl Processor {
         match part {
             Part::Hwthread => self.number,
             Part::Core => self.core,
+            Part::L3cache => self.l3cache,
             Part::Numa => self.numa,
             Part::Socket => self.socket,
         }
@@ -79,6 +85,9 @@ pub struct Rule {
     pub by: Part,
     /// So many of these parts for each process, of cores and hardware threads.
     pub each: usize,
+    /// So many processes on a part of `by` before the next part has its turn, and no more on any; 0: one after the
+    /// other, and again from the first one.
+    pub row: usize,
 }
 
 /// There are fewer parts than processes.
@@ -92,11 +101,20 @@ pub struct TooFew {
     pub processes: usize,
     /// So many for each.
     pub each: usize,
+    /// So many processes on each part, where the user says so.
+    pub row: usize,
 }
 
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (part, parts, processes) = (self.part.name(), self.parts, self.processes);
+        if self.row > 0 {
+            let (row, room) = (self.row, self.row * parts);
+            return write!(
+                f,
+                "{processes} processes, {row} on each {part}, have room for {room}: {parts} may be used here"
+            );
+        }
         let own = match self.each {
             1 => format!("a {part}"),
             each => format!("{each} {part}s"),
@@ -122,8 +140,21 @@ pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<V
         rule.by
     };
     let rule = Rule { by, ..rule };
+    let room = rule.row * parts(machine, rule.by).len();
+    if rule.row > 0 && processes > room {
+        return Err(TooFew {
+            part: rule.by,
+            parts: parts(machine, rule.by).len(),
+            processes,
+            each: rule.each,
+            row: rule.row,
+        });
+    }
     if rule.each > 1 && rule.to <= Part::Core {
         return bind_to_several(machine, processes, rule);
+    }
+    if rule.row > 0 {
+        return bind_in_rows(machine, processes, rule);
     }
     let available = parts(machine, rule.to).len();
     if rule.to <= Part::Core && processes > available {
@@ -132,6 +163,7 @@ pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<V
             parts: available,
             processes,
             each: 1,
+            row: 0,
         });
     }
     let mut queues: Vec<Vec<Vec<u32>>> = parts(machine, rule.by)
@@ -177,7 +209,11 @@ fn bind_to_several(machine: &[Processor], processes: usize, rule: Rule) -> Resul
     while bound.len() < processes {
         let before = bound.len();
         for queue in queues.iter_mut().filter(|queue| !queue.is_empty()) {
-            let most = if in_turn { 1 } else { queue.len() };
+            let most = match rule.row {
+                0 if in_turn => 1,
+                0 => queue.len(),
+                row => row.min(queue.len()),
+            };
             bound.extend(queue.drain(..most.min(processes - bound.len())));
         }
         if bound.len() == before {
@@ -186,8 +222,30 @@ fn bind_to_several(machine: &[Processor], processes: usize, rule: Rule) -> Resul
                 parts: parts(machine, rule.to).len(),
                 processes,
                 each: rule.each,
+                row: 0,
             });
         }
+    }
+    Ok(bound)
+}
+
+/// So many processes on each part, one part after the other. Those that are bound to the whole part share it.
+fn bind_in_rows(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<Vec<u32>>, TooFew> {
+    let mut bound = Vec::with_capacity(processes);
+    for place in parts(machine, rule.by) {
+        let own = places(&place, rule);
+        let shares = rule.to >= rule.by || rule.to > Part::Core;
+        if !shares && own.len() < rule.row {
+            return Err(TooFew {
+                part: rule.to,
+                parts: parts(machine, rule.to).len(),
+                processes,
+                each: 1,
+                row: 0,
+            });
+        }
+        let row = own.iter().cycle().take(rule.row.min(processes - bound.len()));
+        bound.extend(row.map(|set| around(machine, set, rule.to)));
     }
     Ok(bound)
 }
@@ -198,6 +256,11 @@ fn numbers(set: &[Processor]) -> Vec<u32> {
     numbers
 }
 
+/// How many parts of a kind there are.
+pub fn count(machine: &[Processor], part: Part) -> usize {
+    parts(machine, part).len()
+}
+
 /// The parts of a kind, in the order of sockets, memories and numbers.
 fn parts(machine: &[Processor], part: Part) -> Vec<Vec<Processor>> {
     let mut all: BTreeMap<(u32, u32, u32), Vec<Processor>> = BTreeMap::new();
@@ -205,6 +268,8 @@ fn parts(machine: &[Processor], part: Part) -> Vec<Vec<Processor>> {
         let key = match part {
             Part::Socket => (processor.socket, 0, 0),
             Part::Numa => (processor.socket, processor.numa, 0),
+            // It may be larger than a memory or smaller.
+            Part::L3cache => (processor.socket, 0, processor.l3cache),
             part => (processor.socket, processor.numa, processor.part(part)),
         };
         all.entry(key).or_default().push(*processor);
@@ -281,6 +346,7 @@ mod tests {
             .map(|number| Processor {
                 number,
                 core: number % all,
+                l3cache: number % all / cores,
                 numa: number % all / cores,
                 socket: number % all / (memories * cores),
             })
@@ -288,7 +354,17 @@ mod tests {
     }
 
     fn bound(machine: &[Processor], processes: usize, to: Part, by: Part) -> String {
-        let sets = bind(machine, processes, Rule { to, by, each: 1 }).unwrap();
+        let sets = bind(
+            machine,
+            processes,
+            Rule {
+                to,
+                by,
+                each: 1,
+                row: 0,
+            },
+        )
+        .unwrap();
         sets.iter().map(|set| write_list(set)).collect::<Vec<_>>().join(" ")
     }
 
@@ -329,6 +405,7 @@ mod tests {
             to,
             by: Part::Core,
             each: 1,
+            row: 0,
         };
         let error = bind(&m, 3, rule(Part::Core)).unwrap_err();
         assert!(error.to_string().contains("2 may be used"), "{error}");
@@ -361,11 +438,17 @@ mod tests {
             .map(|number| Processor {
                 number,
                 core: number % 6,
+                l3cache: number % 6 / 3,
                 numa: number % 6 / 3,
                 socket: number % 6 / 3,
             })
             .collect();
-        let rule = |to, by| Rule { to, by, each: 2 };
+        let rule = |to, by| Rule {
+            to,
+            by,
+            each: 2,
+            row: 0,
+        };
         let cores = bind(&machine, 2, rule(Part::Core, Part::Core)).unwrap();
         assert_eq!(cores, [vec![0, 1, 6, 7], vec![3, 4, 9, 10]]);
         let threads = bind(&machine, 3, rule(Part::Hwthread, Part::Socket)).unwrap();
@@ -374,5 +457,39 @@ mod tests {
         let few = bind(&machine, 3, rule(Part::Core, Part::Core)).unwrap_err();
         let told = "3 processes cannot each be bound to 2 cores of their own: 6 may be used here";
         assert_eq!(few.to_string(), told);
+    }
+    #[test]
+    fn so_many_processes_go_to_each_part() {
+        use Part::*;
+        let m = machine(2, 1, 4);
+        let rows = |processes, to, by, each, row| {
+            let sets = bind(&m, processes, Rule { to, by, each, row });
+            sets.map(|sets| sets.iter().map(|set| write_list(set)).collect::<Vec<_>>().join(" "))
+                .map_err(|few| few.to_string())
+        };
+        let left = "0-3,8-11";
+        assert_eq!(
+            rows(3, Socket, Socket, 1, 2).unwrap(),
+            format!("{left} {left} 4-7,12-15")
+        );
+        assert_eq!(rows(4, Core, Socket, 1, 2).unwrap(), "0,8 1,9 4,12 5,13");
+        assert_eq!(
+            rows(4, Core, Socket, 2, 2).unwrap(),
+            "0-1,8-9 2-3,10-11 4-5,12-13 6-7,14-15"
+        );
+        assert_eq!(rows(3, Core, Core, 1, 2).unwrap(), "0,8 0,8 1,9");
+        assert_eq!(rows(4, Hwthread, Core, 1, 2).unwrap(), "0 8 1 9");
+        assert_eq!(rows(2, L3cache, L3cache, 1, 1).unwrap(), format!("{left} 4-7,12-15"));
+        let few = rows(5, Socket, Socket, 1, 2).unwrap_err();
+        assert_eq!(
+            few,
+            "5 processes, 2 on each socket, have room for 4: 2 may be used here"
+        );
+        assert!(rows(6, Core, Socket, 1, 5).unwrap_err().contains("a core of their own"));
+        assert!(
+            rows(4, Core, Socket, 3, 2)
+                .unwrap_err()
+                .contains("3 cores of their own")
+        );
     }
 }

@@ -87,7 +87,7 @@ pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
 pub use from_agent::{AgentHello, Arrival, FileState, FromAgent, Stream};
 pub use hold::{Hold, MAX_RESUME, Resume};
 pub use launcher::LauncherEnd;
-pub use made::{Made, MadeFile};
+pub use made::{Made, MadeFile, Where};
 pub use start::{Input, Reach, Start};
 pub use to_agent::{Commit, ToAgent};
 

@@ -137,7 +137,7 @@ fn values(command: &Command, argument: &Arg) -> Vec<String> {
         "site" if verb == "edit" => sites(),
         "sites" | "site" | "at" | "only" => sites().into_iter().chain(hosts()).collect(),
         "operation" => operations().map(str::to_owned).collect(),
-        "bind_to" | "map_by" => parts(),
+        "bind_to" | "map_by" | "rank_by" => parts(),
         "sizes" | "condition" | "select" | "processes" | "time" | "hang" | "interval" => Vec::new(),
         _ => vec![FILES.to_owned()],
     }
@@ -188,7 +188,7 @@ fn hosts_in(text: &str) -> Vec<String> {
 }
 
 fn parts() -> Vec<String> {
-    ["none", "hwthread", "core", "numa", "socket"]
+    ["none", "hwthread", "core", "l3cache", "numa", "socket"]
         .map(str::to_owned)
         .to_vec()
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs that a job file names are looked for beside that file, and then from the current directory.
+//! Programs that a job file names, and what they read at home as standard input, are looked for beside that file, and
+//! then from the current directory.
 
+use crate::reach;
 use isthmus_job::form::Described;
-use isthmus_job::{Job, JobError};
+use isthmus_job::{Contact, Job, JobError};
 use isthmus_stage::words;
 use std::path::Path;
 
@@ -17,12 +19,20 @@ pub(super) fn programs(described: Described, file: &str) -> Result<Described, Jo
         return Ok(described);
     }
     let mut notes = Vec::new();
-    let job = placed(&described.job, &mut |program| {
-        let (name, found) = place(program, directory);
+    let job = placed(&described.job, &mut |what, named| {
+        let (name, found) = match what {
+            What::Program => place(named, directory),
+            What::Input => place_input(named, directory),
+        };
         if found == Found::Here {
-            notes.push(format!(
-                "program '{program}' is not beside '{file}': the one in the current directory is run"
-            ));
+            notes.push(match what {
+                What::Program => {
+                    format!("program '{named}' is not beside '{file}': the one in the current directory is run")
+                }
+                What::Input => {
+                    format!("stdin '{named}' is not beside '{file}': the one in the current directory is read")
+                }
+            });
         }
         name
     })?;
@@ -37,14 +47,30 @@ pub(super) fn programs(described: Described, file: &str) -> Result<Described, Jo
     })
 }
 
-fn placed(job: &Job, place: &mut dyn FnMut(&str) -> Option<String>) -> Result<Job, JobError> {
+/// What a job file names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Program,
+    Input,
+}
+
+fn placed(job: &Job, place: &mut dyn FnMut(What, &str) -> Option<String>) -> Result<Job, JobError> {
     let mut subjobs = job.subjobs().to_vec();
     for subjob in &mut subjobs {
+        let at_home = match &subjob.contact {
+            Contact::Home => true,
+            contact => reach::is_home(&contact.to_string()),
+        };
         let program = &mut subjob.program;
-        for name in program.any.iter_mut().chain(program.by_architecture.values_mut()) {
-            if let Some(placed) = place(name) {
+        // What is not copied is a file of its site.
+        let names = program.any.iter_mut().chain(program.by_architecture.values_mut());
+        for name in names.filter(|_| subjob.stage || at_home) {
+            if let Some(placed) = place(What::Program, name) {
                 *name = placed;
             }
+        }
+        if at_home {
+            subjob.place_text("stdin", &mut |name| place(What::Input, name));
         }
     }
     job.with_subjobs(subjobs)
@@ -74,6 +100,23 @@ fn place(program: &str, directory: &Path) -> (Option<String>, Found) {
         () if beside.exists() => (Some(words::text(beside)), Found::Beside),
         () if name.exists() => (None, Found::Here),
         () if is_path => (Some(words::text(beside)), Found::Elsewhere),
+        () => (None, Found::Elsewhere),
+    }
+}
+
+/// The same for a file that is read: what is in neither place is missed where the processes work.
+fn place_input(name: &str, directory: &Path) -> (Option<String>, Found) {
+    let path = words::path(name);
+    if path.is_absolute() || name.contains("://") || name.starts_with("~/") {
+        return (None, Found::Elsewhere);
+    }
+    let beside = directory.join(path.strip_prefix(".").unwrap_or(&path));
+    match () {
+        () if beside.exists() => {
+            let beside = std::path::absolute(&beside).unwrap_or(beside);
+            (Some(words::text(beside)), Found::Beside)
+        }
+        () if path.exists() => (None, Found::Here),
         () => (None, Found::Elsewhere),
     }
 }

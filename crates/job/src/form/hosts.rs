@@ -5,7 +5,7 @@ use super::{Described, Input};
 use crate::error::JobErrors;
 use crate::hostfile::{self, Host};
 use crate::model::{Contact, Job, Subjob};
-use crate::mpiexec::Pool;
+use crate::mpiexec::{Pool, spread};
 use crate::sites::name_apart;
 
 /// The program on the hosts of a file.
@@ -19,18 +19,38 @@ pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, Job
     Ok(described)
 }
 
+/// How many processes there are, and how hosts share them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Share {
+    /// All of them.
+    pub total: Option<u32>,
+    /// On each host.
+    pub per_host: Option<u32>,
+    /// The same number on each, and not first those of one host.
+    pub evenly: bool,
+}
+
+impl Share {
+    fn apply(self, hosts: &mut Vec<Host>) {
+        match self.total {
+            Some(total) if self.evenly => spread(hosts, total),
+            _ => {}
+        }
+    }
+}
+
 /// The program on the hosts of a list, as in `-host a:2,b`.
 pub fn job(
     list: &str,
     is_own: &mut dyn FnMut(&str) -> bool,
-    total: Option<u32>,
-    per_host: Option<u32>,
+    share: Share,
     program: &Subjob,
 ) -> Result<Described, JobErrors> {
-    let hosts = hostfile::at_home(hostfile::parse_list(list)?, is_own);
+    let mut hosts = hostfile::at_home(hostfile::parse_list(list)?, is_own);
+    share.apply(&mut hosts);
     let input = Input {
-        total,
-        per_host,
+        total: share.total,
+        per_host: share.per_host,
         ..Input::of("", "")
     };
     let mut described = Described::of(Job::new(deal(hosts, &input, program))?);
@@ -42,19 +62,14 @@ pub fn job(
 ///
 /// # Errors
 /// Too many processes.
-pub fn allocated(
-    mut hosts: Vec<Host>,
-    lan: &str,
-    total: Option<u32>,
-    per_host: Option<u32>,
-    program: &Subjob,
-) -> Result<Described, JobErrors> {
-    if per_host.is_some() {
+pub fn allocated(mut hosts: Vec<Host>, lan: &str, share: Share, program: &Subjob) -> Result<Described, JobErrors> {
+    if share.per_host.is_some() {
         hosts.iter_mut().for_each(|host| host.slots = None);
     }
+    share.apply(&mut hosts);
     let input = Input {
-        total,
-        per_host,
+        total: share.total,
+        per_host: share.per_host,
         lan: hosts.iter().any(|host| host.contact != Contact::Home).then_some(lan),
         ..Input::of("", "")
     };

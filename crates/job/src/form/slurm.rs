@@ -43,7 +43,9 @@ pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, Job
 /// The nodes of the job step, otherwise of the job, each with its slots, and the name of the cluster.
 pub(super) fn nodes(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
     let lines = text.lines().filter_map(|line| line.trim().split_once('='));
-    let variables: Variables<'_> = lines.filter(|(name, _)| name.starts_with("SLURM")).collect();
+    // An empty variable is how a shell takes one back.
+    let lines = lines.filter(|(name, value)| name.starts_with("SLURM") && !value.trim().is_empty());
+    let variables: Variables<'_> = lines.collect();
     let cluster = variables.get("SLURM_CLUSTER_NAME").copied().unwrap_or(CLUSTER);
     if let Some(hosts) = step(&variables)? {
         return Ok((hosts, cluster.to_owned()));
@@ -107,6 +109,12 @@ fn component(variables: &Variables<'_>, suffix: &str) -> Result<Vec<Host>, JobEr
         return Err(error.hint("run this inside of a Slurm job, or give the file of its variables"));
     };
     let nodes = node_list(list).map_err(|e| named(&name, list, e))?;
+    // What `--ntasks-per-node` says, of every node.
+    if let (None, Some((name, value))) = (find("SLURM_TASKS_PER_NODE"), find("SLURM_NTASKS_PER_NODE")) {
+        let each = parse_count(value).map_err(|e| named(&name, value, e))?;
+        let counts = vec![each; nodes.len()];
+        return hosts(variables, nodes, counts);
+    }
     let single = if nodes.len() == 1 { find("SLURM_NTASKS") } else { None };
     let counts = match (find("SLURM_TASKS_PER_NODE").or(single), find("SLURM_JOB_CPUS_PER_NODE")) {
         (Some((name, value)), _) => counts(value, nodes.len()).map_err(|e| named(&name, value, e))?,

@@ -6,7 +6,7 @@ use crate::error::JobError;
 use isthmus_settings::nearest;
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 40] = [
+const OPTIONS: [(&str, &[&str]); 46] = [
     ("n", &["n", "np", "c", "ntasks"]),
     ("configfile", &["configfile", "app"]),
     ("host", &["host", "hosts", "H"]),
@@ -24,6 +24,19 @@ const OPTIONS: [(&str, &[&str]); 40] = [
     ("pernode", &["pernode"]),
     ("bind-to", &["bind-to", "bind_to"]),
     ("map-by", &["map-by", "map_by"]),
+    ("rank-by", &["rank-by", "rank_by"]),
+    (
+        "bind-each",
+        &["bind-each", "cpus-per-rank", "cpus-per-proc", "cpus-per-task"],
+    ),
+    ("map-each", &["map-each"]),
+    ("npersocket", &["npersocket"]),
+    // As Open MPI had them before --bind-to and --map-by.
+    (
+        "old-bind-to",
+        &["bind-to-core", "bind-to-socket", "bind-to-none", "bind-to-hwthread"],
+    ),
+    ("old-map-by", &["bycore", "bysocket", "byslot", "bynode"]),
     ("report-bindings", &["report-bindings"]),
     ("environment", &["genvnone", "envnone"]),
     ("rankfile", &["rankfile", "rf", "machinemap"]),
@@ -50,7 +63,6 @@ const OPTIONS: [(&str, &[&str]); 40] = [
             "bootstrap",
             "tune",
             "prefix",
-            "rank-by",
             "display",
             "output",
             "usize",
@@ -58,6 +70,8 @@ const OPTIONS: [(&str, &[&str]); 40] = [
             "topolib",
             "localhost",
             "info",
+            "membind",
+            "order-nodes",
         ],
     ),
     (
@@ -76,6 +90,7 @@ const OPTIONS: [(&str, &[&str]); 40] = [
             "use-hwthread-cpus",
             "nooversubscribe",
             "nolocal",
+            "skip-launch-node",
             "timestamp-output",
             "merge-stderr-to-stdout",
             "disable-hostname-propagation",
@@ -159,6 +174,13 @@ pub(super) fn attached(word: &str) -> Option<(&str, &str)> {
     is_number.then(|| word.split_at(word.len() - letters.len()))
 }
 
+/// What an old option says that has its value in its name: `-bind-to-core`, `-bycore`.
+pub(super) fn old_word(option: &str) -> &str {
+    let name = option.trim_start_matches('-');
+    let value = name.strip_prefix("bind-to-").or_else(|| name.strip_prefix("by"));
+    value.unwrap_or(name)
+}
+
 /// Options that need a value.
 pub(super) fn takes_value(name: &str) -> bool {
     !matches!(
@@ -166,6 +188,8 @@ pub(super) fn takes_value(name: &str) -> bool {
         "dumprsl"
             | "nostage"
             | "report-bindings"
+            | "old-bind-to"
+            | "old-map-by"
             | "environment"
             | "pernode"
             | "label"

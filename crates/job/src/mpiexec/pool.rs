@@ -12,6 +12,16 @@ pub(crate) struct Pool {
     next: (usize, u32),
 }
 
+/// Gives each host its even share of so many processes, and drops those that get none.
+pub(crate) fn spread(hosts: &mut Vec<Host>, count: u32) {
+    let number = u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
+    let share = |host: u32| count / number + u32::from(host < count % number);
+    (0..)
+        .zip(hosts.iter_mut())
+        .for_each(|(host, found)| found.slots = Some(share(host)));
+    hosts.retain(|host| host.slots != Some(0));
+}
+
 impl Pool {
     pub(crate) fn new(hosts: Vec<Host>, per_host: Option<u32>) -> Self {
         Self {

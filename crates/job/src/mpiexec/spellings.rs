@@ -3,7 +3,7 @@
 //! write here.
 
 use super::options::{
-    OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown,
+    OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, old_word, option, takes_value, unknown,
 };
 use crate::error::JobError;
 
@@ -94,7 +94,13 @@ impl Spelled {
             "x" => "env",
             "pernode" => return self.option("ppn", "1"),
             "rankfile" => return Err(no_rankfile(word)),
-            "ppn" | "share" | "bind-to" | "map-by" | "stdin" | "outfile-pattern" | "output-dir" => theirs,
+            "npersocket" => {
+                let each = value("number")?;
+                return self.option("map-by", &format!("ppr:{each}:socket"));
+            }
+            "old-bind-to" | "old-map-by" => return self.option(theirs.trim_start_matches("old-"), old_word(word)),
+            "ppn" | "share" | "bind-to" | "map-by" | "rank-by" | "bind-each" | "map-each" | "stdin"
+            | "outfile-pattern" | "output-dir" => theirs,
             "label" | "report-bindings" => return self.flag(theirs),
             "dumprsl" => return self.flag("dump-rsl"),
             "nostage" => return self.flag("no-stage"),
@@ -185,7 +191,7 @@ pub(super) fn hint(word: &str) -> Option<&'static str> {
         "t" => {
             "the time of a job is limited with --time, that of an allocation with --site NAME:N,scheduler=slurm,limit=1h"
         }
-        "cpus-per-task" | "cpus-per-proc" | "cpus-per-rank" | "cpu-bind" | "bynode" | "bycore" | "byslot" => {
+        "cpu-bind" | "cpu-list" | "cpu-set" | "binding" | "rr" => {
             "places of processes are given with --bind-to and --map-by"
         }
         "tv" | "debug" | "gdb" | "gdba" | "xterm" | "debugger" => {

@@ -21,6 +21,9 @@ impl Outside for Files {
     fn is_own(&mut self, host: &str) -> bool {
         ["me", "127.0.0.1", "::1"].contains(&host)
     }
+    fn parts(&mut self, part: Part) -> usize {
+        if part == Part::Socket { 2 } else { 8 }
+    }
     fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors> {
         Ok(self.0.then(|| {
             let text = "SLURM_JOB_NODELIST=n[1-2]\nSLURM_TASKS_PER_NODE=4(x2)\nSLURMD_NODENAME=n1\n";
@@ -119,13 +122,22 @@ fn hosts_are_mapped_as_other_launchers_say() {
     assert_eq!(bound("-n 2 --map-by node:pe=2 ./a"), pairs(&[("BIND_EACH", "2")]));
     assert_eq!(
         bound("-n 2 --map-by socket:pe=2 ./a"),
-        pairs(&[("BIND_EACH", "2"), ("MAP_BY", "socket")])
+        pairs(&[("MAP_BY", "socket"), ("BIND_EACH", "2")])
     );
     assert_eq!(
         bound("-n 2 --map-by slot:pe=2 --bind-to none ./a"),
         pairs(&[("BIND_TO", "none")])
     );
     assert_eq!(bound("-n 2 --map-by ppr:2:node ./a"), []);
+    assert_eq!(counts("--map-by ppr:2:socket ./a"), ["home 4"]);
+    assert_eq!(counts("-npersocket 1 -host me ./a"), ["home 2"]);
+    assert_eq!(counts("-n 3 --map-by ppr:2:socket -host a:2,b ./a"), ["a 2", "b 1"]);
+    assert!(words("--map-by ppr:2:socket -host a,b ./a").is_err());
+    assert_eq!(counts("-n 4 -bynode -host a:4,b:4 ./a"), ["a 2", "b 2"]);
+    assert_eq!(
+        bound("-n 2 -bysocket -bind-to-core --cpus-per-rank 2 ./a"),
+        pairs(&[("BIND_TO", "core"), ("MAP_BY", "socket"), ("BIND_EACH", "2")])
+    );
 }
 
 #[test]

@@ -42,15 +42,18 @@ pub const INDEX: Optional = Optional { name: "ISTHMUS_INDEX", none: None, least:
 pub const UMASK: Text = Text { name: "ISTHMUS_UMASK" };
 
 /// the part of its machine to which each process is bound; --bind-to, site option bind_to=, job file key bind_to
-pub const BIND_TO: Word = Word { name: "ISTHMUS_BIND_TO", default: None, words: &["none", "hwthread", "core", "numa", "socket", "slot"] };
+pub const BIND_TO: Word = Word { name: "ISTHMUS_BIND_TO", default: None, words: &["none", "hwthread", "core", "l3cache", "numa", "socket"] };
 
-/// cores, or hardware threads, that each process is bound to; --map-by PART:pe=N
+/// cores, or hardware threads, that each process is bound to; --bind-each, --map-by PART:pe=N, site option bind_each=, job file key bind_each
 pub const BIND_EACH: Number = Number { name: "ISTHMUS_BIND_EACH", default: 1, least: 1, most: 65536 };
 
 /// parts of a machine over which processes are distributed in turn; --map-by, site option map_by=, job file key map_by
-pub const MAP_BY: Word = Word { name: "ISTHMUS_MAP_BY", default: None, words: &["hwthread", "core", "numa", "socket", "slot"] };
+pub const MAP_BY: Word = Word { name: "ISTHMUS_MAP_BY", default: None, words: &["hwthread", "core", "l3cache", "numa", "socket"] };
 
-/// 1: every process prints to standard error which processors it may use; --report-bindings
+/// processes that go to one part before the next has its turn, and not more to any; --map-each, --map-by ppr:N:PART, site option map_each=, job file key map_each
+pub const MAP_EACH: Optional = Optional { name: "ISTHMUS_MAP_EACH", none: None, least: 1, most: 65536 };
+
+/// 1: every process prints to standard error which processors it may use; --report-bindings, site option report_bindings, job file key report_bindings
 pub const REPORT_BINDINGS: Flag = Flag { name: "ISTHMUS_REPORT_BINDINGS", default: false };
 
 /// processors that a process is bound to before its program begins
@@ -273,7 +276,7 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "ISTHMUS_BIND_TO",
-        unit: "none, hwthread, core, numa or socket",
+        unit: "none, hwthread, core, l3cache, numa or socket",
         default: "a core each where something confines the job to some of a machine's processors and there are enough; else none",
         reason: "jobs that share a node would pile up on its first cores",
         scope: "site",
@@ -286,12 +289,12 @@ pub static SETTINGS: &[Setting] = &[
         default: "1",
         reason: "a process has one thread unless it says otherwise",
         scope: "site",
-        help: "cores, or hardware threads, that each process is bound to; --map-by PART:pe=N",
+        help: "cores, or hardware threads, that each process is bound to; --bind-each, --map-by PART:pe=N, site option bind_each=, job file key bind_each",
         kind: Kind::Number(BIND_EACH),
     },
     Setting {
         name: "ISTHMUS_MAP_BY",
-        unit: "hwthread, core, numa or socket",
+        unit: "hwthread, core, l3cache, numa or socket",
         default: "core, where processes are bound",
         reason: "neighbours in rank are neighbours on the machine",
         scope: "site",
@@ -299,12 +302,21 @@ pub static SETTINGS: &[Setting] = &[
         kind: Kind::Word(MAP_BY),
     },
     Setting {
+        name: "ISTHMUS_MAP_EACH",
+        unit: "number",
+        default: "one process after the other, and again from the first part",
+        reason: "a part may be worth filling before the next",
+        scope: "site",
+        help: "processes that go to one part before the next has its turn, and not more to any; --map-each, --map-by ppr:N:PART, site option map_each=, job file key map_each",
+        kind: Kind::Optional(MAP_EACH),
+    },
+    Setting {
         name: "ISTHMUS_REPORT_BINDINGS",
         unit: "flag",
         default: "0",
         reason: "few users want to see it",
         scope: "site",
-        help: "1: every process prints to standard error which processors it may use; --report-bindings",
+        help: "1: every process prints to standard error which processors it may use; --report-bindings, site option report_bindings, job file key report_bindings",
         kind: Kind::Flag(REPORT_BINDINGS),
     },
     Setting {

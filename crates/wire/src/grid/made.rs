@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes have made in the working directory that nobody named.
 
-use super::flag;
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Files that the processes of a subjob have made, told when they have ended.
@@ -9,8 +8,10 @@ use crate::codec::{DecodeError, Reader, Writer};
 pub struct Made {
     /// Where they are.
     pub directory: String,
-    /// Whether the directory was made for the subjob; otherwise it is the launcher's, which the machine has too.
-    pub own: bool,
+    /// Whose the directory is.
+    pub place: Where,
+    /// The node where it is, if that may be another machine than the one that ssh reaches. Empty: it is not.
+    pub node: String,
     /// How long a directory of its own stays, minutes.
     pub minutes: u32,
     /// How many they are.
@@ -19,6 +20,31 @@ pub struct Made {
     pub bytes: u64,
     /// Some of them.
     pub some: Vec<MadeFile>,
+}
+
+/// Where processes work that nobody told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    /// In the launcher's directory, which the machine has too.
+    Launchers = 0,
+    /// In a directory that was made for the subjob.
+    Own = 1,
+    /// In the home directory, because nothing else was there and none could be made.
+    Home = 2,
+}
+
+impl Where {
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match r.u8("place")? {
+            0 => Ok(Self::Launchers),
+            1 => Ok(Self::Own),
+            2 => Ok(Self::Home),
+            other => Err(DecodeError::Invalid {
+                field: "place",
+                value: u64::from(other),
+            }),
+        }
+    }
 }
 
 /// One of these files.
@@ -37,7 +63,10 @@ impl Made {
     pub const SOME: usize = 64;
 
     pub(super) fn write(&self, w: &mut Writer) {
-        w.text(&self.directory).u8(self.own.into()).u32(self.minutes);
+        w.text(&self.directory)
+            .u8(self.place as u8)
+            .text(&self.node)
+            .u32(self.minutes);
         w.u64(self.files).u64(self.bytes).list(&self.some, |w, file| {
             w.text(&file.path).u64(file.size).u64(file.number);
         });
@@ -46,7 +75,8 @@ impl Made {
     pub(super) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             directory: r.text("directory")?,
-            own: flag(r, "own")?,
+            place: Where::read(r)?,
+            node: r.text("node")?,
             minutes: r.u32("minutes")?,
             files: r.u64("files")?,
             bytes: r.u64("bytes")?,

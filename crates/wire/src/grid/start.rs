@@ -28,6 +28,8 @@ pub struct Start {
     pub directory: String,
     /// When `directory` does not exist the agent makes one; where it cannot, and on nodes, the home directory serves.
     pub directory_optional: bool,
+    /// Directory below `directory` where the processes work, made where `directory` is made. Empty: `directory` itself.
+    pub below: String,
     /// Directory of the MPI library for LD_LIBRARY_PATH; empty for none.
     pub library: String,
     /// Who gets the standard input that will come.
@@ -90,6 +92,7 @@ impl Start {
         });
         w.text(&self.directory)
             .u8(self.directory_optional.into())
+            .text(&self.below)
             .text(&self.library);
         w.u8(self.reach as u8);
         match self.input {
@@ -121,6 +124,7 @@ impl Start {
             environment: r.list("environment", |r| Ok((r.text("name")?, r.text("value")?)))?,
             directory: r.text("directory")?,
             directory_optional: flag(r, "directory optional")?,
+            below: r.text("directory below")?,
             library: r.text("library")?,
             reach: read_reach(r)?,
             input: read_input(r)?,

@@ -45,6 +45,7 @@ fn messages_to_an_agent_survive_the_wire() {
         environment: vec![("A".into(), "b=c".into())],
         directory: "/tmp".into(),
         directory_optional: true,
+        below: "run".into(),
         library: "/l".into(),
         input: Input::One(7),
         stdin: "/in".into(),
@@ -189,7 +190,8 @@ fn messages_from_an_agent_survive_the_wire() {
         FromAgent::Time(3, crate::time::Time::default()),
         FromAgent::Made(Made {
             directory: "/d".into(),
-            own: true,
+            place: Where::Own,
+            node: String::new(),
             minutes: 60,
             files: 2,
             bytes: 3,
