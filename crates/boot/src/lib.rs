@@ -5,10 +5,12 @@
 //! transport per peer (shared memory on the node, TCP inside the local area, TLS between sites) and makes the engine.
 #![forbid(unsafe_code)]
 
+mod abroad;
 mod asking;
 mod listening;
 mod origin;
 mod questions;
+mod reaching;
 pub mod rendezvous;
 mod routes;
 mod running;

@@ -3,20 +3,18 @@
 
 mod ending;
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
+use isthmus_core::joining::set_reacher;
 use isthmus_core::links::Measuring;
-use isthmus_core::universe::Universe;
 use isthmus_core::world::World;
 use isthmus_engine::{Engine, Job, Machine, Policy, Processes, Setup, Shared};
-use isthmus_identity::{Identity, KeyPair};
+use isthmus_identity::{Identity, KeyPair, derived};
 use isthmus_lock::OneAtATime;
-use isthmus_net::{ArrivalHook, Config, Listener, PortRange, Prober, Reach};
+use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
 use isthmus_shm::ShmTransport;
 use isthmus_topology::{Known, Topology};
 use isthmus_transport::Transport;
@@ -27,9 +25,11 @@ use isthmus_wire::question::{Ask, Said};
 use isthmus_wire::waiting::Waiting;
 
 use crate::BootError;
+use crate::abroad;
 use crate::asking::{self, AskError};
 use crate::listening::listen;
 use crate::origin::Origin;
+use crate::reaching::{dial_time, ports};
 use crate::rendezvous::{Agent, Invitation, path_of};
 use crate::routes::{Way, node_peers, peer_of, reach, way};
 use crate::survey::{self, Survey};
@@ -39,7 +39,7 @@ use crate::vendor;
 
 /// What MPI_Init makes and MPI_Finalize ends.
 pub struct Running {
-    universe: Universe,
+    world: Arc<World>,
     /// `None`: a world of one, started by hand.
     agent: Option<Arc<Mutex<Agent>>>,
     /// The thread that makes progress while the program computes.
@@ -129,9 +129,11 @@ impl Running {
             guests: false,
         };
         let engine = shared(Engine::new(setup), policy, promise);
-        let world = Arc::new(World::new(0, Arc::new(places), engine));
+        let id = abroad::random().map_err(BootError::System)?;
+        let world = Arc::new(World::new(0, Arc::new(places), engine).with_id(id));
+        set_reacher(&world, abroad::Sockets::of(&world));
         Ok(Self {
-            universe: Universe::new(world),
+            world,
             agent: None,
             keeper: Mutex::new(None),
             host,
@@ -227,11 +229,15 @@ impl Running {
                 native_world = made.map_err(|e| BootError::System(e.to_string()))?;
             }
         }
+        let id = derived(&world.secret, format!("isthmus world {}", world.job).as_bytes());
+        let id = std::array::from_fn(|at| id[at]);
         let reached = world.shared.iter().map(|path| path_of(path)).collect();
         let world = World::new(me, places, shared(engine, policy, promise))
             .with_links(known, measuring)
-            .with_native(native_world);
+            .with_native(native_world)
+            .with_id(id);
         let world = Arc::new(world);
+        set_reacher(&world, abroad::Sockets::of(&world));
         if let Some((hook, _)) = wide {
             let weak = Arc::downgrade(&world);
             hook.set(Arc::new(move || {
@@ -259,7 +265,7 @@ impl Running {
             None
         };
         Ok(Self {
-            universe: Universe::new(world),
+            world,
             agent: Some(agent),
             keeper: Mutex::new(keeper),
             host,
@@ -310,7 +316,7 @@ impl Running {
                         .into(),
                 ));
             }
-            *keeper = Some(start_keeper(self.universe.own())?);
+            *keeper = Some(start_keeper(&self.world)?);
         }
         self.world().engine().watch();
         Ok(())
@@ -318,7 +324,7 @@ impl Running {
 
     /// The world.
     pub fn world(&self) -> &World {
-        self.universe.own()
+        &self.world
     }
 
     /// Directories and files of this machine that processes of other sites reach through this one.
@@ -332,7 +338,7 @@ impl Running {
         let Some(agent) = &self.agent else { return };
         let voice = agent.lock().unwrap_or_else(PoisonError::into_inner).voice();
         self.world().engine().name_waits(call);
-        let (told, speaker) = (Arc::downgrade(self.universe.own()), voice.clone());
+        let (told, speaker) = (Arc::downgrade(&self.world), voice.clone());
         self.world().engine().reports().tell_time(Box::new(move || {
             if let Some(world) = told.upgrade() {
                 speaker.mention(&boot::Message::Time(world.engine().reports().time()));
@@ -414,15 +420,6 @@ impl Offer {
             key: Some(key),
         })
     }
-}
-
-/// Ports that the user allows us to listen on.
-fn ports() -> Option<PortRange> {
-    let ports = isthmus_settings::PORTS.read(std::env::var_os)?;
-    Some(PortRange {
-        first: *ports.start(),
-        last: *ports.end(),
-    })
 }
 
 /// Starts the thread that makes progress inside the site while the program computes.
@@ -515,22 +512,6 @@ fn config(
         dial_time: dial_time(places),
         away_time: isthmus_settings::AWAY.read(std::env::var_os),
     })
-}
-
-/// How long reaching a process may take. Where many share a core each waits for its turn, and so does the gateway that
-/// serves them all. Subjobs of several sites may be on one machine.
-fn dial_time(places: &PlaceTable) -> Duration {
-    /// Processes of a core that are no reason to be more patient.
-    const CROWD: u32 = 16;
-    let mut hosts: HashMap<(&str, &[String]), (u32, u32)> = HashMap::new();
-    for node in &places.nodes {
-        let (processes, processors) = hosts.entry((&node.host, &node.addresses)).or_default();
-        *processes = processes.saturating_add(node.processes);
-        *processors = node.processors.max(*processors);
-    }
-    let crowd = |(processes, processors): &(u32, u32)| processes / (*processors).max(1);
-    let crowd = hosts.values().map(crowd).max().unwrap_or_default();
-    Config::DIAL_TIME * (1 + crowd / CROWD)
 }
 
 fn route(transports: &Transports, way: Way) -> u8 {

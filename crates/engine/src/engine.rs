@@ -151,29 +151,6 @@ impl Engine {
         Ok(number)
     }
 
-    /// A transport leaves, whose peers nobody will talk to any more. Its number is free, and its peers count as lost
-    /// for this reason. It has been closed ([`Engine::close_transport`]).
-    pub fn retire_transport(&mut self, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
-        let peers = Peer::first(self.core.state.peers.len() as u32);
-        let state = &self.core.state;
-        let served: Vec<Peer> = peers
-            .filter(|&peer| state.peers[peer].route == number && !state.peers[peer].own)
-            .collect();
-        served.into_iter().for_each(|peer| self.core.lose(peer, reason.into()));
-        self.work();
-        let place = self.core.transports.get_mut(usize::from(number))?;
-        Some(std::mem::replace(place, Box::new(retired::Retired)))
-    }
-
-    /// Orderly end of one transport, called repeatedly (with [`crate::Shared::wait`]) until true.
-    pub fn close_transport(&mut self, number: u8) -> bool {
-        self.work();
-        let Core { transports, state } = &mut self.core;
-        transports
-            .get_mut(usize::from(number))
-            .is_none_or(|transport| transport.close(state))
-    }
-
     /// From now on this process can talk to these processes too; the first of them. Contexts of different jobs are kept
     /// apart, whatever their numbers.
     pub fn take_in(&mut self, newcomers: Newcomers) -> Result<Peer, EngineError> {
@@ -448,6 +425,29 @@ pub fn with_port<T>(engine: &mut Engine, protocol: u8, act: impl FnOnce(&mut Por
     let acted = act(&mut engine.core.port(protocol));
     engine.work();
     acted
+}
+
+/// A transport leaves, whose peers nobody will talk to any more. Its number is free, and its peers count as lost for
+/// this reason. It has been closed ([`close_transport`]).
+pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
+    let state = &engine.core.state;
+    let serves = |peer: &Peer| state.peers[*peer].route == number && !state.peers[*peer].own;
+    let served: Vec<Peer> = Peer::first(state.peers.len() as u32).filter(serves).collect();
+    served
+        .into_iter()
+        .for_each(|peer| engine.core.lose(peer, reason.into()));
+    engine.work();
+    let place = engine.core.transports.get_mut(usize::from(number))?;
+    Some(std::mem::replace(place, Box::new(retired::Retired)))
+}
+
+/// Orderly end of one transport, called repeatedly (with [`Shared::wait`](crate::Shared::wait)) until true.
+pub fn close_transport(engine: &mut Engine, number: u8) -> bool {
+    engine.work();
+    let Core { transports, state } = &mut engine.core;
+    transports
+        .get_mut(usize::from(number))
+        .is_none_or(|transport| transport.close(state))
 }
 
 /// Whether frames may come that have to be answered while the program computes.

@@ -33,7 +33,7 @@ pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent
 pub use base::requests::Kept;
 pub use base::state::State;
 pub use base::tuning::{Knob, Tuning};
-pub use engine::{Engine, Newcomers, Setup, unreceived, with_machine, with_port};
+pub use engine::{Engine, Newcomers, Setup, close_transport, retire_transport, unreceived, with_machine, with_port};
 pub use groups::data::{Arithmetic, Pieces, Unequal};
 pub use groups::short::Short;
 pub use interface::{Frames, Partitions, Turns, Underneath};

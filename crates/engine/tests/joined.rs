@@ -5,7 +5,10 @@ mod common;
 
 use common::{content, memory, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request};
+use isthmus_engine::{
+    Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request, close_transport,
+    retire_transport,
+};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Job, Peer};
 
@@ -158,12 +161,12 @@ fn a_transport_that_leaves_gives_its_number_back() {
     let mut jobs = jobs(Options::default());
     let route = jobs.route;
     for rank in 0..2 * EACH {
-        while !jobs.engine(rank).close_transport(route) {
+        while !close_transport(jobs.engine(rank), route) {
             jobs.engines.iter_mut().for_each(|engine| _ = engine.progress());
         }
     }
     for rank in 0..2 * EACH {
-        let gone = jobs.engine(rank).retire_transport(route, "MPI_Comm_disconnect");
+        let gone = retire_transport(jobs.engine(rank), route, "MPI_Comm_disconnect");
         assert!(gone.is_some());
         let data = memory(b"?");
         let to = (rank + EACH) % (2 * EACH);
@@ -192,6 +195,6 @@ fn a_transport_that_leaves_gives_its_number_back() {
             representations: Vec::new(),
         });
         assert_eq!(met, Ok(Peer::new(2 * EACH + at)));
-        assert!(engine.retire_transport(route, "MPI_Comm_disconnect").is_some());
+        assert!(retire_transport(engine, route, "MPI_Comm_disconnect").is_some());
     }
 }

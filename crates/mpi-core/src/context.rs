@@ -8,7 +8,7 @@
 //! ```text
 //!  0 … 15             the library's own: MPI_COMM_WORLD, MPI_COMM_SELF, construction of groups, links, files
 //!  16 … 2^30 - 1      one range per process of the job, in order of rank, equally long
-//!  2^30 … 2^31 - 1    left free for communicators of processes of several jobs
+//!  2^30 … 2^31 - 1    of communicators of processes of several jobs: those have agreed on them ([`crate::meeting`])
 //! ```
 //! Every job numbers its contexts by itself, and equal numbers of two jobs are different contexts
 //! ([`isthmus_engine::Context`]).
@@ -27,6 +27,7 @@ use isthmus_engine::{Context, Job};
 
 use crate::error::Result;
 use crate::fail;
+use crate::meeting::blocks;
 
 /// Context of MPI_COMM_WORLD.
 pub(crate) const WORLD: u32 = 2;
@@ -120,6 +121,35 @@ impl Contexts {
             end: first + length,
             state: Mutex::new(state),
         }
+    }
+
+    /// Those of the member with this place, of so many, of a group over several jobs, who have agreed on a block that
+    /// begins with this number.
+    pub(crate) fn shared(block: u32, place: u32, size: u32) -> Self {
+        let length = ((blocks::LENGTH - blocks::OWN) / size.max(1)) & !1;
+        let first = block + blocks::OWN + place * length;
+        let state = State {
+            next: first,
+            unused: Vec::new(),
+            freed: VecDeque::new(),
+        };
+        Self {
+            job: Job::OWN,
+            first,
+            end: first + length,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Of a shared block: the numbers that need no taking, of the first communicator of all members.
+    pub(crate) fn first_of_all(&self) -> Numbers {
+        let block = self.first & !(blocks::LENGTH - 1);
+        [block, block + 2, block + 4]
+    }
+
+    /// Of a shared block: the number by which members part.
+    pub(crate) fn last_of_all(&self) -> u32 {
+        (self.first & !(blocks::LENGTH - 1)) + 6
     }
 
     /// The process that owns a number, of so many.

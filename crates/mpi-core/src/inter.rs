@@ -6,13 +6,15 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 
 use crate::comm::create::{self, string_tag};
-use crate::comm::{Blueprint, Comm};
+use crate::comm::{Blueprint, Comm, is_joined};
 use crate::context::{self, Numbers};
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
 use crate::fail;
 use crate::group::Group;
 use crate::internal::{self, Side};
+use crate::joining;
+use crate::meeting::reach::Exchange;
 use crate::world::World;
 
 /// What the leader of a group tells the other one, and then its own group.
@@ -64,7 +66,24 @@ struct Meeting {
     side: Side,
     /// The other leader, by its rank among those of `side`.
     other: u32,
+    /// Their processes may be of several jobs.
+    is_joined: bool,
 }
+
+/// Leaders that have a communicator in common, when their groups join.
+struct Leaders<'w> {
+    world: &'w World,
+    meeting: Meeting,
+}
+
+impl Exchange for Leaders<'_> {
+    fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
+        self.meeting.side.exchange(self.world, self.meeting.other, mine)
+    }
+}
+
+/// In place of an [`Offer`]: the groups have to join, since processes of several jobs may be among them.
+const JOIN: [u8; 1] = [1];
 
 /// MPI_Intercomm_create; collective over `comm`, the local group. `peer`: at the leader, where the leaders meet,
 /// and the rank there of the other leader.
@@ -82,6 +101,7 @@ pub fn create<'p>(
             Some(other) if peer.remote().is_some() || other != peer.rank() => Ok(Meeting {
                 side: Side::of(peer, tag),
                 other,
+                is_joined: is_joined(peer) || is_joined(comm),
             }),
             _ => fail!(
                 abi::MPI_ERR_RANK,
@@ -121,6 +141,7 @@ pub fn create_from_groups(
         Ok(Meeting {
             side: Side::of_job(world, tag),
             other,
+            is_joined: false,
         })
     };
     bridge(world, &local, leader, meeting, None)
@@ -157,13 +178,32 @@ fn bridge(
         },
         group: comm.group().clone(),
     };
+    let mut leaders = None;
     let met = match at_leader {
-        true => meeting().and_then(|m| m.side.exchange(world, m.other, &mine.encode(world))),
+        true => meeting().and_then(|meeting| {
+            let word = match meeting.is_joined {
+                true => JOIN.to_vec(),
+                false => mine.encode(world),
+            };
+            let theirs = meeting.side.exchange(world, meeting.other, &word)?;
+            // One of the two knows it, and then both groups do so.
+            let joins = meeting.is_joined || theirs == JOIN;
+            leaders = joins.then_some(Leaders { world, meeting });
+            Ok(if joins { JOIN.to_vec() } else { theirs })
+        }),
         false => Ok(Vec::new()),
     };
     // Which side is low the leaders know first.
     let told = met.as_ref().map_or(&[][..], |theirs| theirs);
     let theirs = internal::broadcast_all(world, comm, leader, told)?;
+    if theirs == JOIN {
+        world.contexts().give_back(mine.numbers);
+        let pipe = || match leaders {
+            Some(leaders) => Ok(Box::new(leaders) as Box<dyn Exchange>),
+            None => fail!(abi::MPI_ERR_INTERN, "the leader has met nobody"),
+        };
+        return joining::join(world, comm, leader, pipe);
+    }
     let ours = internal::broadcast(world, comm, leader, &internal::encode(mine.numbers))?;
     met?;
     if theirs.is_empty() {

@@ -30,6 +30,22 @@ fn run(world: &World, comm: &Comm, call: Call, binding: Binding) -> Result<()> {
         .map(drop)
 }
 
+/// Returns when all members have come; collective.
+pub(crate) fn barrier(world: &World, comm: &Comm) -> Result<()> {
+    world.wait(start_barrier(world, comm)?).map(drop)
+}
+
+/// As [`barrier`] without waiting.
+pub(crate) fn start_barrier(world: &World, comm: &Comm) -> Result<Request> {
+    let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::none());
+    start(
+        world,
+        comm,
+        planned(comm, Call::new(Operation::Barrier, 0), binding),
+        None,
+    )
+}
+
 fn bytes(memory: &OwnMemory, length: usize) -> Result<BoundBuffer> {
     let byte = Datatype::of(Basic::Byte);
     Ok(BoundBuffer::one(Block::own(memory, &byte, length as u64)?))

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use isthmus_engine::{Peer, Rates};
 use isthmus_topology::{Known, Level, Link, Measured, Origin, Origins, combine};
 
-use crate::comm::Comm;
+use crate::comm::{Comm, joined};
 use crate::context;
 use crate::error::Result;
 use crate::info::Info;
@@ -165,7 +165,8 @@ pub fn of(world: &World, comm: &Comm) -> Arc<Known> {
 /// force here.
 pub(crate) fn marked(world: &World, comm: &Comm, numbers: context::Numbers) -> context::Numbers {
     let known = of(world, comm.everybody());
-    if numbers[0] != 0 && !news(world, &known).is_empty() {
+    // Processes of several jobs have no common names for local areas, so they tell each other no news.
+    if numbers[0] != 0 && !joined::is_joined(comm) && !news(world, &known).is_empty() {
         context::with_news(numbers)
     } else {
         numbers
@@ -186,6 +187,9 @@ pub(crate) fn hear(world: &World, comm: &Comm) -> Result<()> {
 
 /// All members put together what they have measured; collective.
 pub fn refresh(world: &World, comm: &Comm) -> Result<()> {
+    if joined::is_joined(comm) {
+        return Ok(());
+    }
     let mine = Measured::encode_all(&world.measured());
     let all = internal::gather_all(world, comm.everybody(), &mine)?;
     learn(world, comm, &decoded(&all.concat())?);
@@ -211,8 +215,8 @@ fn learn(world: &World, comm: &Comm, measured: &[Measured]) {
 
 /// Whether messages among the members pass between local areas.
 pub fn spans_areas(world: &World, comm: &Comm) -> bool {
-    let members = comm.everybody().group().members();
-    let mut areas = members.iter().map(|&peer| world.area_of(peer));
+    let (topology, places) = joined::places(world, comm, comm.everybody().group());
+    let mut areas = places.iter().map(|&place| topology.clusters_of(place)[0]);
     let first = areas.next();
     areas.any(|other| Some(other) != first)
 }

@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::frames::Freed;
 use crate::group::Group;
 use crate::links::known::WorldLinks;
+use crate::meeting::Abroad;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const MAX_TAG: i32 = i32::MAX;
@@ -25,14 +26,11 @@ pub const LARGEST_VENDOR_TAG: i32 = (1 << 28) - 1;
 
 /// The processes that have one MPI_COMM_WORLD, as one of them knows them.
 pub struct World {
-    job: Job,
     rank: u32,
-    /// The process with rank 0; the others follow in order of rank.
-    first: Peer,
     places: Arc<PlaceTable>,
     topology: Arc<Topology>,
     unlike: bool,
-    engine: Arc<Shared>,
+    engine: Shared,
     operations: Operations,
     contexts: Arc<Contexts>,
     frames: Arc<Freed>,
@@ -44,30 +42,23 @@ pub struct World {
     /// Whether communicators can be those of the vendor MPI.
     has_native: bool,
     pub(super) choices: Choices,
+    id: [u8; 16],
+    abroad: Abroad,
 }
 
 impl World {
     /// The world of process `rank`, with which it begins. The table has been checked: `rank` is in it.
     pub fn new(rank: u32, places: Arc<PlaceTable>, engine: Shared) -> Self {
-        let first = Peer::new(0);
-        Self::of(Job::OWN, first, rank, places, Arc::new(engine))
-    }
-
-    /// The world of a job whose processes are the peers from `first` on, in order of rank.
-    pub(crate) fn of(job: Job, first: Peer, rank: u32, places: Arc<PlaceTable>, engine: Arc<Shared>) -> Self {
         let topology = Arc::new(Topology::new(&places));
         let operations = Operations::new(&engine);
-        // The vendor MPI has started the own job, and knows no other.
-        let has_native = job == Job::OWN && engine.lock().underneath().is_there();
+        let has_native = engine.lock().underneath().is_there();
         let mut representations = places.places.iter().map(|place| place.representation);
         let representation = representations.next();
         let unlike = representations.any(|other| Some(other) != representation);
-        let contexts = Arc::new(Contexts::new(job, rank, topology.size()));
+        let contexts = Arc::new(Contexts::new(Job::OWN, rank, topology.size()));
         let links = WorldLinks::new(&places, Known::default(), None);
         Self {
-            job,
             rank,
-            first,
             places,
             topology,
             unlike,
@@ -81,7 +72,25 @@ impl World {
             native: Mutex::new(None),
             has_native,
             choices: Choices::default(),
+            id: [0; 16],
+            abroad: Abroad::default(),
         }
+    }
+
+    /// The same world with a name that no other one has, for processes of other jobs.
+    #[must_use]
+    pub fn with_id(self, id: [u8; 16]) -> Self {
+        Self { id, ..self }
+    }
+
+    /// The name that no other world has.
+    pub(crate) fn id(&self) -> [u8; 16] {
+        self.id
+    }
+
+    /// What this process knows of processes of other jobs.
+    pub(crate) fn abroad(&self) -> &Abroad {
+        &self.abroad
     }
 
     /// The same world, all processes of which live in one job of a vendor MPI.
@@ -132,13 +141,13 @@ impl World {
     /// The process with this rank, which is below the size.
     #[inline]
     pub fn peer(&self, rank: u32) -> Peer {
-        self.first.plus(rank)
+        Peer::new(rank)
     }
 
     /// Rank of a process in MPI_COMM_WORLD; `None`: it is of another world.
     #[inline]
     pub fn rank_of(&self, peer: Peer) -> Option<u32> {
-        let rank = peer.index_from(self.first) as u32;
+        let rank = peer.number();
         (rank < self.size()).then_some(rank)
     }
 
@@ -250,16 +259,6 @@ impl World {
             native: 0,
             notes: None,
         }
-    }
-
-    /// The engine, for other worlds that it serves.
-    pub(crate) fn shared_engine(&self) -> &Arc<Shared> {
-        &self.engine
-    }
-
-    /// The job that has this world.
-    pub fn job(&self) -> Job {
-        self.job
     }
 
     /// The context of this world with this number.

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A process in the worlds of two jobs: two place tables, one engine.
+//! Processes of two jobs join: one engine at each, one context for all of them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use isthmus_core::comm::{self, Comm, create};
-use isthmus_core::links;
-use isthmus_core::universe::{Invitation, Universe};
+use isthmus_abi::constants as abi;
+use isthmus_core::comm::{self, Comm, Resource, SplitType, create};
+use isthmus_core::error::{Error, Result};
+use isthmus_core::info::Info;
+use isthmus_core::joining::{self, Contact, Exchange, Outcome, Prepared, Reacher, Sealed, Start, Ways};
 use isthmus_core::world::World;
+use isthmus_core::{inter, links};
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Engine, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared};
@@ -16,150 +21,298 @@ use isthmus_transport::{Peer, Processes};
 use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
 
 /// Processes of each job.
-const SIZE: u32 = 4;
+const SIZE: u32 = 2;
 
-/// A job whose processes are on machines of so many processes, each at a site of its own.
-fn places(name: &str, each: u32) -> Arc<PlaceTable> {
-    let machines = SIZE / each;
-    let subjob = |machine: u32| Subjob {
-        name: format!("{name}-{machine}"),
-        lan: format!("{name}-{machine}"),
-        first_rank: machine * each,
-        count: each,
+/// A job of one machine.
+fn places(name: &str) -> Arc<PlaceTable> {
+    let subjob = Subjob {
+        name: name.to_owned(),
+        lan: "home".to_owned(),
+        first_rank: 0,
+        count: SIZE,
         appnum: 0,
     };
-    let node = |machine: u32| Node {
-        host: format!("{name}-{machine}"),
+    let node = Node {
+        host: name.to_owned(),
         addresses: Vec::new(),
-        subjob: machine,
-        processes: each,
+        subjob: 0,
+        processes: SIZE,
         processors: 0,
     };
-    let place = |rank: u32| Place {
-        subjob: rank / each,
-        node: rank / each,
+    let place = |slot: u32| Place {
+        subjob: 0,
+        node: 0,
         port: 0,
-        slot: rank % each,
+        slot,
         representation: place::Representation(Representation::LOCAL.encode()),
         vendor: None,
     };
     Arc::new(PlaceTable {
-        subjobs: (0..machines).map(subjob).collect(),
-        nodes: (0..machines).map(node).collect(),
+        subjobs: vec![subjob],
+        nodes: vec![node],
         places: (0..SIZE).map(place).collect(),
     })
 }
 
-/// The job in which it is started.
-fn start(rank: u32, end: Memory) -> Universe {
+/// Networks of meetings, by name: what is left of each.
+type Hub = Arc<Mutex<HashMap<String, Vec<Option<Memory>>>>>;
+
+/// Reaches others by memory.
+struct Near {
+    hub: Hub,
+    machine: u8,
+}
+
+struct Ready(Near);
+
+impl Reacher for Near {
+    fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
+        Ok(Box::new(Ready(Self {
+            hub: self.hub.clone(),
+            machine: self.machine,
+        })))
+    }
+
+    fn seal(&self, requests: &[&[u8]]) -> Outcome<Sealed> {
+        static NEXT: Mutex<u64> = Mutex::new(1);
+        let mut next = NEXT.lock().expect("nobody panics");
+        *next += 1;
+        Ok(Sealed {
+            name: format!("{:032x}", *next),
+            secret: [*next as u8; 32],
+            authority: Vec::new(),
+            certificates: vec![Vec::new(); requests.len()],
+        })
+    }
+}
+
+impl Prepared for Ready {
+    fn contact(&self) -> Contact {
+        Contact {
+            machine: [self.0.machine; 32],
+            addresses: Vec::new(),
+            port: 1,
+            request: Vec::new(),
+        }
+    }
+
+    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Ways> {
+        let count = start.places.places.len() as u32;
+        let mut hub = self.0.hub.lock().expect("nobody panics");
+        let ends = hub.entry(start.name.to_owned()).or_insert_with(|| {
+            let (ends, _) = network(count, Options::default()).expect("eventfd");
+            ends.into_iter().map(Some).collect()
+        });
+        let end = ends[start.me as usize].take().expect("one each");
+        // The first one that is new is the next peer, and the others follow.
+        let new = (0..count)
+            .find(|&rank| (start.reach)(rank).is_some())
+            .expect("somebody is new");
+        let next = start.engine.lock().processes().count();
+        let end = end.with_peers_from(Peer::new(next - new));
+        let way = start
+            .engine
+            .add_transport(Box::new(end))
+            .map_err(|error| error.to_string())?;
+        Ok(Ways {
+            near: Some(way),
+            far: Some(way),
+        })
+    }
+}
+
+/// Leaders that talk through channels.
+struct Pipe(Sender<Vec<u8>>, Receiver<Vec<u8>>);
+
+impl Exchange for &Pipe {
+    fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
+        let gone = |_| Error::new(abi::MPI_ERR_OTHER, "the other one is gone");
+        self.0.send(mine.to_vec()).map_err(|_| gone(()))?;
+        self.1.recv().map_err(|_| gone(()))
+    }
+}
+
+fn start(job: u8, rank: u32, end: Memory, hub: &Hub) -> World {
     let engine = Engine::new(Setup {
         me: Peer::new(rank),
         processes: Processes::of("home", SIZE),
         transports: vec![Box::new(end)],
         routes: vec![0; SIZE as usize],
-        levels: vec![0; SIZE as usize],
+        levels: vec![4; SIZE as usize],
         representations: Vec::new(),
     });
     let policy = Policy {
         threads: false,
         guests: false,
     };
-    let engine = Shared::new(engine, policy);
-    Universe::new(Arc::new(World::new(rank, places("home", 2), engine)))
-}
-
-/// Becomes this rank of another job.
-fn join(universe: &Universe, rank: u32, end: Memory) -> Arc<World> {
-    let first = universe.engine().lock().processes().count();
-    let end = Box::new(end.with_peers_from(Peer::new(first)));
-    let route = universe.engine().add_transport(end).expect("there is room");
-    let invitation = Invitation {
-        job: "other",
-        rank,
-        places: places("other", 1),
-        routes: vec![route; SIZE as usize],
+    let name = format!("machine-{job}");
+    let world = World::new(rank, places(&name), Shared::new(engine, policy)).with_id([job; 16]);
+    let near = Near {
+        hub: hub.clone(),
+        // Each job on a machine of its own.
+        machine: job,
     };
-    universe.join(invitation).expect("a new job")
+    joining::set_reacher(&world, Box::new(near));
+    world
 }
 
-/// Even and odd ranks part, and the last of each half tells the first one its rank in the world.
-fn part(world: &World, comm: &Comm) -> Vec<u32> {
-    let half = create::split(world, comm, Some((world.rank() % 2) as i32), 0)
-        .expect("nobody is lost")
-        .expect("all have a colour");
-    let told = OwnMemory::new(0, 4);
-    if half.rank() == half.size() - 1 {
-        let data = OwnMemory::with(&world.rank().to_le_bytes());
-        let buffer = SendBuffer::contiguous(data.reading(), 0, 4);
-        let request = world
-            .engine()
-            .lock()
-            .isend(half.channel(), 0, 9, Mode::Standard, buffer);
-        world.wait(request).expect("it is received");
-    }
-    if half.rank() == 0 {
-        let buffer = ReceiveBuffer::contiguous(told.memory(), 0, 4);
-        let request = world.engine().lock().irecv(half.channel(), None, None, buffer);
-        world.wait(request).expect("it is sent");
-        let last = u32::from_le_bytes(told.content().try_into().expect("four bytes"));
-        assert_eq!(last, world.rank() + 2);
-    }
-    let members = half.group().members().iter();
-    members
-        .map(|&peer| world.rank_of(peer).expect("of this world"))
-        .collect()
+fn send(world: &World, comm: &Comm, to: u32, byte: u8) {
+    let data = OwnMemory::with(&[byte]);
+    let buffer = SendBuffer::contiguous(data.reading(), 0, 1);
+    let request = world
+        .engine()
+        .lock()
+        .isend(comm.channel(), to, 9, Mode::Standard, buffer);
+    world.wait(request).expect("it is received");
 }
 
-/// What one process does.
-fn process(rank: u32, own: Memory, other: Memory) {
-    let universe = start(rank, own);
-    let mine = rank ^ 1;
-    let other = join(&universe, mine, other);
-    let own = universe.own().clone();
-    assert_eq!((own.rank(), other.rank()), (rank, mine));
-    let (everybody, others) = (comm::of_world(&own), comm::of_world(&other));
-    assert_eq!(everybody.context().number(), others.context().number());
-    assert_ne!(everybody.context(), others.context());
-    // Two sites there, four here.
-    assert!(links::spans_areas(&own, &everybody) && links::spans_areas(&other, &others));
-    assert_eq!(own.place_of(other.me()), None, "a peer of another world");
-    assert!(Arc::ptr_eq(&universe.world_of(other.peer(0)).expect("known"), &other));
-    // Ranks 0 and 2 of one world are 1 and 3 of the other: the halves are the same processes, in unlike worlds.
-    let (here, there) = (part(&own, &everybody), part(&other, &others));
-    let even = |rank: u32| if rank % 2 == 0 { vec![0, 2] } else { vec![1, 3] };
-    assert_eq!((here, there), (even(rank), even(mine)));
-    universe.engine().wait(|engine| engine.settle().then_some(()));
+/// The byte of a message of anybody, and of whom it is.
+fn receive_any(world: &World, comm: &Comm) -> (u32, u8) {
+    let told = OwnMemory::new(0, 1);
+    let buffer = ReceiveBuffer::contiguous(told.memory(), 0, 1);
+    let request = world.engine().lock().irecv(comm.channel(), None, None, buffer);
+    let done = world.wait(request).expect("it is sent");
+    (done.source, told.content()[0])
+}
+
+/// Everybody tells everybody in the communicator, who hears it from any source.
+fn talk(world: &World, comm: &Comm) {
+    let (me, size) = (comm.rank(), comm.size());
+    for to in (0..size).filter(|&to| to != me) {
+        send(world, comm, to, me as u8);
+    }
+    let mut heard: Vec<u32> = (1..size)
+        .map(|_| {
+            let (source, byte) = receive_any(world, comm);
+            assert_eq!(u32::from(byte), source);
+            source
+        })
+        .collect();
+    heard.sort_unstable();
+    assert!(heard.into_iter().eq((0..size).filter(|&from| from != me)));
+}
+
+/// A communicator of all four, and what is made of it.
+fn check_merged(world: &World, inter: &Comm, job: u8) {
+    let merged = inter::merge(world, inter, job == 2).expect("nobody is lost");
+    assert_eq!(
+        (merged.size(), merged.rank()),
+        (2 * SIZE, u32::from(job - 1) * SIZE + world.rank())
+    );
+    assert!(comm::is_joined(&merged) && links::spans_areas(world, &merged));
+    talk(world, &merged);
+    let copy = create::duplicate(world, &merged, Info::default()).expect("nobody is lost");
+    assert_ne!(copy.context(), merged.context());
+    talk(world, &copy);
+    // One of each job.
+    let mixed = create::split(world, &copy, Some((copy.rank() % 2) as i32), 0);
+    let mixed = mixed.expect("nobody is lost").expect("all have a colour");
+    assert_eq!(mixed.size(), 2);
+    talk(world, &mixed);
+    // Who shares a node is of one job, also where the numbers of nodes are equal.
+    let near = comm::split_type(world, &copy, &SplitType::Shared, 0, &Info::default());
+    let near = near.expect("nobody is lost").expect("all are somewhere");
+    assert_eq!((near.size(), near.rank()), (SIZE, world.rank()));
+    let unguided = comm::split_type(world, &copy, &SplitType::Unguided, 0, &Info::default());
+    let unguided = unguided.expect("nobody is lost").expect("they are at two sites");
+    assert_eq!(
+        unguided.hints().all().get("mpi_hw_resource_type"),
+        Ok(Some(Resource::Site.name()))
+    );
+    assert_eq!(unguided.size(), SIZE);
+    // An intercommunicator of the halves of what was merged.
+    let half = create::split(world, &merged, Some((merged.rank() % 2) as i32), 0);
+    let half = half.expect("nobody is lost").expect("all have a colour");
+    let other = i32::from(merged.rank() % 2 == 0);
+    let crossed = inter::create(world, &half, 0, || Ok((&*merged, other)), 3).expect("nobody is lost");
+    assert_eq!((crossed.size(), crossed.peers()), (2, 2));
+    let all = inter::merge(world, &crossed, merged.rank() % 2 == 1).expect("nobody is lost");
+    talk(world, &all);
+}
+
+fn process(job: u8, rank: u32, end: Memory, hub: &Hub, pipe: Option<Pipe>, ended: &Barrier) {
+    let world = start(job, rank, end, hub);
+    let everybody = comm::of_world(&world);
+    // Again and again: what was disconnected is met anew.
+    for _ in 0..3 {
+        let to_other = || match &pipe {
+            Some(pipe) => Ok(Box::new(pipe) as Box<dyn Exchange>),
+            None => Err(Error::new(abi::MPI_ERR_INTERN, "not the leader")),
+        };
+        let inter = joining::join(&world, &everybody, 1, to_other).expect("nobody is lost");
+        assert_eq!((inter.size(), inter.peers(), inter.rank()), (SIZE, SIZE, rank));
+        let there = inter.remote().expect("an intercommunicator").members().clone();
+        assert!(
+            there.iter().all(|&peer| world.rank_of(peer).is_none()),
+            "they are of another job"
+        );
+        if job == 1 {
+            send(&world, &inter, rank, rank as u8);
+        } else {
+            assert_eq!(receive_any(&world, &inter), (rank, rank as u8));
+        }
+        check_merged(&world, &inter, job);
+        joining::disconnect(&world, &inter).expect("nobody is lost");
+        drop(inter);
+        joining::part(&world);
+    }
+    // The end is one for all who are connected.
+    let to_other = || match &pipe {
+        Some(pipe) => Ok(Box::new(pipe) as Box<dyn Exchange>),
+        None => Err(Error::new(abi::MPI_ERR_INTERN, "not the leader")),
+    };
+    let inter = joining::join(&world, &everybody, 1, to_other).expect("nobody is lost");
+    drop(inter);
+    joining::wait_for_all(&world);
+    world.engine().wait(|engine| engine.settle().then_some(()));
+    // The last word of one may be on its way to another, who has to find its end of the network there.
+    ended.wait();
 }
 
 #[test]
-fn a_process_is_a_member_of_two_jobs() {
-    let (own, _) = network(SIZE, Options::default()).expect("eventfd");
-    let (other, _) = network(SIZE, Options::default()).expect("eventfd");
-    let mut other: Vec<Option<Memory>> = other.into_iter().map(Some).collect();
-    let threads: Vec<_> = (0..)
-        .zip(own)
-        .map(|(rank, own): (u32, Memory)| {
-            let other = other[(rank ^ 1) as usize].take().expect("one each");
-            thread::spawn(move || process(rank, own, other))
-        })
-        .collect();
+fn two_jobs_join_talk_part_and_join_again() {
+    let hub = Hub::default();
+    let (to_second, from_first) = channel();
+    let (to_first, from_second) = channel();
+    let mut pipes = [Some(Pipe(to_second, from_second)), Some(Pipe(to_first, from_first))];
+    let mut threads = Vec::new();
+    let ended = Arc::new(Barrier::new(2 * SIZE as usize));
+    for job in [1, 2] {
+        let (ends, _) = network(SIZE, Options::default()).expect("eventfd");
+        for (rank, end) in (0..).zip(ends) {
+            let hub = hub.clone();
+            let pipe = pipes[usize::from(job - 1)].take_if(|_| rank == 1);
+            let ended = ended.clone();
+            threads.push(thread::spawn(move || process(job, rank, end, &hub, pipe, &ended)));
+        }
+    }
     for thread in threads {
         thread.join().expect("all is as it should be");
     }
 }
 
 #[test]
-fn nobody_joins_a_job_twice() {
-    let (own, _) = network(SIZE, Options::default()).expect("eventfd");
-    let universe = start(0, own.into_iter().next().expect("one each"));
-    let (other, _) = network(SIZE, Options::default()).expect("eventfd");
-    join(&universe, 0, other.into_iter().next().expect("one each"));
-    let invitation = |rank| Invitation {
-        job: "other",
-        rank,
-        places: places("other", 1),
-        routes: vec![1; SIZE as usize],
-    };
-    assert!(universe.join(invitation(0)).is_err(), "twice");
-    assert!(universe.join(invitation(SIZE)).is_err(), "no such rank");
+fn what_the_leader_cannot_do_all_members_hear() {
+    let hub = Hub::default();
+    let (ends, _) = network(SIZE, Options::default()).expect("eventfd");
+    let threads: Vec<_> = (0..)
+        .zip(ends)
+        .map(|(rank, end)| {
+            let hub = hub.clone();
+            thread::spawn(move || {
+                let world = start(1, rank, end, &hub);
+                let everybody = comm::of_world(&world);
+                let refuse = || Err(Error::new(abi::MPI_ERR_PORT, "the port is closed"));
+                let error = joining::join(&world, &everybody, 0, refuse).expect_err("there is nobody");
+                assert!(error.message.contains("the port is closed"), "{error}");
+                if rank == 0 {
+                    assert_eq!(error.class, abi::MPI_ERR_PORT);
+                }
+                world.engine().wait(|engine| engine.settle().then_some(()));
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("all is as it should be");
+    }
 }

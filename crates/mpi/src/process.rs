@@ -360,6 +360,8 @@ fn part(users: &mut Users, process: &Process) -> Result<()> {
         } else {
             "MPI_Finalize"
         };
+        // Whoever is still connected, of other jobs, comes to its end too.
+        isthmus_core::joining::wait_for_all(process.running.world());
         let finished = process.running.finish(end, isthmus_io::used);
         finished.map_err(|e| boot_error(&e))?;
     }

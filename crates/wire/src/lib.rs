@@ -15,6 +15,7 @@
 //! * [`guard`]: what an agent and the guards of processes of a vendor MPI say to each other.
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
 //! * [`question`]: what a process asks its coordinator.
+//! * [`joining`]: how groups of processes of two jobs come to know each other.
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.
 //! * [`relay`]: a command of ours at another site.
@@ -39,6 +40,7 @@ pub mod gateway;
 pub mod grid;
 pub mod guard;
 pub mod hello;
+pub mod joining;
 pub mod links;
 pub mod partitioned;
 pub mod place;

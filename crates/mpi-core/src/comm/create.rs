@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_engine::Request;
 
-use super::{Blueprint, Comm, traffic};
+use super::{Blueprint, Comm, joined, traffic};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
@@ -85,7 +85,7 @@ fn copy(world: &World, comm: &Comm, hints: Info) -> Result<Blueprint> {
 pub(crate) fn agree(world: &World, comm: &Comm, root: u32, inter: bool) -> Result<Numbers> {
     let everybody = comm.everybody();
     let mine = if everybody.rank() == root {
-        links::marked(world, comm, world.contexts().take(inter))
+        links::marked(world, comm, joined::contexts(world, comm).take(inter))
     } else {
         Numbers::default()
     };
@@ -113,7 +113,7 @@ pub struct Heard {
 pub fn duplicate_and_say(world: &World, comm: &Comm, mine: &[u8]) -> Result<Heard> {
     let copy = copy(world, comm, Info::default())?;
     let numbers = match comm.rank() {
-        0 => links::marked(world, comm, world.contexts().take(copy.is_inter())),
+        0 => links::marked(world, comm, joined::contexts(world, comm).take(copy.is_inter())),
         _ => Numbers::default(),
     };
     let mut words = internal::encode(numbers);
@@ -139,7 +139,7 @@ pub fn duplicate_later(
     world.engine().lock().underneath().mix();
     let everybody = comm.everybody();
     let mine = if everybody.rank() == 0 {
-        world.contexts().take(copy.is_inter())
+        joined::contexts(world, comm).take(copy.is_inter())
     } else {
         Numbers::default()
     };
@@ -191,7 +191,7 @@ pub(crate) fn split_as(
 ) -> Result<Option<Arc<Comm>>> {
     let everybody = comm.everybody();
     let numbers = match color {
-        Some(_) => world.contexts().take(comm.remote().is_some()),
+        Some(_) => joined::contexts(world, comm).take(comm.remote().is_some()),
         None => Numbers::default(),
     };
     let marked = links::marked(world, comm, numbers);
@@ -204,7 +204,7 @@ pub(crate) fn split_as(
     let chosen = color.and_then(|color| chosen(comm, color, &wishes));
     // Somebody else's numbers count: nobody uses mine.
     if chosen.as_ref().is_none_or(|c| c.numbers != marked) {
-        world.contexts().give_back(numbers);
+        joined::contexts(world, comm).give_back(numbers);
     }
     let Some(chosen) = chosen else { return Ok(None) };
     let Some(blueprint) = Blueprint::from(world, comm, chosen.group) else {
@@ -268,7 +268,7 @@ pub fn create_group(world: &World, comm: &Comm, group: &Group, tag: i32) -> Resu
         return Ok(None);
     };
     let ranks = comm.group().places(group);
-    let take = || links::marked(world, comm, world.contexts().take(false));
+    let take = || links::marked(world, comm, joined::contexts(world, comm).take(false));
     let numbers = first_takes(world, &Side::of(comm, tag), &ranks, blueprint.rank, take, &[])?;
     blueprint.build_and_hear(world, numbers).map(Some)
 }

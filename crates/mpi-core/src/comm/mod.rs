@@ -15,6 +15,7 @@ use crate::errhandler::ErrorHandler;
 use crate::frames;
 use crate::group::Group;
 use crate::info::Info;
+use crate::meeting::Meeting;
 use crate::nodes::kept::Nodes;
 use crate::remembered::Remembered;
 use crate::topology::{Neighbours, Topology};
@@ -24,6 +25,7 @@ pub mod create;
 mod guest;
 mod hints;
 mod in_force;
+pub(crate) mod joined;
 mod joint;
 mod predefined;
 mod split_type;
@@ -35,6 +37,7 @@ pub use guest::{may_name, of_guest, with_guest};
 pub(crate) use hints::asks_for_placement;
 pub use hints::{Hints, kept};
 use in_force::InForce;
+pub use joined::is_joined;
 use joint::Inter;
 pub use joint::Joint;
 pub use predefined::{of_self, of_world};
@@ -66,6 +69,8 @@ pub struct Comm {
     topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
     pub(super) nodes: Nodes,
+    /// Where its members have met, if they are not all of one job, or it was made of one whose members are not.
+    joined: Option<Arc<Meeting>>,
     /// Frees the context in the end.
     _lease: Option<Lease>,
     /// Gives the frame back in the end.
@@ -89,6 +94,8 @@ pub(crate) struct Blueprint {
     pub(super) session: Option<Arc<Attachment>>,
     /// The links in force, if they are not those of the world.
     pub(super) links: Option<Arc<Known>>,
+    /// Where the members have met, if that was not in their world.
+    pub(super) joined: Option<Arc<Meeting>>,
 }
 
 impl Blueprint {
@@ -105,6 +112,7 @@ impl Blueprint {
             hints: Info::default(),
             contexts: world.contexts().clone(),
             links: None,
+            joined: None,
         })
     }
 
@@ -115,6 +123,8 @@ impl Blueprint {
             handler: parent.user.error_handler(),
             session: parent.user.session().cloned(),
             links: parent.own_links(),
+            contexts: joined::contexts(world, parent).clone(),
+            joined: parent.joined.clone(),
             ..blueprint
         })
     }
@@ -135,6 +145,7 @@ impl Blueprint {
                 let mut inner = Comm::new(group, rank, contexts.named(number), "");
                 inner._lease = Some(Lease::new(number, &self.contexts));
                 inner.set_links(self.links.clone());
+                inner.joined = self.joined.clone();
                 Arc::new(inner)
             };
             let (first, second) = if low {
@@ -157,6 +168,7 @@ impl Blueprint {
         comm.neighbours = self.topology.as_ref().map(|t| Arc::new(t.neighbours(self.rank)));
         comm.topology = self.topology;
         comm.set_links(self.links);
+        comm.joined = self.joined;
         comm.user = comm.user.inherited(self.handler, self.session);
         comm.hints = Hints::of(self.hints);
         comm._lease = Some(Lease::new(own, &self.contexts));
@@ -198,6 +210,7 @@ impl Comm {
             topology: None,
             neighbours: None,
             nodes: Nodes::default(),
+            joined: None,
             _lease: None,
             _frame: None,
         }
@@ -308,8 +321,13 @@ impl Comm {
     pub fn network(&self, world: &World) -> Arc<Network> {
         self.in_force.network(|own| {
             let links = own.unwrap_or_else(|| world.links()).links();
-            let overrides = world.overrides().clone();
-            Network::new(world.topology(), &world.ranks_of(&self.group), links.clone(), overrides)
+            // What the users of two jobs have said may differ; what members choose by may not.
+            let overrides = match is_joined(self) {
+                true => Arc::default(),
+                false => world.overrides().clone(),
+            };
+            let (topology, places) = joined::places(world, self, &self.group);
+            Network::new(topology, &places, links.clone(), overrides)
         })
     }
 
@@ -333,7 +351,8 @@ impl Comm {
     /// The common form, if members represent data differently. (For some of them it may be their own.)
     #[inline]
     pub fn common_form(&self, world: &World) -> Option<Representation> {
-        if !world.unlike() {
+        // Jobs whose processes represent data differently are not joined.
+        if !world.unlike() || is_joined(self) {
             return None;
         }
         let unlike = self.unlike.get_or_init(|| {
@@ -391,8 +410,10 @@ impl Comm {
 
     /// The values of MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS.
     pub fn topology_attributes(&self, world: &World) -> &TopologyAttributes {
-        self.colours
-            .get_or_init(|| TopologyAttributes::new(&Colours::of(world.topology(), &world.ranks_of(&self.group))))
+        self.colours.get_or_init(|| {
+            let (topology, places) = joined::places(world, self, &self.group);
+            TopologyAttributes::new(&Colours::of(topology, &places))
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::Comm;
 use super::hints::{RESOURCE_HINT, kept};
+use super::{Comm, joined};
 use isthmus_engine::Peer;
 
 use crate::error::Result;
@@ -60,6 +60,15 @@ impl Resource {
         }
     }
 
+    /// Its place among the clusters of a process.
+    fn depth(self) -> usize {
+        match self {
+            Self::Site => 0,
+            Self::Machine => 1,
+            Self::Node => 2,
+        }
+    }
+
     /// Number of the resource of this kind that a process of the world uses.
     pub(crate) fn of(self, world: &World, peer: Peer) -> u32 {
         let places = world.places();
@@ -90,7 +99,11 @@ pub fn split_type(world: &World, comm: &Comm, by: &SplitType, key: i32, info: &I
         SplitType::Nothing => None,
     };
     let color = match (resource, by) {
-        (Some(resource), _) => Some(resource.of(world, world.me()) as i32),
+        (Some(resource), _) => Some(match joined::is_joined(comm) {
+            // Jobs number their resources each for itself: here the first member that uses it is its number.
+            true => first_user(world, comm, resource),
+            false => resource.of(world, world.me()) as i32,
+        }),
         (None, SplitType::ProcessSet(name)) => {
             // A name such as mpi://SELF means another set at each process: a set is known by its first member.
             let set = session::process_set(world, name).filter(|set| set.rank_of(world.me()).is_some());
@@ -106,16 +119,23 @@ pub fn split_type(world: &World, comm: &Comm, by: &SplitType, key: i32, info: &I
     super::create::split_as(world, comm, color, key, hints, None)
 }
 
+/// The lowest rank of those who use the same resource as this process.
+fn first_user(world: &World, comm: &Comm, resource: Resource) -> i32 {
+    let (topology, places) = joined::places(world, comm, comm.group());
+    let cluster = |rank: u32| Some(topology.clusters_of(*places.get(rank as usize)?)[resource.depth()]);
+    let own = cluster(comm.rank());
+    (0..comm.size()).find(|&rank| cluster(rank) == own).unwrap_or(0) as i32
+}
+
 /// The largest kind of resource that not all members share: it splits the communicator into smaller ones.
 fn next_level(world: &World, comm: &Comm) -> Option<Resource> {
+    let (topology, places) = joined::places(world, comm, comm.everybody().group());
     let differs = |resource: &Resource| {
-        let everybody = [Some(comm.group()), comm.remote()]
-            .into_iter()
-            .flatten()
-            .flat_map(|g| g.members().iter());
-        let mut uses = everybody.map(|&m| resource.of(world, m));
+        let mut uses = places
+            .iter()
+            .map(|&place| topology.clusters_of(place)[resource.depth()]);
         let first = uses.next();
-        uses.any(|u| Some(u) != first)
+        uses.any(|other| Some(other) != first)
     };
     RESOURCES.into_iter().find(differs)
 }

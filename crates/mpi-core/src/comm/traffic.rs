@@ -10,7 +10,7 @@
 //! | `isthmus_path` | `auto`, `direct`, `gateway` | by which kind of connection, where both kinds can be had |
 use std::sync::atomic::Ordering;
 
-use isthmus_engine::{TrafficClass, TrafficPath, TrafficTuning};
+use isthmus_engine::{Job, TrafficClass, TrafficPath, TrafficTuning};
 
 use super::Comm;
 use crate::info::Info;
@@ -108,7 +108,7 @@ pub(super) fn tune(world: &World, comm: &Comm) {
     }
     let context = comm.context().number();
     let mut engine = world.engine().lock();
-    engine.tune_traffic(world.job(), &[context, context + 1], tuning);
+    engine.tune_traffic(Job::OWN, &[context, context + 1], tuning);
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl UserState {
         }
     }
 
-    pub(super) fn session(&self) -> Option<&Arc<Attachment>> {
+    pub(crate) fn session(&self) -> Option<&Arc<Attachment>> {
         self.session.as_ref()
     }
 

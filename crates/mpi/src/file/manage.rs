@@ -26,6 +26,7 @@ fn scope() -> Scope {
 fn open(handle: h::Comm, name: Text, amode: c_int, hints: h::Info, out: Out<h::File>) -> Result<()> {
     let cleared = out.set("fh", h::MPI_FILE_NULL);
     let comm = comm::intra(handle)?;
+    comm::of_one_job(comm, "files")?;
     // What is wrong here all others have to hear.
     let given = cleared.and_then(|()| {
         let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;

@@ -61,6 +61,7 @@ fn wish(size: Aint, unit: i64, hints: h::Info, base: Option<Target>) -> Result<W
 fn make(comm: h::Comm, flavor: Flavor, given: Result<Wish>, out: Out<h::Win>) -> Result<&'static Object> {
     let given = out.set("win", h::MPI_WIN_NULL).and(given);
     let comm = comm::intra(comm)?;
+    comm::of_one_job(comm, "windows")?;
     let allocated = Cell::new(None);
     let allocate = |size: usize, alignment: usize| {
         let base = memory::allocate(size, alignment)?;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where a process listens, and how patiently it dials.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use isthmus_net::{Config, PortRange};
+use isthmus_wire::place::PlaceTable;
+
+/// Ports that the user allows us to listen on.
+pub(crate) fn ports() -> Option<PortRange> {
+    let ports = isthmus_settings::PORTS.read(std::env::var_os)?;
+    Some(PortRange {
+        first: *ports.start(),
+        last: *ports.end(),
+    })
+}
+
+/// How long reaching a process may take. Where many share a core each waits for its turn, and so does the gateway that
+/// serves them all. Subjobs of several sites may be on one machine.
+pub(crate) fn dial_time(places: &PlaceTable) -> Duration {
+    /// Processes of a core that are no reason to be more patient.
+    const CROWD: u32 = 16;
+    let mut hosts: HashMap<(&str, &[String]), (u32, u32)> = HashMap::new();
+    for node in &places.nodes {
+        let (processes, processors) = hosts.entry((&node.host, &node.addresses)).or_default();
+        *processes = processes.saturating_add(node.processes);
+        *processors = node.processors.max(*processors);
+    }
+    let crowd = |(processes, processors): &(u32, u32)| processes / (*processors).max(1);
+    let crowd = hosts.values().map(crowd).max().unwrap_or_default();
+    Config::DIAL_TIME * (1 + crowd / CROWD)
+}

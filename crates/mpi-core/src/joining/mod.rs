@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two groups of processes, of different jobs perhaps, become an intercommunicator.
+//!
+//! ```text
+//!  members           leader                          leader           members
+//!    place  --gather-->  Offer          <----->        Offer  <--gather--  place
+//!    <--broadcast--      Terms           ----->                          certificates from one of the two
+//!    start  --gather-->  Verdict        <----->        Verdict            all can talk to all, or nobody begins
+//!    <--broadcast--
+//! ```
+//! What leaders say to each other goes by whatever they have: a connection that a port has named, or a communicator of
+//! both. Three times there and back, whatever the number of processes. Every member learns of a failure of any other.
+//!
+//! Members that know each other already, of one job or met before, keep the connections that they have.
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_engine::{Newcomers, Peer};
+use isthmus_topology::Known as Links;
+use isthmus_wire::joining::{MAX_ADDRESSES, MAX_MEETINGS, Member, Name, Offer, Terms, Verdict};
+
+use crate::comm::{Blueprint, Comm};
+use crate::error::{Error, Result};
+use crate::fail;
+use crate::group::Group;
+use crate::internal;
+use crate::meeting::Meeting;
+use crate::meeting::blocks::{self, Block};
+use crate::meeting::joint::{Joint, reach as reach_between};
+use crate::meeting::reach::id_of;
+use crate::world::World;
+
+mod leave;
+
+pub use crate::meeting::reach::{Contact, Exchange, Outcome, Prepared, Reach, ReachOf, Reacher, Sealed, Start, Ways};
+pub use leave::{disconnect, part, wait_for_all};
+
+/// How often another block is tried when somebody else was quicker.
+const TRIES: u32 = 16;
+
+/// What makes connections to processes of other jobs; set once.
+pub fn set_reacher(world: &World, reacher: Box<dyn Reacher>) {
+    _ = world.abroad().reacher.set(reacher);
+}
+
+/// This process, as those of other jobs name it.
+pub fn name(world: &World) -> Name {
+    Name {
+        world: world.id(),
+        rank: world.rank(),
+    }
+}
+
+/// An intercommunicator of two groups; collective over the intracommunicator `comm`. `to_other`: at its rank `leader`,
+/// how that process talks to the leader of the other group.
+pub fn join<'e>(
+    world: &World,
+    comm: &Comm,
+    leader: u32,
+    to_other: impl FnOnce() -> Result<Box<dyn Exchange + 'e>>,
+) -> Result<Arc<Comm>> {
+    let mut pipe = None;
+    let mut failed = None;
+    if comm.rank() == leader {
+        match to_other() {
+            Ok(exchange) => pipe = Some(exchange),
+            Err(error) => failed = Some(error),
+        }
+    }
+    let mut group = Side {
+        world,
+        comm,
+        leader,
+        pipe,
+        failed,
+    };
+    let prepared = group.prepare();
+    let ours = group.gather(prepared.as_ref().map(|prepared| prepared.contact()))?;
+    let theirs = group.exchange(&ours)?;
+    let (ours, theirs) = (decoded(&ours)?, decoded(&theirs)?);
+    let joint = Joint::of(&ours, &theirs, name(world))?;
+    let mut prepared = prepared.ok();
+    for _ in 0..TRIES {
+        let terms = group.terms(&joint, &ours, &theirs)?;
+        let (verdict, begun) = match begin(world, &joint, terms, &mut prepared) {
+            Ok(begun) => (Verdict::Fine, Some(begun)),
+            Err(verdict) => (verdict, None),
+        };
+        match group.verdict(verdict)? {
+            Verdict::Fine => {
+                let Some(meeting) = begun else { break };
+                return build(world, comm, &joint, meeting);
+            }
+            Verdict::Used => {
+                if let Some(meeting) = begun {
+                    leave::undo(world, &meeting);
+                    // What it had made is used up.
+                    prepared = group.prepare().ok();
+                }
+            }
+            Verdict::Refused(why) => {
+                if let Some(meeting) = begun {
+                    leave::undo(world, &meeting);
+                }
+                return Err(Error::new(abi::MPI_ERR_OTHER, why));
+            }
+        }
+    }
+    fail!(
+        abi::MPI_ERR_OTHER,
+        "the two groups have found no numbers for the new communicator that none of their processes uses: too many \
+         communicators over several jobs exist; disconnect some"
+    )
+}
+
+fn decoded(offer: &[u8]) -> Result<Offer> {
+    match Offer::decode(offer) {
+        Ok(offer) if offer.refusal.is_empty() => Ok(offer),
+        Ok(offer) => fail!(abi::MPI_ERR_OTHER, "{}", offer.refusal),
+        Err(error) => fail!(
+            abi::MPI_ERR_OTHER,
+            "what the other group said of itself is invalid: {error}; use one version of Isthmus in both jobs"
+        ),
+    }
+}
+
+/// One of the groups, at one of its members.
+struct Side<'a, 'e> {
+    world: &'a World,
+    comm: &'a Comm,
+    leader: u32,
+    /// At the leader, while the other one can be talked to.
+    pipe: Option<Box<dyn Exchange + 'e>>,
+    /// At the leader: what it tells its program, where the others are told that it could not go on.
+    failed: Option<Error>,
+}
+
+impl Side<'_, '_> {
+    fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
+        match self.world.abroad().reacher.get() {
+            Some(reacher) => reacher.prepare(),
+            None => Err("this process cannot be reached by others".to_owned()),
+        }
+    }
+
+    /// Everybody's place, equal at all members.
+    fn gather(&mut self, contact: std::result::Result<Contact, &String>) -> Result<Vec<u8>> {
+        let mine = match (contact, &self.failed) {
+            (_, Some(error)) => refusal(&format!(
+                "rank {}, the root, could not meet the other group: {error}",
+                self.leader
+            )),
+            (Err(why), None) => refusal(&format!("rank {} of the group: {why}", self.comm.rank())),
+            (Ok(contact), None) => Offer {
+                refusal: String::new(),
+                leader: 0,
+                used: self.world.abroad().blocks.used(),
+                members: vec![member(self.world, contact)],
+            },
+        };
+        let all = internal::gather_all(self.world, self.comm, &mine.encode())?;
+        let mut whole = Offer {
+            refusal: String::new(),
+            leader: self.leader,
+            used: [0; isthmus_wire::joining::BLOCKS / 8],
+            members: Vec::new(),
+        };
+        for one in &all {
+            let Ok(one) = Offer::decode(one) else {
+                fail!(abi::MPI_ERR_INTERN, "a member of the own group sent an invalid place");
+            };
+            if whole.refusal.is_empty() {
+                whole.refusal = one.refusal;
+            }
+            whole.used.iter_mut().zip(one.used).for_each(|(all, one)| *all |= one);
+            whole.members.extend(one.members);
+        }
+        Ok(whole.encode())
+    }
+
+    /// Gives `mine` to the other group, and gets what that says: equal at all members, who call it together.
+    fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
+        let mut told = Vec::new();
+        if let Some(pipe) = &mut self.pipe {
+            match pipe.exchange(mine) {
+                Ok(theirs) => {
+                    told.push(0);
+                    told.extend(theirs);
+                }
+                Err(error) => {
+                    told.push(1);
+                    told.extend(error.message.bytes());
+                    self.failed = Some(error);
+                    self.pipe = None;
+                }
+            }
+        } else if let Some(error) = &self.failed {
+            told.push(1);
+            told.extend(error.message.bytes());
+        }
+        let told = internal::broadcast_all(self.world, self.comm, self.leader, &told)?;
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        match told.split_first() {
+            Some((0, theirs)) => Ok(theirs.to_vec()),
+            Some((_, why)) => fail!(
+                abi::MPI_ERR_OTHER,
+                "rank {}, the root, could not talk to the other group: {}",
+                self.leader,
+                String::from_utf8_lossy(why)
+            ),
+            None => fail!(abi::MPI_ERR_INTERN, "the root has said nothing"),
+        }
+    }
+
+    /// How the groups meet: the low one says so.
+    fn terms(&mut self, joint: &Joint, ours: &Offer, theirs: &Offer) -> Result<Terms> {
+        let at_leader = self.comm.rank() == self.leader;
+        let mine = match at_leader && joint.is_low {
+            true => self.make_terms(joint, ours, theirs).encode(),
+            false => Vec::new(),
+        };
+        let told = self.exchange(&mine)?;
+        let told = match joint.is_low {
+            // What was made here the own members must hear, too.
+            true => internal::broadcast_all(self.world, self.comm, self.leader, &mine)?,
+            false => told,
+        };
+        match Terms::decode(&told) {
+            Ok(terms) if terms.refusal.is_empty() => Ok(terms),
+            Ok(terms) => fail!(abi::MPI_ERR_OTHER, "{}", terms.refusal),
+            Err(error) => fail!(abi::MPI_ERR_OTHER, "the terms of the meeting are invalid: {error}"),
+        }
+    }
+
+    fn make_terms(&self, joint: &Joint, ours: &Offer, theirs: &Offer) -> Terms {
+        let refused = |why: String| Terms {
+            refusal: why,
+            name: String::new(),
+            secret: [0; 32],
+            block: 0,
+            authority: Vec::new(),
+            certificates: Vec::new(),
+        };
+        let Some(reacher) = self.world.abroad().reacher.get() else {
+            return refused("the root cannot be reached by others".to_owned());
+        };
+        let requests: Vec<&[u8]> = joint.members.iter().map(|member| &*member.request).collect();
+        let sealed = match reacher.seal(&requests) {
+            Ok(sealed) => sealed,
+            Err(why) => return refused(why),
+        };
+        let used = std::array::from_fn(|at| ours.used[at] | theirs.used[at]);
+        let Some(block) = blocks::choose(&used, &sealed.secret) else {
+            return refused(
+                "processes of the two groups use all numbers for communicators over several jobs; disconnect some"
+                    .to_owned(),
+            );
+        };
+        Terms {
+            refusal: String::new(),
+            name: sealed.name,
+            secret: sealed.secret,
+            block,
+            authority: sealed.authority,
+            certificates: sealed.certificates,
+        }
+    }
+
+    /// The worst of what all members of both groups say.
+    fn verdict(&mut self, mine: Verdict) -> Result<Verdict> {
+        let all = internal::gather_all(self.world, self.comm, &mine.encode())?;
+        let read = |bytes: &[u8]| {
+            Verdict::decode(bytes).unwrap_or_else(|error| Verdict::Refused(format!("an invalid verdict: {error}")))
+        };
+        let ours = all.iter().map(|bytes| read(bytes)).fold(Verdict::Fine, Verdict::and);
+        let theirs = self.exchange(&ours.encode())?;
+        Ok(ours.and(read(&theirs)))
+    }
+}
+
+fn refusal(why: &str) -> Offer {
+    Offer {
+        refusal: why.to_owned(),
+        leader: 0,
+        used: [0; isthmus_wire::joining::BLOCKS / 8],
+        members: Vec::new(),
+    }
+}
+
+/// Gets to know the members that are new here.
+fn begin(
+    world: &World,
+    joint: &Joint,
+    terms: Terms,
+    prepared: &mut Option<Box<dyn Prepared>>,
+) -> std::result::Result<Arc<Meeting>, Verdict> {
+    let refused = |why: String| Verdict::Refused(format!("{} of the two groups: {why}", joint.describe()));
+    let Some(block) = Block::claim(&world.abroad().blocks, terms.block) else {
+        return Err(Verdict::Used);
+    };
+    let Some(id) = id_of(&terms.name) else {
+        return Err(refused("the meeting has an invalid name".to_owned()));
+    };
+    let known = world.abroad().meetings.known(world.id(), world.size(), joint);
+    let mut ways = Ways::default();
+    let job = world
+        .engine()
+        .lock()
+        .processes()
+        .job(&format!("met as {}", &terms.name[..8]));
+    if known.peers.iter().any(Option::is_none) {
+        let Some(prepared) = prepared.take() else {
+            return Err(refused("it cannot be reached a second time".to_owned()));
+        };
+        let Some(certificate) = terms.certificates.get(joint.me as usize) else {
+            return Err(refused("there is no certificate for it".to_owned()));
+        };
+        let is_new: Vec<bool> = known.peers.iter().map(Option::is_none).collect();
+        let (topology, me) = (joint.topology.clone(), joint.me);
+        let start = Start {
+            engine: world.engine(),
+            job,
+            name: &terms.name,
+            me,
+            places: joint.table.clone(),
+            reach: Arc::new(move |rank| is_new.get(rank as usize)?.then(|| reach_between(&topology, me, rank))),
+            area: joint.topology.clone(),
+            secret: terms.secret,
+            certificate,
+            authority: &terms.authority,
+        };
+        ways = prepared.start(start).map_err(refused)?;
+    }
+    match take_in(world, joint, job, &known.peers, &ways) {
+        Ok(peers) => Ok(world
+            .abroad()
+            .meetings
+            .add(Meeting::new(id, joint, block, peers, ways, known.through))),
+        Err(error) => {
+            leave::retire(world, &ways);
+            Err(refused(error.to_string()))
+        }
+    }
+}
+
+/// The peers of all members: those that are known, and those that are taken in now.
+fn take_in(
+    world: &World,
+    joint: &Joint,
+    job: isthmus_engine::Job,
+    known: &[Option<Peer>],
+    ways: &Ways,
+) -> Result<Vec<Peer>> {
+    let mut peers = Vec::with_capacity(known.len());
+    let mut engine = world.engine().lock();
+    while let Some(next) = known.get(peers.len()) {
+        if let Some(peer) = next {
+            peers.push(*peer);
+            continue;
+        }
+        let start = peers.len();
+        let count = known[start..].iter().take_while(|peer| peer.is_none()).count();
+        let ranks = start as u32..(start + count) as u32;
+        let reach = |rank| reach_between(&joint.topology, joint.me, rank);
+        let first = engine.take_in(Newcomers {
+            job,
+            contexts: isthmus_engine::Job::OWN,
+            me: None,
+            routes: ranks.clone().map(|rank| ways.of(reach(rank))).collect(),
+            levels: ranks.clone().map(|rank| reach(rank).level()).collect(),
+            representations: Vec::new(),
+            ranks,
+        });
+        let first = first.map_err(|error| Error::from(&error))?;
+        peers.extend((0..count as u32).map(|at| first.plus(at)));
+    }
+    Ok(peers)
+}
+
+/// The new intercommunicator; all members make it.
+fn build(world: &World, comm: &Comm, joint: &Joint, meeting: Arc<Meeting>) -> Result<Arc<Comm>> {
+    let all = meeting.group().members();
+    let (low, high) = all.split_at(joint.low);
+    let (mine, theirs) = if joint.is_low { (low, high) } else { (high, low) };
+    world.engine().lock().underneath().mix();
+    let Some(blueprint) = Blueprint::new(world, Group::new(mine)) else {
+        fail!(
+            abi::MPI_ERR_INTERN,
+            "the process is not a member of its own communicator"
+        );
+    };
+    let numbers = meeting.contexts().first_of_all();
+    Ok(Blueprint {
+        remote: Some((Group::new(theirs), joint.is_low)),
+        handler: comm.user().error_handler(),
+        session: comm.user().session().cloned(),
+        contexts: meeting.contexts().clone(),
+        links: Some(Arc::new(Links::default())),
+        joined: Some(meeting),
+        ..blueprint
+    }
+    .build(numbers))
+}
+
+/// This process for others.
+fn member(world: &World, contact: Contact) -> Member {
+    let (places, rank) = (world.places(), world.rank());
+    let place = &places.places[rank as usize];
+    let (subjob, node) = (
+        &places.subjobs[place.subjob as usize],
+        &places.nodes[place.node as usize],
+    );
+    let mut meetings = world.abroad().meetings.names();
+    meetings.truncate(MAX_MEETINGS);
+    let mut addresses = contact.addresses;
+    addresses.truncate(MAX_ADDRESSES);
+    Member {
+        name: name(world),
+        subjob: place.subjob,
+        node: place.node,
+        site: subjob.name.clone(),
+        area: subjob.lan.clone(),
+        host: node.host.clone(),
+        machine: contact.machine,
+        processors: node.processors,
+        representation: place.representation,
+        vendor: place.vendor.is_some(),
+        addresses,
+        port: contact.port,
+        request: contact.request,
+        meetings,
+    }
+}

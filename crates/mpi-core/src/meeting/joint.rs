@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the members of two groups are, as all of them see it.
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_topology::Topology;
+use isthmus_wire::joining::{Member, Name, Offer};
+use isthmus_wire::place::{Node, Place, PlaceTable, Subjob};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::reach::Reach;
+use crate::error::Result;
+use crate::fail;
+
+/// Both groups, the low one first: equal at all members of both.
+pub(crate) struct Joint {
+    pub(crate) members: Vec<Member>,
+    /// How many are in the low group.
+    pub(crate) low: usize,
+    /// The own group is the low one.
+    pub(crate) is_low: bool,
+    /// Own place.
+    pub(crate) me: u32,
+    pub(crate) table: Arc<PlaceTable>,
+    pub(crate) topology: Topology,
+}
+
+impl Joint {
+    /// Of what the own group says, and the other one. What is wrong with that all members of both find wrong.
+    pub(crate) fn of(ours: &Offer, theirs: &Offer, own: Name) -> Result<Self> {
+        if let Some(twice) = in_common(&ours.members, &theirs.members) {
+            fail!(
+                abi::MPI_ERR_COMM,
+                "the two groups of an intercommunicator have a process in common (on {}); they must be disjoint",
+                twice.host
+            );
+        }
+        let leader = |offer: &Offer| offer.members.get(offer.leader as usize).map(|member| member.name);
+        let is_low = leader(ours) < leader(theirs);
+        let (low, high) = if is_low { (ours, theirs) } else { (theirs, ours) };
+        let members: Vec<Member> = low.members.iter().chain(&high.members).cloned().collect();
+        let Some(me) = members.iter().position(|member| member.name == own) else {
+            fail!(abi::MPI_ERR_INTERN, "this process is not in its own group");
+        };
+        let first = members.first().map(|member| member.representation);
+        if let Some(unlike) = members.iter().find(|member| Some(member.representation) != first) {
+            fail!(
+                abi::MPI_ERR_OTHER,
+                "processes of the two groups represent data differently (one is on {}); jobs of unlike machines cannot be \
+                 connected yet",
+                unlike.host
+            );
+        }
+        let table = Arc::new(table(&members));
+        Ok(Self {
+            low: low.members.len(),
+            is_low,
+            me: me as u32,
+            topology: Topology::new(&table),
+            table,
+            members,
+        })
+    }
+
+    /// This process, for people.
+    pub(crate) fn describe(&self) -> String {
+        let me = &self.members[self.me as usize];
+        format!("rank {} of its MPI_COMM_WORLD, on {},", me.name.rank, me.host)
+    }
+}
+
+/// Whether two lists of members have one in common.
+fn in_common<'m>(ours: &'m [Member], theirs: &[Member]) -> Option<&'m Member> {
+    let names: FxHashSet<Name> = theirs.iter().map(|member| member.name).collect();
+    ours.iter().find(|member| names.contains(&member.name))
+}
+
+/// How two members reach each other: the same seen from both ends.
+pub(crate) fn reach(topology: &Topology, a: u32, b: u32) -> Reach {
+    match topology.clusters_of(a)[0] == topology.clusters_of(b)[0] {
+        true => Reach::Near,
+        false => Reach::Far,
+    }
+}
+
+/// Numbers things in order of their first appearance.
+struct Numbering<K>(FxHashMap<K, u32>);
+
+impl<K: std::hash::Hash + Eq> Numbering<K> {
+    fn new() -> Self {
+        Self(FxHashMap::default())
+    }
+
+    /// Its number, and whether it is a new one.
+    fn number(&mut self, key: K) -> (u32, bool) {
+        let next = self.0.len() as u32;
+        let number = *self.0.entry(key).or_insert(next);
+        (number, number == next)
+    }
+}
+
+/// Local areas of the members: those of one job by name; of two jobs, names say nothing, so two are one where they have
+/// a machine in common.
+fn areas(members: &[Member]) -> Vec<u32> {
+    let (mut named, mut machines) = (Numbering::new(), FxHashMap::default());
+    let own: Vec<u32> = members
+        .iter()
+        .map(|member| named.number((member.name.world, &member.area)).0)
+        .collect();
+    // Each area points to one with a lower number that it is one with, or to itself.
+    let mut same: Vec<u32> = (0..named.0.len() as u32).collect();
+    let root = |same: &[u32], mut area: u32| {
+        while same[area as usize] != area {
+            area = same[area as usize];
+        }
+        area
+    };
+    for (member, &area) in members.iter().zip(&own) {
+        let other = *machines.entry(member.machine).or_insert(area);
+        let (a, b) = (root(&same, area), root(&same, other));
+        same[a.max(b) as usize] = a.min(b);
+    }
+    own.into_iter().map(|area| root(&same, area)).collect()
+}
+
+fn table(members: &[Member]) -> PlaceTable {
+    let (mut machines, mut nodes) = (Numbering::new(), Numbering::new());
+    let mut table = PlaceTable::default();
+    for ((rank, member), area) in (0..).zip(members).zip(areas(members)) {
+        let world = member.name.world;
+        let (subjob, is_new) = machines.number((world, member.subjob));
+        if is_new {
+            table.subjobs.push(Subjob {
+                name: member.site.clone(),
+                lan: format!("{area} {}", member.area),
+                first_rank: rank,
+                count: 0,
+                appnum: 0,
+            });
+            // Equal areas have one name.
+            let same = table.places.iter().position(|place: &Place| {
+                let lan = &table.subjobs[place.subjob as usize].lan;
+                lan.split_once(' ')
+                    .is_some_and(|(number, _)| number == area.to_string())
+            });
+            if let Some(same) = same {
+                let lan = table.subjobs[table.places[same].subjob as usize].lan.clone();
+                table.subjobs[subjob as usize].lan = lan;
+            }
+        }
+        let (node, is_new) = nodes.number((world, member.node));
+        if is_new {
+            table.nodes.push(Node {
+                host: member.host.clone(),
+                addresses: member.addresses.clone(),
+                subjob,
+                processes: 0,
+                processors: member.processors,
+            });
+        }
+        table.subjobs[subjob as usize].count += 1;
+        let slot = table.nodes[node as usize].processes;
+        table.nodes[node as usize].processes += 1;
+        table.places.push(Place {
+            subjob,
+            node,
+            port: member.port,
+            slot,
+            representation: member.representation,
+            vendor: member.vendor.then_some(slot),
+        });
+    }
+    table
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Meetings: what the processes of two groups have together from then on. How they come about: [`crate::joining`].
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use isthmus_engine::Peer;
+use isthmus_topology::Topology;
+use isthmus_wire::joining::Name;
+use rustc_hash::FxHashMap;
+
+use crate::context::Contexts;
+use crate::group::Group;
+
+pub(crate) mod blocks;
+pub(crate) mod joint;
+pub(crate) mod reach;
+
+use blocks::{Block, Blocks};
+use joint::Joint;
+use reach::{Reacher, Ways};
+
+/// What a process knows of others beside its world.
+#[derive(Default)]
+pub(crate) struct Abroad {
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) meetings: Meetings,
+    pub(crate) reacher: OnceLock<Box<dyn Reacher>>,
+}
+
+/// Two groups that have met. Everything that is made of their intercommunicator keeps it.
+pub(crate) struct Meeting {
+    id: [u8; 16],
+    /// Both groups, in one order at all members.
+    group: Group,
+    names: Vec<Name>,
+    /// Own place in the group.
+    me: u32,
+    contexts: Arc<Contexts>,
+    topology: Topology,
+    places: FxHashMap<Peer, u32>,
+    ways: Ways,
+    /// One of its communicators was disconnected.
+    pub(crate) over: AtomicBool,
+    /// Those by whose transports members are reached that were known before.
+    _through: Vec<Arc<Meeting>>,
+    _block: Block,
+}
+
+impl Meeting {
+    pub(crate) fn new(
+        id: [u8; 16],
+        joint: &Joint,
+        block: Block,
+        peers: Vec<Peer>,
+        ways: Ways,
+        through: Vec<Arc<Self>>,
+    ) -> Self {
+        let size = peers.len() as u32;
+        Self {
+            id,
+            contexts: Arc::new(Contexts::shared(block.first(), joint.me, size)),
+            places: (0..).zip(&peers).map(|(at, &peer)| (peer, at)).collect(),
+            group: Group::new(peers),
+            names: joint.members.iter().map(|member| member.name).collect(),
+            me: joint.me,
+            topology: joint.topology.clone(),
+            ways,
+            over: AtomicBool::new(false),
+            _through: through,
+            _block: block,
+        }
+    }
+
+    /// All members of both groups.
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Own place among them.
+    pub(crate) fn me(&self) -> u32 {
+        self.me
+    }
+
+    pub(crate) fn ways(&self) -> Ways {
+        self.ways
+    }
+
+    /// Numbers for communicators of members.
+    pub(crate) fn contexts(&self) -> &Arc<Contexts> {
+        &self.contexts
+    }
+
+    /// Distances between the members, by place.
+    pub(crate) fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Places of processes, who are all members, in order.
+    pub(crate) fn places_of(&self, group: &Group) -> Vec<u32> {
+        let place = |peer| self.places.get(peer).copied();
+        group.members().iter().filter_map(place).collect()
+    }
+}
+
+/// All meetings of a process that it has not left.
+#[derive(Default)]
+pub(crate) struct Meetings(Mutex<Vec<Arc<Meeting>>>);
+
+/// Who of a meeting is known already.
+pub(crate) struct Acquainted {
+    /// By place; `None`: nobody here knows it.
+    pub(crate) peers: Vec<Option<Peer>>,
+    /// From which meetings.
+    pub(crate) through: Vec<Arc<Meeting>>,
+}
+
+impl Meetings {
+    pub(crate) fn all(&self) -> MutexGuard<'_, Vec<Arc<Meeting>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Names of all.
+    pub(crate) fn names(&self) -> Vec<[u8; 16]> {
+        self.all().iter().map(|meeting| meeting.id).collect()
+    }
+
+    pub(crate) fn add(&self, meeting: Meeting) -> Arc<Meeting> {
+        let meeting = Arc::new(meeting);
+        self.all().push(meeting.clone());
+        meeting
+    }
+
+    /// Who of these is known: of the own world, or met in a meeting that neither side has left. Both sides find the
+    /// same, since a process tells which meetings it is in. `own`: name and size of the own world.
+    pub(crate) fn known(&self, own: [u8; 16], size: u32, joint: &Joint) -> Acquainted {
+        let all = self.all();
+        let mut through: Vec<Arc<Meeting>> = Vec::new();
+        let mut met: FxHashMap<Name, Vec<(&Arc<Meeting>, Peer)>> = FxHashMap::default();
+        for meeting in all.iter() {
+            for (&name, &peer) in meeting.names.iter().zip(meeting.group.members().iter()) {
+                met.entry(name).or_default().push((meeting, peer));
+            }
+        }
+        let peers = joint.members.iter().map(|member| {
+            if member.name.world == own {
+                return (member.name.rank < size).then(|| Peer::new(member.name.rank));
+            }
+            let common = met
+                .get(&member.name)?
+                .iter()
+                .find(|(meeting, _)| member.meetings.contains(&meeting.id));
+            let &(meeting, peer) = common?;
+            if !through.iter().any(|known| Arc::ptr_eq(known, meeting)) {
+                through.push(meeting.clone());
+            }
+            Some(peer)
+        });
+        Acquainted {
+            peers: peers.collect(),
+            through,
+        }
+    }
+}

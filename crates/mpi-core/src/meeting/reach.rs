@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the room that knows transports does for groups that meet.
+
+use std::sync::Arc;
+
+use isthmus_engine::{Job, Shared};
+use isthmus_topology::Topology;
+use isthmus_wire::place::PlaceTable;
+
+use crate::error::Result;
+
+/// What the room that knows transports has to say; an error is a sentence for people.
+pub type Outcome<T> = std::result::Result<T, String>;
+
+/// How a leader talks to the leader of the other group.
+pub trait Exchange {
+    /// Gives these bytes, and gets as many as the other one gives.
+    fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>>;
+}
+
+/// Makes connections to processes of other jobs. Errors are sentences for people.
+pub trait Reacher: Send + Sync {
+    /// This process can be reached from now on by those that it will be introduced to.
+    fn prepare(&self) -> Outcome<Box<dyn Prepared>>;
+
+    /// An authority for this meeting, which signs these requests: certificates for the ranks from 0 on.
+    fn seal(&self, requests: &[&[u8]]) -> Outcome<Sealed>;
+}
+
+/// A meeting of which this process is the authority.
+pub struct Sealed {
+    /// 32 hexadecimal digits, drawn by chance.
+    pub name: String,
+    /// Drawn by chance.
+    pub secret: [u8; 32],
+    /// Certificate of the authority.
+    pub authority: Vec<u8>,
+    /// One for each request.
+    pub certificates: Vec<Vec<u8>>,
+}
+
+/// Where a process can be reached.
+pub struct Contact {
+    /// Equal at processes that reach each other over the loopback interface.
+    pub machine: [u8; 32],
+    /// Addresses, most promising first.
+    pub addresses: Vec<String>,
+    /// The port on which it listens.
+    pub port: u16,
+    /// For a certificate.
+    pub request: Vec<u8>,
+}
+
+/// A process that listens, and has a key.
+pub trait Prepared {
+    /// What others must know.
+    fn contact(&self) -> Contact;
+
+    /// From now on the engine has transports to those that `reach` names.
+    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Ways>;
+}
+
+/// How another process is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// In the same local area.
+    Near,
+    /// At another site.
+    Far,
+}
+
+impl Reach {
+    /// The level of the network, for the counters.
+    pub(crate) fn level(self) -> u8 {
+        match self {
+            Self::Far => 0,
+            Self::Near => 1,
+        }
+    }
+}
+
+/// How each rank of a meeting is reached; `None`: not by what is started for it.
+pub type ReachOf = Arc<dyn Fn(u32) -> Option<Reach> + Send + Sync>;
+
+/// What transports of a meeting are told.
+pub struct Start<'a> {
+    /// The engine.
+    pub engine: &'a Shared,
+    /// The meeting, as processes are numbered that are known.
+    pub job: Job,
+    /// Its name, which certificates have.
+    pub name: &'a str,
+    /// Own rank in it.
+    pub me: u32,
+    /// Where its members are.
+    pub places: Arc<PlaceTable>,
+    /// Who is to be reached.
+    pub reach: ReachOf,
+    /// Distances between the members.
+    pub area: Topology,
+    /// Secret for connections inside a local area.
+    pub secret: [u8; 32],
+    /// Of this process.
+    pub certificate: &'a [u8],
+    /// Of the authority.
+    pub authority: &'a [u8],
+}
+
+/// Numbers of transports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// To processes of the same local area.
+    pub near: Option<u8>,
+    /// To processes of other sites.
+    pub far: Option<u8>,
+}
+
+impl Ways {
+    /// The one by which a process is reached.
+    pub(crate) fn of(&self, reach: Reach) -> u8 {
+        let way = match reach {
+            Reach::Near => self.near,
+            Reach::Far => self.far,
+        };
+        way.unwrap_or(u8::MAX)
+    }
+
+    pub(crate) fn all(self) -> impl Iterator<Item = u8> {
+        self.near.into_iter().chain(self.far)
+    }
+}
+
+/// The name of a meeting as a number; `None`: it is none.
+pub(crate) fn id_of(name: &str) -> Option<[u8; 16]> {
+    let plain = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u128::from_str_radix(name, 16).ok().filter(|_| plain)?;
+    Some(number.to_be_bytes())
+}
