@@ -335,7 +335,7 @@ impl Agent {
         });
         // What was not answered before may not have been heard.
         let asked = self.batch.as_ref().map(Batch::asked);
-        let asked = asked.or(self.subjob.as_ref().map(Subjob::asked)).into_iter();
+        let asked = asked.or_else(|| self.subjob.as_ref().map(Subjob::asked)).into_iter();
         for (index, question) in asked.flat_map(Asked::all) {
             let question = question.clone();
             self.outbox.send(&FromAgent::Asked { index, question });

@@ -8,6 +8,7 @@
 mod abroad;
 mod asking;
 mod listening;
+mod naming;
 mod origin;
 mod questions;
 mod reaching;

@@ -364,6 +364,11 @@ impl Running {
         sum
     }
 
+    /// Whether a launcher has started this process.
+    pub fn has_launcher(&self) -> bool {
+        self.agent.is_some()
+    }
+
     /// Asks the coordinator and waits for the answer; meanwhile the engine makes progress. For any thread.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ mod limits;
 mod links;
 mod login;
 mod manual;
+mod names;
 mod overwritten;
 mod plan;
 mod ps;
@@ -73,6 +74,7 @@ enum Verb {
     #[command(name = "where")]
     Whereabouts(whereabouts::Where),
     Edit(sessions::EditCommand),
+    Names(names::Names),
     Doctor(doctor::Doctor),
     Report(report::Report),
     Explain(simulate::Explain),
@@ -229,6 +231,7 @@ fn isthmus() -> ExitCode {
         Verb::Top(arguments) => top::top(&arguments),
         Verb::Whereabouts(arguments) => whereabouts::whereabouts(&arguments),
         Verb::Edit(arguments) => sessions::edit(&arguments),
+        Verb::Names(arguments) => names::names(&arguments),
         Verb::Report(arguments) => report::report(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),

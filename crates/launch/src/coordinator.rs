@@ -20,7 +20,6 @@ use crate::files::Directories;
 use crate::happening::Event;
 use crate::inputs::Inputs;
 use crate::links::{JobLinks, LinkOptions};
-use crate::names::Names;
 use crate::output::Files;
 use crate::passed::Tally;
 use crate::paths::Crossings;
@@ -38,6 +37,7 @@ use board::Board;
 use isthmus_job::Job;
 use isthmus_job::Subjob;
 use isthmus_job::coallocation::{Coallocation, Watch};
+use isthmus_stage::names::Names;
 use isthmus_wire::grid::{Reach, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
@@ -230,6 +230,7 @@ impl Coordinator {
         let tell = move |turn| drop(hook.send(Event::Asking(turn)));
         shared.access.asking.tell(Box::new(tell));
         Self {
+            names: Names::new(&name),
             name,
             link_options: options.links.clone(),
             detaching: options.detach,
@@ -254,7 +255,6 @@ impl Coordinator {
             statistics: Statistics::default(),
             tally: Tally::default(),
             answering: Asked::default(),
-            names: Names::default(),
             waits: Waits::default(),
             clocks: Clocks::default(),
             unread: false,

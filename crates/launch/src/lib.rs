@@ -32,7 +32,6 @@ mod input;
 mod inputs;
 mod left;
 mod links;
-mod names;
 mod output;
 mod outputs;
 mod passed;

@@ -2479,12 +2479,10 @@ EXPORT int PMPI_Keyval_free(int *keyval)
 }
 ALIAS(PMPI_Keyval_free) int MPI_Keyval_free(int *keyval);
 
+BODY int isthmus_MPI_Lookup_name(const char *service_name, MPI_Info info, char *port_name);
 EXPORT int PMPI_Lookup_name(const char *service_name, MPI_Info info, char *port_name)
 {
-    (void)service_name;
-    (void)info;
-    (void)port_name;
-    return isthmus_unsupported("MPI_Lookup_name", MPI_COMM_SELF);
+    return isthmus_MPI_Lookup_name(service_name, info, port_name);
 }
 ALIAS(PMPI_Lookup_name) int MPI_Lookup_name(const char *service_name, MPI_Info info, char *port_name);
 
@@ -2825,12 +2823,10 @@ EXPORT int PMPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI
 }
 ALIAS(PMPI_Psend_init) int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
+BODY int isthmus_MPI_Publish_name(const char *service_name, MPI_Info info, const char *port_name);
 EXPORT int PMPI_Publish_name(const char *service_name, MPI_Info info, const char *port_name)
 {
-    (void)service_name;
-    (void)info;
-    (void)port_name;
-    return isthmus_unsupported("MPI_Publish_name", MPI_COMM_SELF);
+    return isthmus_MPI_Publish_name(service_name, info, port_name);
 }
 ALIAS(PMPI_Publish_name) int MPI_Publish_name(const char *service_name, MPI_Info info, const char *port_name);
 
@@ -4318,12 +4314,10 @@ EXPORT int PMPI_Unpack_external_c(const char datarep[], const void *inbuf, MPI_C
 }
 ALIAS(PMPI_Unpack_external_c) int MPI_Unpack_external_c(const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype);
 
+BODY int isthmus_MPI_Unpublish_name(const char *service_name, MPI_Info info, const char *port_name);
 EXPORT int PMPI_Unpublish_name(const char *service_name, MPI_Info info, const char *port_name)
 {
-    (void)service_name;
-    (void)info;
-    (void)port_name;
-    return isthmus_unsupported("MPI_Unpublish_name", MPI_COMM_SELF);
+    return isthmus_MPI_Unpublish_name(service_name, info, port_name);
 }
 ALIAS(PMPI_Unpublish_name) int MPI_Unpublish_name(const char *service_name, MPI_Info info, const char *port_name);
 

@@ -144,8 +144,14 @@ impl Out<c_char> {
         while !text.is_char_boundary(length) {
             length -= 1;
         }
+        self.bytes(argument, &text.as_bytes()[..length], capacity)
+    }
+
+    /// The same for bytes that need not be text.
+    pub(crate) fn bytes(self, argument: &str, bytes: &[u8], capacity: usize) -> Result<usize> {
+        let length = bytes.len().min(capacity.saturating_sub(1));
         let target = self.slice(argument, (length + 1).min(capacity))?;
-        for (to, from) in target.iter_mut().zip(text.as_bytes()[..length].iter().chain(&[0])) {
+        for (to, from) in target.iter_mut().zip(bytes[..length].iter().chain(&[0])) {
             *to = *from as c_char;
         }
         Ok(length)

@@ -31,6 +31,7 @@ mod handle;
 mod info;
 mod integer;
 mod memory;
+mod names;
 mod op;
 mod p2p;
 mod pack;

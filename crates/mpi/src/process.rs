@@ -154,6 +154,11 @@ pub(crate) fn traffic() -> Result<LinkTraffic> {
     get().map(|p| p.running.traffic())
 }
 
+/// What runs below: for what a whole process does.
+pub(crate) fn underneath() -> Result<&'static Running> {
+    get().map(|p| &p.running)
+}
+
 /// The process's world.
 #[inline]
 pub(crate) fn world() -> Result<&'static World> {

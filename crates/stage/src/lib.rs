@@ -8,6 +8,7 @@
 //! * [`hashes`]: hashes of large files at home, remembered.
 //! * [`lines`]: cutting output into whole lines.
 //! * [`local`]: files at home: reading pieces, receiving pieces, walking directories.
+//! * [`names`]: names that jobs of the user have published for each other.
 //! * [`store`]: the cache of staged files at a site.
 //! * [`words`]: words of the system that need not be UTF-8.
 //! * [`workspace`]: the directory of a job at a site.
@@ -21,6 +22,7 @@ pub mod guarded;
 pub mod hashes;
 pub mod lines;
 pub mod local;
+pub mod names;
 pub mod sources;
 pub mod store;
 pub mod words;
@@ -30,4 +32,7 @@ pub mod workspace;
 pub fn fuzz(bytes: &[u8]) {
     let _ = elf::read(&mut std::io::Cursor::new(bytes));
     let _ = hashes::decode(bytes);
+    if let Ok(published) = isthmus_wire::published::Published::decode(bytes) {
+        assert_eq!(published.encode(), bytes);
+    }
 }

@@ -16,6 +16,7 @@
 //! | `End` | 3 | |
 //! | `Traffic` | 5 | |
 //! | `Where` | 6 | |
+//! | `Names` | 7 | |
 //! | `Edit` | 4 | site text, what u8 (1 drop, 2 retry, 3 substitute, 4 abort), contact text |
 //!
 //! | coordinator to command | kind | fields |
@@ -23,6 +24,7 @@
 //! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32, start u64\] |
 //! | `Done` | 66 | |
 //! | `Refused` | 67 | why text |
+//! | `Names` | 70 | \[name text, port text\] |
 //! | `Where` | 69 | \[process ([`crate::waiting::Process`])\], \[cut link: from text, to text\] |
 //! | `Traffic` | 68 | age u64 (ms since the processes began), \[traffic ([`crate::boot::LinkTraffic`])\], \[from text, to text, path text, sent u64, received u64, streams u32, connections u32, round trip u64 (ns)\], \[[`crate::time`]\] |
 
@@ -43,6 +45,8 @@ pub enum Request {
     Traffic,
     /// What every process waits for.
     Where,
+    /// Names that processes have published for each other.
+    Names,
     /// Send this signal to all processes.
     Signal(u32),
     /// End the job: the first time orderly, then at once.
@@ -102,6 +106,8 @@ pub enum Reply {
     Traffic(Passed),
     /// What every process waits for.
     Where(Whereabouts),
+    /// Published names, and the ports that they stand for.
+    Names(Vec<(String, String)>),
 }
 
 /// What has passed between the sites of a job since its processes began.
@@ -178,6 +184,7 @@ impl Request {
             Self::Edit { .. } => Writer::new(4),
             Self::Traffic => Writer::new(5),
             Self::Where => Writer::new(6),
+            Self::Names => Writer::new(7),
         };
         match self {
             Self::Signal(number) => {
@@ -192,7 +199,7 @@ impl Request {
                 };
                 w.text(site).u8(what).text(contact);
             }
-            Self::Status | Self::End | Self::Traffic | Self::Where => {}
+            Self::Status | Self::End | Self::Traffic | Self::Where | Self::Names => {}
         }
         w.into_framed()
     }
@@ -206,6 +213,7 @@ impl Request {
             3 => Self::End,
             5 => Self::Traffic,
             6 => Self::Where,
+            7 => Self::Names,
             4 => {
                 let site = r.text("site")?;
                 let what = r.u8("what")?;
@@ -235,6 +243,7 @@ impl Reply {
             Self::Refused(_) => Writer::new(67),
             Self::Traffic(_) => Writer::new(68),
             Self::Where(_) => Writer::new(69),
+            Self::Names(_) => Writer::new(70),
         };
         match self {
             Self::Status { committed, subjobs } => {
@@ -252,6 +261,11 @@ impl Reply {
                 w.u64(passed.age).list(&passed.links, |w, one| one.write(w));
                 w.list(&passed.trunks, |w, one| one.write(w));
                 w.list(&passed.times, |w, one| one.write(w));
+            }
+            Self::Names(names) => {
+                w.list(names, |w, (name, port)| {
+                    w.text(name).text(port);
+                });
             }
             Self::Where(all) => {
                 w.list(&all.processes, |w, one| one.write(w));
@@ -295,6 +309,7 @@ impl Reply {
                 processes: r.list("processes", Process::read)?,
                 cuts: r.list("cuts", |r| Ok((r.text("from")?, r.text("to")?)))?,
             }),
+            70 => Self::Names(r.list("names", |r| Ok((r.text("name")?, r.text("port")?)))?),
             other => return Err(invalid("kind", other)),
         };
         r.end()?;
@@ -324,6 +339,7 @@ mod tests {
             Request::Signal(10),
             Request::Traffic,
             Request::Where,
+            Request::Names,
             Request::End,
             edit(Edit::Drop),
             edit(Edit::Retry),
@@ -344,6 +360,7 @@ mod tests {
             Reply::Status { committed, subjobs },
             Reply::Done,
             Reply::Refused("no".into()),
+            Reply::Names(vec![("ocean".into(), "p".into())]),
             Reply::Traffic(Passed {
                 age: 1,
                 links: vec![LinkTraffic::default()],

@@ -14,6 +14,7 @@
 //! * [`grid`]: what the coordinator and an agent say to each other (standard input and output of ssh).
 //! * [`guard`]: what an agent and the guards of processes of a vendor MPI say to each other.
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
+//! * [`published`]: a name that was published for all jobs of a user.
 //! * [`question`]: what a process asks its coordinator.
 //! * [`joining`]: how groups of processes of two jobs come to know each other.
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
@@ -44,6 +45,7 @@ pub mod joining;
 pub mod links;
 pub mod partitioned;
 pub mod place;
+pub mod published;
 pub mod question;
 pub mod rate;
 mod reason;

@@ -34,10 +34,10 @@ use crate::reason::{cut, read_reason};
 pub const MAX_OPEN: usize = 64;
 /// Longest question or answer, bytes.
 pub const MAX_LENGTH: usize = 1 << 20;
-/// Longest name of a service, bytes.
-pub const MAX_NAME: usize = 1024;
-/// Longest name of a port, bytes.
-pub const MAX_PORT: usize = 1024;
+/// Longest name of a service, bytes: 1024 of the program's, each of which may need four ([`crate::word`]).
+pub const MAX_NAME: usize = 4096;
+/// Longest name of a port, bytes, likewise.
+pub const MAX_PORT: usize = 4096;
 
 /// Who finds a published name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -242,7 +242,8 @@ fn bounded(r: &Reader<'_>, field: &'static str) -> Result<(), DecodeError> {
     }
 }
 
-fn text(r: &mut Reader<'_>, field: &'static str, most: usize) -> Result<String, DecodeError> {
+/// Text of so many bytes at most.
+pub(crate) fn text(r: &mut Reader<'_>, field: &'static str, most: usize) -> Result<String, DecodeError> {
     let text = r.text(field)?;
     match text.len() <= most {
         true => Ok(text),

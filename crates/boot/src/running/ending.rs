@@ -44,7 +44,10 @@ impl Running {
                 let wait = |answer: BorrowedFd<'_>| engine.wait_beside(answer);
                 agent.finish(counters, wait, |gone| lose(&mut engine.lock(), gone))?;
             }
-            None => print_counters(&counters),
+            None => {
+                crate::naming::forget();
+                print_counters(&counters);
+            }
         }
         self.forget_unreceived(end);
         engine.wait(|engine| engine.close().then_some(()));

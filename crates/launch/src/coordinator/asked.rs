@@ -4,7 +4,7 @@
 use super::Coordinator;
 use crate::site::broken;
 use isthmus_wire::grid::ToAgent;
-use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said, Scope};
+use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// A process: subjob and index.
@@ -115,16 +115,9 @@ pub(super) fn forget(job: &mut Coordinator, process: Process) {
 fn consider(job: &mut Coordinator, site: usize, index: u32, ask: Ask) -> Option<Result<Said, Refusal>> {
     let by = (site, index);
     Some(match ask {
-        Ask::Publish { scope: Scope::User, .. } => Err(no_user_names()),
-        Ask::Publish { name, port, .. } => job.names.publish(by, name, port).map(|()| Said::Done),
-        Ask::Unpublish { name, port, .. } => match job.names.unpublish(by, &name, &port) {
-            true => Ok(Said::Done),
-            false => Err(not_its_own(&name)),
-        },
-        Ask::Lookup { name, .. } => match job.names.look_up(&name) {
-            Some(port) => Ok(Said::Port(port.to_owned())),
-            None => Err(unknown(&name)),
-        },
+        Ask::Publish { scope, name, port } => job.names.publish(by, scope, name, port).map(|()| Said::Done),
+        Ask::Unpublish { scope, name, port } => job.names.unpublish(by, scope, &name, &port).map(|()| Said::Done),
+        Ask::Lookup { scope, name } => job.names.look_up(scope, &name).map(Said::Port),
     })
 }
 
@@ -133,19 +126,6 @@ fn not_inside() -> Refusal {
         Kind::Unable,
         "a process asks its launcher between MPI_Init and MPI_Finalize, and this one is not there",
     )
-}
-
-fn no_user_names() -> Refusal {
-    Refusal::new(Kind::Unable, "names for all jobs of the user are not there yet")
-}
-
-fn not_its_own(name: &str) -> Refusal {
-    let why = format!("this process has not published '{name}' for that port, or has taken it back already");
-    Refusal::new(Kind::Taken, why)
-}
-
-fn unknown(name: &str) -> Refusal {
-    Refusal::new(Kind::Unknown, format!("nobody has published the name '{name}'"))
 }
 
 #[cfg(test)]

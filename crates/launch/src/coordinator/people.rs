@@ -103,6 +103,7 @@ impl Coordinator {
                 age: self.tally.age(),
             }),
             Request::Where => Reply::Where(whereabouts(self)),
+            Request::Names => Reply::Names(self.names.of_job()),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));
                 Reply::Done

@@ -11,6 +11,7 @@ pub const HINTS: &[&str] = &[
     "isthmus_links",
     "isthmus_reduction",
     "isthmus_placement",
+    "isthmus_scope",
     "isthmus_site",
     "isthmus_reach",
     "isthmus_aggregators",
