@@ -90,6 +90,7 @@ pub(crate) fn operations() -> Vec<Vec<u8>> {
         place: 64,
         count: 2,
         length: 8,
+        number: 1,
         datatype: &[1, 1, 2, 3],
         data: &[7; 8],
     };

@@ -26,6 +26,11 @@ struct Inner {
 }
 
 impl Datatype {
+    /// Whether it is this very object, or a clone of it. Others may be equal all the same.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The predefined datatype.
     pub fn of(basic: Basic) -> Self {
         static NAMED: OnceLock<Vec<Datatype>> = OnceLock::new();

@@ -122,11 +122,25 @@ pub(crate) fn raise(function: &'static str, holder: impl Holder, error: &Error) 
     raise_to(function, object, handler, &holder.named(error))
 }
 
-/// The same for a communicator that may have been freed meanwhile.
+/// Whose error handler hears of the error of a request.
+#[derive(Clone)]
+pub(crate) enum Hears {
+    /// Of its communicator.
+    Comm(Held),
+    /// Of its window.
+    Win(h::Win),
+}
+
+/// The same for the communicator or window of a request, which may have been freed meanwhile.
 #[cold]
-pub(crate) fn raise_on(function: &'static str, comm: &Held, error: &Error) -> c_int {
-    let (comm, handler) = comm.handler();
-    raise_to(function, comm, handler, error)
+pub(crate) fn raise_on(function: &'static str, hears: &Hears, error: &Error) -> c_int {
+    match hears {
+        Hears::Comm(comm) => {
+            let (comm, handler) = comm.handler();
+            raise_to(function, comm, handler, error)
+        }
+        Hears::Win(window) => raise(function, *window, error),
+    }
 }
 
 /// Gives an error to a handler, which is told the handle of the object.

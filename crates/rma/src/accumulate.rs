@@ -10,6 +10,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_datatype::op::{OnType, Predefined, Spacing};
 use isthmus_datatype::{Basic, Datatype, Kind, Packer};
+use isthmus_engine::Request;
 
 use crate::data::{Place, Side, Sink, Source, When, check_fits};
 use crate::locks::{self, BlockLocks};
@@ -182,8 +183,8 @@ fn exclude(window: &Window, which: u64) -> Result<()> {
 }
 
 impl Window {
-    /// MPI_Accumulate, MPI_Get_accumulate and those that give a request. `source`: what MPI_NO_OP does not need;
-    /// `result`: what MPI_Accumulate has not.
+    /// MPI_Accumulate, MPI_Get_accumulate, and those that give a request if they are not over. `source`: what MPI_NO_OP
+    /// does not need; `result`: what MPI_Accumulate has not.
     pub fn accumulate(
         &self,
         operation: Predefined,
@@ -191,15 +192,15 @@ impl Window {
         result: Option<&Sink<'_>>,
         place: &Place<'_>,
         when: When,
-    ) -> Result<()> {
+    ) -> Result<Option<Request>> {
         let Some(target) = target::find(self, place, when)? else {
-            return Ok(());
+            return Ok(None);
         };
         let bytes = place.datatype.bytes(place.count)?;
         let source = source.filter(|_| operation != Predefined::NoOp);
         let given = source.map_or(Ok(bytes), Source::bytes)?;
         if bytes == 0 && given == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let basic = element_of("target_datatype", place.datatype)?;
         let kernel = on(operation, basic)?;
@@ -213,15 +214,14 @@ impl Window {
             check_fits(&Side::new("target", bytes), &Side::new("result", result.bytes()?))?;
             unpacker = Some(result.unpacker()?);
         } else if operation == Predefined::NoOp {
-            return Ok(());
+            return Ok(None);
         }
-        if let Spot::Far(at) = target.spot {
-            self.far_accumulate((&target, at), operation, (source, result), place)?;
-            return self.settle_request(target.rank, when);
+        if let Spot::Far(_) = target.spot {
+            return self.far_accumulate(&target, operation, (source, result), place, when);
         }
         if let (Some(source), None) = (source, result) {
             if let Some(done) = in_place(self, &target, operation, kernel, source, place) {
-                return done;
+                return done.map(|()| None);
             }
         }
         let mut packer = source.map(Source::packer).transpose()?;
@@ -245,7 +245,7 @@ impl Window {
             }
             at += length as u64;
         }
-        Ok(())
+        Ok(None)
     }
 
     /// MPI_Fetch_and_op.
@@ -262,9 +262,12 @@ impl Window {
         let basic = single(place.datatype)?;
         let kernel = on(operation, basic)?;
         let size = basic.size();
-        if let Spot::Far(at) = target.spot {
+        if let Spot::Far(_) = target.spot {
             let source = source.filter(|_| operation != Predefined::NoOp);
-            return self.far_accumulate((&target, at), operation, (source, Some(result)), place);
+            let (operands, always) = ((source, Some(result)), When::Always);
+            return self
+                .far_accumulate(&target, operation, operands, place, always)
+                .map(drop);
         }
         let (mut operand, mut before) = ([0; LONGEST], [0; LONGEST]);
         if let Some(source) = source.filter(|_| operation != Predefined::NoOp) {
@@ -307,9 +310,9 @@ impl Window {
         let (mut new, mut old, mut before) = ([0; LONGEST], [0; LONGEST], [0; LONGEST]);
         source.packer()?.pack(&mut new[..size]);
         compare.packer()?.pack(&mut old[..size]);
-        if let Spot::Far(at) = target.spot {
+        if let Spot::Far(_) = target.spot {
             let data = [&new[..size], &old[..size]].concat();
-            return self.far_swap((&target, at), data, result, place.datatype);
+            return self.far_swap(&target, data, result, place.datatype);
         }
         let mut stream = Stream::new(&target.spot, place.datatype, 1)?;
         let locks = locks::blocks(target.rank, target.start, target.end);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Put and get (MPI 5.0 section 12.3): they are done when the call returns.
+//! Put and get (MPI 5.0 section 12.3): within a node they are done when the call returns.
 
 use isthmus_core::error::Result;
+use isthmus_engine::Request;
 
 use crate::data::{Place, Side, Sink, Source, When, check_fits};
 use crate::error::unreached;
@@ -14,10 +15,10 @@ use crate::window::Window;
 const PIECE: usize = 64 << 10;
 
 impl Window {
-    /// MPI_Put, MPI_Rput.
-    pub fn put(&self, source: &Source<'_>, place: &Place<'_>, when: When) -> Result<()> {
+    /// MPI_Put, MPI_Rput; the latter gives a request if it is not over.
+    pub fn put(&self, source: &Source<'_>, place: &Place<'_>, when: When) -> Result<Option<Request>> {
         let Some(target) = target::find(self, place, when)? else {
-            return Ok(());
+            return Ok(None);
         };
         let bytes = source.bytes()?;
         check_fits(
@@ -25,11 +26,10 @@ impl Window {
             &Side::new("target", place.datatype.bytes(place.count)?),
         )?;
         if bytes == 0 {
-            return Ok(());
+            return Ok(None);
         }
-        if let Spot::Far(at) = target.spot {
-            self.far_put(&target, at, source, place)?;
-            return self.settle_request(target.rank, when);
+        if let Spot::Far(_) = target.spot {
+            return self.far_put(&target, source, place, when);
         }
         let pieces = (
             source.datatype.contiguous(source.count),
@@ -40,13 +40,16 @@ impl Window {
             return match target.spot {
                 Spot::Here(mut memory) => {
                     memory.copy(to, &source.memory, from, length);
-                    Ok(())
+                    Ok(None)
                 }
                 Spot::There(reach, address) => source.memory.with(from, length, |data| {
                     let runs = [(address.wrapping_add_signed(to as i64), length)];
-                    reach.write(&runs, data).map_err(|error| unreached(&error))
+                    reach
+                        .write(&runs, data)
+                        .map(|()| None)
+                        .map_err(|error| unreached(&error))
                 }),
-                Spot::Far(_) => Ok(()),
+                Spot::Far(_) => Ok(None),
             };
         }
         let mut stream = Stream::new(&target.spot, place.datatype, place.count)?;
@@ -58,22 +61,21 @@ impl Window {
             stream.write(at, &piece[..packed])?;
             at += packed as u64;
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// MPI_Get, MPI_Rget.
-    pub fn get(&self, sink: &mut Sink<'_>, place: &Place<'_>, when: When) -> Result<()> {
+    /// MPI_Get, MPI_Rget; the latter gives a request if it is not over.
+    pub fn get(&self, sink: &mut Sink<'_>, place: &Place<'_>, when: When) -> Result<Option<Request>> {
         let Some(target) = target::find(self, place, when)? else {
-            return Ok(());
+            return Ok(None);
         };
         let bytes = place.datatype.bytes(place.count)?;
         check_fits(&Side::new("target", bytes), &Side::new("origin", sink.bytes()?))?;
         if bytes == 0 {
-            return Ok(());
+            return Ok(None);
         }
-        if let Spot::Far(at) = target.spot {
-            self.far_get(&target, at, sink, place)?;
-            return self.settle_request(target.rank, when);
+        if let Spot::Far(_) = target.spot {
+            return self.far_get(&target, sink, place, when);
         }
         let pieces = (
             sink.datatype.contiguous(sink.count),
@@ -84,13 +86,16 @@ impl Window {
             return match target.spot {
                 Spot::Here(memory) => {
                     sink.memory.copy(to, &memory.reading(), from, length);
-                    Ok(())
+                    Ok(None)
                 }
                 Spot::There(reach, address) => sink.memory.with_mut(to, length, |data| {
                     let runs = [(address.wrapping_add_signed(from as i64), length)];
-                    reach.read(&runs, data).map_err(|error| unreached(&error))
+                    reach
+                        .read(&runs, data)
+                        .map(|()| None)
+                        .map_err(|error| unreached(&error))
                 }),
-                Spot::Far(_) => Ok(()),
+                Spot::Far(_) => Ok(None),
             };
         }
         let mut stream = Stream::new(&target.spot, place.datatype, place.count)?;
@@ -103,6 +108,6 @@ impl Window {
             unpacker.unpack(&piece[..length]);
             at += length as u64;
         }
-        Ok(())
+        Ok(None)
     }
 }

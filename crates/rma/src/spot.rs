@@ -27,3 +27,13 @@ pub(crate) struct Target {
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
+
+impl Target {
+    /// Where it is on another node, in bytes.
+    pub(crate) fn place(&self) -> i64 {
+        match self.spot {
+            Spot::Far(at) => at,
+            _ => 0,
+        }
+    }
+}

@@ -6,10 +6,12 @@ mod common;
 use std::sync::Arc;
 
 use common::Stage;
+use isthmus_abi::constants as abi;
 use isthmus_core::group::Group;
+use isthmus_core::{comm, members};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_rma::{Place, Sink, Source, When, Window};
+use isthmus_rma::{Flavor, LockKind, Place, Sink, Source, When, Window};
 
 const ROUNDS: i64 = 40;
 
@@ -104,4 +106,82 @@ fn what_was_put_before_a_completion_is_there_after_the_wait() {
         }
     });
     assert_eq!(stage.accused(), None);
+}
+
+#[test]
+fn an_operation_with_a_request_does_not_wait_for_the_lock_of_its_target() {
+    let stage = Stage::with(Flavor::Allocate, 100_024);
+    let [host, other] = stage.windows.clone();
+    let (here, there) = (stage.host, stage.liar);
+    let meet = |world| members::meet(world, &comm::of_world(world)).expect("met");
+    let thread = std::thread::spawn(move || {
+        meet(there);
+        let long = Datatype::of(Basic::Int64);
+        let (got, given) = (OwnMemory::new(0, 8), OwnMemory::with(&[7; 100_000]));
+        let mut sink = Sink {
+            memory: got.memory(),
+            count: 1,
+            datatype: &long,
+        };
+        other.lock(LockKind::Shared, 0, 0).expect("asked for");
+        let wanted = other.get(&mut sink, &place(&other, 16, &long), When::Locked);
+        let wanted = wanted.expect("asked for").expect("not over");
+        let bytes = Datatype::contiguous_type(100_000, &Datatype::of(Basic::Byte)).expect("a type");
+        let source = Source {
+            memory: given.reading(),
+            count: 1,
+            datatype: &bytes,
+        };
+        let place = Place {
+            rank: 0,
+            disp: 24,
+            count: 1,
+            datatype: &bytes,
+        };
+        let put = other.put(&source, &place, When::Locked).expect("begun");
+        assert!(there.engine().lock().test(wanted).is_none());
+        meet(there);
+        there.wait(wanted).expect("got");
+        assert_eq!(got.content(), 5_i64.to_ne_bytes());
+        if let Some(put) = put {
+            there.wait(put).expect("put");
+        }
+        other.unlock(0).expect("unlocked");
+        meet(there);
+    });
+    host.lock(LockKind::Exclusive, 0, 0).expect("locked");
+    meet(here);
+    meet(here);
+    host.own_memory().write(16, &5_i64.to_ne_bytes());
+    host.unlock(0).expect("unlocked");
+    meet(here);
+    thread.join().expect("ended");
+    let mut end = [0; 8];
+    host.own_memory().reading().read(24 + 99_992, &mut end);
+    assert_eq!(end, [7; 8]);
+}
+
+#[test]
+fn a_mistake_that_only_the_target_finds_is_told_by_the_request() {
+    let stage = Stage::with(Flavor::Dynamic, 0);
+    let [window, other] = stage.windows.clone();
+    let thread = std::thread::spawn(move || other.end().expect("ended"));
+    let long = Datatype::of(Basic::Int64);
+    let got = OwnMemory::new(0, 8);
+    let mut sink = Sink {
+        memory: got.memory(),
+        count: 1,
+        datatype: &long,
+    };
+    window.lock_all(0).expect("locked");
+    let wanted = window.get(&mut sink, &place(&window, 4096, &long), When::Locked);
+    let wanted = wanted.expect("asked for").expect("not over");
+    let error = stage.host.wait(wanted).expect_err("not attached");
+    assert_eq!(error.class, abi::MPI_ERR_RMA_RANGE, "{error}");
+    window.flush(Some(1)).expect("the request has told");
+    put(&window, 4096, 1);
+    let unlocked = window.unlock_all().map_err(|error| error.class);
+    assert_eq!(unlocked, Err(abi::MPI_ERR_RMA_RANGE));
+    window.end().expect("ended");
+    thread.join().expect("ended");
 }

@@ -130,6 +130,21 @@ fn lies_about_operations_cost_the_liar_its_place() {
             },
         ),
         (
+            "that it has not described",
+            Operation {
+                number: 3,
+                datatype: &[],
+                ..honest.clone()
+            },
+        ),
+        (
+            "that is none",
+            Operation {
+                number: 17,
+                ..honest.clone()
+            },
+        ),
+        (
             "more than it needs",
             Operation {
                 first: 1,

@@ -16,20 +16,27 @@
 //!  Failed     number of the question   -                    class: u32 | text     0: of an operation that asks nothing
 //!  Look       -                        -                    -                    a lock is free again
 //!
-//!  operation  0      4     8          12       16        20        24      32       40
-//!             | what | op  | question | type n | first   | 0       | place | count  |
-//!  40 | length | type: n bytes | data, if short |                          little-endian
+//!  operation  0          2        4    8          12       16      24      32      40
+//!             | what u16 | number | op | question | type n | first | place | count | length |
+//!  48 | type: n bytes | data, if short |                                     little-endian
 //! ```
 //! `op`: handle of a predefined operation, or 0. `place`: bytes from the beginning of the target's part, or an address.
-//! `type`: see [`datatype`](crate::datatype). `length`: bytes of data that come, or are asked for. `first`: the byte
-//! of the stream of the type with which they begin. Little-endian. What a peer sends is applied in the order in which
-//! it was sent. The bit `common` of Operate and Data says whether they follow an odd number of fences.
+//! `type`: see [`datatype`](crate::datatype). `number`: the target keeps the type by this number, from 1 to
+//! [`MOST_TYPES`], instead of what it has kept by it; without a type it is the one that was kept. 0: it is not kept.
+//! What is kept has [`MOST_TYPE_BYTES`] at most, together. `length`: bytes of data that come, or are asked for.
+//! `first`: the byte of the stream of the type with which they begin. Little-endian. What a peer sends is applied in
+//! the order in which it was sent. The bit `common` of Operate and Data says whether they follow an odd number of
+//! fences.
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::datatype::MAX_BYTES;
 
 /// Bytes of an operation before its type.
 pub const HEAD: usize = 48;
+/// Most types that a target keeps of an origin in a window.
+pub const MOST_TYPES: u16 = 16;
+/// Most bytes of their descriptions, together.
+pub const MOST_TYPE_BYTES: usize = 1 << 20;
 /// Most bytes of data that travel with their operation.
 pub const SHORT: usize = 8 << 10;
 /// Longest operation with its short data.
@@ -119,6 +126,8 @@ pub struct Operation<'a> {
     pub count: u64,
     /// Bytes of data.
     pub length: u64,
+    /// By which the datatype is kept; 0: it is not.
+    pub number: u16,
     /// The datatype.
     pub datatype: &'a [u8],
     /// Data, if they are short.
@@ -129,7 +138,7 @@ impl<'a> Operation<'a> {
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
-        w.u32(self.does as u32);
+        w.u32(u32::from(self.does as u8) | u32::from(self.number) << 16);
         w.u32(self.op);
         w.u32(self.question);
         w.u32(self.datatype.len() as u32);
@@ -146,11 +155,15 @@ impl<'a> Operation<'a> {
     /// Reads all of `bytes`. The data are none, or as many as the length says.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(bytes);
-        let code = r.u32("what")?;
+        let word = r.u32("what")?;
+        let (code, number) = (word as u16, (word >> 16) as u16);
         let invalid = |field, value| Err(DecodeError::Invalid { field, value });
         let Some(does) = u8::try_from(code).ok().and_then(Does::from_code) else {
             return invalid("what", code.into());
         };
+        if number > MOST_TYPES {
+            return invalid("number", number.into());
+        }
         let (op, question) = (r.u32("op")?, r.u32("question")?);
         let described = r.u32("bytes of the type")? as usize;
         let first = r.u64("first")?;
@@ -177,6 +190,7 @@ impl<'a> Operation<'a> {
             place,
             count,
             length,
+            number,
             datatype,
             data,
         })
@@ -234,6 +248,7 @@ mod tests {
             place: -8,
             count: 5,
             length: 4,
+            number: 5,
             datatype: &[1, 2, 3],
             data: &[9; 4],
         };
@@ -251,6 +266,10 @@ mod tests {
             },
             Operation {
                 does: Does::Put,
+                ..operation.clone()
+            },
+            Operation {
+                number: MOST_TYPES + 1,
                 ..operation.clone()
             },
         ] {

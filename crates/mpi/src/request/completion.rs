@@ -11,8 +11,7 @@ use isthmus_engine::Engine;
 
 use super::{Ended, end_simply, give_empty, give_status, is_active, try_end, with_error};
 use crate::c::{Out, count, flag};
-use crate::call::{call, raise_on};
-use crate::comm::Held;
+use crate::call::{Hears, call, raise_on};
 use crate::process;
 
 /// Hands an ended request's status to the program and its error to the communicator's handler.
@@ -25,7 +24,7 @@ fn report(function: &'static str, ended: Ended, status: Out<Status>) -> c_int {
     give_status(status, known);
     match error {
         None => abi::MPI_SUCCESS,
-        Some((comm, error)) => raise_on(function, &comm, &error),
+        Some((hears, error)) => raise_on(function, &hears, &error),
     }
 }
 
@@ -169,7 +168,7 @@ extern "C" fn isthmus_MPI_Testany(
 pub(super) struct Many {
     statuses: Out<Status>,
     put: usize,
-    first: Option<(Held, Error)>,
+    first: Option<(Hears, Error)>,
 }
 
 impl Many {
@@ -187,7 +186,7 @@ impl Many {
         }
     }
 
-    pub(super) fn put_outcome(&mut self, status: Status, error: Option<(Held, Error)>) {
+    pub(super) fn put_outcome(&mut self, status: Status, error: Option<(Hears, Error)>) {
         let at = self.put;
         self.put += 1;
         let class = error.as_ref().map_or(abi::MPI_SUCCESS, |(_, e)| e.class);
@@ -218,11 +217,11 @@ impl Many {
     }
 
     fn finish(self, function: &'static str) -> c_int {
-        let Some((comm, error)) = self.first else {
+        let Some((hears, error)) = self.first else {
             return abi::MPI_SUCCESS;
         };
         let text = format!("{error} ({})", crate::error::class_name(error.class));
-        raise_on(function, &comm, &Error::new(abi::MPI_ERR_IN_STATUS, text))
+        raise_on(function, &hears, &Error::new(abi::MPI_ERR_IN_STATUS, text))
     }
 }
 

@@ -20,6 +20,7 @@ use isthmus_core::fail;
 use isthmus_engine::{Completion, Engine, Sent};
 
 use crate::c::Out;
+use crate::call::Hears;
 use crate::comm::Held;
 use crate::handle::{Kind, Table};
 use crate::process;
@@ -77,6 +78,8 @@ struct Object {
     role: Role,
     /// Communicator whose error handler hears of errors.
     comm: Held,
+    /// The window whose handler hears of them instead.
+    window: Option<h::Win>,
     /// What the Fortran layer copies when it begins and ends.
     copies: Option<Arc<Copies>>,
 }
@@ -115,7 +118,7 @@ static REQUESTS: Table<Entry> = Table::in_turns(Kind::Request);
 /// A completed request: its status, what went wrong and who hears of it.
 struct Ended {
     status: Status,
-    error: Option<(Held, Error)>,
+    error: Option<(Hears, Error)>,
     /// Callbacks that have something to say about the status.
     callbacks: Option<Arc<Callbacks>>,
     /// Array sections that get what the operation has put into their copies.
@@ -129,6 +132,19 @@ fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Requ
         state: Turns::new(state),
         role,
         comm: Held::of(comm),
+        window: None,
+        copies: None,
+    }))))
+}
+
+/// A handle for an operation on a window, whose error handler hears of its errors.
+pub(crate) fn insert_on(window: h::Win, request: isthmus_engine::Request) -> h::Request {
+    started();
+    h::Request(REQUESTS.insert(Entry::Full(Box::new(Object {
+        state: Turns::new(Some(Operation::Other(request))),
+        role: Role::Once,
+        comm: Held::of(h::MPI_COMM_SELF),
+        window: Some(window),
         copies: None,
     }))))
 }
@@ -196,6 +212,7 @@ fn lengthen(entry: &mut Entry) {
             state: Turns::new(Some((*what).into())),
             role: Role::Once,
             comm: comm.clone(),
+            window: None,
             copies: None,
         }));
     }
@@ -326,6 +343,13 @@ impl Object {
         unsafe { self.state.lock() }
     }
 
+    fn hears(&self) -> Hears {
+        match self.window {
+            Some(window) => Hears::Win(window),
+            None => Hears::Comm(self.comm.clone()),
+        }
+    }
+
     /// Active requests take part in waiting; inactive persistent ones count as complete with an empty status.
     fn is_active(&self) -> bool {
         self.state().is_some()
@@ -349,7 +373,7 @@ impl Object {
         Some(Ended {
             empty,
             status,
-            error: error.map(|e| (self.comm.clone(), e)),
+            error: error.map(|e| (self.hears(), e)),
             callbacks: None,
             copies: self.copies.clone().filter(|_| !empty),
         })
@@ -366,14 +390,15 @@ impl Ended {
     };
 
     /// Calls the program's callbacks; the engine is not locked.
-    fn settle(mut self) -> (Status, Option<(Held, Error)>) {
+    fn settle(mut self) -> (Status, Option<(Hears, Error)>) {
         if let Some(copies) = self.copies {
             copies.end();
         }
         if let Some(callbacks) = self.callbacks {
             let asked = callbacks.query(&mut self.status);
             let freed = callbacks.free();
-            self.error = asked.and(freed).err().map(|error| (Held::of(h::MPI_COMM_SELF), error));
+            let own = || Hears::Comm(Held::of(h::MPI_COMM_SELF));
+            self.error = asked.and(freed).err().map(|error| (own(), error));
         }
         (self.status, self.error)
     }

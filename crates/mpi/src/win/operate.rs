@@ -107,17 +107,20 @@ fn window(win: h::Win, rank: c_int) -> Result<Option<&'static Window>> {
     Ok((rank != abi::MPI_PROC_NULL).then_some(&*object.window))
 }
 
-fn put(win: h::Win, from: Triple<Source>, there: There, when: When) -> Result<()> {
+/// What an operation has started, if it is not over.
+type Started = Option<isthmus_engine::Request>;
+
+fn put(win: h::Win, from: Triple<Source>, there: There, when: When) -> Result<Started> {
     match window(win, there.0)? {
         Some(window) => window.put(&data(from, "origin")?, &place(there)?, when),
-        None => Ok(()),
+        None => Ok(None),
     }
 }
 
-fn get(win: h::Win, into: Triple<Target>, there: There, when: When) -> Result<()> {
+fn get(win: h::Win, into: Triple<Target>, there: There, when: When) -> Result<Started> {
     match window(win, there.0)? {
         Some(window) => window.get(&mut sink(into, "origin")?, &place(there)?, when),
-        None => Ok(()),
+        None => Ok(None),
     }
 }
 
@@ -128,9 +131,9 @@ fn accumulate(
     result: Option<Triple<Target>>,
     there: There,
     when: When,
-) -> Result<()> {
+) -> Result<Started> {
     let Some(window) = window(win, there.0)? else {
-        return Ok(());
+        return Ok(None);
     };
     let op = operation(op)?;
     // What MPI_NO_OP does not read may be anything.
@@ -140,35 +143,35 @@ fn accumulate(
     window.accumulate(op, from.as_ref(), result.as_ref(), &place(there)?, when)
 }
 
-/// The request of an operation that is done when it has been called.
-fn done(out: Out<h::Request>, operate: impl FnOnce() -> Result<()>) -> Result<()> {
+/// The request of an operation.
+fn requested(win: h::Win, out: Out<h::Request>, operate: impl FnOnce() -> Result<Started>) -> Result<()> {
     out.set("request", h::MPI_REQUEST_NULL)?;
-    operate()?;
-    // Nothing can go wrong any more, so nobody has to hear of it.
-    out.set(
-        "request",
-        request::insert(h::MPI_COMM_SELF, Operation::Done(Status::empty())),
-    )
+    let handle = match operate()? {
+        Some(started) => request::insert_on(win, started),
+        // Nothing can go wrong any more, so nobody has to hear of it.
+        None => request::insert(h::MPI_COMM_SELF, Operation::Done(Status::empty())),
+    };
+    out.set("request", handle)
 }
 
 entry! {
     isthmus_MPI_Put<c_int>, isthmus_MPI_Put_c<Count>:
     (origin: Source, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, win: h::Win) on win => {
-        put(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Always)
+        put(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Always).map(drop)
     }
 }
 
 entry! {
     isthmus_MPI_Get<c_int>, isthmus_MPI_Get_c<Count>:
     (origin: Target, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, win: h::Win) on win => {
-        get(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Always)
+        get(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Always).map(drop)
     }
 }
 
 entry! {
     isthmus_MPI_Rput<c_int>, isthmus_MPI_Rput_c<Count>:
     (origin: Source, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, win: h::Win, request: Out<h::Request>) on win => {
-        done(request, || {
+        requested(win, request, || {
             put(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Locked)
         })
     }
@@ -177,7 +180,7 @@ entry! {
 entry! {
     isthmus_MPI_Rget<c_int>, isthmus_MPI_Rget_c<Count>:
     (origin: Target, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, win: h::Win, request: Out<h::Request>) on win => {
-        done(request, || {
+        requested(win, request, || {
             get(win, (origin, wide(count), datatype), (rank, disp, wide(target_count), target_datatype), When::Locked)
         })
     }
@@ -187,7 +190,7 @@ entry! {
     isthmus_MPI_Accumulate<c_int>, isthmus_MPI_Accumulate_c<Count>:
     (origin: Source, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, op: h::Op, win: h::Win) on win => {
         let there = (rank, disp, wide(target_count), target_datatype);
-        accumulate(win, op, (origin, wide(count), datatype), None, there, When::Always)
+        accumulate(win, op, (origin, wide(count), datatype), None, there, When::Always).map(drop)
     }
 }
 
@@ -195,7 +198,7 @@ entry! {
     isthmus_MPI_Raccumulate<c_int>, isthmus_MPI_Raccumulate_c<Count>:
     (origin: Source, count: N, datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, op: h::Op, win: h::Win, request: Out<h::Request>) on win => {
         let there = (rank, disp, wide(target_count), target_datatype);
-        done(request, || accumulate(win, op, (origin, wide(count), datatype), None, there, When::Locked))
+        requested(win, request, || accumulate(win, op, (origin, wide(count), datatype), None, there, When::Locked))
     }
 }
 
@@ -204,7 +207,7 @@ entry! {
     (origin: Source, count: N, datatype: h::Datatype, result: Target, result_count: N, result_datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, op: h::Op, win: h::Win) on win => {
         let there = (rank, disp, wide(target_count), target_datatype);
         let result = Some((result, wide(result_count), result_datatype));
-        accumulate(win, op, (origin, wide(count), datatype), result, there, When::Always)
+        accumulate(win, op, (origin, wide(count), datatype), result, there, When::Always).map(drop)
     }
 }
 
@@ -213,7 +216,7 @@ entry! {
     (origin: Source, count: N, datatype: h::Datatype, result: Target, result_count: N, result_datatype: h::Datatype, rank: c_int, disp: Aint, target_count: N, target_datatype: h::Datatype, op: h::Op, win: h::Win, request: Out<h::Request>) on win => {
         let there = (rank, disp, wide(target_count), target_datatype);
         let result = Some((result, wide(result_count), result_datatype));
-        done(request, || accumulate(win, op, (origin, wide(count), datatype), result, there, When::Locked))
+        requested(win, request, || accumulate(win, op, (origin, wide(count), datatype), result, there, When::Locked))
     }
 }
 

@@ -53,14 +53,14 @@ struct Asked {
     to: Option<Unpacker>,
     length: u64,
     got: u64,
-    /// What is complete when the answer has come.
+    /// A part of what is over when the answer has come.
     request: Option<Request>,
 }
 
 /// What has not left yet.
 enum Leaving {
-    /// An operation of this process.
-    Operation(Memory, u64),
+    /// Bytes of an operation of this process, and the request that they are a part of.
+    Operation(Memory, u64, Option<Request>),
     /// An answer.
     Answer(Key, Answered),
 }
@@ -121,14 +121,17 @@ impl Outgoing {
         peer: Peer,
         header: Header,
         (payload, memory): (SendBuffer, Memory),
-    ) -> Result<(), EngineError> {
+        request: Option<Request>,
+    ) -> Result<Sending, EngineError> {
         self.names += 1;
         let bytes = payload.length();
-        if port.send(peer, header, payload, Some(self.names))? == Sending::Queued {
-            self.leaving.insert(self.names, Leaving::Operation(memory, bytes));
+        let sending = port.send(peer, header, payload, Some(self.names))?;
+        if sending == Sending::Queued {
+            self.leaving
+                .insert(self.names, Leaving::Operation(memory, bytes, request));
             self.waiting.entry(peer).or_default()[memory as usize] += bytes;
         }
-        Ok(())
+        Ok(sending)
     }
 }
 
@@ -138,6 +141,8 @@ pub(crate) struct Desk {
     windows: BTreeMap<Key, Open>,
     asked: HashMap<u32, Asked>,
     numbers: u32,
+    /// Requests that are not complete, and how many of their parts are not over.
+    requests: HashMap<Request, u32>,
     out: Outgoing,
 }
 
@@ -162,9 +167,10 @@ impl Desk {
         self.windows.get(&key).is_some_and(|open| open.leaving > 0)
     }
 
-    /// Bytes of operations that have not left for a peer.
-    pub(crate) fn waiting(&self, peer: Peer) -> u64 {
-        self.out.waiting.get(&peer).map_or(0, |bytes| bytes.iter().sum())
+    /// Bytes of operations that have not left for a peer: all, and those in memory of our own.
+    pub(crate) fn waiting(&self, peer: Peer) -> (u64, u64) {
+        let [own, program] = self.out.waiting.get(&peer).copied().unwrap_or_default();
+        (own + program, own)
     }
 
     /// Whether nothing for these is read from memory of the program.
@@ -202,35 +208,58 @@ impl Desk {
         header: Header,
         payload: SendBuffer,
     ) -> Result<(), EngineError> {
-        self.out.operate(port, peer, header, (payload, Memory::Own))
+        self.out
+            .operate(port, peer, header, (payload, Memory::Own), None)
+            .map(drop)
     }
 
-    /// The same with memory of the program.
+    /// The same with memory of the program, as a part of a request.
     pub(crate) fn lend(
         &mut self,
         port: &mut Port<'_>,
         peer: Peer,
         header: Header,
         payload: SendBuffer,
+        request: Option<Request>,
     ) -> Result<(), EngineError> {
-        self.out.operate(port, peer, header, (payload, Memory::Program))
+        let lent = (payload, Memory::Program);
+        if self.out.operate(port, peer, header, lent, request)? == Sending::Left {
+            self.part_is_over(port, request, None);
+        }
+        Ok(())
     }
 
-    /// A number for a question about a window. `data`: where the answer goes, and its length; otherwise a request is
-    /// complete when it comes.
+    /// A request that is complete when so many parts of it are over.
+    pub(crate) fn begin(&mut self, port: &mut Port<'_>, parts: u32) -> Request {
+        let request = port.request();
+        self.requests.insert(request, parts);
+        request
+    }
+
+    /// A request that nobody waits for any more.
+    pub(crate) fn give_up(&mut self, request: Request) {
+        self.requests.remove(&request);
+    }
+
+    /// A part of a request is over; if that is an error, all of it.
+    fn part_is_over(&mut self, port: &mut Port<'_>, request: Option<Request>, error: Option<EngineError>) {
+        part_is_over(&mut self.requests, port, request, error);
+    }
+
+    /// A number for a question about a window, which is a part of a request. `data`: where the answer goes, and its
+    /// length.
     pub(crate) fn ask(
         &mut self,
-        port: &mut Port<'_>,
         (key, peer): (Key, Peer),
         data: Option<(Unpacker, u64)>,
-    ) -> (u32, Option<Request>) {
+        request: Option<Request>,
+    ) -> u32 {
         loop {
             self.numbers = self.numbers.wrapping_add(1);
             if self.numbers != 0 && !self.asked.contains_key(&self.numbers) {
                 break;
             }
         }
-        let request = data.is_none().then(|| port.request());
         if let (Some(_), Some(open)) = (&data, self.windows.get_mut(&key)) {
             open.asks += 1;
         }
@@ -246,23 +275,23 @@ impl Desk {
             request,
         };
         self.asked.insert(self.numbers, asked);
-        (self.numbers, request)
+        self.numbers
     }
 
     /// A question that could not be asked.
     pub(crate) fn forget(&mut self, port: &mut Port<'_>, question: u32) {
-        if let Some(request) = self.answered(question) {
-            port.complete(request, Completion::default());
-        }
+        self.answered(port, question, None);
     }
 
-    /// A question is over: what is complete now.
-    fn answered(&mut self, question: u32) -> Option<Request> {
-        let asked = self.asked.remove(&question)?;
+    /// A question is over.
+    fn answered(&mut self, port: &mut Port<'_>, question: u32, error: Option<EngineError>) {
+        let Some(asked) = self.asked.remove(&question) else {
+            return;
+        };
         if let (true, Some(open)) = (asked.data, self.windows.get_mut(&asked.key)) {
             open.asks -= 1;
         }
-        asked.request
+        self.part_is_over(port, asked.request, error);
     }
 
     /// A lock of the window may be free: lets in who is next, and does what has waited.
@@ -291,25 +320,29 @@ impl Desk {
                 }
                 asked.got += payload.len() as u64;
                 if asked.got == asked.length {
-                    self.answered(question);
+                    self.answered(port, question, None);
                 }
             }
             (Some(What::Done), Some(asked)) if !asked.data && payload.is_empty() => {
-                if let Some(request) = self.answered(question) {
-                    port.complete(request, Completion::default());
-                }
+                self.answered(port, question, None);
             }
             (Some(What::Failed), known) if known.is_some() || question == 0 => {
-                let data = known.is_none_or(|asked| asked.data);
+                let data = known.as_ref().is_none_or(|asked| asked.data);
+                let requested = known.is_some_and(|asked| asked.request.is_some());
                 let open = named(&mut self.windows, context, peer);
                 let (Ok(failure), true, true) = (Failure::decode(payload), open.is_some() || question != 0, data)
                 else {
                     return port.accuse(peer, "a failure of no operation on a window");
                 };
-                if let Some((_, open)) = open {
-                    open.fail(Error::new(failure.class as i32, failure.text));
+                let error = Error::new(failure.class as i32, failure.text);
+                let mut told = None;
+                match open {
+                    // Whoever waits for the request hears of it.
+                    Some((_, open)) if requested => told = Some(open.told(&error)),
+                    Some((_, open)) => open.fail(error),
+                    None => {}
                 }
-                self.answered(question);
+                self.answered(port, question, told);
             }
             _ => port.accuse(peer, "an answer about a window that nobody has asked for"),
         }
@@ -351,14 +384,15 @@ impl Machine for Desk {
         }
     }
 
-    fn sent(&mut self, port: &mut Port<'_>, peer: Peer, name: u64, _: Result<(), EngineError>) {
+    fn sent(&mut self, port: &mut Port<'_>, peer: Peer, name: u64, sent: Result<(), EngineError>) {
         match self.out.leaving.remove(&name) {
-            Some(Leaving::Operation(memory, bytes)) => {
+            Some(Leaving::Operation(memory, bytes, request)) => {
                 let waiting = self.out.waiting.entry(peer).or_default();
                 waiting[memory as usize] -= bytes;
                 if *waiting == [0; 2] {
                     self.out.waiting.remove(&peer);
                 }
+                self.part_is_over(port, request, sent.err());
             }
             Some(Leaving::Answer(key, answered)) => {
                 port.done(peer, answered.frame);
@@ -398,7 +432,11 @@ impl Machine for Desk {
         let mut port = core.port(protocol::RMA);
         let Some(error) = port.loss(peer) else { return };
         let Self {
-            windows, asked, out, ..
+            windows,
+            asked,
+            out,
+            requests,
+            ..
         } = self;
         // Who waits in a window for anybody may wait for the one that is lost: it may have had a lock.
         for (&key, open) in windows.iter_mut().filter(|(_, open)| open.has(peer)) {
@@ -407,16 +445,7 @@ impl Machine for Desk {
             for asked in asked.values_mut().filter(|asked| asked.key == key) {
                 // The program gets its memory back. What others answer comes all the same.
                 asked.to = None;
-                if let Some(request) = asked.request.take() {
-                    let error = Some(error.clone());
-                    port.complete(
-                        request,
-                        Completion {
-                            error,
-                            ..Completion::default()
-                        },
-                    );
-                }
+                part_is_over(requests, &mut port, asked.request.take(), Some(error.clone()));
             }
         }
         asked.retain(|_, asked| {
@@ -426,5 +455,26 @@ impl Machine for Desk {
             }
             asked.peer != peer
         });
+    }
+}
+
+/// A part of a request is over; if that is an error, all of it.
+fn part_is_over(
+    requests: &mut HashMap<Request, u32>,
+    port: &mut Port<'_>,
+    request: Option<Request>,
+    error: Option<EngineError>,
+) {
+    let Some((request, left)) = request.and_then(|request| Some((request, requests.get_mut(&request)?))) else {
+        return;
+    };
+    *left -= 1;
+    if *left == 0 || error.is_some() {
+        requests.remove(&request);
+        let completion = Completion {
+            error,
+            ..Completion::default()
+        };
+        port.complete(request, completion);
     }
 }

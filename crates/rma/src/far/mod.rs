@@ -13,9 +13,10 @@ mod open;
 mod origin;
 mod send;
 mod settle;
+mod types;
 mod work;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use isthmus_abi::constants as abi;
@@ -23,7 +24,7 @@ use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::Datatype;
 use isthmus_datatype::op::Predefined;
-use isthmus_engine::{Engine, EngineError, Port, SendBuffer, with_machine};
+use isthmus_engine::{Engine, EngineError, Port, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, PIECE, What};
 
@@ -32,8 +33,9 @@ use self::desk::{Desk, header};
 pub(crate) use self::make::{check, make, open};
 use self::send::Call;
 pub(crate) use self::settle::{complete, has_done_of, meet};
+use self::types::Told;
 
-use crate::data::{Place, Sink, Source};
+use crate::data::{Place, Sink, Source, When};
 use crate::spot::Target;
 use crate::window::Window;
 
@@ -52,6 +54,8 @@ struct Sent {
     /// Those that have operations nobody has waited for.
     open: BTreeSet<u32>,
     counts: Counts,
+    /// Datatypes that they keep.
+    types: BTreeMap<u32, Told>,
 }
 
 fn lost_desk() -> EngineError {
@@ -79,7 +83,13 @@ impl Window {
     }
 
     /// MPI_Put to another node.
-    pub(crate) fn far_put(&self, target: &Target, at: i64, source: &Source<'_>, place: &Place<'_>) -> Result<()> {
+    pub(crate) fn far_put(
+        &self,
+        target: &Target,
+        source: &Source<'_>,
+        place: &Place<'_>,
+        when: When,
+    ) -> Result<Option<Request>> {
         let call = Call {
             does: Does::Put,
             op: 0,
@@ -88,11 +98,17 @@ impl Window {
             length: source.bytes()?,
         };
         let data = SendBuffer::typed(source.memory.clone(), source.datatype, source.count)?;
-        self.send((target, at), &call, data, Vec::new())
+        self.send(target, &call, data, Vec::new(), when)
     }
 
     /// MPI_Get from another node.
-    pub(crate) fn far_get(&self, target: &Target, at: i64, sink: &Sink<'_>, place: &Place<'_>) -> Result<()> {
+    pub(crate) fn far_get(
+        &self,
+        target: &Target,
+        sink: &Sink<'_>,
+        place: &Place<'_>,
+        when: When,
+    ) -> Result<Option<Request>> {
         let call = Call {
             does: Does::Get,
             op: 0,
@@ -102,17 +118,18 @@ impl Window {
         };
         let bytes = place.datatype.bytes(place.count)?;
         let sinks = vec![(sink.unpacker()?, 0, bytes)];
-        self.send((target, at), &call, SendBuffer::EMPTY, sinks)
+        self.send(target, &call, SendBuffer::EMPTY, sinks, when)
     }
 
     /// MPI_Accumulate and its kin at another node. Their arguments fit each other.
     pub(crate) fn far_accumulate(
         &self,
-        (target, at): (&Target, i64),
+        target: &Target,
         operation: Predefined,
         (source, result): (Option<&Source<'_>>, Option<&Sink<'_>>),
         place: &Place<'_>,
-    ) -> Result<()> {
+        when: When,
+    ) -> Result<Option<Request>> {
         let bytes = place.datatype.bytes(place.count)?;
         let given = source.map_or(Ok(0), Source::bytes)?;
         let mut sinks = Vec::new();
@@ -148,13 +165,13 @@ impl Window {
             Some(source) => SendBuffer::typed(source.memory.clone(), source.datatype, source.count)?,
             None => SendBuffer::EMPTY,
         };
-        self.send((target, at), &call, data, sinks)
+        self.send(target, &call, data, sinks, when)
     }
 
     /// MPI_Compare_and_swap at another node.
     pub(crate) fn far_swap(
         &self,
-        (target, at): (&Target, i64),
+        target: &Target,
         data: Vec<u8>,
         result: &Sink<'_>,
         datatype: &Datatype,
@@ -168,7 +185,8 @@ impl Window {
         };
         let bytes = data.len() as u64 / 2;
         let sinks = vec![(result.unpacker()?, 0, bytes)];
-        self.send((target, at), &call, SendBuffer::owned(data.into()), sinks)
+        self.send(target, &call, SendBuffer::owned(data.into()), sinks, When::Always)
+            .map(drop)
     }
 
     /// The lock of a process of this node was given back: whoever waits for it on another node is let in.

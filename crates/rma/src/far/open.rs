@@ -8,8 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use isthmus_core::error::Error;
-use isthmus_datatype::describe::from_bytes;
-use isthmus_engine::{Peer, Port, SendBuffer, Taken};
+use isthmus_engine::{EngineError, Peer, Port, SendBuffer, Taken};
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::{Does, Failure, MAX_OPERATION, Operation, What};
 
@@ -70,6 +69,15 @@ impl Open {
     /// Whether the peer is a member of the window.
     pub(super) fn has(&self, peer: Peer) -> bool {
         self.window.comm.channel().members.contains(peer)
+    }
+
+    /// A mistake in an operation of this process, for whoever waits for that.
+    pub(super) fn told(&self, error: &Error) -> EngineError {
+        let named = self.window.named(error, "");
+        EngineError::Elsewhere {
+            class: named.class,
+            text: named.to_string().into(),
+        }
     }
 
     /// The program hears of the first mistake.
@@ -343,17 +351,9 @@ impl Doing<'_, '_> {
         let Ok(operation) = Operation::decode(bytes) else {
             return Step::Lie("an operation on a window that is none");
         };
-        let known = self.origin.named.as_ref();
-        let known = known.filter(|(described, _)| **described == *operation.datatype);
-        let datatype = match known {
-            Some((_, datatype)) => datatype.clone(),
-            None => {
-                let Ok(made) = from_bytes(operation.datatype) else {
-                    return Step::Lie("an operation on a window with a datatype that is none");
-                };
-                self.origin.named = Some((operation.datatype.into(), made.clone()));
-                made
-            }
+        let datatype = match self.origin.types.find(operation.number, operation.datatype) {
+            Ok(datatype) => datatype,
+            Err(lie) => return Step::Lie(lie),
         };
         let question = operation.question;
         let elements = match Elements::of(self.window, &operation, datatype) {

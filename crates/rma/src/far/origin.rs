@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 
-use isthmus_datatype::Datatype;
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::Does;
 
+use super::types;
 use super::work::Elements;
 use crate::epoch::LockKind;
 use crate::locks;
@@ -55,8 +55,8 @@ pub(super) struct Origin {
     pub(super) begun: Option<Begun>,
     /// Bytes of answers in memory of our own that have not left.
     pub(super) copied: u64,
-    /// The last type it has named: programs use one again and again.
-    pub(super) named: Option<(Box<[u8]>, Datatype)>,
+    /// Types it has described.
+    pub(super) types: types::Kept,
     /// Bytes of its operations that are done.
     pub(super) done: u64,
     /// It is lost; what is left of it is its ticket.

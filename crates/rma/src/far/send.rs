@@ -2,14 +2,16 @@
 //! Operations on processes on other nodes, on their way there.
 
 use isthmus_core::error::Result;
-use isthmus_datatype::describe::to_bytes;
 use isthmus_datatype::{Datatype, Unpacker};
-use isthmus_engine::{SendBuffer, with_machine};
+use isthmus_engine::{EngineError, Peer, Port, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, Operation, SHORT, What};
 
-use super::desk::{Desk, header};
+use super::counts::Counts;
+use super::desk::{Desk, Key, header};
+use super::types::Name;
 use super::with_desk;
+use crate::data::When;
 use crate::epoch::{Held, LockKind};
 use crate::spot::Target;
 use crate::window::{Window, locked};
@@ -30,87 +32,144 @@ pub(super) struct Call<'a> {
 /// Where data go that are asked for, the first byte of the stream, and how many.
 pub(super) type Piece = (Unpacker, u64, u64);
 
+/// What goes with an operation: data that are copied, or lent, and where what it asks for goes.
+struct Load {
+    short: Vec<u8>,
+    data: SendBuffer,
+    sinks: Vec<Piece>,
+}
+
+/// Where an operation goes, and what hears that it is over.
+struct Way {
+    rank: u32,
+    peer: Peer,
+    context: u32,
+    key: Key,
+    place: i64,
+    request: Option<Request>,
+}
+
 impl Window {
-    /// Sends an operation, behind the request for the lock if that was not sent yet. `sinks`: where data go that are
-    /// asked for, with the first byte of the stream and the length of each piece.
+    /// Sends an operation, behind the request for the lock if that was not sent yet, and gives its request if it is to
+    /// have one and is not over. `sinks`: where data go that are asked for.
     pub(super) fn send(
         &self,
-        (target, place): (&Target, i64),
+        target: &Target,
         call: &Call<'_>,
         mut data: SendBuffer,
         sinks: Vec<Piece>,
-    ) -> Result<()> {
-        let Some(far) = &self.far else { return Ok(()) };
+        when: When,
+    ) -> Result<Option<Request>> {
+        let Some(far) = &self.far else { return Ok(None) };
         let rank = target.rank;
-        let described = to_bytes(call.datatype)?;
         let kind = match locked(&self.epochs).held(rank) {
             Some(Held::Lock(kind)) => Some(kind),
             _ => None,
         };
-        let (context, peer) = (self.context_number(), self.comm.channel().members.peer(rank));
         let mut short = Vec::new();
         if data.length() <= SHORT as u64 {
             let copy = std::mem::replace(&mut data, SendBuffer::EMPTY).copied();
             short = copy.content();
         }
+        let parts = sinks.len() as u32 + u32::from(data.length() > 0);
+        let load = Load { short, data, sinks };
+        let mut way = Way {
+            rank,
+            peer: self.comm.channel().members.peer(rank),
+            context: self.context_number(),
+            key: self.key(),
+            place: target.place(),
+            request: None,
+        };
         let mut sent = locked(&far.sent);
+        let name = sent.types.entry(rank).or_default().name(call.datatype)?;
         let mut engine = self.world.engine().lock();
-        with_desk(&mut engine, |desk, port| {
+        let said = with_desk(&mut engine, |desk, port| {
             if let Some(kind) = kind.filter(|_| !sent.locked.contains(&rank)) {
-                let lock = header(What::Lock, context, u32::from(kind == LockKind::Exclusive), 0);
-                desk.say(port, peer, lock, SendBuffer::EMPTY)?;
+                let lock = header(What::Lock, way.context, u32::from(kind == LockKind::Exclusive), 0);
+                desk.say(port, way.peer, lock, SendBuffer::EMPTY)?;
                 sent.locked.insert(rank);
             }
             sent.open.insert(rank);
-            let asks = !sinks.is_empty();
-            let asked = sinks.into_iter().map(Some).chain((!asks).then_some(None));
-            for piece in asked {
-                let (mut question, mut first, mut length) = (0, 0, call.length);
-                if let Some((to, from, bytes)) = piece {
-                    (question, _) = desk.ask(port, (self.key(), peer), Some((to, bytes)));
-                    if length == 0 {
-                        (first, length) = (from, bytes);
-                    }
-                }
-                let operation = Operation {
-                    does: call.does,
-                    op: call.op,
-                    question,
-                    first,
-                    place,
-                    count: call.count,
-                    length,
-                    datatype: &described,
-                    data: &short,
-                }
-                .encode();
-                let bytes = operation.len();
-                let mut head = header(What::Operate, context, bytes as u32, 0);
-                head.common = sent.counts.send(rank, bytes as u64);
-                let said = desk.say(port, peer, head, SendBuffer::owned(operation.into()));
-                if said.is_err() {
-                    desk.forget(port, question);
-                }
-                said?;
+            way.request = (when == When::Locked && parts > 0).then(|| desk.begin(port, parts));
+            let said = operate(desk, port, &mut sent.counts, &way, call, name, load);
+            if let (Err(_), Some(request)) = (&said, way.request) {
+                desk.give_up(request);
             }
-            if data.length() == 0 {
-                return Ok(());
-            }
-            let mut head = header(What::Data, context, 0, 0);
-            head.common = sent.counts.send(rank, data.length());
-            desk.lend(port, peer, head, data)
-        })?;
+            said
+        });
+        if let (Err(_), Some(request)) = (&said, way.request) {
+            engine.release(request);
+        }
         drop(engine);
         drop(sent);
-        self.wait_for_room(peer)
+        said?;
+        self.wait_for_room(way.peer, when);
+        Ok(way.request)
     }
 
-    /// Waits while much has not left.
-    fn wait_for_room(&self, peer: isthmus_engine::Peer) -> Result<()> {
+    /// Waits while much has not left. Whoever gets a request is told later when its memory is its own again.
+    fn wait_for_room(&self, peer: Peer, when: When) {
         self.world.engine().watch();
         self.world.engine().wait(|engine| {
             let waiting = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.waiting(peer));
-            (waiting.unwrap_or(0) <= MOST_WAITING).then_some(Ok(()))
-        })
+            let (all, own) = waiting.unwrap_or_default();
+            let waits = if when == When::Locked { own } else { all };
+            (waits <= MOST_WAITING).then_some(())
+        });
     }
+}
+
+/// Says the operation, a piece of it for each sink, and lends the data.
+fn operate(
+    desk: &mut Desk,
+    port: &mut Port<'_>,
+    counts: &mut Counts,
+    way: &Way,
+    call: &Call<'_>,
+    mut name: Name,
+    load: Load,
+) -> std::result::Result<(), EngineError> {
+    let Load { short, data, sinks } = load;
+    let asks = !sinks.is_empty();
+    let asked = sinks.into_iter().map(Some).chain((!asks).then_some(None));
+    for piece in asked {
+        let (mut question, mut first, mut length) = (0, 0, call.length);
+        if let Some((to, from, bytes)) = piece {
+            question = desk.ask((way.key, way.peer), Some((to, bytes)), way.request);
+            if length == 0 {
+                (first, length) = (from, bytes);
+            }
+        }
+        let operation = Operation {
+            does: call.does,
+            op: call.op,
+            question,
+            first,
+            place: way.place,
+            count: call.count,
+            length,
+            number: name.number,
+            datatype: &name.described,
+            data: &short,
+        }
+        .encode();
+        if name.number > 0 {
+            name.described = Box::default();
+        }
+        let bytes = operation.len();
+        let mut head = header(What::Operate, way.context, bytes as u32, 0);
+        head.common = counts.send(way.rank, bytes as u64);
+        let said = desk.say(port, way.peer, head, SendBuffer::owned(operation.into()));
+        if said.is_err() {
+            desk.forget(port, question);
+        }
+        said?;
+    }
+    if data.length() == 0 {
+        return Ok(());
+    }
+    let mut head = header(What::Data, way.context, 0, 0);
+    head.common = counts.send(way.rank, data.length());
+    desk.lend(port, way.peer, head, data, way.request)
 }

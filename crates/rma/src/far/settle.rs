@@ -13,7 +13,6 @@ use isthmus_wire::rma::What;
 
 use super::desk::{Desk, header};
 use super::{Far, with_desk};
-use crate::data::When;
 use crate::window::{Flavor, Window, locked};
 
 impl Window {
@@ -41,15 +40,18 @@ impl Window {
                 };
                 let (context, peer) = (self.context_number(), self.comm.channel().members.peer(rank));
                 let asked = with_desk(&mut engine, |desk, port| {
-                    let (question, request) = desk.ask(port, (self.key(), peer), None);
-                    let said = desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY);
-                    if said.is_err() {
+                    let request = desk.begin(port, 1);
+                    let question = desk.ask((self.key(), peer), None, Some(request));
+                    // What is lost `mistakes` tells.
+                    if desk
+                        .say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY)
+                        .is_err()
+                    {
                         desk.forget(port, question);
                     }
-                    said.map(|()| request)
+                    Ok(request)
                 });
-                // What is lost `mistakes` tells.
-                requests.extend(asked.ok().flatten());
+                requests.push(asked?);
             }
             if let Some(lost) = engine.lost_of(&self.comm.channel().members) {
                 // Who is gone may have had a lock that somebody waits for now.
@@ -73,14 +75,6 @@ impl Window {
             wait_until_left(self);
         }
         result
-    }
-
-    /// An operation that gives a request is done when its call returns.
-    pub(crate) fn settle_request(&self, rank: u32, when: When) -> Result<()> {
-        match when {
-            When::Locked => self.settle(Some(rank), false),
-            When::Always => Ok(()),
-        }
     }
 
     /// The first mistake that targets have told of.

@@ -73,15 +73,15 @@ fn world(me: Peer, end: Memory) -> &'static World {
     Box::leak(Box::new(World::new(me.number(), places(2), shared)))
 }
 
-pub(crate) fn window(world: &'static World) -> Arc<Window> {
+pub(crate) fn window(world: &'static World, (flavor, bytes): (Flavor, usize)) -> Arc<Window> {
     let wish = Wish {
-        size: BYTES as u64,
+        size: bytes as u64,
         unit: 1,
         memory: None,
         hints: Info::default(),
     };
     let allocate = |bytes: usize, _: usize| Ok(OwnMemory::new(0, bytes as isize).memory());
-    Window::create(world, &comm::of_world(world), Flavor::Allocate, Ok(wish), &allocate).expect("a window")
+    Window::create(world, &comm::of_world(world), flavor, Ok(wish), &allocate).expect("a window")
 }
 
 pub(crate) struct Stage {
@@ -93,11 +93,15 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Self {
+        Self::with(Flavor::Allocate, BYTES)
+    }
+
+    pub(crate) fn with(flavor: Flavor, bytes: usize) -> Self {
         let (mut ends, _) = network(2, Options::default()).expect("eventfd");
         let liar = world(LIAR, ends.remove(1));
         let host = world(HOST, ends.remove(0));
-        let other = std::thread::spawn(move || window(liar));
-        let windows = [window(host), other.join().expect("a window")];
+        let other = std::thread::spawn(move || window(liar, (flavor, bytes)));
+        let windows = [window(host, (flavor, bytes)), other.join().expect("a window")];
         Self {
             host,
             liar,
@@ -147,6 +151,7 @@ pub(crate) fn put<'a>(datatype: &'a [u8], data: &'a [u8]) -> Operation<'a> {
         place: 8,
         count: 1,
         length: data.len() as u64,
+        number: 0,
         datatype,
         data,
     }
