@@ -1,277 +1,288 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of every kind: cancelled, generalized, persistent after their objects were freed, combined, asked without ending.
-   ranks: 1 2 3 */
+/* Remote service requests and global pointers (isthmus.h): replies, order, room, errors, handlers that run beside the
+   program.
+   ranks: 1 2 4 */
 #include "check.h"
+#include <isthmus.h>
+#include <unistd.h>
+
+enum { MANY = 2000 };
 
 static int rank, size, next, before;
+static isthmus_handler echo, count, relay, arrived, wake, add, nobody, wrong;
+static int counted, in_order = 1, relayed;
+static volatile int woken;
 
-/* A message that nobody has matched is taken back, whatever its length; then the receiver finds nothing. One whose
-   receiver got no processor for so long that it could not answer is delivered instead. */
-static void cancelled_sends(void)
+#define ERROR(call, expected) \
+    do { \
+        int class_, returned_ = (call); \
+        OK(MPI_Error_class(returned_, &class_)); \
+        CHECK(class_ == (expected)); \
+    } while (0)
+
+static void do_echo(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
 {
-    enum { LONG = 1 << 20 };
-    char *data = malloc(LONG);
-    int lengths[] = {0, 16, 5000, LONG}, taken_back = 0, gone_there, there, gone;
-    memset(data, rank + 1, LONG);
-    for (int i = 0; i < 4; i++) {
-        for (int mode = 0; mode < 3; mode++) {
-            MPI_Request request;
-            MPI_Status status;
-            if (mode == 0)
-                OK(MPI_Isend(data, lengths[i], MPI_CHAR, next, 5, MPI_COMM_WORLD, &request));
-            else if (mode == 1)
-                OK(MPI_Issend(data, lengths[i], MPI_CHAR, next, 5, MPI_COMM_WORLD, &request));
-            else {
-                OK(MPI_Send_init(data, lengths[i], MPI_CHAR, next, 5, MPI_COMM_WORLD, &request));
-                OK(MPI_Start(&request));
-            }
-            OK(MPI_Cancel(&request));
-            OK(MPI_Wait(&request, &status));
-            OK(MPI_Test_cancelled(&status, &gone));
-            taken_back += gone;
-            OK(MPI_Sendrecv(&gone, 1, MPI_INT, next, 4, &gone_there, 1, MPI_INT, before, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-            if (!gone_there)
-                OK(MPI_Recv(data, lengths[i], MPI_CHAR, before, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-            memset(data, rank + 1, LONG);
-            OK(MPI_Barrier(MPI_COMM_WORLD));
-            OK(MPI_Iprobe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE));
-            CHECK(!there);
-            if (mode == 2)
-                OK(MPI_Request_free(&request));
-            OK(MPI_Barrier(MPI_COMM_WORLD));
-        }
-        /* What has matched is not taken back. */
-        MPI_Request both[2];
-        MPI_Status statuses[2];
-        char *in = malloc(LONG);
-        OK(MPI_Irecv(in, LONG, MPI_CHAR, before, 6, MPI_COMM_WORLD, &both[0]));
-        OK(MPI_Barrier(MPI_COMM_WORLD));
-        OK(MPI_Isend(data, lengths[i], MPI_CHAR, next, 6, MPI_COMM_WORLD, &both[1]));
-        OK(MPI_Cancel(&both[1]));
-        OK(MPI_Waitall(1, &both[1], &statuses[1]));
-        OK(MPI_Test_cancelled(&statuses[1], &gone));
-        OK(MPI_Barrier(MPI_COMM_WORLD));
-        if (gone) /* it had not left yet */
-            OK(MPI_Send(data, lengths[i], MPI_CHAR, next, 6, MPI_COMM_WORLD));
-        OK(MPI_Wait(&both[0], &statuses[0]));
-        for (int k = 0; k < lengths[i]; k++)
-            CHECK(in[k] == (char)(before + 1));
-        free(in);
-        OK(MPI_Barrier(MPI_COMM_WORLD));
-    }
-    CHECK(taken_back > 0);
-    free(data);
+    CHECK(user == &echo);
+    OK(isthmus_call_reply(call, data, bytes));
 }
 
-struct operation {
-    int queried, freed, cancelled, fails;
-};
-
-static int query(void *extra, MPI_Status *status)
+static void do_count(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
 {
-    struct operation *operation = extra;
-    operation->queried++;
-    status->MPI_SOURCE = 7;
-    status->MPI_TAG = 11;
-    MPI_Status_set_elements(status, MPI_INT, 3);
-    MPI_Status_set_cancelled(status, operation->cancelled > 0);
-    return operation->fails ? MPI_ERR_OTHER : MPI_SUCCESS;
+    int from, value;
+    (void)user;
+    CHECK(bytes == sizeof value);
+    memcpy(&value, data, sizeof value);
+    OK(isthmus_call_rank(call, MPI_COMM_WORLD, &from));
+    CHECK(from == before);
+    in_order &= value == counted;
+    counted++;
 }
 
-static int release(void *extra)
+/* Sends the request on, to the one behind the pointer, who counts it. */
+static void do_relay(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
 {
-    ((struct operation *)extra)->freed++;
-    return MPI_SUCCESS;
+    isthmus_pointer sender;
+    (void)user;
+    OK(isthmus_call_sender(call, &sender));
+    OK(isthmus_request_send_to(data, bytes, &sender, arrived, 0));
 }
 
-static int cancel(void *extra, int complete)
+static void do_arrived(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
 {
-    CHECK(!complete);
-    ((struct operation *)extra)->cancelled++;
-    return MPI_SUCCESS;
+    (void)call, (void)user;
+    CHECK(bytes == 5 && !memcmp(data, "there", 5));
+    relayed++;
 }
 
-static void generalized(void)
+static void do_wake(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
 {
-    struct operation operation[4];
-    MPI_Request request[4];
-    MPI_Status status, statuses[4];
-    int flag, index, count, indices[4];
-    memset(operation, 0, sizeof operation);
-    for (int i = 0; i < 4; i++)
-        OK(MPI_Grequest_start(query, release, cancel, &operation[i], &request[i]));
-    OK(MPI_Test(&request[0], &flag, &status));
-    CHECK(!flag && operation[0].queried == 0);
-    OK(MPI_Cancel(&request[0]));
-    OK(MPI_Grequest_complete(request[0]));
-    CHECK(MPI_Grequest_complete(request[0]) == MPI_ERR_REQUEST);
-    OK(MPI_Request_get_status(request[0], &flag, &status));
-    CHECK(flag && operation[0].queried == 1 && operation[0].freed == 0);
-    OK(MPI_Wait(&request[0], &status));
-    OK(MPI_Get_count(&status, MPI_INT, &count));
-    OK(MPI_Test_cancelled(&status, &flag));
-    CHECK(status.MPI_SOURCE == 7 && status.MPI_TAG == 11 && count == 3 && flag);
-    CHECK(operation[0].queried == 2 && operation[0].freed == 1 && request[0] == MPI_REQUEST_NULL);
-    /* Freed before complete. */
-    MPI_Request copy = request[1];
-    OK(MPI_Request_free(&request[1]));
-    CHECK(operation[1].freed == 0);
-    OK(MPI_Grequest_complete(copy));
-    CHECK(operation[1].freed == 1 && operation[1].queried == 0);
-    OK(MPI_Grequest_complete(request[3]));
-    OK(MPI_Waitany(4, request, &index, &status));
-    CHECK(index == 3 && operation[3].freed == 1);
-    operation[2].fails = 1;
-    OK(MPI_Grequest_complete(request[2]));
-    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-    CHECK(MPI_Waitsome(4, request, &count, indices, statuses) == MPI_ERR_IN_STATUS);
-    CHECK(count == 1 && indices[0] == 2 && statuses[0].MPI_ERROR == MPI_ERR_OTHER && operation[2].freed == 1);
+    (void)data, (void)bytes, (void)user;
+    OK(isthmus_call_reply(call, "awake", 5));
+    woken = 1;
 }
 
-/* Communicator and datatype are freed before the first start. */
-static void persistent(void)
+/* Adds to the memory that the request is about. */
+static void do_add(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
 {
-    MPI_Comm comm;
-    MPI_Datatype type;
-    MPI_Request requests[2];
-    int out[20], in[20];
-    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-    OK(MPI_Type_vector(5, 1, 2, MPI_INT, &type));
-    OK(MPI_Type_commit(&type));
-    OK(MPI_Recv_init(in, 2, type, before, 1, comm, &requests[0]));
-    OK(MPI_Ssend_init(out, 2, type, next, 1, comm, &requests[1]));
-    OK(MPI_Type_free(&type));
-    OK(MPI_Comm_free(&comm));
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < 20; i++) {
-            out[i] = 1000 * rank + 100 * round + i;
-            in[i] = -1;
-        }
-        OK(MPI_Startall(2, requests));
-        CHECK(MPI_Start(&requests[0]) == MPI_ERR_REQUEST);
-        OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
-        for (int i = 0; i < 20; i++) {
-            int sent = (i < 9 && i % 2 == 0) || (i >= 9 && i < 18 && i % 2 == 1);
-            CHECK(in[i] == (sent ? 1000 * before + 100 * round + i : -1));
-        }
-    }
-    OK(MPI_Request_free(&requests[0]));
-    OK(MPI_Request_free(&requests[1]));
+    long *memory, value;
+    MPI_Count room;
+    (void)user;
+    CHECK(bytes == sizeof value);
+    memcpy(&value, data, sizeof value);
+    OK(isthmus_call_memory(call, &memory, &room));
+    CHECK(room == sizeof value);
+    *memory += value;
 }
 
-static void combined(void)
+/* Calls what it must not. */
+static void do_wrong(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
 {
-    enum { N = 30000 };
-    static int out[N], in[N];
-    MPI_Request requests[3];
+    int ran, last, codes[3];
+    MPI_Request request;
+    (void)data, (void)bytes, (void)user;
+    codes[0] = MPI_Barrier(MPI_COMM_SELF);
+    codes[1] = isthmus_handlers_run(0, &ran);
+    codes[2] = isthmus_request_ask(NULL, 0, NULL, 0, 0, echo, MPI_COMM_WORLD, 0, &request);
+    last = isthmus_call_reply((isthmus_call *)&ran, NULL, 0);
+    CHECK(codes[0] == MPI_ERR_OTHER && codes[1] == MPI_ERR_OTHER && codes[2] == MPI_ERR_OTHER && last == MPI_ERR_ARG);
+    OK(isthmus_call_reply(call, codes, sizeof codes));
+}
+
+static void replies(void)
+{
+    static char reply[MANY][16];
+    MPI_Request requests[MANY];
     MPI_Status status;
-    int flag, index, count, indices[3];
-    for (int i = 0; i < N; i++)
-        out[i] = in[i] = rank + i;
-    OK(MPI_Isendrecv(out, N, MPI_INT, next, 2, in, N, MPI_INT, before, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]));
+    int i, n, flag = 0;
+    for (i = 0; i < MANY; i++)
+        OK(isthmus_request_ask(&i, sizeof i, reply[i], 16, i % size, echo, MPI_COMM_WORLD, 0, &requests[i]));
     OK(MPI_Wait(&requests[0], &status));
-    OK(MPI_Get_count(&status, MPI_INT, &count));
-    CHECK(count == N && status.MPI_TAG == 2 && status.MPI_SOURCE == before);
-    for (int i = 0; i < N; i++)
-        CHECK(in[i] == before + i);
-    OK(MPI_Isendrecv_replace_c(out, N, MPI_INT, next, 3, before, 3, MPI_COMM_WORLD, &requests[0]));
-    OK(MPI_Isendrecv(NULL, 0, MPI_INT, MPI_PROC_NULL, 2, NULL, 0, MPI_INT, MPI_PROC_NULL, 2, MPI_COMM_WORLD, &requests[1]));
-    requests[2] = MPI_REQUEST_NULL;
-    do
-        OK(MPI_Request_get_status_all(3, requests, &flag, MPI_STATUSES_IGNORE));
-    while (!flag);
-    /* Nothing to ask about: the empty status, with its error. */
-    MPI_Request none = MPI_REQUEST_NULL;
-    status.MPI_ERROR = MPI_ERR_OTHER;
-    OK(MPI_Request_get_status_any(1, &none, &index, &flag, &status));
-    CHECK(flag && index == MPI_UNDEFINED && status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_ERROR == MPI_SUCCESS);
-    status.MPI_ERROR = MPI_ERR_OTHER;
-    OK(MPI_Wait(&none, &status));
-    CHECK(status.MPI_TAG == MPI_ANY_TAG && status.MPI_ERROR == MPI_SUCCESS);
-    OK(MPI_Request_get_status_any(3, requests, &index, &flag, &status));
-    CHECK(flag && index == 0 && status.MPI_SOURCE == before);
-    OK(MPI_Request_get_status_some(3, requests, &count, indices, MPI_STATUSES_IGNORE));
-    CHECK(count == 2 && indices[0] == 0 && indices[1] == 1);
-    OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
-    for (int i = 0; i < N; i++)
-        CHECK(out[i] == before + i);
-    OK(MPI_Request_get_status_any(3, requests, &index, &flag, &status));
-    CHECK(flag && index == MPI_UNDEFINED && status.MPI_SOURCE == MPI_ANY_SOURCE);
+    OK(MPI_Get_count(&status, MPI_BYTE, &n));
+    CHECK(n == sizeof i && status.MPI_SOURCE == 0 && requests[0] == MPI_REQUEST_NULL);
+    OK(MPI_Waitany(MANY, requests, &i, &status));
+    CHECK(status.MPI_SOURCE == i % size);
+    while (!flag)
+        OK(MPI_Test(&requests[MANY - 1], &flag, MPI_STATUS_IGNORE));
+    OK(MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE));
+    for (i = 0; i < MANY; i++)
+        CHECK(!memcmp(reply[i], &i, sizeof i));
+    OK(isthmus_request_ask(&i, 4, reply[0], 16, MPI_PROC_NULL, echo, MPI_COMM_WORLD, 0, &requests[0]));
+    OK(MPI_Wait(&requests[0], &status));
+    CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
+    OK(isthmus_request_send(&i, 4, MPI_PROC_NULL, echo, MPI_COMM_WORLD, 0));
+    OK(isthmus_request_flush(MPI_PROC_NULL, MPI_COMM_WORLD));
 }
 
-/* MPI_ERROR is set if, and only if, one of several has failed. */
-static void errors_of_several(void)
+static void long_ones(void)
 {
-    MPI_Request requests[3];
-    MPI_Status statuses[3];
-    int in[3][2], out[2] = {1, 2};
-    for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < 3; i++) {
-            statuses[i].MPI_ERROR = 4711;
-            OK(MPI_Irecv(in[i], round == 1 && i == 1 ? 1 : 2, MPI_INT, before, i, MPI_COMM_WORLD, &requests[i]));
-        }
-        for (int i = 0; i < 3; i++)
-            OK(MPI_Send(out, 2, MPI_INT, next, i, MPI_COMM_WORLD));
-        int code = MPI_Waitall(3, requests, statuses);
-        CHECK(code == (round == 0 ? MPI_SUCCESS : MPI_ERR_IN_STATUS));
-        for (int i = 0; i < 3; i++)
-            CHECK(statuses[i].MPI_ERROR == (round == 0 ? 4711 : i == 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
-    }
-}
-
-/* Collective and partitioned operations are waited for before they are freed, and partitions are marked all or none. */
-static void freed_too_early(void)
-{
-    MPI_Request requests[2], kept;
-    int out[4] = {rank, rank, rank, rank}, in[4], sum = -1, wrong[] = {0, 4}, flag;
-    /* The others begin when rank 0 has looked: until then its operation cannot be complete. */
-    if (rank != 0)
-        OK(MPI_Recv(&flag, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    OK(MPI_Iallreduce(&size, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]));
-    kept = requests[0];
-    if (rank == 0 && size > 1) {
-        CHECK(MPI_Cancel(&requests[0]) == MPI_ERR_REQUEST);
-        CHECK(MPI_Request_free(&requests[0]) == MPI_ERR_REQUEST && requests[0] == kept);
-        for (int other = 1; other < size; other++)
-            OK(MPI_Send(&size, 1, MPI_INT, other, 0, MPI_COMM_WORLD));
-    }
+    char *data = malloc(ISTHMUS_MAX_BYTES), *reply = malloc(ISTHMUS_MAX_BYTES);
+    MPI_Request requests[4];
+    int i;
+    for (i = 0; i < ISTHMUS_MAX_BYTES; i++)
+        data[i] = (char)(i * 7 + i / 1000);
+    for (i = 0; i < 4; i++)
+        OK(isthmus_request_ask(data, ISTHMUS_MAX_BYTES, reply, i ? 1000 : ISTHMUS_MAX_BYTES, next, echo, MPI_COMM_WORLD, 0,
+                               &requests[i]));
     OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
-    CHECK(sum == size * size);
-    OK(MPI_Psend_init(out, 4, 1, MPI_INT, next, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]));
-    OK(MPI_Precv_init(in, 2, 2, MPI_INT, before, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]));
-    OK(MPI_Startall(2, requests));
-    kept = requests[0];
-    CHECK(MPI_Request_free(&requests[0]) == MPI_ERR_REQUEST && requests[0] == kept);
-    CHECK(MPI_Request_free(&requests[1]) == MPI_ERR_REQUEST);
-    CHECK(MPI_Pready_list(2, wrong, requests[0]) == MPI_ERR_ARG);
-    CHECK(MPI_Pready_range(2, 4, requests[0]) == MPI_ERR_ARG);
-    OK(MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE));
-    CHECK(!flag);
-    /* No partition is sent before all have looked. */
+    CHECK(!memcmp(data, reply, ISTHMUS_MAX_BYTES));
+    for (i = 1; i < 4; i++)
+        ERROR(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE);
+    ERROR(isthmus_request_send(data, ISTHMUS_MAX_BYTES + 1, next, echo, MPI_COMM_WORLD, 0), MPI_ERR_COUNT);
+    free(data);
+    free(reply);
+}
+
+static void order(void)
+{
+    int i;
+    for (i = 0; i < MANY; i++)
+        OK(isthmus_request_send(&i, sizeof i, next, count, MPI_COMM_WORLD, 0));
+    OK(isthmus_request_flush(next, MPI_COMM_WORLD));
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    OK(MPI_Pready_range(0, 3, requests[0]));
-    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
-    CHECK(in[0] == before && in[3] == before);
-    OK(MPI_Request_free(&requests[0]));
-    OK(MPI_Request_free(&requests[1]));
+    CHECK(counted == MANY && in_order);
+    OK(isthmus_request_send("there", 5, next, relay, MPI_COMM_WORLD, 0));
+    while (!relayed)
+        OK(isthmus_handlers_run(1, NULL));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+/* The process behind this one does not call MPI until its handler has run beside it. */
+static void beside(void)
+{
+    MPI_Request request;
+    char reply[8];
+    if (rank % 2 && before == rank - 1) {
+        while (!woken)
+            usleep(1000);
+    } else if (size > 1 && next == rank + 1) {
+        OK(isthmus_request_ask(NULL, 0, reply, 8, next, wake, MPI_COMM_WORLD, 0, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK(!memcmp(reply, "awake", 5));
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+/* A receiver that does not call MPI: a sender that will not wait is told so. Then a third process wakes the receiver. */
+static void room(void)
+{
+    static char data[10000];
+    int code, sent = 0;
+    woken = 0;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (size > 2 && rank == 1) {
+        while (!woken)
+            usleep(1000);
+    } else if (size > 2 && rank == 2) {
+        OK(MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(isthmus_request_send(NULL, 0, 1, wake, MPI_COMM_WORLD, 0));
+    } else if (size > 2 && rank == 0) {
+        while ((code = isthmus_request_send(data, sizeof data, 1, echo, MPI_COMM_WORLD, ISTHMUS_NOWAIT)) == MPI_SUCCESS)
+            sent++;
+        CHECK(code == ISTHMUS_WOULD_BLOCK && sent > 100 && sent < 2000);
+        OK(MPI_Send(NULL, 0, MPI_BYTE, 2, 0, MPI_COMM_WORLD));
+        for (; sent < 3000; sent++)
+            OK(isthmus_request_send(data, sizeof data, 1, echo, MPI_COMM_WORLD, 0));
+        OK(isthmus_request_flush(1, MPI_COMM_WORLD));
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void pointers(void)
+{
+    long own = 0, one = 1, *part;
+    isthmus_memory memory;
+    isthmus_pointer mine, theirs, window, process;
+    char text[200];
+    MPI_Win win;
+    OK(isthmus_memory_register(&own, sizeof own, &memory));
+    OK(isthmus_pointer_to_memory(memory, 0, sizeof own, &mine));
+    ERROR(isthmus_pointer_to_memory(memory, 1, sizeof own, &mine), MPI_ERR_RMA_RANGE);
+    OK(isthmus_pointer_text(&mine, text, sizeof text));
+    CHECK(strstr(text, "8 bytes at 0x") && strstr(text, "of rank"));
+    OK(MPI_Sendrecv(&mine, ISTHMUS_POINTER_BYTES, MPI_BYTE, before, 0, &theirs, ISTHMUS_POINTER_BYTES, MPI_BYTE, next, 0,
+                    MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(isthmus_request_send_to(&one, sizeof one, &theirs, add, 0));
+    OK(isthmus_request_flush_to(&theirs));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(own == 1);
+    OK(isthmus_memory_unregister(&memory));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(isthmus_request_send_to(&one, sizeof one, &theirs, add, 0));
+    ERROR(isthmus_request_flush_to(&theirs), MPI_ERR_RMA_RANGE);
+    theirs.bytes[20] ^= 1;
+    ERROR(isthmus_request_send_to(&one, sizeof one, &theirs, add, 0), MPI_ERR_ARG);
+    OK(MPI_Win_allocate(4 * sizeof own, sizeof own, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win));
+    part[3] = 0;
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    ERROR(isthmus_pointer_to_window(win, 4, 1, &window), MPI_ERR_RMA_RANGE);
+    OK(isthmus_pointer_to_window(win, 3, sizeof own, &window));
+    OK(isthmus_pointer_to_process(rank, MPI_COMM_WORLD, &process));
+    OK(isthmus_request_send_to(&one, sizeof one, &window, add, 0));
+    OK(isthmus_request_flush_to(&process));
+    CHECK(part[3] == 1);
+    OK(MPI_Win_free(&win));
+    OK(isthmus_request_send_to(&one, sizeof one, &window, add, 0));
+    ERROR(isthmus_request_flush_to(&process), MPI_ERR_RMA_RANGE);
+}
+
+static void mistakes(void)
+{
+    MPI_Request request;
+    isthmus_handler again, other = 77;
+    char text[MPI_MAX_ERROR_STRING];
+    int code, n, codes[3];
+    OK(isthmus_request_ask(NULL, 0, NULL, 0, next, nobody, MPI_COMM_WORLD, 0, &request));
+    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    ERROR(code, MPI_ERR_NAME);
+    OK(MPI_Error_string(code, text, &n));
+    CHECK(strstr(text, "has no handler \"nobody\"") && strstr(text, "in MPI_COMM_WORLD"));
+    OK(isthmus_request_send(NULL, 0, next, nobody, MPI_COMM_WORLD, 0));
+    ERROR(isthmus_request_flush(next, MPI_COMM_WORLD), MPI_ERR_NAME);
+    OK(isthmus_request_flush(next, MPI_COMM_WORLD));
+    ERROR(isthmus_handler_register("echo", do_echo, &echo, 0, &again), MPI_ERR_ARG);
+    ERROR(isthmus_handler_register("", do_echo, &echo, 0, &again), MPI_ERR_ARG);
+    ERROR(isthmus_handler_register("flags", do_echo, &echo, 64, &again), MPI_ERR_ARG);
+    ERROR(isthmus_request_send(NULL, 0, size, echo, MPI_COMM_WORLD, 0), MPI_ERR_RANK);
+    ERROR(isthmus_request_send(NULL, 4, next, echo, MPI_COMM_WORLD, 0), MPI_ERR_BUFFER);
+    ERROR(isthmus_request_send(NULL, 0, next, other, MPI_COMM_WORLD, 0), MPI_ERR_ARG);
+    ERROR(isthmus_request_send(NULL, 0, next, echo, MPI_COMM_WORLD, ISTHMUS_SHORT), MPI_ERR_ARG);
+    ERROR(isthmus_call_reply(NULL, NULL, 0), MPI_ERR_ARG);
+    OK(isthmus_request_ask(NULL, 0, codes, sizeof codes, next, wrong, MPI_COMM_WORLD, 0, &request));
+    ERROR(MPI_Cancel(&request), MPI_ERR_REQUEST);
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(isthmus_handler_unregister(&wrong));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(isthmus_handler_register("wrong", NULL, NULL, 0, &wrong));
+    OK(isthmus_request_send(NULL, 0, next, wrong, MPI_COMM_WORLD, 0));
+    ERROR(isthmus_request_flush(next, MPI_COMM_WORLD), MPI_ERR_NAME);
 }
 
 int main(int argc, char **argv)
 {
-    OK(MPI_Init(&argc, &argv));
-    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    next = (rank + 1) % size, before = (rank + size - 1) % size;
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    next = (rank + 1) % size;
-    before = (rank + size - 1) % size;
-    cancelled_sends();
-    generalized();
-    persistent();
-    combined();
-    errors_of_several();
-    freed_too_early();
-    if (rank == 0)
-        printf("cancelled, generalized, persistent, combined requests and their statuses are right\n");
-    OK(MPI_Finalize());
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    OK(isthmus_handler_register("nobody", NULL, NULL, 0, &nobody));
+    OK(isthmus_handler_register("echo", do_echo, &echo, 0, &echo));
+    OK(isthmus_handler_register("count", do_count, NULL, 0, &count));
+    OK(isthmus_handler_register("relay", do_relay, NULL, 0, &relay));
+    OK(isthmus_handler_register("arrived", do_arrived, NULL, 0, &arrived));
+    OK(isthmus_handler_register("wake", do_wake, NULL, ISTHMUS_SHORT, &wake));
+    OK(isthmus_handler_register("add", do_add, NULL, 0, &add));
+    OK(isthmus_handler_register("wrong", do_wrong, NULL, 0, &wrong));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    replies();
+    long_ones();
+    order();
+    beside();
+    room();
+    pointers();
+    mistakes();
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    MPI_Finalize();
     return 0;
 }

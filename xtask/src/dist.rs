@@ -5,7 +5,7 @@
 //! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicxx, … (other names of it: NAMES)
 //! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0; libmpi.so, libmpich.so, … (LIBRARY_NAMES);
 //!               pkgconfig; libmpifort_abi.so and its versions, libmpifort_here.a
-//! DIR/include   mpi.h, isthmus_mpi1.h, mpi_f2c.h, mpif.h
+//! DIR/include   mpi.h, isthmus_mpi1.h, isthmus.h, mpi_f2c.h, mpif.h
 //! DIR/share     doc/isthmus (README.md, docs: the book), isthmus/fortran (sources of the modules), isthmus/*.supp (for
 //!               valgrind and ThreadSanitizer), modulefiles, man/man1, man/man3, man/man5, man/man7, completions for
 //!               bash, zsh, fish
@@ -67,8 +67,9 @@ const PACKAGES: [(&str, &str); 11] = [
     ("ompi-fort", "5.0.0"),
 ];
 /// Only what the standard names leaves the library, and what the Fortran library asks of it.
-const VERSION_SCRIPT: &str =
-    "{ global: MPI_*; PMPI_*; isthmus_fortran_function; isthmus_request_copies; local: *; };\n";
+const VERSION_SCRIPT: &str = "{ global: MPI_*; PMPI_*; isthmus_fortran_function; isthmus_request_copies; \
+     isthmus_handler_*; isthmus_handlers_*; isthmus_request_*; isthmus_call_*; isthmus_memory_*; isthmus_pointer_*; \
+     local: *; };\n";
 /// Texts beside the book: what it and they link to is there.
 const DOCUMENTS: [&str; 6] = [
     "README.md",
@@ -250,6 +251,7 @@ fn check_exports(library: &Path) -> Result<()> {
         .iter()
         .flat_map(|f| [format!("W {}", f.name), format!("T P{}", f.name)])
         .chain(["T isthmus_fortran_function", "T isthmus_request_copies"].map(str::to_owned))
+        .chain(beyond_mpi()?)
         .collect();
     let missing: Vec<&String> = wanted.difference(&found).take(5).collect();
     let surplus: Vec<&String> = found.difference(&wanted).take(5).collect();
@@ -260,6 +262,15 @@ fn check_exports(library: &Path) -> Result<()> {
         "{}: wrong exports: missing {missing:?} …, surplus {surplus:?} …",
         library.display()
     ))
+}
+
+/// What `include/isthmus.h` declares.
+fn beyond_mpi() -> Result<Vec<String>> {
+    let header = tree::read("include/isthmus.h")?;
+    let names = header
+        .lines()
+        .filter_map(|line| line.strip_prefix("int isthmus_")?.split('(').next());
+    Ok(names.map(|name| format!("T isthmus_{name}")).collect())
 }
 
 fn commands(options: &Options, built: &Path) -> Result<()> {
@@ -325,7 +336,7 @@ fn install_program(options: &Options, from: &Path, to: &Path) -> Result<()> {
 
 fn texts(options: &Options) -> Result<()> {
     let top = tree::root();
-    for name in ["mpi.h", "isthmus_mpi1.h"] {
+    for name in ["mpi.h", "isthmus_mpi1.h", "isthmus.h"] {
         copy(&top.join("include").join(name), &options.out.join("include").join(name))?;
     }
     fortran::texts(&options.out)?;

@@ -21,7 +21,7 @@ mod traffic;
 mod vendor;
 
 pub use asking::AskError;
-pub use running::{Hearer, Running};
+pub use running::{Hearer, Running, Taker};
 
 /// Why this process could not become, or remain, an MPI process.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use isthmus_core::joining::set_reacher;
 use isthmus_core::links::Measuring;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Job, Machine, Policy, Processes, Setup, Shared};
+use isthmus_engine::{Engine, Job, Machine, Policy, Processes, Setup, Shared, register_later};
 use isthmus_identity::{Identity, KeyPair, derived};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
@@ -63,8 +63,26 @@ pub struct Running {
 pub struct Hearer {
     /// Its number ([`isthmus_wire::frame::protocol`]).
     pub protocol: u8,
-    /// What takes its frames.
-    pub machine: Box<dyn Machine>,
+    /// Who takes its frames.
+    pub taker: Taker,
+}
+
+/// What takes frames of a protocol.
+pub enum Taker {
+    /// A machine in jobs of several machines.
+    BetweenSites(Box<dyn Machine>),
+    /// One that is made when it is needed.
+    Later(Box<dyn FnOnce() -> Box<dyn Machine> + Send>),
+}
+
+fn register(engine: &mut Engine, hearers: Vec<Hearer>, sites: usize) {
+    for Hearer { protocol, taker } in hearers {
+        match taker {
+            Taker::BetweenSites(machine) if sites > 1 => engine.register(protocol, machine),
+            Taker::BetweenSites(_) => {}
+            Taker::Later(make) => register_later(engine, protocol, make),
+        }
+    }
 }
 
 /// What a process brings to the rendezvous.
@@ -82,15 +100,15 @@ fn shared(engine: Engine, policy: Policy, promise: Option<OneAtATime>) -> Shared
 
 impl Running {
     /// Becomes an MPI process. Without a promise several threads may call MPI at the same time. `single`: no other
-    /// thread of the program does. `between_sites`: who hears protocols of jobs of several machines.
-    pub fn start(promise: Option<OneAtATime>, single: bool, between_sites: Vec<Hearer>) -> Result<Self, BootError> {
+    /// thread of the program does. `hearers`: who hears protocols beside messages.
+    pub fn start(promise: Option<OneAtATime>, single: bool, hearers: Vec<Hearer>) -> Result<Self, BootError> {
         match crate::check_stack().and_then(|()| Origin::from_environment())? {
-            Origin::Nobody => Self::alone(promise),
-            Origin::Agent(invitation) => Self::invited(&invitation, promise, single, between_sites),
+            Origin::Nobody => Self::alone(promise, hearers),
+            Origin::Agent(invitation) => Self::invited(&invitation, promise, single, hearers),
         }
     }
 
-    fn alone(promise: Option<OneAtATime>) -> Result<Self, BootError> {
+    fn alone(promise: Option<OneAtATime>, hearers: Vec<Hearer>) -> Result<Self, BootError> {
         let host = host_name();
         let places = PlaceTable {
             subjobs: vec![Subjob {
@@ -128,7 +146,9 @@ impl Running {
             threads: promise.is_none(),
             guests: false,
         };
-        let engine = shared(Engine::new(setup), policy, promise);
+        let mut engine = Engine::new(setup);
+        register(&mut engine, hearers, 1);
+        let engine = shared(engine, policy, promise);
         let id = abroad::random().map_err(BootError::System)?;
         let world = Arc::new(World::new(0, Arc::new(places), engine).with_id(id));
         set_reacher(&world, abroad::Sockets::of(&world));
@@ -150,7 +170,7 @@ impl Running {
         invitation: &Invitation,
         promise: Option<OneAtATime>,
         single: bool,
-        between_sites: Vec<Hearer>,
+        hearers: Vec<Hearer>,
     ) -> Result<Self, BootError> {
         let offer = match Offer::new() {
             Err(BootError::System(why)) => return Err(Agent::give_up(invitation, representation(), why)),
@@ -217,9 +237,7 @@ impl Running {
             .clone()
             .map(|prober| -> Measuring { Box::new(move |settled| survey::measured(&prober, &topology, me, settled)) });
         let mut engine = Engine::new(setup);
-        for hearer in between_sites.into_iter().filter(|_| places.subjobs.len() > 1) {
-            engine.register(hearer.protocol, hearer.machine);
-        }
+        register(&mut engine, hearers, places.subjobs.len());
         let mut native_world = None;
         if let Some(native) = native {
             engine = engine.with_native(Box::new(native), everybody);
@@ -309,6 +327,13 @@ impl Running {
     pub fn keep_progress(&self) -> Result<(), BootError> {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         if keeper.is_none() {
+            if self.world().engine().lock().underneath().is_there() {
+                return Err(BootError::System(
+                    "progress while the program computes is not implemented on one node on top of a machine's own MPI in \
+                     this version of Isthmus"
+                        .into(),
+                ));
+            }
             if !self.world().engine().invite() {
                 return Err(BootError::System(
                     "this system is too old for progress while the program computes: it has no membarrier (Linux \

@@ -55,6 +55,7 @@ fn as_json(arguments: &Info) -> Value {
             |f| json!({ "name": f.name, "chapter": f.chapter, "since": f.since, "implemented": f.implemented, "state": state(f) }),
         );
         all["functions"] = list.collect();
+        all["beyond_mpi"] = beyond_mpi().collect();
     }
     if arguments.settings {
         let list = SETTINGS.iter().filter(|s| s.scope != "internal").map(|s| {
@@ -169,11 +170,26 @@ fn functions() {
             function.name, function.chapter, function.since
         ));
     }
+    for function in beyond_mpi() {
+        text.push_str(&format!("{:<6}{function:<40}isthmus.h\n", "yes"));
+    }
     crate::print(text.trim_end());
     crate::print("");
     for chapter in FUNCTIONS.iter().map(|f| f.chapter).collect::<BTreeSet<_>>() {
         crate::print(&of_chapter(chapter));
     }
+    crate::print(&format!(
+        "{:<16}{} functions beyond MPI",
+        "isthmus.h",
+        beyond_mpi().count()
+    ));
+}
+
+/// Functions beside those of MPI, as their header declares them.
+fn beyond_mpi() -> impl Iterator<Item = &'static str> {
+    let header = include_str!("../../../include/isthmus.h");
+    let declared = header.lines().filter(|line| line.starts_with("int isthmus_"));
+    declared.filter_map(|line| line.strip_prefix("int ")?.split('(').next())
 }
 
 /// What there is of a chapter, in one line.

@@ -420,6 +420,16 @@ pub fn with_machine<M: 'static, T>(
     acted.flatten()
 }
 
+/// As [`Engine::register`], for a machine that is made when its first frame comes, or when it is [awoken](awaken).
+pub fn register_later(engine: &mut Engine, protocol: u8, make: impl FnOnce() -> Box<dyn Machine> + Send + 'static) {
+    engine.core.state.machines.expect_one(protocol, Box::new(make));
+}
+
+/// This process is about to use a machine that was [registered for later](register_later).
+pub fn awaken(engine: &mut Engine, protocol: u8) {
+    engine.core.state.machines.awaken(protocol);
+}
+
 /// Acts as the machine with this number, and sends what there is to say.
 pub fn with_port<T>(engine: &mut Engine, protocol: u8, act: impl FnOnce(&mut Port<'_>) -> T) -> T {
     let acted = act(&mut engine.core.port(protocol));

@@ -33,7 +33,10 @@ pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent
 pub use base::requests::Kept;
 pub use base::state::State;
 pub use base::tuning::{Knob, Tuning};
-pub use engine::{Engine, Newcomers, Setup, close_transport, retire_transport, unreceived, with_machine, with_port};
+pub use engine::{
+    Engine, Newcomers, Setup, awaken, close_transport, register_later, retire_transport, unreceived, with_machine,
+    with_port,
+};
 pub use groups::data::{Arithmetic, Pieces, Unequal};
 pub use groups::short::Short;
 pub use interface::{Frames, Partitions, Turns, Underneath};
@@ -45,6 +48,7 @@ pub use tools::trace::Trace;
 pub use tools::{Gauges, Tools};
 pub use vendor::native::NativeComm;
 pub use vendor::native_collective::NativeOperation;
+pub use waiting::callbacks::{Callbacks, Caller};
 pub use waiting::keeper::Keeper;
 pub use waiting::pace::Pace;
 pub use waiting::shared::{GroupCall, Guard, Policy, Shared, Until};

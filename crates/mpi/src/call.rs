@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::errhandler::{ErrorHandler, Owner};
@@ -19,6 +20,55 @@ static CALLED: AtomicU64 = AtomicU64::new(0);
 
 /// Bits of the length.
 const LENGTH: u32 = 8;
+
+/// What is done around calls besides, by bits; nearly always nothing.
+static SPECIAL: AtomicU8 = AtomicU8::new(0);
+
+/// Somebody has registered a callback for events.
+pub(crate) const OBSERVING: u8 = 1;
+/// The program has handlers of remote service requests.
+const HANDLERS: u8 = 2;
+
+/// What handlers of remote service requests want done before and after calls.
+static HOOKS: OnceLock<(fn() -> Result<()>, fn())> = OnceLock::new();
+
+/// The program has handlers: `before` says whether the calling thread may call MPI, `after` calls those that are due.
+pub(crate) fn handlers_are_there(before: fn() -> Result<()>, after: fn()) {
+    let _ = HOOKS.set((before, after));
+    set_special(HANDLERS, true);
+}
+
+/// Switches a bit.
+pub(crate) fn set_special(bit: u8, on: bool) {
+    match on {
+        true => SPECIAL.fetch_or(bit, Ordering::Relaxed),
+        false => SPECIAL.fetch_and(!bit, Ordering::Relaxed),
+    };
+}
+
+/// Whether a bit is set.
+#[inline]
+pub(crate) fn is_special(bit: u8) -> bool {
+    SPECIAL.load(Ordering::Relaxed) & bit != 0
+}
+
+#[cold]
+fn before_special() -> Result<()> {
+    match is_special(HANDLERS) {
+        true => HOOKS.get().map_or(Ok(()), |(before, _)| before()),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn after_special() {
+    if is_special(OBSERVING) {
+        crate::tool::dispatch();
+    }
+    if let Some((_, after)) = HOOKS.get().filter(|_| is_special(HANDLERS)) {
+        after();
+    }
+}
 
 #[inline]
 fn note(function: &'static str) {
@@ -78,15 +128,32 @@ impl Holder for h::File {
 #[inline]
 pub(crate) fn call_on(function: &'static str, comm: impl Holder, body: impl FnOnce() -> Result<()>) -> c_int {
     note(function);
-    let result = process::running().and_then(|_| body());
+    let special = SPECIAL.load(Ordering::Relaxed) != 0;
+    let allowed = if special { before_special() } else { Ok(()) };
+    let result = process::running().and(allowed).and_then(|()| body());
     let code = match result {
         Ok(()) => abi::MPI_SUCCESS,
         Err(error) => raise(function, comm, &error),
     };
-    if crate::tool::is_observing() {
-        crate::tool::dispatch();
+    if special {
+        after_special();
     }
     code
+}
+
+/// The same for functions that handlers of remote service requests may call, too.
+pub(crate) fn call_in_handlers(
+    function: &'static str,
+    holder: impl Holder,
+    body: impl FnOnce() -> Result<()>,
+) -> c_int {
+    if before_special().is_ok() {
+        note(function);
+    }
+    match process::running().and_then(|()| body()) {
+        Ok(()) => abi::MPI_SUCCESS,
+        Err(error) => raise(function, holder, &error),
+    }
 }
 
 /// Runs a body that makes a communicator from groups: its error goes to the handler that the new communicator was to

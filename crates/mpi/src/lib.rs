@@ -38,6 +38,7 @@ mod pack;
 mod probe;
 mod process;
 mod request;
+mod requests;
 mod session;
 mod settings;
 mod status;

@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use isthmus_abi::constants as abi;
-use isthmus_boot::{BootError, Hearer, Running};
+use isthmus_boot::{BootError, Hearer, Running, Taker};
 use isthmus_core::comm::{self, Comm};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_lock::{OneAtATime, untrapped};
+use isthmus_requests::Requests;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::frame::protocol;
 
@@ -59,6 +60,8 @@ pub(crate) struct Process {
     pub(crate) comm_world: Arc<Comm>,
     /// MPI_COMM_SELF.
     pub(crate) comm_self: Arc<Comm>,
+    /// Remote service requests.
+    pub(crate) requests: Requests,
 }
 
 /// The world model, if it is active, and the open sessions.
@@ -116,6 +119,11 @@ impl Process {
     #[inline]
     pub(crate) fn world(&self) -> &World {
         self.running.world()
+    }
+
+    /// From now on there is progress while the program computes.
+    pub(crate) fn keep_progress(&self) -> Result<()> {
+        self.running.keep_progress().map_err(|e| boot_error(&e))
     }
 }
 
@@ -247,11 +255,16 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     // 11.6); the library's own threads use an engine that is made for several.
     let promise = (!threads).then(|| unsafe { OneAtATime::promised() });
     let calls = isthmus_io::Calls::default();
-    let hearer = Hearer {
+    let mut hearers = vec![Hearer {
         protocol: protocol::FILES,
-        machine: calls.machine(),
-    };
-    let running = Running::start(promise, single, vec![hearer]).map_err(|e| boot_error(&e))?;
+        taker: Taker::BetweenSites(calls.machine()),
+    }];
+    let requests = Requests::default();
+    hearers.extend(requests.machines().map(|(protocol, make)| Hearer {
+        protocol,
+        taker: Taker::Later(make),
+    }));
+    let running = Running::start(promise, single, hearers).map_err(|e| boot_error(&e))?;
     forget_token();
     mark_copies()?;
     running.watch(crate::call::last);
@@ -268,7 +281,9 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
         main,
         comm_world,
         comm_self,
+        requests,
     });
+    process.requests.begin(process.world());
     isthmus_io::allow(process.running.reached());
     calls.begin(process.running.world());
     Ok(process)
@@ -367,6 +382,7 @@ fn part(users: &mut Users, process: &Process) -> Result<()> {
         };
         // Whoever is still connected, of other jobs, comes to its end too.
         isthmus_core::joining::wait_for_all(process.running.world());
+        process.requests.close(process.world());
         let finished = process.running.finish(end, isthmus_io::used);
         finished.map_err(|e| boot_error(&e))?;
     }

@@ -227,6 +227,12 @@ impl<'a> Port<'a> {
         }
     }
 
+    /// Functions of the program are due, which are [called](crate::Callbacks) with the engine free.
+    pub fn call_back(&mut self) {
+        self.state.events += 1;
+        self.state.callbacks.set_due(true);
+    }
+
     /// The peer has broken the rules of the protocol: it counts as lost, for this reason.
     #[cold]
     pub fn accuse(&mut self, peer: Peer, what: &str) {
@@ -278,6 +284,7 @@ pub(crate) fn to_machine(state: &mut State, peer: Peer, header: &Header, payload
     if number == protocol::CREDIT {
         return credited(state, peer, header);
     }
+    state.machines.awaken(number);
     let Some(mut machine) = state.machines.take(number) else {
         return state.broken(peer, "a frame of a protocol that this process does not know");
     };
@@ -351,9 +358,15 @@ pub(crate) fn placed_for_machine(state: &mut State, peer: Peer, header: &Header)
     state.machines.put(header.flags, machine);
 }
 
-/// Machines that have registered themselves, by number.
+/// Makes a machine when its first frame comes.
+pub(crate) type Maker = Box<dyn FnOnce() -> Box<dyn Machine> + Send>;
+
+/// Machines that have registered themselves, by number, and those that nobody has needed yet: they cost nothing.
 #[derive(Default)]
-pub(crate) struct Machines(Vec<Registered>);
+pub(crate) struct Machines {
+    awake: Vec<Registered>,
+    asleep: Vec<(u8, Maker)>,
+}
 
 struct Registered {
     number: u8,
@@ -363,38 +376,51 @@ struct Registered {
 
 impl Machines {
     pub(crate) fn add(&mut self, number: u8, machine: Box<dyn Machine>) {
-        self.0.retain(|registered| registered.number != number);
-        self.0.push(Registered {
+        self.awake.retain(|registered| registered.number != number);
+        self.awake.push(Registered {
             number,
             machine: Some(machine),
         });
     }
 
+    /// The machine with this number is made when it is needed.
+    pub(crate) fn expect_one(&mut self, number: u8, make: Maker) {
+        self.asleep.push((number, make));
+    }
+
+    /// Makes the machine with this number, if there is one that nobody has needed yet.
+    pub(crate) fn awaken(&mut self, number: u8) {
+        if let Some(at) = self.asleep.iter().position(|(of, _)| *of == number) {
+            let (number, make) = self.asleep.swap_remove(at);
+            self.add(number, make());
+        }
+    }
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.awake.is_empty()
     }
 
     /// Number of the one that registered itself after `at` others.
     #[inline]
     pub(crate) fn number(&self, at: usize) -> Option<u8> {
-        self.0.get(at).map(|registered| registered.number)
+        self.awake.get(at).map(|registered| registered.number)
     }
 
     fn find(&mut self, number: u8) -> Option<&mut Option<Box<dyn Machine>>> {
-        let mut all = self.0.iter_mut();
+        let mut all = self.awake.iter_mut();
         all.find(|registered| registered.number == number)
             .map(|registered| &mut registered.machine)
     }
 
     /// Whether one of them [expects](Machine::expects) frames.
     pub(crate) fn expect(&self) -> bool {
-        let mut all = self.0.iter().filter_map(|registered| registered.machine.as_deref());
+        let mut all = self.awake.iter().filter_map(|registered| registered.machine.as_deref());
         all.any(|machine| machine.expects())
     }
 
     pub(crate) fn get(&self, number: u8) -> Option<&dyn Machine> {
-        let found = self.0.iter().find(|registered| registered.number == number)?;
+        let found = self.awake.iter().find(|registered| registered.number == number)?;
         found.machine.as_deref()
     }
 

@@ -25,6 +25,7 @@ use crate::base::requests::{NONE, ReceiveStage, Requests, Task};
 use crate::p2p::direct::Expected;
 use crate::p2p::unanswered::{Asked, Unanswered};
 use crate::tools::Tools;
+use crate::waiting::callbacks::Callbacks;
 use crate::{EngineError, Request, Tuning};
 
 /// Bytes moved at a time where data cannot go straight from memory to memory.
@@ -111,6 +112,8 @@ pub struct State {
     pub(crate) work: VecDeque<Work>,
     /// Machines of other rooms.
     pub(crate) machines: Machines,
+    /// Functions of the program that they ask for.
+    pub(crate) callbacks: Arc<Callbacks>,
     /// What passes between them and those of peers with the same numbers.
     pub(crate) partners: FxHashMap<(Peer, u8), Partner>,
     pub(crate) tools: Tools,
@@ -150,6 +153,7 @@ impl State {
             placing: FxHashMap::default(),
             work: VecDeque::new(),
             machines: Machines::default(),
+            callbacks: Arc::default(),
             partners: FxHashMap::default(),
             tools: Tools::default(),
             agreement: Agreement::default(),

@@ -18,7 +18,8 @@
 //! does not know of yet, so it looks as often as it may.
 //!
 //! It never waits for the engine, never works while a thread of the program is inside MPI, and leaves everything that
-//! would call the program (its reduction operators) to the program's threads.
+//! would call the program (its reduction operators) to the program's threads, but for functions that the program has
+//! declared fit for it ([`Callbacks`](crate::Callbacks)).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,6 +32,7 @@ use crate::Shared;
 use crate::engine::{expects, needs_progress};
 use crate::waiting::NAP;
 use crate::waiting::bell::Bell;
+use crate::waiting::callbacks::Caller;
 use crate::waiting::inner::Inner;
 
 /// Shortest time between two looks at a program that might compute: short against anything worth computing meanwhile,
@@ -96,6 +98,10 @@ impl Shared {
                 descriptors = descriptors_of(self)?;
             }
             let found = look(self, &mut last);
+            if self.callbacks.are_due() && self.callbacks.call(Caller::Keeper) {
+                // What the functions have said leaves with the next look.
+                continue;
+            }
             vain = if found == Found::Nothing { vain + 1 } else { 0 };
             match found {
                 Found::More => {}
@@ -128,6 +134,11 @@ impl Keeper {
     /// There are transports that it does not know.
     pub(super) fn refresh(&self) {
         self.stale.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// Wakes it.
+    pub(super) fn ring(&self) {
         self.bell.ring();
     }
 

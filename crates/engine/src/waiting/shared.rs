@@ -17,6 +17,7 @@ pub use operations::{GroupCall, Until};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,7 @@ use crate::p2p::receive::begin_directly;
 use crate::tools::waited::{PROMPT, PROMPT_DIRECTLY};
 use crate::waiting::NAP;
 use crate::waiting::bell::Bell;
+use crate::waiting::callbacks::{Callbacks, Caller};
 use crate::waiting::inner::Inner;
 use crate::waiting::keeper::{Keeper, LOOK};
 use crate::waiting::pace::Pace;
@@ -73,6 +75,7 @@ pub struct Shared {
     due: AtomicBool,
     pub(super) bell: Bell,
     pub(super) keeper: Keeper,
+    pub(super) callbacks: Arc<Callbacks>,
     reports: Reports,
 }
 
@@ -166,6 +169,7 @@ impl Shared {
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
         let pace = Pace::new(engine.tuning(), neighbours(&engine.core.transports));
+        let callbacks = engine.core.state.callbacks.clone();
         let inner = Inner::new(engine, policy.guests, pace.patience());
         Self {
             inner: lock(inner),
@@ -175,6 +179,7 @@ impl Shared {
             due: AtomicBool::new(false),
             bell: Bell::default(),
             keeper: Keeper::default(),
+            callbacks,
             reports: Reports::default(),
         }
     }
@@ -193,6 +198,12 @@ impl Shared {
     /// The thread that makes progress while the program computes.
     pub fn keeper(&self) -> &Keeper {
         &self.keeper
+    }
+
+    /// Functions of the program that frames ask for.
+    #[inline]
+    pub fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
     }
 
     /// What waits are called from now on: the MPI function that the calling thread is in. Time is counted from then on.
@@ -314,7 +325,13 @@ impl Shared {
                 }
                 return found;
             }
-            if self.poll(&mut guard) {
+            let any = self.poll(&mut guard);
+            if self.callbacks.are_due() {
+                drop(guard);
+                self.callbacks.call(Caller::Program);
+                guard = self.lock();
+                patience = None;
+            } else if any {
                 patience = None;
                 nap = nap.with_news();
             } else {
@@ -476,6 +493,10 @@ impl Shared {
                 self.keeper.relieve(&mut inner);
             }
             inner.advance(&self.bell);
+            if self.callbacks.are_due() {
+                // This thread has connections to look after.
+                self.keeper.ring();
+            }
         }
     }
 }

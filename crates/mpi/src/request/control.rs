@@ -130,7 +130,7 @@ fn cancel(handle: h::Request) -> Result<()> {
         }
         // Complete already.
         Some(Operation::Done(_)) => {}
-        Some(Operation::Other(_) | Operation::Pair(..) | Operation::Flush(_)) => fail!(
+        Some(Operation::Reply(_) | Operation::Other(_) | Operation::Pair(..) | Operation::Flush(_)) => fail!(
             abi::MPI_ERR_REQUEST,
             "only sends, receives and generalized requests can be cancelled; this is a request of another kind"
         ),

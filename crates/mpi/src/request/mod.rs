@@ -49,6 +49,8 @@ pub(crate) enum Operation {
     Sent(Sent),
     /// In flight, a receive: its completion has source, tag and bytes.
     Receive(isthmus_engine::Request),
+    /// In flight, a remote service request: as a receive, but it cannot be cancelled.
+    Reply(isthmus_engine::Request),
     /// In flight, a collective operation: its status is empty, and it cannot be cancelled.
     Other(isthmus_engine::Request),
     /// A send (if it did not complete at once) and a receive; the status is that of the receive.
@@ -252,7 +254,7 @@ impl Operation {
     #[inline]
     fn is_complete(&self, engine: &Engine) -> bool {
         match self {
-            Self::Send(r) | Self::Receive(r) | Self::Other(r) => engine.test(*r).is_some(),
+            Self::Send(r) | Self::Receive(r) | Self::Reply(r) | Self::Other(r) => engine.test(*r).is_some(),
             Self::Pair(send, receive) => send.is_none_or(|r| engine.test(r).is_some()) && receive.is_complete(engine),
             Self::Flush(flush) => flush.is_complete(),
             Self::Sent(_) | Self::Done(_) => true,
@@ -264,7 +266,7 @@ impl Operation {
         let of = |r| engine.test(r).cloned().unwrap_or_default();
         match self {
             Self::Send(r) | Self::Other(r) => send_outcome(&of(*r)),
-            Self::Receive(r) => receive_outcome(&of(*r)),
+            Self::Receive(r) | Self::Reply(r) => receive_outcome(&of(*r)),
             Self::Pair(send, receive) => pair(send.map(of), receive.look(engine)),
             Self::Sent(_) | Self::Flush(_) => (Status::empty(), None),
             Self::Done(status) => (*status, None),
@@ -275,7 +277,7 @@ impl Operation {
     fn take(&self, engine: &mut Engine) -> (Status, Option<Error>) {
         match self {
             Self::Send(r) | Self::Other(r) => send_outcome(&engine.take(*r).unwrap_or_default()),
-            Self::Receive(r) => receive_outcome(&engine.take(*r).unwrap_or_default()),
+            Self::Receive(r) | Self::Reply(r) => receive_outcome(&engine.take(*r).unwrap_or_default()),
             Self::Pair(send, receive) => {
                 let sent = send.and_then(|r| engine.take(r));
                 pair(sent, receive.take(engine))
@@ -293,7 +295,7 @@ impl Operation {
             engine.release(request);
         };
         match self {
-            Self::Send(r) | Self::Receive(r) | Self::Other(r) => leave(*r),
+            Self::Send(r) | Self::Receive(r) | Self::Reply(r) | Self::Other(r) => leave(*r),
             Self::Pair(send, receive) => {
                 if let Some(r) = send {
                     leave(*r);
@@ -331,7 +333,7 @@ impl Object {
                 engine.take_success(*request)?;
                 Some(Status::empty())
             }
-            Operation::Receive(request) => received(engine, *request),
+            Operation::Receive(request) | Operation::Reply(request) => received(engine, *request),
             Operation::Pair(..) | Operation::Flush(_) | Operation::Done(_) => None,
         }
     }

@@ -25,7 +25,7 @@ mod performance;
 mod registration;
 mod variable;
 
-pub(crate) use registration::{begin, dispatch, error_raised, is_observing};
+pub(crate) use registration::{begin, dispatch, error_raised};
 
 /// Result of a body; the error is the code that C gets.
 type Code<T = ()> = Result<T, c_int>;

@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -66,8 +65,6 @@ struct Registration {
 static REGISTRATIONS: Table<Arc<Registration>> = Table::new(Kind::EventRegistration);
 /// The registrations, oldest first.
 static ALL: Mutex<Vec<h::TEventRegistration>> = Mutex::new(Vec::new());
-/// Somebody has registered a callback.
-static OBSERVING: AtomicBool = AtomicBool::new(false);
 /// Held by the thread that calls callbacks.
 static TURN: Mutex<()> = Mutex::new(());
 /// What to call when the thread whose turn it is has ended.
@@ -88,7 +85,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Does a callback wait for events?
 #[inline]
 pub(crate) fn is_observing() -> bool {
-    OBSERVING.load(Ordering::Relaxed)
+    crate::call::is_special(crate::call::OBSERVING)
 }
 
 /// MPI_Init: the engine is there.
@@ -135,7 +132,7 @@ fn wanted_kinds() -> Vec<EventKind> {
 
 /// After a change of callbacks: what is queued from now on.
 fn refresh() {
-    OBSERVING.store(!wanted().is_empty(), Ordering::Relaxed);
+    crate::call::set_special(crate::call::OBSERVING, !wanted().is_empty());
     if let Ok(world) = crate::process::world() {
         world.engine().lock().tools().observe(&wanted_kinds());
     }

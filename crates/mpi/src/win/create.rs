@@ -12,7 +12,7 @@ use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_rma::{Flavor, Window, Wish};
 
-use super::{Object, WINDOWS, find};
+use super::{Object, WINDOWS, find, pointer};
 use crate::c::{Number, Out, Source, Target};
 use crate::call::call_on;
 use crate::entry::entry;
@@ -135,6 +135,7 @@ fn free(win: Out<h::Win>, freed: &mut bool) -> Result<()> {
     object.window.may_end()?;
     attribute::delete_all(&object.attributes, handle.0)?;
     *freed = true;
+    pointer::forget(handle);
     win.set("win", h::MPI_WIN_NULL)?;
     object.window.end()
 }

@@ -3,6 +3,7 @@
 //!
 //! * this file: objects behind the handles; `handlers`: their error handlers;
 //! * `create`: making and freeing, hints, attached memory; `cache`: names and attributes;
+//! * `pointer`: global pointers to their memory;
 //! * `operate`: put, get, accumulate and their kin; `synchronize`: fences, posts, locks, flushes.
 
 use std::ffi::c_int;
@@ -22,6 +23,7 @@ mod cache;
 mod create;
 mod handlers;
 mod operate;
+mod pointer;
 mod synchronize;
 
 /// What a handle names.

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What others call.
+
+use std::sync::Arc;
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_core::world::World;
+use isthmus_engine::{Caller, Machine, Members, Peer};
+use isthmus_wire::frame::protocol;
+use isthmus_wire::requests::{Pointer, Target};
+
+use crate::handlers::Function;
+use crate::machine::{Answers, Taker};
+use crate::origin::Work;
+use crate::pointer::{owner, to_peer};
+use crate::run::{run, send_out};
+use crate::state::{Desk, Out};
+
+/// Remote service requests of this process.
+#[derive(Clone, Default)]
+pub struct Requests(pub(crate) Arc<Desk>);
+
+impl Requests {
+    /// What takes the frames, by the numbers of the protocols.
+    pub fn machines(&self) -> [(u8, Box<dyn FnOnce() -> Box<dyn Machine> + Send>); 2] {
+        let (taker, answers) = (self.0.clone(), self.0.clone());
+        [
+            (protocol::REQUESTS, Box::new(|| Box::new(Taker(taker)))),
+            (protocol::ANSWERS, Box::new(|| Box::new(Answers(answers)))),
+        ]
+    }
+
+    /// There is a world: handlers can be called.
+    pub fn begin(&self, world: &'static World) {
+        let _ = self.0.me.set((world.me(), world.rank()));
+        let _ = self.0.processes.set(world.engine().lock().processes().clone());
+        let desk = self.0.clone();
+        let callbacks = world.engine().callbacks();
+        callbacks.provide(move |caller| run(&desk, world, caller));
+    }
+
+    /// Gives a name to a function; its number here. `short`: the keeper may call it, beside the program.
+    pub fn register(&self, name: &str, function: Option<Function>, short: bool) -> Result<u32> {
+        self.0.may_be_called("isthmus_handler_register")?;
+        self.0.lock().handlers.add(name, function, short)
+    }
+
+    /// A pointer to a process, for any thread.
+    pub fn name(&self, peer: Peer) -> Result<Pointer> {
+        match self.0.processes.get() {
+            Some(processes) => to_peer(processes, peer),
+            None => fail!(
+                abi::MPI_ERR_INTERN,
+                "a pointer is made before there is a world; this is a bug in Isthmus"
+            ),
+        }
+    }
+
+    /// The process that a pointer names, for any thread.
+    pub fn owner(&self, world: &World, pointer: &Pointer) -> Result<Peer> {
+        match self.0.processes.get() {
+            Some(processes) => owner(world, processes, pointer),
+            None => fail!(
+                abi::MPI_ERR_INTERN,
+                "a pointer is used before there is a world; this is a bug in Isthmus"
+            ),
+        }
+    }
+
+    /// Memory that others may have pointers to, from now on; its number.
+    pub fn add_memory(&self, address: usize, length: u64) -> Result<u32> {
+        self.0.lock().regions.add(address as u64, length)
+    }
+
+    /// Requests to it fail from now on.
+    pub fn remove_memory(&self, number: u32) -> Result<()> {
+        self.0.lock().regions.remove(number)
+    }
+
+    /// A part of it.
+    pub fn part(&self, number: u32, offset: u64, length: u64) -> Result<Target> {
+        self.0.lock().regions.part(number, offset, length)
+    }
+
+    /// Calls the handlers for which requests have come; how many. `wait`: until there was one.
+    pub fn serve(&self, world: &World, wait: bool) -> Result<u64> {
+        self.0.may_be_called("isthmus_handlers_run")?;
+        let before = self.0.lock().ran;
+        world.engine().lock().progress();
+        run(&self.0, world, Caller::Program);
+        let ran = || self.0.lock().ran - before;
+        if wait && ran() == 0 {
+            let everybody = Members::Range {
+                first: world.peer(0),
+                count: world.size(),
+            };
+            world.engine().wait(|engine| match ran() {
+                0 => engine.lost_of(&everybody).map(|lost| Err(Error::from(&lost))),
+                _ => Some(Ok(())),
+            })?;
+        }
+        Ok(ran())
+    }
+
+    /// The handler is not called any more; waits until it is over where it is being called.
+    pub fn unregister(&self, world: &World, number: u32) -> Result<()> {
+        self.0.may_be_called("isthmus_handler_unregister")?;
+        self.0.lock().handlers.remove(number)?;
+        let is_over = || self.0.lock().running.is_none_or(|(_, running)| running != number);
+        world.engine().wait(|_| is_over().then_some(()));
+        Ok(())
+    }
+
+    /// Before this process leaves the job: no handler is called any more, and what asks for one fails.
+    pub fn close(&self, world: &World) {
+        {
+            let mut state = self.0.lock();
+            if std::mem::replace(&mut state.closed, true) {
+                return;
+            }
+            state.regions.clear();
+            for (peer, mut ready) in state.give_up() {
+                let outcome = match ready.work.take() {
+                    Some(Work::Call { handler, target, data }) => {
+                        let refused = self.0.work(&state, &handler.name, target, data);
+                        refused.map(|_| Vec::new())
+                    }
+                    _ => Ok(Vec::new()),
+                };
+                self.0.leave(&mut state, Out::Ended { peer, ready, outcome });
+            }
+        }
+        world.engine().wait(|_| self.0.lock().running.is_none().then_some(()));
+        send_out(&self.0, world);
+    }
+}
