@@ -198,7 +198,7 @@ struct Coordinator {
     /// The secret with which agents are reached again.
     hold: Option<[u8; 32]>,
     /// What sites have told before others have told of the beginning.
-    early: Vec<holding::Early>,
+    early: holding::Early,
 }
 
 impl Coordinator {
@@ -265,7 +265,7 @@ impl Coordinator {
             asked: false,
             unreached: false,
             hold: None,
-            early: Vec::new(),
+            early: holding::Early::default(),
         }
     }
 

@@ -11,12 +11,35 @@ use isthmus_stage::words;
 use isthmus_wire::grid::{FromAgent, Hold, ToAgent};
 use std::time::Duration;
 
+/// What sites have told before others have told of the beginning.
+#[derive(Debug, Default)]
+pub(super) struct Early(Vec<Told>);
+
 /// A message that waits for those of other sites.
 #[derive(Debug)]
-pub(super) struct Early {
+struct Told {
     connection: usize,
     site: usize,
     message: FromAgent,
+}
+
+impl Early {
+    /// Keeps what a site with so many processes tells.
+    ///
+    /// # Errors
+    /// A process ends once, finishes once and aborts once; ends come in lists of some. It has told more.
+    fn keep(&mut self, told: Told, processes: u32) -> Result<(), &'static str> {
+        let kept = self.0.iter().filter(|kept| kept.connection == told.connection).count();
+        if kept as u64 >= 3 * u64::from(processes) {
+            return Err("it told more of its processes than there is");
+        }
+        self.0.push(told);
+        Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl Coordinator {
@@ -80,17 +103,17 @@ impl Coordinator {
     /// A site says. What it tells of the processes after the beginning waits until all have told of that.
     pub(super) fn hear(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
         if self.shared.is_taken_up() && is_later(&message) && !self.machine.is_committed() {
-            // A process ends once, finishes once and aborts once; ends come in lists of some.
-            let most = 3 * self.subjobs[site].count as usize;
-            if self.early.iter().filter(|early| early.connection == connection).count() < most {
-                return self.early.push(Early {
-                    connection,
-                    site,
-                    message,
-                });
+            let processes = self.subjobs[site].count;
+            let told = Told {
+                connection,
+                site,
+                message,
+            };
+            if let Err(lie) = self.early.keep(told, processes) {
+                self.connections.give_up(connection);
+                self.lose(site, &broken(lie), "", false);
             }
-            self.connections.give_up(connection);
-            return self.lose(site, &broken("it told more of its processes than there is"), "", false);
+            return;
         }
         self.handle_message(connection, site, message, now);
     }
@@ -98,8 +121,8 @@ impl Coordinator {
     /// All sites have told of the beginning: what came early is heard now.
     pub(super) fn hear_early(&mut self) {
         if !self.early.is_empty() && self.machine.is_committed() {
-            for early in std::mem::take(&mut self.early) {
-                self.handle_message(early.connection, early.site, early.message, self.began.elapsed());
+            for told in std::mem::take(&mut self.early).0 {
+                self.handle_message(told.connection, told.site, told.message, self.began.elapsed());
             }
         }
     }
@@ -154,4 +177,42 @@ fn is_later(message: &FromAgent) -> bool {
 fn is_worth_holding(subjobs: &[Subjob], session: Option<&Session>) -> bool {
     let elsewhere = subjobs.iter().any(|subjob| subjob.contact != Contact::Home);
     elsewhere || session.is_some_and(Session::is_kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(connection: usize, rank: u32) -> Told {
+        Told {
+            connection,
+            site: connection,
+            message: FromAgent::Aborted {
+                index: rank,
+                code: 1,
+                reason: String::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn each_site_has_room_for_what_its_processes_can_tell() {
+        let mut early = Early::default();
+        assert!(early.is_empty());
+        for n in 0..6 {
+            assert_eq!(early.keep(told(0, n % 2), 2), Ok(()), "message {n} of two processes");
+        }
+        assert!(early.keep(told(0, 0), 2).is_err(), "a seventh one");
+        assert!(early.keep(told(2, 0), 0).is_err(), "of a site without processes");
+        assert_eq!(early.keep(told(1, 0), 1), Ok(()), "another site has room of its own");
+        let kept: Vec<usize> = early.0.iter().map(|told| told.site).collect();
+        assert_eq!(kept, [0, 0, 0, 0, 0, 0, 1], "in the order in which it came");
+    }
+
+    #[test]
+    fn what_belongs_to_the_beginning_does_not_wait() {
+        assert!(is_later(&FromAgent::Exited(Vec::new())));
+        assert!(is_later(&told(0, 0).message));
+        assert!(!is_later(&FromAgent::Started(Vec::new())));
+    }
 }
