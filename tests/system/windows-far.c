@@ -54,10 +54,12 @@ int main(int argc, char **argv)
         }
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
         code = MPI_Put(&value, 1, MPI_LONG, 0, 7, 1, MPI_LONG, win);
+        k = MPI_Win_unlock(0, win);
         if (code == MPI_SUCCESS)
-            code = MPI_Win_unlock(0, win);
-        took = MPI_Wtime() - start;
-        printf("rank %d heard of the loss: %s\n", rank, code == MPI_SUCCESS ? "no" : "yes");
+            code = k;
+        k = MPI_Win_free(&win);
+        printf("rank %d heard of the loss: %s, freed: %s\n", rank, code == MPI_SUCCESS ? "no" : "yes",
+            k == MPI_SUCCESS && win == MPI_WIN_NULL ? "yes" : "no");
         fflush(stdout);
         pause();
     }

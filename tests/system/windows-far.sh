@@ -33,4 +33,5 @@ isthmus-testbed run --sites 2x2 --rtt 2ms -- sh run.sh || fail "windows over 2 s
 ended=$(grep -c '^rank [0-4] heard of the loss: ' lose.out)
 [ "$ended" = 5 ] || { cat lose.out lose.err; fail "$ended of 5 processes went on when one had died with a lock"; }
 grep -q '^rank 0 heard of the loss: yes' lose.out || { cat lose.out lose.err; fail "the process whose lock it was did not hear"; }
+[ "$(grep -c 'freed: yes' lose.out)" = 5 ] || { cat lose.out lose.err; fail "a window with a lost process could not be freed"; }
 echo "windows over 2 sites x 2 machines are right; a process that slept was reached: $(head -1 far.out)"

@@ -10,7 +10,7 @@ use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{Binding, Block, BoundBuffer, Short};
 use isthmus_schedule::{Call, Operation};
 
-use crate::collective::{self, Form, Plain, Prepared};
+use crate::collective::{self, Form, Performed, Plain, Prepared};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::internal;
@@ -33,6 +33,34 @@ pub fn tell(world: &World, comm: &Comm, root: u32, text: &str) -> Result<String>
 
 /// Returns when all have come: a barrier; collective.
 pub fn meet(world: &World, comm: &Comm) -> Result<()> {
+    come(world, comm, Form::Blocking).map(drop)
+}
+
+/// The same, or until one of them is lost: then it is the error, and nobody waits for anybody.
+pub fn meet_or_lose(world: &World, comm: &Comm) -> Result<()> {
+    let members = &comm.channel().members;
+    if let Some(lost) = world.engine().lock().lost_of(members) {
+        return Err((&lost).into());
+    }
+    let Performed::Started(request) = come(world, comm, Form::Nonblocking)? else {
+        return Ok(());
+    };
+    let lost = world.engine().wait(|engine| {
+        if engine.test(request).is_some() {
+            return Some(None);
+        }
+        engine.lost_of(members).map(Some)
+    });
+    match lost {
+        None => world.wait(request).map(drop),
+        Some(lost) => {
+            world.engine().lock().release(request);
+            Err((&lost).into())
+        }
+    }
+}
+
+fn come(world: &World, comm: &Comm, form: Form) -> Result<Performed> {
     let plain = || {
         Some(Plain {
             short: Short {
@@ -49,7 +77,7 @@ pub fn meet(world: &World, comm: &Comm) -> Result<()> {
         })
     };
     let general = || Ok(Prepared::new(Call::new(Operation::Barrier, 0), Binding::nothing()));
-    collective::perform(world, comm, Form::Blocking, plain, general).map(drop)
+    collective::perform(world, comm, form, plain, general)
 }
 
 /// The sum of what all have for this process. `each`: what this one has for each, by rank; collective.

@@ -181,10 +181,15 @@ impl Window {
         locked(&self.epochs).free()
     }
 
-    /// Before MPI_Win_free ends: all have ended what they do; collective.
+    /// Before MPI_Win_free ends: all have ended what they do; collective. When a member is lost, nobody can wait for
+    /// all: what others still send is answered with an error then.
     pub fn end(&self) -> Result<()> {
-        members::meet(self.world, &self.comm)?;
-        self.close();
-        Ok(())
+        let met = members::meet_or_lose(self.world, &self.comm);
+        self.close(met.is_err());
+        let members = &self.comm.channel().members;
+        match self.world.engine().lock().lost_of(members) {
+            Some(_) => Ok(()),
+            None => met,
+        }
     }
 }

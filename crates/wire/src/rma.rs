@@ -152,6 +152,12 @@ impl<'a> Operation<'a> {
         bytes
     }
 
+    /// The question of an operation of which these are the first bytes; 0: it has none.
+    pub fn question_of(bytes: &[u8]) -> u32 {
+        let question = bytes.get(8..12).and_then(<[u8]>::first_chunk);
+        question.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
     /// Reads all of `bytes`. The data are none, or as many as the length says.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(bytes);
@@ -254,6 +260,7 @@ mod tests {
         };
         let bytes = operation.encode();
         assert_eq!(bytes.len(), HEAD + 7);
+        assert_eq!((Operation::question_of(&bytes), Operation::question_of(&[])), (7, 0));
         assert_eq!(Operation::decode(&bytes), Ok(operation.clone()));
         for lie in [
             Operation {

@@ -6,13 +6,14 @@ use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use isthmus_abi::constants as abi;
 use isthmus_core::error::Error;
 use isthmus_datatype::Unpacker;
 use isthmus_engine::{
     Completion, Context, Core, EngineError, Machine, Members, Peer, Port, Request, SendBuffer, Sending, Taken,
 };
 use isthmus_wire::frame::{Header, Kind, protocol};
-use isthmus_wire::rma::{Failure, What};
+use isthmus_wire::rma::{Failure, Operation, What};
 
 use super::open::{Open, Step};
 use crate::window::Window;
@@ -143,19 +144,25 @@ pub(crate) struct Desk {
     numbers: u32,
     /// Requests that are not complete, and how many of their parts are not over.
     requests: HashMap<Request, u32>,
+    /// Windows that were freed because a member was lost. Others may not have heard of that, and operate on them.
+    freed: BTreeMap<Key, Members>,
     out: Outgoing,
 }
 
 impl Desk {
     /// From now on the window's members may operate on it.
     pub(crate) fn open(&mut self, window: &Arc<Window>) {
-        self.windows
-            .insert(key(window.comm.channel().context), Open::new(window.clone()));
+        let key = key(window.comm.channel().context);
+        self.freed.remove(&key);
+        self.windows.insert(key, Open::new(window.clone()));
     }
 
-    /// Nobody operates on it any more.
-    pub(crate) fn close(&mut self, key: Key) {
-        self.windows.remove(&key);
+    /// Nobody operates on it any more; `early`: or so it should be.
+    pub(crate) fn close(&mut self, key: Key, early: bool) {
+        let window = self.windows.remove(&key);
+        if let Some(open) = window.filter(|_| early) {
+            self.freed.insert(key, open.members().clone());
+        }
         // What was given up after a loss is answered all the same.
         for asked in self.asked.values_mut().filter(|asked| asked.key == key) {
             asked.to = None;
@@ -327,11 +334,9 @@ impl Desk {
                 self.answered(port, question, None);
             }
             (Some(What::Failed), known) if known.is_some() || question == 0 => {
-                let data = known.as_ref().is_none_or(|asked| asked.data);
                 let requested = known.is_some_and(|asked| asked.request.is_some());
                 let open = named(&mut self.windows, context, peer);
-                let (Ok(failure), true, true) = (Failure::decode(payload), open.is_some() || question != 0, data)
-                else {
+                let (Ok(failure), true) = (Failure::decode(payload), open.is_some() || question != 0) else {
                     return port.accuse(peer, "a failure of no operation on a window");
                 };
                 let error = Error::new(failure.class as i32, failure.text);
@@ -348,11 +353,26 @@ impl Desk {
         }
     }
 
+    /// Whether a peer may operate on a window that was freed early.
+    fn was_freed(&self, number: u32, peer: Peer) -> bool {
+        let mut all = self.freed.range((number, 0)..=(number, u32::MAX));
+        all.any(|(_, members)| members.contains(peer))
+    }
+
+    /// Members of the window that are lost.
+    pub(crate) fn lost(&self, key: Key) -> Vec<Peer> {
+        self.windows.get(&key).map_or_else(Vec::new, Open::lost)
+    }
+
     /// What an origin says.
     fn told(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) -> Taken {
         let (context, _) = halves(header);
         let Some((_, open)) = named(&mut self.windows, context, peer) else {
-            port.accuse(peer, "an operation on a window that it is no member of");
+            if self.was_freed(context, peer) {
+                refuse_late(port, peer, header, payload);
+            } else {
+                port.accuse(peer, "an operation on a window that it is no member of");
+            }
             return Taken::Done;
         };
         let taken = open.take(port, &mut self.out, (peer, header), payload);
@@ -476,5 +496,25 @@ fn part_is_over(
             ..Completion::default()
         };
         port.complete(request, completion);
+    }
+}
+
+/// A frame for a window that was freed early: its question, if it is one, has an answer.
+#[cold]
+fn refuse_late(port: &mut Port<'_>, peer: Peer, head: &Header, payload: &[u8]) {
+    let (context, lower) = halves(head);
+    let question = match What::from_tag(head.tag) {
+        Some(What::Unlock | What::Flush) => lower,
+        Some(What::Operate) if head.auxiliary() == 0 => Operation::question_of(payload),
+        _ => 0,
+    };
+    if question != 0 {
+        let failure = Failure {
+            class: abi::MPI_ERR_OTHER as u32,
+            text: "the target has freed the window, because a process of it is lost".into(),
+        };
+        let failed = header(What::Failed, context, question, 0);
+        // A peer that is lost needs no answer.
+        let _ = port.send(peer, failed, SendBuffer::owned(failure.encode().into()), None);
     }
 }

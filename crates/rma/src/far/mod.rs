@@ -205,8 +205,8 @@ impl Window {
         });
     }
 
-    /// When all members have ended: no message about the window comes any more.
-    pub(crate) fn close(&self) {
+    /// When all members have ended: no message about the window comes any more; `early`: there may come some.
+    pub(crate) fn close(&self, early: bool) {
         if self.far.is_none() {
             return;
         }
@@ -216,7 +216,7 @@ impl Window {
             (more != Some(true)).then_some(())
         });
         with_machine(&mut self.world.engine().lock(), protocol::RMA, |desk: &mut Desk, _| {
-            desk.close(key);
+            desk.close(key, early);
         });
     }
 }

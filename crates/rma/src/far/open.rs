@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use isthmus_core::error::Error;
-use isthmus_engine::{EngineError, Peer, Port, SendBuffer, Taken};
+use isthmus_engine::{EngineError, Members, Peer, Port, SendBuffer, Taken};
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::{Does, Failure, MAX_OPERATION, Operation, What};
 
@@ -68,7 +68,16 @@ impl Open {
 
     /// Whether the peer is a member of the window.
     pub(super) fn has(&self, peer: Peer) -> bool {
-        self.window.comm.channel().members.contains(peer)
+        self.members().contains(peer)
+    }
+
+    pub(super) fn members(&self) -> &Members {
+        &self.window.comm.channel().members
+    }
+
+    /// Members that are lost.
+    pub(super) fn lost(&self) -> Vec<Peer> {
+        self.lost.iter().copied().collect()
     }
 
     /// A mistake in an operation of this process, for whoever waits for that.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{Ordering, fence};
 
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
 use isthmus_core::members;
 use isthmus_engine::{Engine, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
@@ -20,51 +20,31 @@ impl Window {
     /// `unlocks`: their locks are given back.
     pub(crate) fn settle(&self, rank: Option<u32>, unlocks: bool) -> Result<()> {
         let Some(far) = &self.far else { return Ok(()) };
-        let mut requests: Vec<Request> = Vec::new();
-        {
-            let mut sent = locked(&far.sent);
-            let mut ranks: BTreeSet<u32> = sent.open.clone();
-            if unlocks {
-                ranks.extend(&sent.locked);
-            }
-            ranks.retain(|&other| rank.is_none_or(|rank| rank == other));
-            if ranks.is_empty() {
-                return self.mistakes();
-            }
-            let mut engine = self.world.engine().lock();
-            for rank in ranks {
-                sent.open.remove(&rank);
-                let what = match unlocks && sent.locked.remove(&rank) {
-                    true => What::Unlock,
-                    false => What::Flush,
-                };
-                let (context, peer) = (self.context_number(), self.comm.channel().members.peer(rank));
-                let asked = with_desk(&mut engine, |desk, port| {
-                    let request = desk.begin(port, 1);
-                    let question = desk.ask((self.key(), peer), None, Some(request));
-                    // What is lost `mistakes` tells.
-                    if desk
-                        .say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY)
-                        .is_err()
-                    {
-                        desk.forget(port, question);
-                    }
-                    Ok(request)
-                });
-                requests.push(asked?);
-            }
-            if let Some(lost) = engine.lost_of(&self.comm.channel().members) {
-                // Who is gone may have had a lock that somebody waits for now.
-                for request in requests {
+        let mut sent = locked(&far.sent);
+        let mut ranks: BTreeSet<u32> = sent.open.clone();
+        if unlocks {
+            ranks.extend(&sent.locked);
+        }
+        ranks.retain(|&other| rank.is_none_or(|rank| rank == other));
+        let mut engine = self.world.engine().lock();
+        let (mut requests, mut result) = (Vec::new(), Ok(()));
+        for rank in ranks {
+            sent.open.remove(&rank);
+            let what = match unlocks && sent.locked.remove(&rank) {
+                true => What::Unlock,
+                false => What::Flush,
+            };
+            let request = ask(self, &mut engine, rank, what)?;
+            match lost_beside(self, &mut engine, rank) {
+                None => requests.push(request),
+                Some(error) => {
                     engine.release(request);
+                    result = Err(error);
                 }
-                drop(engine);
-                drop(sent);
-                wait_until_left(self);
-                return Err((&lost).into());
             }
         }
-        let mut result = Ok(());
+        drop(engine);
+        drop(sent);
         for request in requests {
             let done = self.world.wait(request).map(drop);
             result = result.and(done);
@@ -154,6 +134,34 @@ pub(crate) fn has_done_of(window: &Window, engine: &mut Engine, rank: u32, bytes
         desk.has_done_of(key, peer, bytes)
     })
     .unwrap_or(true)
+}
+
+/// Asks a member to tell when all before is done.
+fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Request> {
+    let (context, peer) = (window.context_number(), window.comm.channel().members.peer(rank));
+    with_desk(engine, |desk, port| {
+        let request = desk.begin(port, 1);
+        let question = desk.ask((window.key(), peer), None, Some(request));
+        let said = desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY);
+        if said.is_err() {
+            // Who is lost is told by others.
+            desk.forget(port, question);
+        }
+        Ok(request)
+    })
+}
+
+/// Why a member does not answer, or may not: it is lost, or a member on its node is, which may have had a lock there
+/// that nobody gives back.
+fn lost_beside(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error> {
+    let key = window.key();
+    let lost = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.lost(key))?;
+    let node = |peer| window.world.place_of(peer).map(|place| place.node);
+    let peer = window.comm.channel().members.peer(rank);
+    let beside = lost
+        .into_iter()
+        .find(|&other| other == peer || node(other) == node(peer))?;
+    with_desk(engine, |_, port| port.loss(beside).map_or(Ok(()), Err)).err()
 }
 
 /// Whether only the target knows what is wrong with an operation: then its answer is waited for, so that this process

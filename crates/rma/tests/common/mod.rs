@@ -25,7 +25,7 @@ pub(crate) const BYTES: usize = 1024;
 
 /// Every process at a site of its own.
 fn places(size: u32) -> Arc<PlaceTable> {
-    let name = |rank: u32| ["a", "b"][rank as usize].to_owned();
+    let name = |rank: u32| ["a", "b", "c"][rank as usize].to_owned();
     let subjob = |rank: u32| Subjob {
         name: name(rank),
         lan: name(rank),
@@ -55,14 +55,14 @@ fn places(size: u32) -> Arc<PlaceTable> {
     })
 }
 
-fn world(me: Peer, end: Memory) -> &'static World {
+pub(crate) fn world(me: Peer, end: Memory, size: u32) -> &'static World {
     let own: Box<dyn Transport> = Box::new(end);
     let engine = Engine::new(Setup {
         me,
-        processes: Processes::of("job", 2),
+        processes: Processes::of("job", size),
         transports: vec![own],
-        routes: vec![0; 2],
-        levels: vec![0; 2],
+        routes: vec![0; size as usize],
+        levels: vec![0; size as usize],
         representations: Vec::new(),
     });
     let policy = Policy {
@@ -70,7 +70,7 @@ fn world(me: Peer, end: Memory) -> &'static World {
         guests: false,
     };
     let shared = Shared::new(engine, policy);
-    Box::leak(Box::new(World::new(me.number(), places(2), shared)))
+    Box::leak(Box::new(World::new(me.number(), places(size), shared)))
 }
 
 pub(crate) fn window(world: &'static World, (flavor, bytes): (Flavor, usize)) -> Arc<Window> {
@@ -98,8 +98,8 @@ impl Stage {
 
     pub(crate) fn with(flavor: Flavor, bytes: usize) -> Self {
         let (mut ends, _) = network(2, Options::default()).expect("eventfd");
-        let liar = world(LIAR, ends.remove(1));
-        let host = world(HOST, ends.remove(0));
+        let liar = world(LIAR, ends.remove(1), 2);
+        let host = world(HOST, ends.remove(0), 2);
         let other = std::thread::spawn(move || window(liar, (flavor, bytes)));
         let windows = [window(host, (flavor, bytes)), other.join().expect("a window")];
         Self {

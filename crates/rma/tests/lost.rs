@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A window over three nodes, one of whose members is lost.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{BYTES, window, world};
+use isthmus_core::world::World;
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::{Basic, Datatype};
+use isthmus_engine::Peer;
+use isthmus_rma::{Flavor, LockKind, Place, Source, When, Window};
+use isthmus_transport::memory::{Options, Switch, network};
+
+struct Stage {
+    worlds: Vec<&'static World>,
+    windows: Vec<Arc<Window>>,
+    switch: Switch,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let (ends, switch) = network(3, Options::default()).expect("eventfd");
+        let numbered = (0..).zip(ends);
+        let worlds: Vec<_> = numbered.map(|(rank, end)| world(Peer::new(rank), end, 3)).collect();
+        let make = |world: &'static World| std::thread::spawn(move || window(world, (Flavor::Allocate, BYTES)));
+        let made: Vec<_> = worlds.iter().map(|world| make(world)).collect();
+        let windows = made.into_iter().map(|thread| thread.join().expect("made")).collect();
+        Self {
+            worlds,
+            windows,
+            switch,
+        }
+    }
+
+    /// Lets the members make progress, as their keepers do while they compute, until something is so.
+    fn until(&self, mut so: impl FnMut() -> bool) {
+        while !so() {
+            for world in &self.worlds {
+                world.engine().lock().progress();
+            }
+        }
+    }
+
+    fn is_told(&self, rank: usize) -> bool {
+        let members = isthmus_core::comm::of_world(self.worlds[rank]);
+        let lost = self.worlds[rank].engine().lock().lost_of(&members.channel().members);
+        lost.is_some()
+    }
+}
+
+fn put(window: &Window, rank: i32, value: i64) -> isthmus_core::error::Result<()> {
+    let long = Datatype::of(Basic::Int64);
+    let data = OwnMemory::with(&value.to_ne_bytes());
+    let source = Source {
+        memory: data.reading(),
+        count: 1,
+        datatype: &long,
+    };
+    let place = Place {
+        rank,
+        disp: 8,
+        count: 1,
+        datatype: &long,
+    };
+    window.put(&source, &place, When::Always).map(drop)
+}
+
+/// Does something in a thread of its own while the others make progress.
+fn aside<T: Send + 'static>(stage: &Stage, act: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::spawn(act);
+    stage.until(|| thread.is_finished());
+    thread.join().expect("ended")
+}
+
+#[test]
+fn after_a_loss_living_targets_are_reached_the_lock_of_the_dead_is_free_and_the_window_can_be_freed() {
+    let stage = Stage::new();
+    let [first, second, dead] = [0, 1, 2].map(|rank| stage.windows[rank].clone());
+    // It has the lock of the second one, and dies.
+    aside(&stage, move || {
+        dead.lock(LockKind::Exclusive, 1, 0).expect("asked for");
+        put(&dead, 1, 3).expect("put");
+        dead.flush(Some(1)).expect("locked, and done");
+    });
+    stage.switch.kill(Peer::new(2), "it was killed");
+    stage.until(|| stage.is_told(0) && stage.is_told(1));
+
+    let window = first.clone();
+    let told = aside(&stage, move || {
+        window.lock_all(0).expect("locked");
+        put(&window, 1, 4).expect("put");
+        window.flush(None)
+    });
+    assert!(told.is_err(), "the first call tells of the loss");
+    let window = first.clone();
+    aside(&stage, move || {
+        put(&window, 1, 5).expect("put");
+        window.flush(Some(1)).expect("the living one has answered");
+        assert!(put(&window, 2, 5).is_err(), "the lost one is out of reach");
+        window.flush(None).expect("all that are left have answered");
+        window.unlock_all().expect("unlocked");
+        window.lock(LockKind::Exclusive, 1, 0).expect("asked for");
+        put(&window, 1, 6).expect("put");
+        window.unlock(1).expect("it was free");
+    });
+    let mut there = [0; 8];
+    second.own_memory().reading().read(8, &mut there);
+    assert_eq!(i64::from_ne_bytes(there), 6);
+
+    // One frees it first; what the other still sends is an error, and costs nobody its place.
+    aside(&stage, move || second.end().expect("freed"));
+    let window = first.clone();
+    aside(&stage, move || {
+        window.lock(LockKind::Shared, 1, 0).expect("asked for");
+        put(&window, 1, 7).expect("sent");
+        let error = window.unlock(1).expect_err("it is no more there");
+        assert!(error.message.contains("has freed the window"), "{error}");
+        window.end().expect("freed");
+    });
+    let told = isthmus_engine::with_port(
+        &mut stage.worlds[0].engine().lock(),
+        isthmus_wire::frame::protocol::RMA,
+        |port| port.loss(Peer::new(1)),
+    );
+    assert_eq!(told, None, "nobody was accused");
+}
