@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use isthmus_core::joining::set_reacher;
 use isthmus_core::links::Measuring;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Job, Machine, Policy, Processes, Setup, Shared, register_later};
+use isthmus_engine::{Engine, Job, Machine, Maker, Policy, Processes, Setup, Shared, register_later};
 use isthmus_identity::{Identity, KeyPair, derived};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
@@ -72,7 +72,7 @@ pub enum Taker {
     /// A machine in jobs of several machines.
     BetweenSites(Box<dyn Machine>),
     /// One that is made when it is needed.
-    Later(Box<dyn FnOnce() -> Box<dyn Machine> + Send>),
+    Later(Maker),
 }
 
 fn register(engine: &mut Engine, hearers: Vec<Hearer>, sites: usize) {

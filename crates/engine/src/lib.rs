@@ -28,7 +28,7 @@ pub use base::channel::{Channel, Members, NodeMembers, StepsBy};
 pub use base::core::{Core, matched, surviving};
 pub use base::counters::Operation;
 pub use base::error::EngineError;
-pub use base::machine::{Machine, Part, Port, Sending, Taken};
+pub use base::machine::{Machine, Maker, Part, Port, Sending, Taken};
 pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent};
 pub use base::requests::Kept;
 pub use base::state::State;

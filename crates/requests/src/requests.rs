@@ -7,7 +7,7 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::world::World;
-use isthmus_engine::{Caller, Machine, Members, Peer};
+use isthmus_engine::{Caller, Maker, Members, Peer};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::requests::{Pointer, Target};
 
@@ -24,7 +24,7 @@ pub struct Requests(pub(crate) Arc<Desk>);
 
 impl Requests {
     /// What takes the frames, by the numbers of the protocols.
-    pub fn machines(&self) -> [(u8, Box<dyn FnOnce() -> Box<dyn Machine> + Send>); 2] {
+    pub fn machines(&self) -> [(u8, Maker); 2] {
         let (taker, answers) = (self.0.clone(), self.0.clone());
         [
             (protocol::REQUESTS, Box::new(|| Box::new(Taker(taker)))),

@@ -19,9 +19,10 @@ impl Desk {
         target: Option<Target>,
         data: Vec<u8>,
     ) -> Result<Work, Failure> {
-        let me = self.me().map_or("this process".to_owned(), |(_, rank)| {
-            format!("rank {rank} in MPI_COMM_WORLD")
-        });
+        let me = self.me().map_or_else(
+            || "this process".to_owned(),
+            |(_, rank)| format!("rank {rank} in MPI_COMM_WORLD"),
+        );
         let failure = |class: i32, text: String| Failure {
             class: class as u32,
             text,

@@ -359,7 +359,7 @@ pub(crate) fn placed_for_machine(state: &mut State, peer: Peer, header: &Header)
 }
 
 /// Makes a machine when its first frame comes.
-pub(crate) type Maker = Box<dyn FnOnce() -> Box<dyn Machine> + Send>;
+pub type Maker = Box<dyn FnOnce() -> Box<dyn Machine> + Send>;
 
 /// Machines that have registered themselves, by number, and those that nobody has needed yet: they cost nothing.
 #[derive(Default)]
