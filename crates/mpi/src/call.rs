@@ -30,11 +30,18 @@ pub(crate) const OBSERVING: u8 = 1;
 const HANDLERS: u8 = 2;
 
 /// What handlers of remote service requests want done before and after calls.
-static HOOKS: OnceLock<(fn() -> Result<()>, fn())> = OnceLock::new();
+static HOOKS: OnceLock<Hooks> = OnceLock::new();
 
-/// The program has handlers: `before` says whether the calling thread may call MPI, `after` calls those that are due.
-pub(crate) fn handlers_are_there(before: fn() -> Result<()>, after: fn()) {
-    let _ = HOOKS.set((before, after));
+/// `before` says whether the calling thread may call MPI, `after` calls handlers that are due.
+#[derive(Clone, Copy)]
+pub(crate) struct Hooks {
+    pub(crate) before: fn() -> Result<()>,
+    pub(crate) after: fn(),
+}
+
+/// The program has handlers.
+pub(crate) fn handlers_are_there(hooks: Hooks) {
+    let _ = HOOKS.set(hooks);
     set_special(HANDLERS, true);
 }
 
@@ -55,7 +62,7 @@ pub(crate) fn is_special(bit: u8) -> bool {
 #[cold]
 fn before_special() -> Result<()> {
     match is_special(HANDLERS) {
-        true => HOOKS.get().map_or(Ok(()), |(before, _)| before()),
+        true => HOOKS.get().map_or(Ok(()), |hooks| (hooks.before)()),
         false => Ok(()),
     }
 }
@@ -65,8 +72,8 @@ fn after_special() {
     if is_special(OBSERVING) {
         crate::tool::dispatch();
     }
-    if let Some((_, after)) = HOOKS.get().filter(|_| is_special(HANDLERS)) {
-        after();
+    if let Some(hooks) = HOOKS.get().filter(|_| is_special(HANDLERS)) {
+        (hooks.after)();
     }
 }
 

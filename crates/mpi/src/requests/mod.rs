@@ -40,6 +40,12 @@ unsafe impl Send for User {}
 // SAFETY: as above.
 unsafe impl Sync for User {}
 
+/// What is done around calls of MPI when there are handlers.
+const HOOKS: call::Hooks = call::Hooks {
+    before: outside_of_handlers,
+    after: run_due,
+};
+
 /// Flags that a function knows.
 fn flags(given: c_int, known: c_int) -> Result<c_int> {
     if given & !known != 0 {
@@ -100,7 +106,7 @@ extern "C" fn isthmus_handler_register(
             if short {
                 process.keep_progress()?;
             }
-            call::handlers_are_there(outside_of_handlers, run_due);
+            call::handlers_are_there(HOOKS);
         }
         let number = process.requests.register(&name, called, short)?;
         process.world().engine().watch();

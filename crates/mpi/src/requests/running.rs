@@ -69,7 +69,7 @@ extern "C" fn isthmus_call_rank(call: usize, comm: h::Comm, rank: Out<c_int>) ->
     call_in_handlers("isthmus_call_rank", comm, || {
         let source = with(call, |now| Ok(now.source))?;
         let comm = comm::find(comm)?;
-        let group = comm.remote().unwrap_or(comm.group());
+        let group = comm.remote().unwrap_or_else(|| comm.group());
         let found = group.rank_of(source).map(|rank| rank as c_int);
         rank.set("rank", found.unwrap_or(abi::MPI_UNDEFINED))
     })
