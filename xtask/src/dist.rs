@@ -29,6 +29,8 @@ use crate::tools::{c_compiler, copy, copy_tree, defined, directory_option, execu
 use crate::tree::{self, Result};
 
 const SONAME: &str = "libmpi_abi.so.1";
+/// The library as Rust makes it.
+const ARCHIVE: &str = "libisthmus_mpi.a";
 const LIBRARY: &str = "libmpi_abi.so.1.0.0";
 /// Other names of the command `isthmus`.
 const NAMES: [&str; 14] = [
@@ -139,6 +141,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let old = glibc::libraries(&built.join("isthmus-dist"), options.target.as_deref())?;
     let old = old.as_deref();
     build(options, old)?;
+    let built = keep(options, &built)?;
     for directory in ["bin", "lib/pkgconfig", "include", "share/doc/isthmus"] {
         let path = options.out.join(directory);
         fs::create_dir_all(&path).map_err(|e| format!("{}: cannot make it: {e}", path.display()))?;
@@ -183,6 +186,24 @@ fn build(options: &Options, old: Option<&Path>) -> Result<()> {
     execute(&mut cargo, "building the workspace")
 }
 
+/// Takes what was built aside at once, by links: cargo puts another file in place of one that a test builds anew
+/// meanwhile.
+fn keep(options: &Options, built: &Path) -> Result<PathBuf> {
+    let kept = built.join("isthmus-dist/built");
+    let cannot = |what: &Path, e: std::io::Error| format!("{}: cannot be kept: {e}", what.display());
+    fs::create_dir_all(&kept).map_err(|e| cannot(&kept, e))?;
+    let programs = WORKSHOP.iter().filter(|_| options.workshop).map(|(_, name)| *name);
+    let programs = programs.chain(["isthmus"]).filter(|_| options.target.is_none());
+    for name in programs.chain([ARCHIVE]) {
+        let (from, to) = (built.join(name), kept.join(name));
+        let _ = fs::remove_file(&to);
+        fs::hard_link(&from, &to)
+            .or_else(|_| fs::copy(&from, &to).map(|_| ()))
+            .map_err(|e| cannot(&from, e))?;
+    }
+    Ok(kept)
+}
+
 fn link_library(options: &Options, built: &Path, old: Option<&Path>) -> Result<()> {
     let objects = built.join("isthmus-dist");
     fs::create_dir_all(&objects).map_err(|e| format!("{}: cannot make it: {e}", objects.display()))?;
@@ -225,10 +246,7 @@ fn link_library(options: &Options, built: &Path, old: Option<&Path>) -> Result<(
     }
     link.args(old.map(directory_option));
     replace(&options.out.join("lib").join(LIBRARY), |beside| {
-        link.arg("-o")
-            .arg(beside)
-            .arg(&object)
-            .arg(built.join("libisthmus_mpi.a"));
+        link.arg("-o").arg(beside).arg(&object).arg(built.join(ARCHIVE));
         link.args(["-lpthread", "-ldl", "-lrt", "-lm"]);
         execute(&mut link, "linking the library")?;
         check_exports(beside)

@@ -21,8 +21,9 @@ use rustix::process::{Signal, getpid, kill_process};
 use rustix::stdio;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -77,14 +78,22 @@ fn wait_for_it() -> io::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let ended = child.wait()?;
-    let status = ended.code().and_then(|code| u8::try_from(code).ok());
-    Ok(match status.filter(|status| *status != 0) {
+    Ok(match status(ended) {
         Some(status) => ExitCode::from(status),
         None => {
             let problem = format!("its launcher ended before the processes had begun ({ended})");
             return Err(io::Error::other(problem));
         }
     })
+}
+
+/// The status of a launcher that was not there for the job to begin. What is typed while it starts ends it as the
+/// system does; one that somebody else has killed is told of.
+fn status(ended: ExitStatus) -> Option<u8> {
+    let typed = [Signal::INT, Signal::QUIT].map(Signal::as_raw);
+    let by_typing = ended.signal().filter(|signal| typed.contains(signal));
+    let status = ended.code().or_else(|| by_typing.map(|signal| 128 + signal))?;
+    u8::try_from(status).ok().filter(|status| *status != 0)
 }
 
 fn spawn() -> io::Result<Child> {
@@ -210,5 +219,18 @@ pub(crate) fn session(job: &Job, words: &[String], again: &Again<'_>) -> Result<
             let error = JobError::new(format!("there is no place for the logs of the job: {error}"));
             Err(error.hint(PLACE))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctrl_c_before_the_launcher_knows_of_signals_is_130() {
+        let of = |raw| status(ExitStatus::from_raw(raw));
+        assert_eq!((of(2), of(3)), (Some(130), Some(131)));
+        assert_eq!((of(9), of(15), of(0)), (None, None, None));
+        assert_eq!(of(2 << 8), Some(2));
     }
 }

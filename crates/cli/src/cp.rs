@@ -33,6 +33,12 @@ pub(crate) struct Copy {
     /// Directories too, which are copied in any case
     #[arg(short, long, visible_short_alias = 'R')]
     recursive: bool,
+    /// As scp and rsync have them: what they keep of files is kept, but for owners and times
+    #[arg(short = 'p', short_aliases = ['a', 't'], long = "preserve", aliases = ["archive", "times"], action = clap::ArgAction::Count, hide = true)]
+    preserve: u8,
+    /// As scp and rsync have them; progress is shown on terminals, and all connections may compress
+    #[arg(short = 'v', short_aliases = ['q', 'z', 'C'], long = "progress", aliases = ["verbose", "quiet", "compress", "partial"], action = clap::ArgAction::Count, hide = true)]
+    manner: u8,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -45,6 +51,10 @@ pub(crate) struct Copy {
 pub(crate) fn copy(arguments: &Copy) -> ExitCode {
     match perform(arguments) {
         Ok(tally) => {
+            if arguments.preserve > 0 {
+                let note = JobError::new("owners and times of files are not kept");
+                crate::diagnostic::note(&note.hint("isthmus cp keeps contents, names and the right to execute"));
+            }
             if let Some(note) = tally.uncopied.note() {
                 crate::diagnostic::note(&JobError::new(note));
             }
@@ -91,10 +101,19 @@ fn place(word: &str) -> Result<Place, JobError> {
     if !matches!(parsed, Place::Home(_)) || words::path(word).symlink_metadata().is_ok() {
         return Ok(parsed);
     }
+    if site == "isthmus" {
+        let error = JobError::new(format!("'{word}' is no address"));
+        return Err(error.hint("an address has two slashes: isthmus://SITE/PATH"));
+    }
     let there = match path.strip_prefix('/') {
         Some(path) => path.to_owned(),
+        None if path.starts_with("~") => path.to_owned(),
         None => format!("~/{path}"),
     };
+    if site == "home" {
+        let error = JobError::new(format!("'{word}' is no file here"));
+        return Err(error.hint(format!("home is this machine: write {path}")));
+    }
     let error = JobError::new(format!("'{word}' is no file here"));
     Err(error.hint(format!(
         "of a site, isthmus cp writes it isthmus://{site}/{there}; a file here whose name has a colon is ./{word}"
@@ -172,6 +191,15 @@ impl Ends<'_> {
         work(&remote).map_err(|failure| at(site, &failure))
     }
 
+    /// Fetching `from`. What stands for several names is one name at a site.
+    fn fetched<T>(from: &str, fetched: Result<T, JobError>) -> Result<T, JobError> {
+        let pattern = from.contains(['*', '?', '[']);
+        fetched.map_err(|error| match error.hint {
+            None if pattern => error.hint("names of a site are taken as they are, without * and ?: copy the directory"),
+            _ => error,
+        })
+    }
+
     fn copy(&self, source: &Place, target: &Place) -> Result<Tally, JobErrors> {
         Ok(match (source, target) {
             (Place::Home(from), Place::Site(site, to)) => self.put(&at_home(from)?, site, to)?,
@@ -195,9 +223,10 @@ impl Ends<'_> {
 
     fn get(&self, site: &str, from: &str, to: &Path) -> Result<Tally, JobError> {
         let progress = Bar::new();
-        self.at(site, |remote| {
+        let fetched = self.at(site, |remote| {
             remote.get(from, to, &|name, done, all| progress.show(name, done, all))
-        })
+        });
+        Self::fetched(from, fetched)
     }
 
     /// Through a private directory at home; sites need not reach each other for that.
@@ -369,6 +398,21 @@ fn look_after(verb: CacheVerb, at_sites: &Where) -> Result<ExitCode, JobErrors> 
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn what_scp_takes_is_told_in_our_words() {
+        for (word, hint) in [
+            ("lab:mesh.txt", "isthmus://lab/~/mesh.txt"),
+            ("lab:~/mesh.txt", "isthmus://lab/~/mesh.txt"),
+            ("me@lab:/data/x", "isthmus://me@lab/data/x"),
+            ("home:mesh.txt", "write mesh.txt"),
+            ("isthmus:lab/x", "isthmus://SITE/PATH"),
+        ] {
+            let error = super::place(word).unwrap_err();
+            let told = error.hint.as_deref().unwrap_or_default();
+            assert!(told.contains(hint) && !told.contains("~/~"), "{word}: {error}");
+        }
+    }
+
     #[test]
     fn a_limit_has_a_unit() {
         assert_eq!(super::limit("5GiB").ok(), Some(5 << 30));

@@ -287,17 +287,17 @@ fn fate(attribute: &isthmus_job::attributes::Attribute) -> (&'static str, &'stat
 fn attributes() -> String {
     let mut text = String::new();
     for (title, wanted) in [
-        ("understood: they become a part of the subjob", "understood"),
         (
-            "for the scheduler that the contact names, as HOST/jobmanager-slurm does; kept without one",
+            "Isthmus does these. The right column is the matching field of a job file:",
+            "understood",
+        ),
+        (
+            "Asked of the scheduler, if the contact names one, as in HOST/jobmanager-slurm:",
             "scheduled",
         ),
-        ("for the launcher", "obeyed"),
-        (
-            "kept and passed on, without effect except where it says nothing",
-            "kept",
-        ),
-        ("refused", "refused"),
+        ("Done by the launcher:", "obeyed"),
+        ("Accepted without effect; isthmus job convert keeps them:", "kept"),
+        ("Refused:", "refused"),
     ] {
         text.push_str(&format!("{title}\n"));
         for attribute in ATTRIBUTES {

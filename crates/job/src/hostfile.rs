@@ -112,7 +112,15 @@ pub(crate) fn add(hosts: &mut Vec<Host>, host: Host) {
     }
 }
 
+/// A line without the white space around `=`, which Open MPI allows.
+fn joined(line: &str) -> String {
+    let mut parts = line.split('=').map(str::trim);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |line, part| format!("{line}={part}"))
+}
+
 fn parse_line(line: &str) -> Result<Host, JobError> {
+    let line = joined(line);
     let mut words = line.split_whitespace();
     let mut host = parse_host(words.next().unwrap_or_default())?;
     let mut rest = words.clone();
@@ -125,9 +133,12 @@ fn parse_line(line: &str) -> Result<Host, JobError> {
     let mut most = None;
     for word in words {
         match word.split_once('=') {
-            Some(("slots", n)) => host.slots = Some(parse_slots(&host.contact, n)?),
+            // Words of Open MPI and LAM for the same.
+            Some(("slots" | "cpu" | "cpus" | "count", n)) => host.slots = Some(parse_slots(&host.contact, n)?),
             // Alone it is the number of slots too, as in Open MPI; otherwise it changes nothing: nobody is refused.
-            Some(("max_slots" | "max-slots", n)) => most = Some(parse_slots(&host.contact, n)?),
+            Some(("max_slots" | "max-slots" | "slots_max" | "slots-max", n)) => {
+                most = Some(parse_slots(&host.contact, n)?)
+            }
             _ => {
                 let problem = format!("'{word}' is not understood in a host file");
                 return Err(JobError::new(problem).hint("write NAME, NAME:N or NAME slots=N"));
@@ -182,6 +193,9 @@ mod tests {
         let slots = |text: &str| parse(text, "h").map(|all| all.iter().map(|h| h.slots).collect::<Vec<_>>());
         let text = "n1 max_slots=8\nn2 slots=2 max_slots=8\nn3 max-slots=8 slots=2\n";
         assert_eq!(slots(text), Ok(vec![Some(8), Some(2), Some(2)]));
+        let text = "n1 slots = 2 max_slots =4\nn2 cpu=3\nn3 count= 2\n";
+        assert_eq!(slots(text), Ok(vec![Some(2), Some(3), Some(2)]));
+        assert!(slots("n1 slots =\n").is_err());
         let text = "n1.x 4 all.q@n1.x UNDEFINED\nn2.x 2 all.q@n2.x <NULL>\nn1.x 1 fast.q@n1.x UNDEFINED\n";
         assert_eq!(slots(text), Ok(vec![Some(5), Some(2)]));
         assert!(slots("n1 0 all.q@n1 UNDEFINED\n").is_err() && slots("n1 x all.q@n1\n").is_err());

@@ -145,11 +145,11 @@ fn rsl() -> String {
     );
     for attribute in ATTRIBUTES {
         let what = match attribute.fate {
-            Fate::Understood(field) => format!("understood: {field}"),
+            Fate::Understood(field) => format!("done: {field}"),
             Fate::Scheduled(field) => format!("asked of the scheduler: {field}"),
             Fate::Obeyed(what) => format!("done by the launcher: {what}"),
-            Fate::Kept("") => "kept, without effect".to_owned(),
-            Fate::Kept(why) => format!("kept, without effect: {why}"),
+            Fate::Kept("") => "accepted without effect".to_owned(),
+            Fate::Kept(why) => format!("accepted without effect: {why}"),
             Fate::Refused(hint) => format!("refused: {hint}"),
         };
         let _ = writeln!(page, "| `{}` | {} |", attribute.name, what.replace('|', "\\|"));

@@ -9,107 +9,107 @@ const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
     Attribute { name, shape, fate }
 }
 
-const NO_LIMIT: &str = "limits are not enforced yet";
-const GLOBUS: &str = "it concerns Globus' job manager and changes nothing here";
+const NO_LIMIT: &str = "Isthmus does not enforce limits yet";
+const GLOBUS: &str = "only Globus' job manager needs it";
 
 /// All attributes of RSL 1.0, of its co-allocator and of GRAM, and one of ours (`mpiexec`), and what becomes of them.
 pub static ATTRIBUTES: &[Attribute] = &[
-    row("resourceManagerContact", Text, Understood("contact and site")),
-    row("resourceManagerName", Text, Understood("contact and site")),
-    row("rslSubstitution", Pairs, Understood("variables of the text itself")),
+    row(
+        "resourceManagerContact",
+        Text,
+        Understood("contact and name of the site"),
+    ),
+    row("resourceManagerName", Text, Understood("contact and name of the site")),
+    row(
+        "rslSubstitution",
+        Pairs,
+        Understood("variables in the rest of the request"),
+    ),
     row("executable", Text, Understood("program")),
     row("arguments", Texts, Understood("arguments")),
     row("environment", Pairs, Understood("environment")),
     row("directory", Text, Understood("directory")),
     row("count", Number(1), Understood("count")),
-    row("dryRun", YesNo, Understood("show the job and do not run it")),
+    row("dryRun", YesNo, Understood("shows the job without running it")),
     row("label", Text, Kept("")),
     row("jobType", Word(&["mpi", "multiple", "single"]), Kept("")),
     row("mpiexec", Text, Kept("")),
     row(
         "subjobStartType",
         Word(&["strict-barrier", "loose-barrier", "no-barrier"]),
-        Obeyed("whether the job begins without the subjob when it is late"),
+        Obeyed("whether the job may begin before this subjob is ready"),
     ),
     row(
         "subjobCommsType",
         Word(&["blocking-join", "independent"]),
-        Obeyed("whether its processes are in the MPI_COMM_WORLD of the job"),
+        Obeyed("whether its processes belong to the MPI_COMM_WORLD of the job"),
     ),
     row(
         "subjobNeed",
         Word(&["required", "interactive", "optional"]),
-        Obeyed("whether its failure before the start ends the job, is asked about, or is passed over"),
+        Obeyed("what happens if it fails before the start: the job ends, you are asked, or the job goes on without it"),
     ),
     row(
         "subjobStartTimeout",
         Number(1),
-        Obeyed("seconds that it may take to be there; later is a failure"),
+        Obeyed("seconds after which the subjob counts as failed if it is not ready"),
     ),
     row(
         "subjobSubstitutes",
         Texts,
-        Obeyed("contacts that are tried in turn when it fails before the start"),
+        Obeyed("other contacts, tried in turn if it fails before the start"),
     ),
-    row("hostCount", Counted(1), Scheduled("nodes")),
+    row("hostCount", Counted(1), Scheduled("number of nodes")),
     row("queue", Text, Scheduled("queue")),
     row("project", Text, Scheduled("account")),
     row(
         "reservationHandle",
         Text,
-        Refused("ask the site's scheduler by other means"),
+        Refused("put the reservation into the directives of a job file, for example --reservation=NAME"),
     ),
-    row(
-        "startTime",
-        Text,
-        Refused("no job manager ever had it; start the job when it shall run"),
-    ),
-    row("maxTime", Number(1), Scheduled("limit")),
-    row("maxWallTime", Number(1), Scheduled("limit")),
+    row("startTime", Text, Refused("start the job when you want it to run")),
+    row("maxTime", Number(1), Scheduled("longest run time")),
+    row("maxWallTime", Number(1), Scheduled("longest run time")),
     row("maxCpuTime", Number(1), Kept(NO_LIMIT)),
     row("minMemory", Number(0), Kept(NO_LIMIT)),
     row("maxMemory", Number(0), Kept(NO_LIMIT)),
-    row("stdin", Text, Obeyed("a file of the site that its processes read")),
+    row("stdin", Text, Obeyed("a file of the site that all its processes read")),
     row(
         "stdout",
         Places,
-        Obeyed("a file of the site, or file:///PATH here, that it writes"),
+        Obeyed("a file of the site, or file:///PATH for a file on this machine"),
     ),
     row(
         "stderr",
         Places,
-        Obeyed("a file of the site, or file:///PATH here, that it writes"),
+        Obeyed("a file of the site, or file:///PATH for a file on this machine"),
     ),
     row(
         "fileStageIn",
         Pairs,
-        Obeyed("files here, of the web, sftp or other sites that get a place at the site"),
+        Obeyed("files to copy to the site, from this machine, the web, sftp or other sites"),
     ),
-    row("fileStageInShared", Pairs, Obeyed("the same")),
+    row("fileStageInShared", Pairs, Obeyed("the same as fileStageIn")),
     row(
         "fileStageOut",
         Pairs,
-        Obeyed("files of the site that get a place here, file:///PATH"),
+        Obeyed("files of the site to copy here, to file:///PATH"),
     ),
     row(
         "fileCleanUp",
         Texts,
-        Obeyed("files of the site that are removed after the job"),
+        Obeyed("files of the site to remove after the job"),
     ),
     row(
         "scratchDir",
         Text,
         Obeyed(
-            "a directory is made below it before the subjob begins, named $(SCRATCH_DIRECTORY), and removed after it",
+            "a directory in which Isthmus makes one for the subjob, $(SCRATCH_DIRECTORY), and removes it afterwards",
         ),
     ),
-    row("binding", Text, Kept("--bind-to says to what processes are bound")),
+    row("binding", Text, Kept("use --bind-to")),
     row("libraryPath", Texts, Kept("set LD_LIBRARY_PATH in the environment")),
-    row(
-        "username",
-        Text,
-        Kept("the user of a site is part of its contact: USER@HOST"),
-    ),
+    row("username", Text, Kept("write the user into the contact: USER@HOST")),
     row("gramMyJob", Word(&["collective", "independent"]), Kept(GLOBUS)),
     row("gassCache", Text, Kept(GLOBUS)),
     row("remoteIoUrl", Text, Kept(GLOBUS)),
@@ -122,14 +122,10 @@ pub static ATTRIBUTES: &[Attribute] = &[
     row("logLevel", Text, Kept(GLOBUS)),
     row("logPattern", Text, Kept(GLOBUS)),
     row("saveJobDescription", YesNo, Kept(GLOBUS)),
-    row(
-        "restart",
-        Text,
-        Refused("an old job cannot be taken over; start it again"),
-    ),
+    row("restart", Text, Refused("start the job again")),
     row(
         "paradyn",
         Text,
-        Refused("start the tool by hand and attach to the processes"),
+        Refused("start the tool yourself and attach it to the processes"),
     ),
 ];
