@@ -72,14 +72,15 @@ fn told(word: &Word) -> u64 {
 /// Before an operation: waits until the process may be accessed, if that was asked for.
 pub(crate) fn await_post(window: &Window, rank: u32) -> Result<()> {
     loop {
-        let request = {
+        let word = {
             let mut posts = locked(&window.partners.posts);
             let at = posts.iter().position(|word| word.rank == rank);
-            at.map(|at| posts.swap_remove(at).request)
+            at.map(|at| posts.swap_remove(at))
         };
         // One process may be in the group only once, so this is done once.
-        let Some(request) = request else { return Ok(()) };
-        window.world.wait(request)?;
+        let Some(word) = word else { return Ok(()) };
+        // Its memory must live until it has come: a machine's own MPI writes there.
+        window.world.wait(word.request)?;
     }
 }
 
