@@ -34,6 +34,8 @@ static void do_count(isthmus_call *call, const void *data, MPI_Count bytes, void
     memcpy(&value, data, sizeof value);
     OK(isthmus_call_rank(call, MPI_COMM_WORLD, &from));
     CHECK(from == before);
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &from));
+    CHECK(from == rank);
     in_order &= value == counted;
     counted++;
 }

@@ -154,7 +154,7 @@ pub(crate) fn call_in_handlers(
     holder: impl Holder,
     body: impl FnOnce() -> Result<()>,
 ) -> c_int {
-    if before_special().is_ok() {
+    if SPECIAL.load(Ordering::Relaxed) == 0 || before_special().is_ok() {
         note(function);
     }
     match process::running().and_then(|()| body()) {

@@ -11,7 +11,7 @@ use isthmus_core::fail;
 use isthmus_lock::untrapped;
 
 use crate::c::{Out, Source, flag};
-use crate::call::{call, call_anytime, call_on};
+use crate::call::{call, call_anytime, call_in_handlers};
 use crate::process;
 
 #[unsafe(no_mangle)]
@@ -66,7 +66,7 @@ extern "C" fn isthmus_MPI_Is_thread_main(yes: Out<c_int>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Abort(comm: h::Comm, code: c_int) -> c_int {
-    call_on("MPI_Abort", comm, || {
+    call_in_handlers("MPI_Abort", comm, || {
         process::abort(code, &format!("called MPI_Abort with error code {code}"))
     })
 }

@@ -47,7 +47,7 @@ pub(crate) struct Partial {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Origin {
-    pub(crate) names: Vec<Box<str>>,
+    pub(crate) names: Vec<Arc<str>>,
     partial: Option<Partial>,
     pub(crate) ready: VecDeque<Ready>,
     /// Bytes of replies that have not left.

@@ -19,20 +19,22 @@ impl Desk {
         target: Option<Target>,
         data: Vec<u8>,
     ) -> Result<Work, Failure> {
-        let me = self.me().map_or_else(
-            || "this process".to_owned(),
-            |(_, rank)| format!("rank {rank} in MPI_COMM_WORLD"),
-        );
         let failure = |class: i32, text: String| Failure {
             class: class as u32,
             text,
         };
+        let me = || match self.me() {
+            Some((_, rank)) => format!("rank {rank} in MPI_COMM_WORLD"),
+            None => "this process".to_owned(),
+        };
         if state.closed {
+            let me = me();
             let text = format!("{me} has called MPI_Finalize, so its handler \"{name}\" was not called");
             return Err(failure(abi::MPI_ERR_OTHER, text));
         }
         let handler = state.handlers.named(name).filter(|handler| handler.function.is_some());
         let Some(handler) = handler.cloned() else {
+            let me = me();
             let text = format!(
                 "{me} has no handler \"{name}\": it has to call isthmus_handler_register with this name before a request \
                  comes"
@@ -40,6 +42,7 @@ impl Desk {
             return Err(failure(abi::MPI_ERR_NAME, text));
         };
         if let Some(target) = target.filter(|target| !state.regions.have(target)) {
+            let me = me();
             let text = format!(
                 "{} bytes at {:#x} of {me} are not, or no longer, in memory that it has registered, so its handler \
                  \"{name}\" was not called",

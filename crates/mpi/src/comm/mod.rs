@@ -13,7 +13,7 @@ use isthmus_core::error::{About, Result};
 use isthmus_core::{fail, joining, links};
 
 use crate::c::{Out, Text};
-use crate::call::{call, call_on};
+use crate::call::{call, call_in_handlers, call_on};
 use crate::handle::{Kind, Table};
 use crate::process;
 
@@ -222,12 +222,12 @@ pub(crate) fn insert(comm: Option<Arc<Comm>>) -> h::Comm {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_size(comm: h::Comm, size: Out<c_int>) -> c_int {
-    call_on("MPI_Comm_size", comm, || size.set("size", find(comm)?.size() as c_int))
+    call_in_handlers("MPI_Comm_size", comm, || size.set("size", find(comm)?.size() as c_int))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_rank(comm: h::Comm, rank: Out<c_int>) -> c_int {
-    call_on("MPI_Comm_rank", comm, || rank.set("rank", find(comm)?.rank() as c_int))
+    call_in_handlers("MPI_Comm_rank", comm, || rank.set("rank", find(comm)?.rank() as c_int))
 }
 
 #[unsafe(no_mangle)]
