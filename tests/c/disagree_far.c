@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members that call different operations where these go in messages, because more communicators are there than have
+/* Members that call different operations, or one with different lengths, where these go in messages, because more communicators are there than have
    memory of the node, or because they are intercommunicators: nobody waits for ever. All at once, for whoever waits in
    vain asks after a second.
    ranks: 2 4 */
 #include "check.h"
 
-enum { KEPT = 40, CASES = 10, INTER = CASES - 1 };
+enum { KEPT = 40, CASES = 10, INTER = CASES - 1, OPERATIONS = 16, MOST = 6, LONG = 60000 };
 
 static int rank, size;
-static double mine[4], all[64];
+static double mine[4], all[64], from[MOST * LONG], into[MOST * LONG];
 static MPI_Comm made;
 
 /* An operation of a member; the last rank calls another one than the others. */
@@ -75,38 +75,70 @@ static int end(MPI_Request *request)
     return error != MPI_SUCCESS;
 }
 
-/* A reduction of so many elements. */
-static int reduction(int what, int n, MPI_Comm comm)
+/* Of n elements in a block, as the caller says. */
+static int operation(int what, int n, MPI_Comm comm)
 {
-    int counts[4] = {n, n, n, n};
+    int counts[MOST], starts[MOST], bytes[MOST];
+    MPI_Datatype types[MOST];
+    for (int i = 0; i < MOST; i++) {
+        counts[i] = n;
+        starts[i] = i * LONG;
+        bytes[i] = 8 * starts[i];
+        types[i] = MPI_DOUBLE;
+    }
     switch (what) {
     case 0:
-        return MPI_Reduce(all + 32, all, n, MPI_DOUBLE, MPI_SUM, 0, comm);
+        return MPI_Reduce(from, into, n, MPI_DOUBLE, MPI_SUM, 0, comm);
     case 1:
-        return MPI_Allreduce(all + 32, all, n, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Allreduce(from, into, n, MPI_DOUBLE, MPI_SUM, comm);
     case 2:
-        return MPI_Scan(all + 32, all, n, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Scan(from, into, n, MPI_DOUBLE, MPI_SUM, comm);
     case 3:
-        return MPI_Exscan(all + 32, all, n, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Exscan(from, into, n, MPI_DOUBLE, MPI_SUM, comm);
     case 4:
-        return MPI_Reduce_scatter_block(all + 32, all, n, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Reduce_scatter_block(from, into, n, MPI_DOUBLE, MPI_SUM, comm);
+    case 5:
+        return MPI_Reduce_scatter(from, into, counts, MPI_DOUBLE, MPI_SUM, comm);
+    case 6:
+        return MPI_Bcast(into, n, MPI_DOUBLE, 0, comm);
+    case 7:
+        return MPI_Gather(from, n, MPI_DOUBLE, into, n, MPI_DOUBLE, 0, comm);
+    case 8:
+        return MPI_Gatherv(from, n, MPI_DOUBLE, into, counts, starts, MPI_DOUBLE, 0, comm);
+    case 9:
+        return MPI_Scatter(from, n, MPI_DOUBLE, into, n, MPI_DOUBLE, 0, comm);
+    case 10:
+        return MPI_Scatterv(from, counts, starts, MPI_DOUBLE, into, n, MPI_DOUBLE, 0, comm);
+    case 11:
+        return MPI_Allgather(from, n, MPI_DOUBLE, into, n, MPI_DOUBLE, comm);
+    case 12:
+        return MPI_Allgatherv(from, n, MPI_DOUBLE, into, counts, starts, MPI_DOUBLE, comm);
+    case 13:
+        return MPI_Alltoall(from, n, MPI_DOUBLE, into, n, MPI_DOUBLE, comm);
+    case 14:
+        return MPI_Alltoallv(from, counts, starts, MPI_DOUBLE, into, counts, starts, MPI_DOUBLE, comm);
     default:
-        return MPI_Reduce_scatter(all + 32, all, counts, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Alltoallw(from, counts, bytes, types, into, counts, bytes, types, comm);
     }
 }
 
-/* Reductions of which the last rank gives more elements than the others, or fewer. */
+/* Of which the last rank gives more elements than the others, or fewer; short data, and such as go in pieces. */
 static void lengths(MPI_Comm world)
 {
-    for (int what = 0; what < 6; what++)
-        for (int more = 0; more < 2; more++) {
+    for (int what = 0; what < OPERATIONS; what++)
+        for (int how = 0; how < 3; how++) {
             MPI_Comm comm;
-            int odd = rank == size - 1, class, failed, any;
+            int n = how < 2 ? 1 : LONG / 3, odd = rank == size - 1, class, failed, any;
             OK(MPI_Comm_dup(world, &comm));
-            OK(MPI_Error_class(reduction(what, odd == more ? 3 : 1, comm), &class));
-            CHECK(class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE);
-            failed = class != MPI_SUCCESS;
+            OK(MPI_Error_class(operation(what, odd == (how < 2 ? how : what % 2) ? 3 * n : n, comm), &class));
+            /* Others may hear only that somebody has given it up. */
+            if (class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE && class != MPI_ERR_OTHER)
+                printf("operation %d, %d: class %d\n", what, how, class);
+            CHECK(class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE || class == MPI_ERR_OTHER);
+            failed = class == MPI_ERR_TRUNCATE;
             OK(MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, world));
+            if (!any)
+                printf("operation %d, %d: nobody is told\n", what, how);
             CHECK(any);
             OK(MPI_Comm_free(&comm));
         }

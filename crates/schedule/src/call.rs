@@ -186,6 +186,20 @@ impl Call {
         }
     }
 
+    /// Bytes of which all members of a group must say the same number; `None`: there is no such number, or not every
+    /// member knows it.
+    pub fn common_bytes(&self) -> Option<u64> {
+        use Operation as O;
+        let units = match (self.operation, &self.blocks) {
+            (O::Allgatherv | O::ReduceScatter, Blocks::Known(ends)) => *ends.last()?,
+            (O::Barrier | O::Gatherv | O::Scatterv | O::Alltoallv | O::Alltoallw, _) => return None,
+            (what, _) if what.is_neighborhood() => return None,
+            (_, Blocks::Equal(units)) => *units,
+            _ => return None,
+        };
+        units.checked_mul(self.unit_bytes)
+    }
+
     /// Bytes of this many units.
     pub(crate) fn bytes(&self, units: u64) -> u64 {
         units.saturating_mul(self.unit_bytes)

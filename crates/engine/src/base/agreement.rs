@@ -16,6 +16,9 @@
 //! Operations have equal numbers at all members because all call them in the same order, so two that differ under one
 //! number never go together. A member is asked once for each operation, and wakes for that once.
 //!
+//! Members that call the same with different amounts of data may wait for ever too, since long data go in pieces. So
+//! questions and answers also say how much data there are, where all members must say the same.
+//!
 //! A persistent operation has a number among those that are called, that of the call which made it, and one of its own.
 //! Whoever waits in it asks by both.
 
@@ -67,17 +70,38 @@ pub struct Made {
 pub(crate) struct Note {
     sequence: u32,
     pub(crate) operation: Operation,
+    pub(super) amount: Amount,
     /// Why it has ended before its time.
     pub(super) gave_up: Option<Odd>,
 }
 
-/// A member that has called something else.
+/// A member that has called something else, or the same with another amount of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Odd {
     /// In the communicator.
     pub(super) rank: u32,
     /// Stands for the name of what it has called.
     pub(super) code: i32,
+    /// In the end somebody has called the same with another amount of data.
+    pub(super) lengths: bool,
+}
+
+/// Stands for the bytes of an operation of which all members must say the same number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount(
+    /// 24 bits of a digest; 0: there is no such number.
+    pub(super) u32,
+);
+
+impl Amount {
+    pub(crate) fn of(bytes: Option<u64>) -> Self {
+        let digest = |bytes: u64| (bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32;
+        Self(bytes.map_or(0, |bytes| digest(bytes).max(1)))
+    }
+
+    pub(super) fn differs(self, other: Self) -> bool {
+        self.0 != 0 && other.0 != 0 && self != other
+    }
 }
 
 impl Notes {
@@ -106,6 +130,7 @@ fn slot(sequence: u32) -> usize {
 const NOTHING: Note = Note {
     sequence: u32::MAX,
     operation: Operation::POINT_TO_POINT,
+    amount: Amount(0),
     gave_up: None,
 };
 
@@ -123,6 +148,7 @@ pub(crate) struct Question {
     pub(super) which: Which,
     /// Stands for its name.
     pub(super) code: i32,
+    pub(super) amount: Amount,
 }
 
 /// A peer that does not take part in an operation.
@@ -171,7 +197,7 @@ pub(crate) struct Agreement {
 impl Agreement {
     /// An operation in messages begins. True if others may have asked for it.
     #[inline]
-    pub(crate) fn begins(&mut self, notes: &Arc<Notes>, which: Which, operation: Operation) -> bool {
+    pub(crate) fn begins(&mut self, notes: &Arc<Notes>, which: Which, operation: Operation, amount: Amount) -> bool {
         let mut kept = notes.lock();
         if kept.notes.is_empty() {
             kept.notes.resize(2 * KEPT, NOTHING);
@@ -183,6 +209,7 @@ impl Agreement {
         kept.notes[slot(which.sequence)] = Note {
             sequence: which.sequence,
             operation,
+            amount,
             gave_up: None,
         };
         !self.questions.is_empty()
@@ -190,7 +217,7 @@ impl Agreement {
 
     /// A persistent operation is made, by the call with the number of `which`. True if others may have asked for that.
     pub(crate) fn makes(&mut self, notes: &Arc<Notes>, which: Which, number: u32, operation: Operation) -> bool {
-        let asked = self.begins(notes, which, operation);
+        let asked = self.begins(notes, which, operation, Amount::default());
         let made = &mut notes.lock().made;
         if made.is_empty() {
             made.resize(KEPT, Made { number: 0, call: 0 });

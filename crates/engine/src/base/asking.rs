@@ -5,13 +5,14 @@ use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind, protocol};
 
-use crate::base::agreement::{Found, Known, Made, Odd, Question, Which, Why};
+use crate::base::agreement::{Amount, Found, Known, Made, Odd, Question, Which, Why};
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
 use crate::base::state::State;
 
-/// Upper half of a frame's token: what it says of the operation whose number is in the lower half.
+/// Lowest byte of the upper half of a frame's token: what it says of the operation whose number is in the lower half.
+/// The other three bytes stand for the amount of data.
 const ASKS: u32 = 0;
 const OTHER: u32 = 1;
 const GAVE_UP: u32 = 2;
@@ -27,8 +28,8 @@ fn code(name: &str) -> i32 {
     hash.max(1) as i32
 }
 
-fn frame(which: Which, says: u32, odd: Odd) -> Header {
-    let token = u64::from(says) << 32 | u64::from(which.sequence);
+fn frame(which: Which, says: u32, odd: Odd, amount: Amount) -> Header {
+    let token = u64::from(amount.0 << 8 | says) << 32 | u64::from(which.sequence);
     let context_and_rank = u64::from(which.context.number()) | u64::from(odd.rank) << 32;
     Header {
         flags: protocol::AGREEMENT,
@@ -38,13 +39,27 @@ fn frame(which: Which, says: u32, odd: Odd) -> Header {
 }
 
 /// An operation, and no rank.
-fn plain(which: Which, says: u32, code: i32) -> Header {
-    frame(which, says, Odd { rank: 0, code })
+fn plain(which: Which, says: u32, code: i32, amount: Amount) -> Header {
+    let odd = Odd {
+        rank: 0,
+        code,
+        lengths: false,
+    };
+    frame(which, says, odd, amount)
+}
+
+/// It has given up because of that one. In place of the amount: whether amounts differ.
+fn gave_up(which: Which, odd: Odd) -> Header {
+    frame(which, GAVE_UP, odd, Amount(u32::from(odd.lengths)))
 }
 
 /// What another member is asked by one that waits in this operation.
 pub(crate) fn question(state: &State, which: Which, operation: Operation) -> Header {
-    plain(which, ASKS, code(state.tools.name(operation)))
+    let amount = state
+        .agreement
+        .note(which)
+        .map_or(Amount::default(), |note| note.amount);
+    plain(which, ASKS, code(state.tools.name(operation)), amount)
 }
 
 /// A frame of this protocol.
@@ -54,17 +69,20 @@ pub(crate) fn heard(state: &mut State, peer: Peer, world: u32, header: &Header) 
         context: Context::new(world, header.context),
         sequence: header.token as u32,
     };
+    let says = (header.token >> 32) as u32;
     let question = Question {
         peer,
         which,
         code: header.tag,
+        amount: Amount(says >> 8),
     };
-    let why = match (header.token >> 32) as u32 {
+    let why = match says & 0xff {
         ASKS => return compare(state, question),
         OTHER => Why::Other(header.tag),
         GAVE_UP => Why::GaveUp(Odd {
             rank: header.source,
             code: header.tag,
+            lengths: question.amount != Amount::default(),
         }),
         _ => return state.broken(peer, "something else than a question or an answer about an operation"),
     };
@@ -80,19 +98,20 @@ fn compare(state: &mut State, question: Question) {
         peer,
         which,
         code: theirs,
+        amount,
     } = question;
     let Some(note) = state.agreement.note(which) else {
         return state.agreement.keep(question);
     };
     let mine = code(state.tools.name(note.operation));
-    if mine == theirs {
+    if mine == theirs && !amount.differs(note.amount) {
         // Those who have called the same are told if it has come, or comes, to nothing.
         return match note.gave_up {
-            Some(odd) => state.reply(peer, frame(which, GAVE_UP, odd)),
+            Some(odd) => state.reply(peer, gave_up(which, odd)),
             None => state.agreement.keep(question),
         };
     }
-    state.reply(peer, plain(which, OTHER, mine));
+    state.reply(peer, plain(which, OTHER, mine, note.amount));
     let why = Why::Other(theirs);
     state.agreement.note_found(Found { peer, which, why });
 }
@@ -122,17 +141,22 @@ pub(crate) fn compare_kept(state: &mut State, which: Which) {
 /// This process ends the operation: those who wait with it are told, but for the one it heard that from.
 #[cold]
 pub(crate) fn give_up(state: &mut State, found: &Found, known: Known) {
+    let (Known::FirstHand(odd) | Known::Said { odd, .. }) = known;
+    let mine = state.agreement.note(found.which);
+    let same = mine.is_some_and(|note| code(state.tools.name(note.operation)) == odd.code);
+    let lengths = same || odd.lengths;
     let odd = match known {
-        Known::FirstHand(odd) => odd,
+        Known::FirstHand(odd) => Odd { lengths, ..odd },
         Known::Said { by, .. } => Odd {
             rank: by,
             code: NOTHING,
+            lengths,
         },
     };
     state.agreement.gives_up(found.which, odd);
     for question in state.agreement.take_questions(found.which) {
         if question.peer != found.peer {
-            state.reply(question.peer, frame(found.which, GAVE_UP, odd));
+            state.reply(question.peer, gave_up(found.which, odd));
         }
     }
 }
@@ -147,7 +171,13 @@ pub(crate) fn known_of(channel: &Channel, asked: &[u32], found: &Found) -> Optio
     let members = &channel.members;
     let teller = (0..members.count()).find(|&rank| members.peer(rank) == found.peer)?;
     let odd = match found.why {
-        Why::Other(code) => return Some(Ok(Known::FirstHand(Odd { rank: teller, code }))),
+        Why::Other(code) => {
+            return Some(Ok(Known::FirstHand(Odd {
+                rank: teller,
+                code,
+                lengths: false,
+            })));
+        }
         Why::GaveUp(odd) => odd,
     };
     if !asked.contains(&teller) {
@@ -166,11 +196,15 @@ pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, k
     let (me, mine) = (channel.rank, state.tools.name(operation));
     let named = |odd: Odd| match odd.code {
         NOTHING => format!("rank {} has given it up", odd.rank),
+        // Whoever has called the same is named for nothing else.
+        same if same == code(mine) => format!("rank {} has given another count or datatype", odd.rank),
         _ => {
             let theirs = state.tools.named(|name| code(name) == odd.code);
             format!("rank {} was in {}", odd.rank, theirs.unwrap_or("another operation"))
         }
     };
+    let (Known::FirstHand(odd) | Known::Said { odd, .. }) = known;
+    let lengths = odd.lengths || odd.code == code(mine);
     let what = match known {
         Known::FirstHand(odd) => format!("rank {me} is in {mine}, {}", named(odd)),
         Known::Said { by, odd } => {
@@ -182,6 +216,6 @@ pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, k
     };
     EngineError::Disagreement {
         what: what.into(),
-        lengths: false,
+        lengths,
     }
 }

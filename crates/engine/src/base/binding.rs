@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_datatype::{Datatype, Packer, Representation, Unpacker};
+use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_datatype::{Basic, Datatype, Packer, Representation, Unpacker};
 use isthmus_schedule::step::{Buffer, Plan, Slice, Together};
 
 use isthmus_transport::native::{Element, Operator};
@@ -13,6 +13,7 @@ use isthmus_transport::native::{Element, Operator};
 use crate::EngineError;
 use crate::base::block::{self, Block};
 use crate::base::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
+use crate::groups::mistake::wrong_length;
 
 /// Applies a reduction operation to whole elements as they lie in memory. Arguments: operand, target, number of
 /// elements, operand is left. Both slices hold all bytes of the elements' data and no others before or behind: they
@@ -57,6 +58,10 @@ pub struct Binding {
     computes: Option<(Element, Operator)>,
     /// Among processes that represent data differently: how data travel where the unit is a byte.
     pub(crate) form: Option<Representation>,
+    /// Bytes of the operation, where all members must have said the same number.
+    pub(crate) amount: Option<u64>,
+    /// What the operation ends with, although it goes on to its end for the sake of others.
+    pub(crate) mistake: Option<EngineError>,
 }
 
 impl Binding {
@@ -69,6 +74,8 @@ impl Binding {
             calls_user: false,
             computes: None,
             form: None,
+            amount: None,
+            mistake: None,
         }
     }
 
@@ -81,6 +88,8 @@ impl Binding {
             calls_user: true,
             computes: None,
             form: None,
+            amount: None,
+            mistake: None,
         }
     }
 
@@ -106,6 +115,23 @@ impl Binding {
     /// are converted by whoever receives them. Blocks must be [described](Block::described) then.
     pub fn in_form(mut self, form: Option<Representation>) -> Self {
         self.form = form;
+        self
+    }
+
+    /// Bytes of the operation, where all members must have said the same number: one that said another one is told of.
+    pub fn of_all(mut self, bytes: Option<u64>) -> Self {
+        self.amount = bytes;
+        self
+    }
+
+    /// The receive buffer is shorter or longer than what rank `root` says that it sends: nothing is written to it, and
+    /// the operation ends with an error, once others have got what they get through this process.
+    pub fn expecting(mut self, root: u32, says: u64, expected: u64) -> Self {
+        let bytes = Datatype::of(Basic::Byte);
+        let memory = bytes.window(says).map(|(low, high)| OwnMemory::new(low, high));
+        let block = memory.and_then(|memory| Block::own(&memory, &bytes, says));
+        self.receive = block.map_or_else(|_| BoundBuffer::none(), BoundBuffer::one);
+        self.mistake = Some(wrong_length(root, says, expected));
         self
     }
 

@@ -116,3 +116,17 @@ pub struct Completion {
     /// What went wrong, if anything.
     pub error: Option<EngineError>,
 }
+
+impl Completion {
+    /// Something goes wrong. The first error counts, but for one that leaves nothing to go on with: nobody may take an
+    /// operation that has come to nothing for one that goes on.
+    pub(crate) fn goes_wrong(&mut self, error: EngineError) {
+        if self
+            .error
+            .as_ref()
+            .is_none_or(|first| error.is_fatal() && !first.is_fatal())
+        {
+            self.error = Some(error);
+        }
+    }
+}

@@ -220,10 +220,10 @@ impl State {
         }
     }
 
-    /// An error of a step is an error of its plan; the first one counts.
+    /// An error of a step is an error of its plan.
     fn fail_owner(&mut self, index: u32, owner: u32) {
         if let Some(error) = self.requests.slot_mut(index).completion.error.take() {
-            self.requests.slot_mut(owner).completion.error.get_or_insert(error);
+            self.requests.slot_mut(owner).completion.goes_wrong(error);
         }
     }
 

@@ -49,6 +49,8 @@ struct Passing {
 pub(crate) struct Execution {
     plan: Option<Box<dyn Plan>>,
     pub(super) next: Option<Next>,
+    /// The plan follows from what members have told each other.
+    pub(super) told: bool,
     binding: Binding,
     pub(super) channel: Channel,
     pub(super) operation: Operation,
@@ -107,6 +109,7 @@ impl Execution {
         Self {
             plan: None,
             next: None,
+            told: false,
             binding: Binding::nothing(),
             channel,
             operation,
@@ -331,10 +334,10 @@ impl Execution {
         Some((passing.to, passing.slot, buffer))
     }
 
-    /// What is wrong with a step of a reduction that has received so many bytes, if that is less than an operand.
+    /// What is wrong with a step that has received so many bytes, if that is less than this process expects.
     pub(crate) fn lacks(&self, step: u32, bytes: u64) -> Option<EngineError> {
         // Processes that represent data differently may send operands in fewer bytes.
-        if matches!(self.binding.unit, Unit::Byte) || self.binding.form.is_some() {
+        if self.binding.form.is_some() {
             return None;
         }
         let state = self.window.get(step.checked_sub(self.base)? as usize)?;
@@ -348,6 +351,18 @@ impl Execution {
             message: bytes,
             buffer: expected,
         })
+    }
+
+    /// A plan that follows from what members say fits their buffers if that is true.
+    #[cold]
+    pub(crate) fn blame(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::Plan { .. } if self.told => EngineError::Disagreement {
+                what: "members have given different lengths for the same blocks".into(),
+                lengths: true,
+            },
+            error => error,
+        }
     }
 
     /// A step that had been started is complete.

@@ -7,7 +7,7 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
-use crate::base::agreement::{Found, Known, Which};
+use crate::base::agreement::{Amount, Found, Known, Which};
 use crate::base::asking::{compare_kept, error_of, known_of, question};
 use crate::base::buffer::transfer;
 use crate::base::core::Core;
@@ -173,12 +173,16 @@ impl Plans {
         with.core.state.tools.begins(operation);
         execution.name(sequence & 0xffff, with.core.state.tools.apart(operation));
         execution.next = next;
+        execution.told = false;
         let sequence = execution.sequence();
         let state = &mut with.core.state;
         state.tools.plan_begins(channel.context.number(), operation, sequence);
         if let Some(notes) = channel.notes.as_ref().filter(|_| channel.frame.is_none()) {
             let which = execution.which();
-            if state.agreement.begins(notes, which, operation) {
+            if state
+                .agreement
+                .begins(notes, which, operation, Amount::of(binding.amount))
+            {
                 compare_kept(state, which);
             }
         }
@@ -200,7 +204,7 @@ impl Plans {
         };
         if let Some(execution) = self.take(index) {
             let completion = &mut with.core.state.requests.slot_mut(index).completion;
-            completion.error.get_or_insert(error);
+            completion.goes_wrong(error);
             self.run(with, index, execution);
         }
     }
@@ -280,21 +284,21 @@ impl Plans {
             Ok(Outcome::Done) => Outcome::Done,
             Err(error) => {
                 let completion = &mut with.core.state.requests.slot_mut(index).completion;
-                completion.error.get_or_insert(error);
+                completion.goes_wrong(error);
                 Outcome::Done
             }
         }
     }
 
-    /// Operands of a reduction are as long as this process says, or the members have given different counts. What came
-    /// of a longer one was noted with its receive. The plan goes on, so that nobody waits for this process.
+    /// What comes is as long as this process says, or the members have given different counts. What came of something
+    /// longer was noted with its receive. The plan goes on, so that nobody waits for this process.
     fn note_short(with: &mut Hands<'_>, index: u32, execution: &Execution, step: u32, bytes: u64) {
         if execution.aborted {
             return;
         }
         if let Some(error) = execution.lacks(step, bytes) {
             let completion = &mut with.core.state.requests.slot_mut(index).completion;
-            completion.error.get_or_insert(error);
+            completion.goes_wrong(error);
         }
     }
 
@@ -305,13 +309,8 @@ impl Plans {
             self.abort(with, index, &mut execution);
         }
         if let Err(error) = self.run_steps(with, index, &mut execution) {
-            with.core
-                .state
-                .requests
-                .slot_mut(index)
-                .completion
-                .error
-                .get_or_insert(error);
+            let completion = &mut with.core.state.requests.slot_mut(index).completion;
+            completion.goes_wrong(execution.blame(error));
         }
         if Self::hopeless_plan(with, index) && !execution.aborted {
             self.abort(with, index, &mut execution);
@@ -343,6 +342,11 @@ impl Plans {
             let Some((plan, binding)) = execution.next.take().and_then(|next| next()) else {
                 return Ok(());
             };
+            if let Some(mistake) = &binding.mistake {
+                let completion = &mut with.core.state.requests.slot_mut(index).completion;
+                completion.goes_wrong(mistake.clone());
+            }
+            execution.told = true;
             execution.begin(plan, binding, &mut self.spare)?;
         }
     }
@@ -448,13 +452,8 @@ impl Plans {
                         message: given,
                         buffer: room,
                     };
-                    with.core
-                        .state
-                        .requests
-                        .slot_mut(index)
-                        .completion
-                        .error
-                        .get_or_insert(error);
+                    let completion = &mut with.core.state.requests.slot_mut(index).completion;
+                    completion.goes_wrong(error);
                 }
                 Ok(Outcome::Done)
             }
@@ -565,13 +564,8 @@ impl Plans {
         match completion.error {
             None => Ok((Outcome::Done, completion.bytes)),
             Some(error) if !error.is_fatal() && plan != NONE => {
-                with.core
-                    .state
-                    .requests
-                    .slot_mut(plan)
-                    .completion
-                    .error
-                    .get_or_insert(error);
+                let completion = &mut with.core.state.requests.slot_mut(plan).completion;
+                completion.goes_wrong(error);
                 Ok((Outcome::Done, completion.bytes))
             }
             Some(error) => Err(error),

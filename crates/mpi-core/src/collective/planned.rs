@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_engine::{Binding, Channel, Next, Operation, Request};
 use isthmus_schedule::step::Plan;
-use isthmus_schedule::{self as schedule, Call, CountsPhase, Neighbours, Network, Sides, Steps};
+use isthmus_schedule::{self as schedule, Blocks, Call, CountsPhase, Neighbours, Network, Sides, Steps};
 
 use super::counts::bind_counts;
 use crate::comm::Comm;
@@ -110,7 +110,13 @@ impl Planned {
         };
         let (comm, me) = (acting(comm), acting(comm).rank());
         let form = comm.common_form(world);
-        let (binding, together) = (binding.in_form(form), call.together && form.is_none());
+        let amount = match among {
+            // Machines that represent data differently may say different numbers and mean the same.
+            Among::Group(_) if form.is_none() => call.common_bytes(),
+            _ => None,
+        };
+        let binding = binding.in_form(form).of_all(amount);
+        let together = call.together && form.is_none();
         let call = Call { together, ..call };
         let call_operation = call.operation;
         let phase = match &role {
@@ -122,8 +128,12 @@ impl Planned {
             (Role::Counted(known), Some(phase)) => {
                 let (first, received) = bind_counts(&known, &phase)?;
                 let next: Next = Box::new(move || {
-                    let mut call = call;
+                    let (mut call, mut binding) = (call, binding);
+                    let own = call.blocks.clone();
                     received.give(&mut call);
+                    if let Some((said, expected)) = told_otherwise(&call, &own) {
+                        binding = binding.expecting(call.root, said, expected);
+                    }
                     Some((among.plan(&call, me), binding))
                 });
                 (phase.plan, first.in_form(form), Some(next))
@@ -147,6 +157,17 @@ impl Planned {
             }
         }
         Ok(request)
+    }
+}
+
+/// What the root of a scatterv says that it sends, and what this member expects, if that is not the same.
+fn told_otherwise(call: &Call, own: &Blocks) -> Option<(u64, u64)> {
+    match (call.operation, own, &call.blocks) {
+        (schedule::Operation::Scatterv, Blocks::Own(expected), Blocks::Subtree(sizes)) => {
+            let said = *sizes.first()?;
+            (said != *expected).then_some((said, *expected))
+        }
+        _ => None,
     }
 }
 
