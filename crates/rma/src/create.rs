@@ -38,8 +38,9 @@ pub struct Wish {
 /// Memory of so many bytes with this alignment, for a window of one process; whoever makes the window gives it back.
 pub type Allocate<'a> = &'a dyn Fn(usize, usize) -> Result<WriteMemory>;
 
-/// What a process says to the others. Words: error class, flavor, size, unit, address, not contiguous, alignment.
-const SAID: usize = 7;
+/// What a process says to the others. Words: error class, flavor, size, unit, address, not contiguous, alignment, and
+/// whether it may not copy memory of all on its node although the window needs that.
+const SAID: usize = 8;
 
 struct Own {
     wish: Wish,
@@ -48,7 +49,7 @@ struct Own {
 }
 
 impl Own {
-    fn new(flavor: Flavor, given: Result<Wish>) -> Result<Self> {
+    fn new(flavor: Flavor, given: Result<Wish>, refused: bool) -> Result<Self> {
         let wish = given?;
         let hints = Hints::default().with(&wish.hints)?;
         let address = wish.memory.as_ref().map_or(0, WriteMemory::address);
@@ -60,6 +61,7 @@ impl Own {
             address as u64,
             u64::from(hints.noncontiguous()?),
             hints.alignment()? as u64,
+            u64::from(refused),
         ];
         Ok(Self { wish, hints, said })
     }
@@ -69,6 +71,19 @@ impl Own {
 fn share_memory(world: &World, comm: &Comm) -> bool {
     let members = comm.group().members().iter().copied();
     comm.size() == 1 || world.engine().lock().frames().are_shared_with(members)
+}
+
+/// Whether this process may not copy memory of some member on its node.
+fn is_refused(world: &World, comm: &Comm) -> bool {
+    let mut engine = world.engine().lock();
+    let others = comm.group().members().iter().filter(|&&peer| peer != world.me());
+    let near: Vec<_> = others
+        .filter(|&&peer| engine.frames().are_shared_with([peer]))
+        .collect();
+    let Some(sharing) = engine.frames().sharing() else {
+        return !near.is_empty();
+    };
+    near.into_iter().any(|&peer| sharing.reach(peer).is_err())
 }
 
 fn not_together<T>(flavor: Flavor, comm: &Comm) -> Result<T> {
@@ -95,7 +110,8 @@ impl Window {
         if !together && flavor == Flavor::Shared {
             return not_together(flavor, comm);
         }
-        let mut own = Own::new(flavor, given);
+        let refused = !flavor.allocates() && is_refused(world, comm);
+        let mut own = Own::new(flavor, given, refused);
         if let (false, Err(error)) = (together, far::check(world, comm)) {
             own = Err(error);
         }
@@ -109,10 +125,11 @@ impl Window {
         let own = own?;
         agree(flavor, &said)?;
         let comm = heard.comm;
-        let (far, node) = match together {
+        let refused: Vec<bool> = said.iter().map(|words| words[7] != 0).collect();
+        let (far, node) = match together && !refused.contains(&true) {
             true => (None, comm.clone()),
             false => {
-                let (far, node) = far::make(world, &comm)?;
+                let (far, node) = far::make(world, &comm, &refused)?;
                 (Some(far), node)
             }
         };
@@ -329,7 +346,7 @@ mod tests {
     use super::*;
 
     fn said(size: u64, apart: bool) -> [u64; SAID] {
-        [0, 0, size, 1, 0, u64::from(apart), 64]
+        [0, 0, size, 1, 0, u64::from(apart), 64, 0]
     }
 
     #[test]
@@ -353,7 +370,7 @@ mod tests {
 
     #[test]
     fn the_wrong_argument_of_one_is_an_error_of_all() {
-        let good = [0, Flavor::Shared.value() as u64, 8, 1, 0, 0, 64];
+        let good = [0, Flavor::Shared.value() as u64, 8, 1, 0, 0, 64, 0];
         let mut bad = good;
         bad[0] = abi::MPI_ERR_SIZE as u64;
         assert_eq!(agree(Flavor::Shared, &[good, good]), Ok(()));

@@ -12,6 +12,8 @@ use isthmus_core::{comm, members};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_rma::{Flavor, LockKind, Place, Sink, Source, When, Window};
+use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::rma::What;
 
 const ROUNDS: i64 = 40;
 
@@ -184,4 +186,21 @@ fn a_mistake_that_only_the_target_finds_is_told_by_the_request() {
     assert_eq!(unlocked, Err(abi::MPI_ERR_RMA_RANGE));
     window.end().expect("ended");
     thread.join().expect("ended");
+}
+
+#[test]
+fn what_follows_a_fence_waits_until_it_is_over_at_the_target() {
+    let stage = Stage::new();
+    let (long, data) = (common::long(), 9_i64.to_ne_bytes());
+    let operation = common::put(&long, &data).encode();
+    let token = u64::from(stage.context) << 32 | operation.len() as u64;
+    let mut header = Header::control(Kind::Protocol, token, 0, 0);
+    header.tag = What::Operate as i32;
+    header.common = true;
+    stage.send(header, &operation);
+    assert_eq!(own(&stage.windows[0], 8), 0, "not yet");
+    both(&stage, |window| window.fence(0).expect("met"));
+    stage.progress();
+    assert_eq!(own(&stage.windows[0], 8), 9);
+    assert_eq!(stage.accused(), None);
 }

@@ -3,7 +3,8 @@
 //!
 //! **A fence** adds up what all have sent to each member, and each waits until so much is done at it. Members leave a
 //! fence at different times: operations of one that is ahead must not count for another that is behind. So frames say
-//! whether they follow an odd fence, and a target counts both apart. Nobody is ahead by two, since all come to a fence.
+//! whether they follow an odd fence, and a target counts both apart. What follows a fence that is not over at its
+//! target waits there. Nobody is ahead by two, since all come to a fence.
 //!
 //! **MPI_Win_complete** says how much its process has ever sent to the target. What it sends is done in order.
 

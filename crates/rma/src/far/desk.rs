@@ -193,8 +193,15 @@ impl Desk {
 
     /// Whether so many bytes of operations were done since the last fence, or a member is lost. Then those since this
     /// fence count.
-    pub(crate) fn has_done(&mut self, key: Key, odd: bool, bytes: u64) -> bool {
-        self.windows.get_mut(&key).is_none_or(|open| open.has_done(odd, bytes))
+    pub(crate) fn has_done(&mut self, port: &mut Port<'_>, key: Key, odd: bool, bytes: u64) -> bool {
+        let Some(open) = self.windows.get_mut(&key) else {
+            return true;
+        };
+        let done = open.has_done(odd, bytes);
+        if done {
+            open.go_on(port, &mut self.out);
+        }
+        done
     }
 
     /// Whether so many bytes of operations of a member were done since there is the window, or it is lost.

@@ -15,12 +15,6 @@ use super::{Far, refuse};
 /// Whether windows over several nodes work among these processes.
 pub(crate) fn check(world: &World, comm: &Comm) -> Result<()> {
     let mut engine = world.engine().lock();
-    if engine.underneath().is_there() {
-        return refuse(
-            &comm.describe(),
-            "windows over several nodes are not implemented on top of a machine's own MPI in this version of Isthmus",
-        );
-    }
     let members = comm.group().members().to_vec();
     let unlike = with_port(&mut engine, protocol::RMA, |port| {
         let mut all = members.iter();
@@ -35,12 +29,17 @@ pub(crate) fn check(world: &World, comm: &Comm) -> Result<()> {
     Ok(())
 }
 
-/// What a process knows of the members of a window, and a communicator of those on its node; collective.
-pub(crate) fn make(world: &World, comm: &Comm) -> Result<(Far, std::sync::Arc<Comm>)> {
-    let near: Box<[bool]> = {
+/// What a process knows of the members of a window, and a communicator of those on its node; collective. `refused`: who
+/// may not copy memory on its node. Members there are as far from each other as others are, then.
+pub(crate) fn make(world: &World, comm: &Comm, refused: &[bool]) -> Result<(Far, std::sync::Arc<Comm>)> {
+    let mut near: Box<[bool]> = {
         let mut engine = world.engine().lock();
         if with_machine(&mut engine, protocol::RMA, |_: &mut Desk, _| ()).is_none() {
             engine.register(protocol::RMA, Box::new(Desk::default()));
+        }
+        if engine.underneath().is_there() {
+            // A process that blocks in the machine's own MPI would take no frames.
+            engine.underneath().mix();
         }
         let members = comm.group().members().iter();
         let me = comm.rank() as usize;
@@ -48,6 +47,9 @@ pub(crate) fn make(world: &World, comm: &Comm) -> Result<(Far, std::sync::Arc<Co
         near.map(|(rank, &peer)| rank == me || engine.frames().are_shared_with([peer]))
             .collect()
     };
+    if near.iter().zip(refused).any(|(&near, &refused)| near && refused) {
+        near = (0..comm.size()).map(|rank| rank == comm.rank()).collect();
+    }
     let first = near.iter().position(|&near| near).unwrap_or(0);
     let node = create::split(world, comm, Some(first as i32), 0)?;
     let Some(node) = node.filter(|node| node.size() as usize == near.iter().filter(|&&near| near).count()) else {
@@ -58,6 +60,7 @@ pub(crate) fn make(world: &World, comm: &Comm) -> Result<(Far, std::sync::Arc<Co
     };
     let far = Far {
         near,
+        node: node.clone(),
         sent: Default::default(),
     };
     Ok((far, node))

@@ -17,9 +17,10 @@ mod types;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use isthmus_abi::constants as abi;
+use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::Datatype;
@@ -43,6 +44,8 @@ use crate::window::Window;
 pub(crate) struct Far {
     /// Which members share this process's node.
     near: Box<[bool]>,
+    /// A communicator of these.
+    node: Arc<Comm>,
     sent: Mutex<Sent>,
 }
 

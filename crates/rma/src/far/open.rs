@@ -46,6 +46,8 @@ pub(super) struct Open {
     pub(super) asks: u64,
     /// Bytes of operations that are done, since the last even and the last odd fence. See [`counts`](super::counts).
     done: [u64; 2],
+    /// Whether the number of fences that are over here is odd. What follows the next one has to wait for it.
+    odd: bool,
     /// Members that are gone.
     lost: BTreeSet<Peer>,
     /// What has gone wrong at targets.
@@ -61,6 +63,7 @@ impl Open {
             left: false,
             asks: 0,
             done: [0; 2],
+            odd: false,
             lost: BTreeSet::new(),
             failed: None,
         }
@@ -121,6 +124,7 @@ impl Open {
         if all {
             // This count is used again after the next fence, which all come to only when this one is over.
             *done = 0;
+            self.odd = !odd;
         }
         all
     }
@@ -161,7 +165,13 @@ impl Open {
     /// Does a frame, if it can be done now.
     fn step(&mut self, port: &mut Port<'_>, out: &mut Outgoing, from: (Peer, &Header), payload: &[u8]) -> Step {
         let (peer, header) = from;
+        let what = What::from_tag(header.tag);
         let origin = self.origins.entry(peer).or_default();
+        let moves = matches!(what, Some(What::Operate | What::Data));
+        if moves && header.common != self.odd && self.lost.is_empty() {
+            // Its origin has left a fence that is not over here. Nobody comes to one any more when a member is lost.
+            return Step::Later { block: false };
+        }
         let mut doing = Doing {
             window: &self.window,
             origin,
@@ -170,7 +180,7 @@ impl Open {
             from,
         };
         let between = doing.origin.begun.is_none() && doing.origin.pieces.is_empty();
-        let step = match What::from_tag(header.tag) {
+        let step = match what {
             Some(What::Operate) => doing.operate(payload),
             Some(What::Data) => doing.data(payload),
             Some(What::Flush) if between && payload.is_empty() => doing.done(),
@@ -264,18 +274,17 @@ impl Open {
     /// A peer is gone: it neither has nor wants locks any more.
     pub(super) fn lose(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) {
         self.lost.insert(peer);
-        let Some(mut origin) = self.origins.remove(&peer) else {
-            return;
-        };
-        origin.leave(&self.window);
-        if let turn @ Turn::Waits(..) = origin.turn {
-            // Those behind it wait until its turn has come and passed.
-            let gone = Origin {
-                turn,
-                gone: true,
-                ..Origin::default()
-            };
-            self.origins.insert(peer, gone);
+        if let Some(mut origin) = self.origins.remove(&peer) {
+            origin.leave(&self.window);
+            if let turn @ Turn::Waits(..) = origin.turn {
+                // Those behind it wait until its turn has come and passed.
+                let gone = Origin {
+                    turn,
+                    gone: true,
+                    ..Origin::default()
+                };
+                self.origins.insert(peer, gone);
+            }
         }
         self.go_on(port, out);
     }

@@ -86,11 +86,17 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
     let mine = mine?;
     let key = window.key();
     window.world.engine().wait(|engine| {
-        let done = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| {
-            desk.has_heard(key) && desk.has_done(key, odd, mine)
+        let done = with_machine(engine, protocol::RMA, |desk: &mut Desk, port| {
+            desk.has_heard(key) && desk.has_done(port, key, odd, mine)
         });
         done.unwrap_or(true).then_some(())
     });
+    // Those of the node need no messages to operate on each other, so the fence must be over at all of them.
+    let met = match far.node.size() {
+        1 => Ok(()),
+        _ => members::meet_or_lose(window.world, &far.node),
+    };
+    let settled = settled.and(met);
     wait_until_left(window);
     let mistakes = window.mistakes();
     settled.and(mistakes)

@@ -121,6 +121,10 @@ impl Stage {
         let token = u64::from(context) << 32 | u64::from(lower);
         let mut header = Header::control(Kind::Protocol, token, at, 0);
         header.tag = what;
+        self.send(header, payload);
+    }
+
+    pub(crate) fn send(&self, header: Header, payload: &[u8]) {
         let payload = SendBuffer::owned(payload.into());
         let _ = with_port(&mut self.liar.engine().lock(), protocol::RMA, |port| {
             port.send(HOST, header, payload, None)
