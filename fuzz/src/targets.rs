@@ -81,6 +81,16 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: grid::guard_answers,
     },
     Target {
+        name: "port",
+        run: isthmus_wire::port::fuzz,
+        corpus: words::ports,
+    },
+    Target {
+        name: "joining",
+        run: isthmus_wire::joining::fuzz,
+        corpus: words::offers,
+    },
+    Target {
         name: "waiting",
         run: waiting::fuzz,
         corpus: grid::waiting_processes,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Words of the user that need not be UTF-8.
 
+use isthmus_wire::joining::{Terms, Verdict};
+use isthmus_wire::port::{Message, PortName};
 use isthmus_wire::word;
 
 /// Words of the system, as text and back.
@@ -24,4 +26,40 @@ pub(crate) fn odd_words() -> Vec<Vec<u8>> {
         .into_iter()
         .chain([b"d\xe9p\xf4t".to_vec(), b"\xf4\x8f\xa2".to_vec()])
         .collect()
+}
+
+/// Names of ports, and messages of who connects to one.
+pub(crate) fn ports() -> Vec<Vec<u8>> {
+    let name = |addresses: &[[u8; 4]]| PortName {
+        secret: [1; 16],
+        fingerprint: [2; 32],
+        port: 4711,
+        addresses: addresses.iter().map(|&octets| octets.into()).collect(),
+    };
+    let names = [name(&[]), name(&[[10, 0, 0, 1], [127, 0, 0, 1]])];
+    let messages = [
+        Message::Greeting([3; 16]),
+        Message::Welcome,
+        Message::Refused("no".into()),
+        Message::Here,
+    ];
+    let names = names.iter().map(|name| name.encode().into_bytes());
+    names.chain(messages.iter().map(Message::encode)).collect()
+}
+
+/// What leaders of groups that join tell each other.
+pub(crate) fn offers() -> Vec<Vec<u8>> {
+    let terms = Terms {
+        refusal: String::new(),
+        name: "0".repeat(32),
+        secret: [4; 32],
+        block: 5,
+        authority: vec![6; 20],
+        certificates: vec![vec![7; 10]; 3],
+    };
+    vec![
+        isthmus_wire::joining::sample().encode(),
+        terms.encode(),
+        Verdict::Refused("no".into()).encode(),
+    ]
 }

@@ -16,7 +16,8 @@ use isthmus_net::{Config, Listener, local_addresses, own_addresses};
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::place::Rank;
 
-use crate::reaching::{dial_time, ports};
+use crate::reaching::dial_time;
+pub use crate::reaching::ports;
 
 /// Reaches others by sockets.
 pub(crate) struct Sockets {
@@ -36,7 +37,7 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 /// Bytes that nobody can guess.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], String> {
+pub fn random<const N: usize>() -> Result<[u8; N], String> {
     let mut bytes = [0; N];
     let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
     read.map_err(|error| format!("cannot read /dev/urandom: {error}"))?;
@@ -67,7 +68,7 @@ fn machine() -> [u8; 32] {
 }
 
 /// Addresses of this node for others.
-pub(crate) fn addresses() -> Vec<String> {
+pub fn addresses() -> Vec<String> {
     let pinned = isthmus_settings::ADDRESS.read(std::env::var_os);
     match pinned.is_empty() {
         true => local_addresses(),

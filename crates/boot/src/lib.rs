@@ -5,7 +5,7 @@
 //! transport per peer (shared memory on the node, TCP inside the local area, TLS between sites) and makes the engine.
 #![forbid(unsafe_code)]
 
-mod abroad;
+pub mod abroad;
 mod asking;
 mod listening;
 mod naming;

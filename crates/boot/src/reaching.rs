@@ -8,7 +8,7 @@ use isthmus_net::{Config, PortRange};
 use isthmus_wire::place::PlaceTable;
 
 /// Ports that the user allows us to listen on.
-pub(crate) fn ports() -> Option<PortRange> {
+pub fn ports() -> Option<PortRange> {
     let ports = isthmus_settings::PORTS.read(std::env::var_os)?;
     Some(PortRange {
         first: *ports.start(),

@@ -112,8 +112,8 @@ fn summary() {
 /// use it.
 const CHAPTERS: [(&str, &str, &str); 1] = [(
     "MPI_Comm_spawn",
-    "dynamic processes (MPI_Comm_spawn, MPI_Comm_accept, …)",
-    "couple preCICE by m2n:sockets",
+    "starting processes and publishing names (MPI_Comm_spawn, MPI_Publish_name, …)",
+    "start all programs as one job, or let them connect by ports (MPI_Comm_connect)",
 )];
 
 /// What the table of functions cannot say.
@@ -201,7 +201,7 @@ fn of_chapter(chapter: &str) -> String {
     let (yes, no, later) = (count("yes"), count("no"), count("later"));
     let waits = match later {
         0 => String::new(),
-        _ => format!(", {later} of chapters that come later (dynamic processes)"),
+        _ => format!(", {later} that come later (starting processes, publishing names)"),
     };
     format!("{chapter:<16}{yes} of {} implemented{waits}", yes + no + later)
 }

@@ -443,10 +443,12 @@ pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option
     let state = &engine.core.state;
     let serves = |peer: &Peer| state.peers[*peer].route == number && !state.peers[*peer].own;
     let served: Vec<Peer> = Peer::first(state.peers.len() as u32).filter(serves).collect();
-    served
-        .into_iter()
-        .for_each(|peer| engine.core.lose(peer, reason.into()));
+    served.iter().for_each(|&peer| engine.core.lose(peer, reason.into()));
     engine.work();
+    // It was no accident: communicators without them are not asked about it for ever.
+    for peer in &served {
+        engine.core.state.reasons.remove(peer);
+    }
     let place = engine.core.transports.get_mut(usize::from(number))?;
     Some(std::mem::replace(place, Box::new(retired::Retired)))
 }

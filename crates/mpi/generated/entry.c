@@ -478,20 +478,17 @@ EXPORT int PMPI_Cartdim_get(MPI_Comm comm, int *ndims)
 }
 ALIAS(PMPI_Cartdim_get) int MPI_Cartdim_get(MPI_Comm comm, int *ndims);
 
+BODY int isthmus_MPI_Close_port(const char *port_name);
 EXPORT int PMPI_Close_port(const char *port_name)
 {
-    (void)port_name;
-    return isthmus_unsupported("MPI_Close_port", MPI_COMM_SELF);
+    return isthmus_MPI_Close_port(port_name);
 }
 ALIAS(PMPI_Close_port) int MPI_Close_port(const char *port_name);
 
+BODY int isthmus_MPI_Comm_accept(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm);
 EXPORT int PMPI_Comm_accept(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm)
 {
-    (void)port_name;
-    (void)info;
-    (void)root;
-    (void)newcomm;
-    return isthmus_unsupported("MPI_Comm_accept", comm);
+    return isthmus_MPI_Comm_accept(port_name, info, root, comm, newcomm);
 }
 ALIAS(PMPI_Comm_accept) int MPI_Comm_accept(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm);
 
@@ -523,13 +520,10 @@ EXPORT int PMPI_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result)
 }
 ALIAS(PMPI_Comm_compare) int MPI_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int *result);
 
+BODY int isthmus_MPI_Comm_connect(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm);
 EXPORT int PMPI_Comm_connect(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm)
 {
-    (void)port_name;
-    (void)info;
-    (void)root;
-    (void)newcomm;
-    return isthmus_unsupported("MPI_Comm_connect", comm);
+    return isthmus_MPI_Comm_connect(port_name, info, root, comm, newcomm);
 }
 ALIAS(PMPI_Comm_connect) int MPI_Comm_connect(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm);
 
@@ -701,11 +695,10 @@ EXPORT int PMPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request)
 }
 ALIAS(PMPI_Comm_iflush_buffer) int MPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request);
 
+BODY int isthmus_MPI_Comm_join(int fd, MPI_Comm *intercomm);
 EXPORT int PMPI_Comm_join(int fd, MPI_Comm *intercomm)
 {
-    (void)fd;
-    (void)intercomm;
-    return isthmus_unsupported("MPI_Comm_join", MPI_COMM_SELF);
+    return isthmus_MPI_Comm_join(fd, intercomm);
 }
 ALIAS(PMPI_Comm_join) int MPI_Comm_join(int fd, MPI_Comm *intercomm);
 
@@ -2703,11 +2696,10 @@ EXPORT int PMPI_Op_toint(MPI_Op op)
 }
 ALIAS(PMPI_Op_toint) int MPI_Op_toint(MPI_Op op);
 
+BODY int isthmus_MPI_Open_port(MPI_Info info, char *port_name);
 EXPORT int PMPI_Open_port(MPI_Info info, char *port_name)
 {
-    (void)info;
-    (void)port_name;
-    return isthmus_unsupported("MPI_Open_port", MPI_COMM_SELF);
+    return isthmus_MPI_Open_port(info, port_name);
 }
 ALIAS(PMPI_Open_port) int MPI_Open_port(MPI_Info info, char *port_name);
 

@@ -20,6 +20,7 @@ mod check;
 mod collective;
 mod comm;
 mod datatype;
+mod dynamic;
 mod entry;
 mod environment;
 mod errhandler;

@@ -380,6 +380,7 @@ fn part(users: &mut Users, process: &Process) -> Result<()> {
         } else {
             "MPI_Finalize"
         };
+        isthmus_dynamic::close_all();
         // Whoever is still connected, of other jobs, comes to its end too.
         isthmus_core::joining::wait_for_all(process.running.world());
         process.requests.close(process.world());

@@ -305,41 +305,56 @@ impl Verdict {
     }
 }
 
+/// For the fuzzer: any bytes as each of the messages.
+pub fn fuzz(bytes: &[u8]) {
+    if let Ok(offer) = Offer::decode(bytes) {
+        assert_eq!(Offer::decode(&offer.encode()), Ok(offer), "an offer survives the wire");
+    }
+    if let Ok(terms) = Terms::decode(bytes) {
+        assert_eq!(Terms::decode(&terms.encode()), Ok(terms), "terms survive the wire");
+    }
+    if let Ok(verdict) = Verdict::decode(bytes) {
+        assert_eq!(
+            Verdict::decode(&verdict.encode()),
+            Ok(verdict),
+            "a verdict survives the wire"
+        );
+    }
+}
+
+/// An offer of two processes, for tests and the fuzzer.
+pub fn sample() -> Offer {
+    let member = |rank| Member {
+        name: Name { world: [7; 16], rank },
+        subjob: 1,
+        node: 2,
+        site: "lab".into(),
+        area: "lab".into(),
+        host: "lab-1".into(),
+        machine: [3; 32],
+        processors: 4,
+        representation: Representation([1; 8]),
+        vendor: rank == 1,
+        addresses: vec!["10.0.0.1".into(), "fd00::1".into()],
+        port: 4711,
+        request: vec![1, 2, 3],
+        meetings: vec![[9; 16]],
+    };
+    Offer {
+        refusal: String::new(),
+        leader: 1,
+        used: [5; BLOCKS / 8],
+        members: vec![member(0), member(1)],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn member(rank: u32) -> Member {
-        Member {
-            name: Name { world: [7; 16], rank },
-            subjob: 1,
-            node: 2,
-            site: "lab".into(),
-            area: "lab".into(),
-            host: "lab-1".into(),
-            machine: [3; 32],
-            processors: 4,
-            representation: Representation([1; 8]),
-            vendor: rank == 1,
-            addresses: vec!["10.0.0.1".into(), "fd00::1".into()],
-            port: 4711,
-            request: vec![1, 2, 3],
-            meetings: vec![[9; 16]],
-        }
-    }
-
-    fn offer() -> Offer {
-        Offer {
-            refusal: String::new(),
-            leader: 1,
-            used: [5; BLOCKS / 8],
-            members: vec![member(0), member(1)],
-        }
-    }
-
     #[test]
     fn all_of_it_survives_the_wire_and_cut_ones_are_refused() {
-        let offer = offer();
+        let offer = sample();
         let bytes = offer.encode();
         assert_eq!(Offer::decode(&bytes), Ok(offer));
         for length in 0..bytes.len() {
@@ -365,15 +380,15 @@ mod tests {
 
     #[test]
     fn what_has_no_sense_is_refused() {
-        let strange = Offer { leader: 2, ..offer() };
+        let strange = Offer { leader: 2, ..sample() };
         assert!(Offer::decode(&strange.encode()).is_err(), "no such leader");
         let long = Offer {
             members: vec![Member {
                 addresses: vec![String::new(); MAX_ADDRESSES + 1],
-                ..member(0)
+                ..sample().members.remove(0)
             }],
             leader: 0,
-            ..offer()
+            ..sample()
         };
         assert!(Offer::decode(&long.encode()).is_err(), "too many addresses");
         assert!(Verdict::decode(&[3, 0, 0, 0, 0]).is_err());

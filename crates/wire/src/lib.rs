@@ -16,6 +16,7 @@
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
 //! * [`published`]: a name that was published for all jobs of a user.
 //! * [`question`]: what a process asks its coordinator.
+//! * [`port`]: names of ports, and how who connects to one begins.
 //! * [`joining`]: how groups of processes of two jobs come to know each other.
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.
@@ -45,6 +46,7 @@ pub mod joining;
 pub mod links;
 pub mod partitioned;
 pub mod place;
+pub mod port;
 pub mod published;
 pub mod question;
 pub mod rate;

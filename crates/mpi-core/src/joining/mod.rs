@@ -75,36 +75,9 @@ pub fn join<'e>(
         pipe,
         failed,
     };
-    let prepared = group.prepare();
-    let ours = group.gather(prepared.as_ref().map(|prepared| prepared.contact()))?;
-    let theirs = group.exchange(&ours)?;
-    let (ours, theirs) = (decoded(&ours)?, decoded(&theirs)?);
-    let joint = Joint::of(&ours, &theirs, name(world))?;
-    let mut prepared = prepared.ok();
     for _ in 0..TRIES {
-        let terms = group.terms(&joint, &ours, &theirs)?;
-        let (verdict, begun) = match begin(world, &joint, terms, &mut prepared) {
-            Ok(begun) => (Verdict::Fine, Some(begun)),
-            Err(verdict) => (verdict, None),
-        };
-        match group.verdict(verdict)? {
-            Verdict::Fine => {
-                let Some(meeting) = begun else { break };
-                return build(world, comm, &joint, meeting);
-            }
-            Verdict::Used => {
-                if let Some(meeting) = begun {
-                    leave::undo(world, &meeting);
-                    // What it had made is used up.
-                    prepared = group.prepare().ok();
-                }
-            }
-            Verdict::Refused(why) => {
-                if let Some(meeting) = begun {
-                    leave::undo(world, &meeting);
-                }
-                return Err(Error::new(abi::MPI_ERR_OTHER, why));
-            }
+        if let Some(joined) = group.attempt()? {
+            return Ok(joined);
         }
     }
     fail!(
@@ -137,6 +110,36 @@ struct Side<'a, 'e> {
 }
 
 impl Side<'_, '_> {
+    /// `None`: somebody has begun to use the numbers meanwhile, and all try again.
+    fn attempt(&mut self) -> Result<Option<Arc<Comm>>> {
+        let world = self.world;
+        let prepared = self.prepare();
+        let ours = self.gather(prepared.as_ref().map(|prepared| prepared.contact()))?;
+        let theirs = self.exchange(&ours)?;
+        let (ours, theirs) = (decoded(&ours)?, decoded(&theirs)?);
+        let joint = Joint::of(&ours, &theirs, name(world))?;
+        let terms = self.terms(&joint, &ours, &theirs)?;
+        let begun = prepared
+            .map_err(Verdict::Refused)
+            .and_then(|prepared| begin(world, &joint, &terms, prepared));
+        let (mine, meeting) = match begun {
+            Ok(meeting) => (Verdict::Fine, Some(meeting)),
+            Err(verdict) => (verdict, None),
+        };
+        let verdict = self.verdict(mine);
+        if let (Ok(Verdict::Fine), Some(meeting)) = (&verdict, &meeting) {
+            return build(world, self.comm, &joint, meeting.clone()).map(Some);
+        }
+        if let Some(meeting) = meeting {
+            leave::undo(world, &meeting);
+        }
+        match verdict? {
+            Verdict::Used => Ok(None),
+            Verdict::Refused(why) => Err(Error::new(abi::MPI_ERR_OTHER, why)),
+            Verdict::Fine => fail!(abi::MPI_ERR_INTERN, "a meeting that nobody has begun"),
+        }
+    }
+
     fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
         match self.world.abroad().reacher.get() {
             Some(reacher) => reacher.prepare(),
@@ -294,8 +297,8 @@ fn refusal(why: &str) -> Offer {
 fn begin(
     world: &World,
     joint: &Joint,
-    terms: Terms,
-    prepared: &mut Option<Box<dyn Prepared>>,
+    terms: &Terms,
+    prepared: Box<dyn Prepared>,
 ) -> std::result::Result<Arc<Meeting>, Verdict> {
     let refused = |why: String| Verdict::Refused(format!("{} of the two groups: {why}", joint.describe()));
     let Some(block) = Block::claim(&world.abroad().blocks, terms.block) else {
@@ -310,11 +313,8 @@ fn begin(
         .engine()
         .lock()
         .processes()
-        .job(&format!("met as {}", &terms.name[..8]));
+        .job(&format!("met as {}", &terms.name[..16]));
     if known.peers.iter().any(Option::is_none) {
-        let Some(prepared) = prepared.take() else {
-            return Err(refused("it cannot be reached a second time".to_owned()));
-        };
         let Some(certificate) = terms.certificates.get(joint.me as usize) else {
             return Err(refused("there is no certificate for it".to_owned()));
         };

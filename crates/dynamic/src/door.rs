@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The door of a process: one listening socket for all its ports, and a thread that sees to those who come.
+//!
+//! ```text
+//!  comes -> TLS -> greeting --the secret of an open port--> waits for MPI_Comm_accept on that port
+//!             |          \--any other--> is told so, and goes
+//!             \--4 s, or somebody newer needs its place--> goes
+//! ```
+//! So strangers are answered whether or not the program is in a call of MPI, and none of them holds up another one.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use isthmus_abi::constants as abi;
+use isthmus_boot::abroad;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_identity::Pinned;
+use isthmus_net::{Contact, Contacts, Listener};
+use isthmus_wire::port::{Message, PortName};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+/// Connections that have not said yet to which port they want. When one more comes the oldest goes.
+pub(crate) const MAX_STRANGERS: usize = 128;
+/// How long they have for that.
+pub(crate) const HANDSHAKE: Duration = Duration::from_secs(4);
+/// Connections that wait for MPI_Comm_accept at one port.
+pub(crate) const MAX_WAITING: usize = 256;
+/// Ports that are open at one time.
+const MAX_PORTS: usize = 4096;
+/// How often the thread looks at the clock while there are strangers.
+const TICK: Duration = Duration::from_millis(250);
+/// How long it rests when the system has no descriptors left.
+const REST: Duration = Duration::from_millis(50);
+
+type Secret = [u8; 16];
+
+/// Who waits at each open port.
+#[derive(Default)]
+struct Waiting {
+    ports: HashMap<Secret, VecDeque<Contact>>,
+    /// The process opens no ports any more.
+    ended: bool,
+}
+
+/// What the thread and the program have in common.
+struct Shared {
+    waiting: Mutex<Waiting>,
+    pinned: Pinned,
+    /// Ends the thread's sleep.
+    bell: OwnedFd,
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Door {
+    shared: Arc<Shared>,
+    port: u16,
+    thread: JoinHandle<()>,
+}
+
+/// There is one as long as the process has opened a port.
+static DOOR: Mutex<Option<Door>> = Mutex::new(None);
+
+fn door() -> MutexGuard<'static, Option<Door>> {
+    DOOR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn system(error: impl std::fmt::Display) -> Error {
+    Error::new(abi::MPI_ERR_OTHER, format!("cannot open a port: {error}"))
+}
+
+/// MPI_Open_port: the name of a new port.
+pub fn open_port() -> Result<String> {
+    let mut door = door();
+    if door.is_none() {
+        *door = Some(start()?);
+    }
+    let Some(open) = door.as_ref() else {
+        fail!(abi::MPI_ERR_INTERN, "there is no door");
+    };
+    let secret: Secret = abroad::random().map_err(system)?;
+    let mut waiting = open.shared.waiting();
+    if waiting.ports.len() >= MAX_PORTS {
+        fail!(
+            abi::MPI_ERR_OTHER,
+            "{MAX_PORTS} ports are open already; close some (MPI_Close_port)"
+        );
+    }
+    waiting.ports.insert(secret, VecDeque::new());
+    let addresses = abroad::addresses();
+    Ok(PortName {
+        secret,
+        fingerprint: open.shared.pinned.fingerprint(),
+        port: open.port,
+        addresses: addresses.iter().filter_map(|address| address.parse().ok()).collect(),
+    }
+    .encode())
+}
+
+fn start() -> Result<Door> {
+    let listener = Listener::bind(abroad::ports()).map_err(system)?;
+    let port = listener.port();
+    let shared = Arc::new(Shared {
+        waiting: Mutex::default(),
+        pinned: Pinned::new().map_err(system)?,
+        bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?,
+    });
+    let contacts = Contacts::at(listener);
+    let seen = shared.clone();
+    let thread = isthmus_lock::spawn_quiet("isthmus-door", move || Keeper::new(seen, contacts).run());
+    Ok(Door {
+        shared,
+        port,
+        thread: thread.map_err(system)?,
+    })
+}
+
+fn no_port(name: &str) -> Error {
+    let why = match PortName::decode(name) {
+        Err(why) => why.to_string(),
+        Ok(_) => "it is no port of this process, or was closed".to_owned(),
+    };
+    Error::of_argument(
+        abi::MPI_ERR_PORT,
+        "port_name",
+        format!("is '{name}', which is no open port here: {why}"),
+    )
+}
+
+fn secret_of(name: &str) -> Result<Secret> {
+    Ok(PortName::decode(name).map_err(|_| no_port(name))?.secret)
+}
+
+/// MPI_Close_port. Who waits there is told.
+pub fn close_port(name: &str) -> Result<()> {
+    let secret = secret_of(name)?;
+    let gone = door()
+        .as_ref()
+        .and_then(|door| door.shared.waiting().ports.remove(&secret));
+    let Some(gone) = gone else { return Err(no_port(name)) };
+    gone.into_iter().for_each(|contact| refuse(contact, CLOSED));
+    Ok(())
+}
+
+const CLOSED: &str = "its port was closed (MPI_Close_port)";
+
+/// Tells who waits that it does so in vain; nobody waits for that.
+fn refuse(mut contact: Contact, why: &str) {
+    contact.send(&Message::Refused(why.to_owned()).encode());
+    let _ = contact.advance();
+}
+
+/// The next who waits at a port, if there is one. An error: there is no such port.
+pub(crate) fn next(name: &str) -> Result<Option<Contact>> {
+    let secret = secret_of(name)?;
+    let door = door();
+    let Some(open) = door.as_ref() else {
+        return Err(no_port(name));
+    };
+    match open.shared.waiting().ports.get_mut(&secret) {
+        Some(queue) => Ok(queue.pop_front()),
+        None => Err(no_port(name)),
+    }
+}
+
+/// At the end of the process: all ports are closed.
+pub fn close_all() {
+    let Some(Door { shared, thread, .. }) = door().take() else {
+        return;
+    };
+    let mut waiting = shared.waiting();
+    waiting.ended = true;
+    let queues: Vec<_> = waiting.ports.drain().map(|(_, queue)| queue).collect();
+    drop(waiting);
+    queues.into_iter().flatten().for_each(|contact| refuse(contact, CLOSED));
+    // The thread looks again in any case.
+    let _ = rustix::io::write(&shared.bell, &1u64.to_ne_bytes());
+    let _ = thread.join();
+}
+
+/// Somebody who has not said yet to which port it wants.
+struct Stranger {
+    contact: Contact,
+    until: Instant,
+    /// It was refused, and goes when it has been told.
+    leaves: bool,
+}
+
+/// The thread.
+struct Keeper {
+    shared: Arc<Shared>,
+    contacts: Contacts,
+    strangers: VecDeque<Stranger>,
+}
+
+impl Keeper {
+    fn new(shared: Arc<Shared>, contacts: Contacts) -> Self {
+        Self {
+            shared,
+            contacts,
+            strangers: VecDeque::new(),
+        }
+    }
+
+    fn run(mut self) {
+        while !self.shared.waiting().ended {
+            self.sleep();
+            self.let_in();
+            for stranger in std::mem::take(&mut self.strangers) {
+                if let Some(stranger) = self.hear(stranger) {
+                    self.strangers.push_back(stranger);
+                }
+            }
+        }
+    }
+
+    fn sleep(&self) {
+        let strangers = self.strangers.iter();
+        let mut polled = vec![
+            PollFd::from_borrowed_fd(self.shared.bell.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.contacts.as_fd(), PollFlags::IN),
+        ];
+        polled.extend(strangers.map(|stranger| PollFd::from_borrowed_fd(stranger.contact.as_fd(), PollFlags::IN)));
+        let tick = Timespec {
+            tv_sec: 0,
+            tv_nsec: TICK.subsec_nanos().into(),
+        };
+        let timeout = (!self.strangers.is_empty()).then_some(&tick);
+        // After an error it looks again.
+        let _ = poll(&mut polled, timeout);
+    }
+
+    fn let_in(&mut self) {
+        // As many at once as there are places: others get their turn in between.
+        for _ in 0..MAX_STRANGERS {
+            match self.contacts.next(&self.shared.pinned) {
+                Ok(Some(contact)) => {
+                    if self.strangers.len() >= MAX_STRANGERS {
+                        self.strangers.pop_front();
+                    }
+                    self.strangers.push_back(Stranger {
+                        contact,
+                        until: Instant::now() + HANDSHAKE,
+                        leaves: false,
+                    });
+                }
+                Ok(None) => return,
+                Err(_) => return std::thread::sleep(REST),
+            }
+        }
+    }
+
+    /// What a stranger has said; `None`: it is one no longer.
+    fn hear(&self, mut stranger: Stranger) -> Option<Stranger> {
+        if Instant::now() >= stranger.until || stranger.contact.advance().is_err() {
+            return None;
+        }
+        if stranger.leaves {
+            return (!stranger.contact.has_left()).then_some(stranger);
+        }
+        let Some(message) = stranger.contact.receive().ok()? else {
+            return Some(stranger);
+        };
+        let Ok(Message::Greeting(secret)) = Message::decode(&message) else {
+            return None;
+        };
+        let mut waiting = self.shared.waiting();
+        let why = match waiting.ports.get_mut(&secret) {
+            Some(queue) if queue.len() < MAX_WAITING => {
+                queue.push_back(stranger.contact);
+                return None;
+            }
+            Some(_) => "too many others wait at the port already",
+            None => "there is no such port any more: it was closed, or the name is an old one",
+        };
+        drop(waiting);
+        stranger.contact.send(&Message::Refused(why.to_owned()).encode());
+        stranger.leaves = true;
+        stranger.contact.advance().ok()?;
+        Some(stranger)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How two leaders talk over a first contact, while their processes make progress.
+
+use std::time::{Duration, Instant};
+
+use isthmus_abi::constants as abi;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::joining::Exchange;
+use isthmus_core::world::World;
+use isthmus_net::Contact;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How long a leader sleeps between two looks at messages of its own job.
+const NAP: Duration = Duration::from_millis(1);
+
+/// One leader's end.
+pub(crate) struct Pipe<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) contact: Contact,
+}
+
+/// Makes progress, and rests a little. `on`: what may end the rest early.
+pub(crate) fn rest(world: &World, on: Option<&Contact>) {
+    world.engine().lock().progress();
+    let nap = Timespec {
+        tv_sec: 0,
+        tv_nsec: NAP.subsec_nanos().into(),
+    };
+    let mut polled: Vec<PollFd<'_>> = on
+        .map(|contact| PollFd::new(contact, PollFlags::IN))
+        .into_iter()
+        .collect();
+    // After an error it looks again.
+    let _ = poll(&mut polled, Some(&nap));
+}
+
+impl Pipe<'_> {
+    /// The next message; an error: none can come, or not in time.
+    pub(crate) fn receive(&mut self, until: Option<Instant>) -> Result<Vec<u8>> {
+        loop {
+            let came = self.contact.advance().and_then(|()| self.contact.receive());
+            if let Some(message) = came.map_err(|why| lost(&why))? {
+                return Ok(message);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Err(Error::new(abi::MPI_ERR_PORT, "nobody accepts there".to_owned()));
+            }
+            rest(self.world, Some(&self.contact));
+        }
+    }
+}
+
+fn lost(why: &str) -> Error {
+    Error::new(
+        abi::MPI_ERR_PORT,
+        format!("the connection to the root of the other group is gone: {why}"),
+    )
+}
+
+impl Exchange for Pipe<'_> {
+    fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
+        self.contact.send(mine);
+        let theirs = self.receive(None)?;
+        while !self.contact.has_left() {
+            self.contact.advance().map_err(|why| lost(&why))?;
+            rest(self.world, Some(&self.contact));
+        }
+        Ok(theirs)
+    }
+}

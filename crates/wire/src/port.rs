@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names of ports (MPI_Open_port), and how who connects to one begins.
+//!
+//! ```text
+//!  name      isthmus1: | base64url without padding of
+//!              secret: 16 bytes | fingerprint: 32 bytes | port: u16 | addresses: each 4 or 6, and 4 or 16 bytes
+//!
+//!  connects            accepts
+//!    Greeting   -->                    1 | secret: 16 bytes
+//!               <--   Answer           0: come in | 1: no, text      when MPI_Comm_accept takes the connection
+//!    Here       -->                    2
+//!    Offer     <-->   Offer            see `joining`
+//! ```
+//! Whoever knows a name may connect, and nobody else: the fingerprint says whom to believe, the secret is what the
+//! acceptor believes. A name is at most 255 printable characters long, so that every MPI has room for it.
+
+use core::net::IpAddr;
+
+use crate::codec::{DecodeError, Reader, Writer};
+
+/// What names begin with.
+const HEAD: &str = "isthmus1:";
+/// Longest name.
+pub const MAX_NAME: usize = 255;
+/// Bytes of a name before the addresses.
+const FIXED: usize = 16 + 32 + 2;
+/// Most bytes that a name can have.
+const MOST: usize = (MAX_NAME - HEAD.len()) / 4 * 3;
+/// Longest text of a refusal.
+const MAX_TEXT: usize = 200;
+
+/// What a port's name says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortName {
+    /// Known to those who know the name.
+    pub secret: [u8; 16],
+    /// Hash of the acceptor's certificate.
+    pub fingerprint: [u8; 32],
+    /// TCP port.
+    pub port: u16,
+    /// Where the acceptor may be reached, most promising first.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Why a text is no name of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAPort {
+    /// It does not begin as one does.
+    Foreign,
+    /// It was changed or cut.
+    Damaged,
+}
+
+impl std::fmt::Display for NotAPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Foreign => "it does not begin with 'isthmus1:', as names do that MPI_Open_port of this version gives",
+            Self::Damaged => "it was changed or cut off: pass it on exactly as MPI_Open_port gave it",
+        })
+    }
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+fn encoded(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let word = group.iter().fold(0, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - group.len()));
+        let digits = (0..=group.len()).map(|at| DIGITS[(word >> (18 - 6 * at)) as usize & 63]);
+        text.extend(digits.map(char::from));
+    }
+    text
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| DIGITS.iter().position(|digit| digit == byte);
+    let mut bytes = Vec::new();
+    for group in text.as_bytes().chunks(4) {
+        let mut word = 0;
+        for byte in group {
+            word = word << 6 | digit(byte)? as u32;
+        }
+        let count = group.len().checked_sub(1).filter(|&count| count > 0)?;
+        word <<= 6 * (4 - group.len());
+        // One way to write each name.
+        if word & ((1 << (8 * (3 - count))) - 1) != 0 {
+            return None;
+        }
+        bytes.extend((0..count).map(|at| (word >> (16 - 8 * at)) as u8));
+    }
+    Some(bytes)
+}
+
+impl PortName {
+    /// The name; of the addresses as many as it has room for.
+    pub fn encode(&self) -> String {
+        let mut bytes = Vec::with_capacity(MOST);
+        bytes.extend(self.secret);
+        bytes.extend(self.fingerprint);
+        bytes.extend(self.port.to_le_bytes());
+        for address in &self.addresses {
+            let room = MOST - bytes.len();
+            match address {
+                IpAddr::V4(address) if room >= 5 => {
+                    bytes.push(4);
+                    bytes.extend(address.octets());
+                }
+                IpAddr::V6(address) if room >= 17 => {
+                    bytes.push(6);
+                    bytes.extend(address.octets());
+                }
+                _ => {}
+            }
+        }
+        format!("{HEAD}{}", encoded(&bytes))
+    }
+
+    /// What a name says.
+    pub fn decode(name: &str) -> Result<Self, NotAPort> {
+        let text = name.strip_prefix(HEAD).ok_or(NotAPort::Foreign)?;
+        if name.len() > MAX_NAME {
+            return Err(NotAPort::Damaged);
+        }
+        Self::of(&decoded(text).ok_or(NotAPort::Damaged)?).ok_or(NotAPort::Damaged)
+    }
+
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let (fixed, mut rest) = bytes.split_at_checked(FIXED)?;
+        let mut addresses = Vec::new();
+        while let Some((kind, behind)) = rest.split_first() {
+            let length = match kind {
+                4 => 4,
+                6 => 16,
+                _ => return None,
+            };
+            let (address, behind) = behind.split_at_checked(length)?;
+            addresses.push(match <[u8; 4]>::try_from(address) {
+                Ok(octets) => IpAddr::from(octets),
+                Err(_) => IpAddr::from(<[u8; 16]>::try_from(address).ok()?),
+            });
+            rest = behind;
+        }
+        Some(Self {
+            secret: *fixed.first_chunk()?,
+            fingerprint: *fixed[16..].first_chunk()?,
+            port: u16::from_le_bytes(*fixed[48..].first_chunk()?),
+            addresses,
+        })
+    }
+}
+
+/// What passes on a connection to a port before the groups say anything of themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// I know this port.
+    Greeting([u8; 16]),
+    /// MPI_Comm_accept has taken the connection.
+    Welcome,
+    /// It has not, for this reason.
+    Refused(String),
+    /// I am still there.
+    Here,
+}
+
+impl Message {
+    /// As it travels.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Welcome => vec![0],
+            Self::Refused(why) => {
+                let end = (0..=why.len().min(MAX_TEXT)).rev().find(|&at| why.is_char_boundary(at));
+                let mut w = Writer::new(1);
+                w.text(&why[..end.unwrap_or(0)]);
+                w.into_body()
+            }
+            Self::Here => vec![2],
+            Self::Greeting(secret) => [&[3], &secret[..]].concat(),
+        }
+    }
+
+    /// One that has travelled.
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        let message = match r.u8("kind")? {
+            0 => Self::Welcome,
+            1 => Self::Refused(r.text("reason")?),
+            2 => Self::Here,
+            3 => Self::Greeting(r.fixed("secret")?),
+            kind => {
+                return Err(DecodeError::Invalid {
+                    field: "kind",
+                    value: kind.into(),
+                });
+            }
+        };
+        r.end()?;
+        Ok(message)
+    }
+}
+
+/// For the fuzzer: any bytes as a name and as a message.
+pub fn fuzz(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(name) = PortName::decode(&text) {
+        assert_eq!(name.encode(), text, "one way to write each name");
+    }
+    if let Ok(message) = Message::decode(bytes) {
+        assert_eq!(Message::decode(&message.encode()), Ok(message), "it survives the wire");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(addresses: &[&str]) -> PortName {
+        PortName {
+            secret: std::array::from_fn(|at| at as u8),
+            fingerprint: std::array::from_fn(|at| 255 - at as u8),
+            port: 54321,
+            addresses: addresses.iter().map(|text| text.parse().expect("an address")).collect(),
+        }
+    }
+
+    #[test]
+    fn names_are_printable_short_and_come_back() {
+        for addresses in [
+            &[][..],
+            &["10.1.2.3"],
+            &["fd00::1", "10.1.2.3"],
+            &["::1", "fd00::2", "1.2.3.4"],
+        ] {
+            let name = name(addresses);
+            let text = name.encode();
+            assert!(
+                text.len() <= MAX_NAME && text.bytes().all(|byte| byte.is_ascii_graphic()),
+                "{text}"
+            );
+            assert_eq!(PortName::decode(&text), Ok(name));
+        }
+        let many = name(&["fd00::1"; 40]);
+        let text = many.encode();
+        assert!(text.len() <= MAX_NAME);
+        let kept = PortName::decode(&text).expect("it is whole").addresses;
+        assert_eq!(kept.len(), (MOST - FIXED) / 17);
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let text = name(&["10.1.2.3"]).encode();
+        for length in HEAD.len()..text.len() {
+            // A name without its address is one, too.
+            let cut = PortName::decode(&text[..length]);
+            assert!(
+                cut.is_err() || cut.is_ok_and(|name| name.addresses.is_empty()),
+                "{length}"
+            );
+        }
+        assert_eq!(PortName::decode(""), Err(NotAPort::Foreign));
+        assert_eq!(PortName::decode("tag#0$description"), Err(NotAPort::Foreign));
+        assert_eq!(PortName::decode("isthmus1:!"), Err(NotAPort::Damaged));
+        assert_eq!(
+            PortName::decode(&format!("{text}{}", "A".repeat(300))),
+            Err(NotAPort::Damaged)
+        );
+    }
+
+    #[test]
+    fn messages_survive_the_wire() {
+        let all = [
+            Message::Greeting([9; 16]),
+            Message::Welcome,
+            Message::Refused("closed".into()),
+            Message::Here,
+        ];
+        for message in all {
+            let bytes = message.encode();
+            (0..bytes.len()).for_each(|length| assert!(Message::decode(&bytes[..length]).is_err()));
+            assert_eq!(Message::decode(&bytes), Ok(message));
+        }
+        assert!(Message::decode(&[7]).is_err());
+        fuzz(b"isthmus1:AAAA");
+    }
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Client and server: two groups connect through a port, talk in every way, disconnect and connect again. Without arguments
+   the groups are halves of one job; `server FILE ROUNDS` and `client FILE ROUNDS` are two jobs, which tests/system/connect.sh starts.
+   ranks: 2 3 4 */
+#include "connect.h"
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void meet(MPI_Comm inter, int high)
+{
+    int flag;
+    OK(MPI_Comm_test_inter(inter, &flag));
+    CHECK(flag);
+    between_groups(inter);
+    collective(inter);
+    merged(inter, high);
+    collective(inter);
+    OK(MPI_Comm_disconnect(&inter));
+    CHECK(inter == MPI_COMM_NULL);
+}
+
+/* The port name is significant at the root only. */
+static void serve(MPI_Comm comm, int root, const char *port, int rounds)
+{
+    int rank;
+    MPI_Comm inter;
+    OK(MPI_Comm_rank(comm, &rank));
+    for (int n = 0; n < rounds; n++) {
+        OK(MPI_Comm_accept(rank == root ? port : NULL, MPI_INFO_NULL, root, comm, &inter));
+        meet(inter, n % 2);
+    }
+}
+
+static void visit(MPI_Comm comm, int root, const char *port, int rounds)
+{
+    int rank;
+    MPI_Comm inter;
+    OK(MPI_Comm_rank(comm, &rank));
+    for (int n = 0; n < rounds; n++) {
+        OK(MPI_Comm_connect(rank == root ? port : NULL, MPI_INFO_NULL, root, comm, &inter));
+        meet(inter, n % 2 == 0);
+    }
+}
+
+static int class_of(int code)
+{
+    int class;
+    OK(MPI_Error_class(code, &class));
+    return class;
+}
+
+/* What is no port, or no longer one. */
+static void mistakes(void)
+{
+    char port[MPI_MAX_PORT_NAME];
+    const char *none[] = { "", "nowhere", "isthmus1:", "isthmus1:AAAA", "tag#0$description#x$port#1$" };
+    MPI_Comm inter;
+    MPI_Info info;
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        CHECK(class_of(MPI_Comm_connect(none[i], MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+        CHECK(class_of(MPI_Comm_accept(none[i], MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+        CHECK(class_of(MPI_Close_port(none[i])) == MPI_ERR_PORT);
+    }
+    OK(MPI_Open_port(MPI_INFO_NULL, port));
+    CHECK(strlen(port) <= 255);
+    for (const char *c = port; *c; c++)
+        CHECK(*c > ' ' && *c < 127);
+    /* Nobody accepts. */
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "timeout", "1"));
+    CHECK(class_of(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+    OK(MPI_Info_free(&info));
+    OK(MPI_Close_port(port));
+    CHECK(class_of(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+    CHECK(class_of(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+    CHECK(class_of(MPI_Comm_accept(port, MPI_INFO_NULL, 7, MPI_COMM_SELF, &inter)) == MPI_ERR_ROOT);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+}
+
+/* Each process connects to its neighbour by itself, all at one time, through one port of each. */
+static void by_oneself(int rank, int size)
+{
+    char port[MPI_MAX_PORT_NAME], theirs[MPI_MAX_PORT_NAME];
+    MPI_Comm before, after;
+    int value;
+    OK(MPI_Open_port(MPI_INFO_NULL, port));
+    OK(MPI_Sendrecv(port, sizeof port, MPI_CHAR, (rank + 1) % size, 1, theirs, sizeof theirs, MPI_CHAR, (rank + size - 1) % size, 1,
+                    MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    if (rank == 0) {
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &after));
+        OK(MPI_Comm_connect(theirs, MPI_INFO_NULL, 0, MPI_COMM_SELF, &before));
+    } else {
+        OK(MPI_Comm_connect(theirs, MPI_INFO_NULL, 0, MPI_COMM_SELF, &before));
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &after));
+    }
+    /* Who connected here is the one after this process. */
+    MPI_Request request;
+    OK(MPI_Isend(&rank, 1, MPI_INT, 0, 2, before, &request));
+    OK(MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 2, after, MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(value == (rank + 1) % size);
+    /* Collective: in one order round the ring. */
+    OK(MPI_Comm_disconnect(rank == 0 ? &after : &before));
+    OK(MPI_Comm_disconnect(rank == 0 ? &before : &after));
+    OK(MPI_Close_port(port));
+}
+
+/* Two processes that have a socket. */
+static void by_socket(int rank)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t length = sizeof at;
+    MPI_Comm inter;
+    int fd, value;
+    if (rank > 1)
+        return;
+    int first = socket(AF_INET, SOCK_STREAM, 0);
+    if (rank == 0) {
+        CHECK(bind(first, (struct sockaddr *) &at, sizeof at) == 0 && listen(first, 1) == 0);
+        CHECK(getsockname(first, (struct sockaddr *) &at, &length) == 0);
+        OK(MPI_Send(&at, sizeof at, MPI_BYTE, 1, 4, MPI_COMM_WORLD));
+        fd = accept(first, NULL, NULL);
+        close(first);
+    } else {
+        OK(MPI_Recv(&at, sizeof at, MPI_BYTE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        CHECK(connect(first, (struct sockaddr *) &at, sizeof at) == 0);
+        fd = first;
+    }
+    CHECK(fd >= 0);
+    OK(MPI_Comm_join(fd, &inter));
+    OK(MPI_Sendrecv(&rank, 1, MPI_INT, 0, 0, &value, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE));
+    CHECK(value == 1 - rank);
+    OK(MPI_Comm_disconnect(&inter));
+    /* The socket is the program's, and quiet. */
+    CHECK(write(fd, &rank, sizeof rank) == sizeof rank);
+    CHECK(read(fd, &value, sizeof value) == sizeof value && value == 1 - rank);
+    close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    char port[MPI_MAX_PORT_NAME];
+    int rank, size, rounds = argc > 3 ? atoi(argv[3]) : 3;
+    OK(MPI_Init(&argc, &argv));
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    int root = size - 1;
+    if (argc > 2 && strcmp(argv[1], "server") == 0) {
+        if (rank == root) {
+            char name[4096];
+            OK(MPI_Open_port(MPI_INFO_NULL, port));
+            snprintf(name, sizeof name, "%s.new", argv[2]);
+            FILE *file = fopen(name, "w");
+            CHECK(file && fputs(port, file) >= 0 && fclose(file) == 0 && rename(name, argv[2]) == 0);
+        }
+        serve(MPI_COMM_WORLD, root, port, rounds);
+        if (rank == root)
+            OK(MPI_Close_port(port));
+    } else if (argc > 2) {
+        if (rank == root) {
+            FILE *file;
+            while (!(file = fopen(argv[2], "r")))
+                usleep(10000);
+            CHECK(fgets(port, sizeof port, file));
+            fclose(file);
+        }
+        visit(MPI_COMM_WORLD, root, port, rounds);
+    } else {
+        MPI_Comm half;
+        mistakes();
+        if (rank == 0)
+            OK(MPI_Open_port(MPI_INFO_NULL, port));
+        OK(MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD));
+        OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
+        if (rank % 2 == 0)
+            serve(half, 0, port, rounds);
+        else
+            visit(half, 0, port, rounds);
+        OK(MPI_Comm_free(&half));
+        by_oneself(rank, size);
+        by_socket(rank);
+        if (rank == 0)
+            OK(MPI_Close_port(port));
+    }
+    OK(MPI_Finalize());
+    if (rank == 0)
+        printf("%s: all is well\n", argc > 2 ? argv[1] : "one job");
+    return 0;
+}
