@@ -18,6 +18,8 @@ const OTHER: u32 = 1;
 const GAVE_UP: u32 = 2;
 /// Of an odd one, in place of the name of an operation: it has given up, that is all.
 const NOTHING: i32 = 0;
+/// In place of a rank: this process itself has found that it cannot go on.
+const ITSELF: u32 = u32::MAX;
 
 /// Stands for the name of an operation, equal in all processes.
 fn code(name: &str) -> i32 {
@@ -107,6 +109,7 @@ fn compare(state: &mut State, question: Question) {
     if mine == theirs && !amount.differs(note.amount) {
         // Those who have called the same are told if it has come, or comes, to nothing.
         return match note.gave_up {
+            Some(odd) if odd.rank == ITSELF => state.reply(peer, plain(which, OTHER, mine, note.amount)),
             Some(odd) => state.reply(peer, gave_up(which, odd)),
             None => state.agreement.keep(question),
         };
@@ -135,6 +138,24 @@ pub(crate) fn note_made(state: &mut State, channel: &Channel, made: Made, call: 
 pub(crate) fn compare_kept(state: &mut State, which: Which) {
     for question in state.agreement.take_questions(which) {
         compare(state, question);
+    }
+}
+
+/// This process cannot go on with the operation, since lengths do not fit: those who wait for it are told.
+#[cold]
+pub(crate) fn cannot_go_on(state: &mut State, which: Which) {
+    let Some(note) = state.agreement.note(which) else {
+        return;
+    };
+    let code = code(state.tools.name(note.operation));
+    let odd = Odd {
+        rank: ITSELF,
+        code,
+        lengths: true,
+    };
+    state.agreement.gives_up(which, odd);
+    for question in state.agreement.take_questions(which) {
+        state.reply(question.peer, plain(which, OTHER, code, note.amount));
     }
 }
 
@@ -197,7 +218,7 @@ pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, k
     let named = |odd: Odd| match odd.code {
         NOTHING => format!("rank {} has given it up", odd.rank),
         // Whoever has called the same is named for nothing else.
-        same if same == code(mine) => format!("rank {} has given another count or datatype", odd.rank),
+        same if same == code(mine) => format!("rank {} has counts or datatypes that do not fit", odd.rank),
         _ => {
             let theirs = state.tools.named(|name| code(name) == odd.code);
             format!("rank {} was in {}", odd.rank, theirs.unwrap_or("another operation"))

@@ -353,18 +353,6 @@ impl Execution {
         })
     }
 
-    /// A plan that follows from what members say fits their buffers if that is true.
-    #[cold]
-    pub(crate) fn blame(&self, error: EngineError) -> EngineError {
-        match error {
-            EngineError::Plan { .. } if self.told => EngineError::Disagreement {
-                what: "members have given different lengths for the same blocks".into(),
-                lengths: true,
-            },
-            error => error,
-        }
-    }
-
     /// A step that had been started is complete.
     pub(crate) fn stopped(&mut self, step: u32) {
         let Some(state) = step

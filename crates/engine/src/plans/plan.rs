@@ -8,7 +8,7 @@ use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
 use crate::base::agreement::{Amount, Found, Known, Which};
-use crate::base::asking::{compare_kept, error_of, known_of, question};
+use crate::base::asking::{cannot_go_on, compare_kept, error_of, known_of, question};
 use crate::base::buffer::transfer;
 use crate::base::core::Core;
 use crate::base::machine::{Machine, Part};
@@ -310,7 +310,15 @@ impl Plans {
         }
         if let Err(error) = self.run_steps(with, index, &mut execution) {
             let completion = &mut with.core.state.requests.slot_mut(index).completion;
-            completion.goes_wrong(execution.blame(error));
+            if execution.told && matches!(error, EngineError::Plan { .. }) {
+                completion.goes_wrong(EngineError::Disagreement {
+                    what: "members have given different lengths for the same blocks".into(),
+                    lengths: true,
+                });
+                cannot_go_on(&mut with.core.state, execution.which());
+            } else {
+                completion.goes_wrong(error);
+            }
         }
         if Self::hopeless_plan(with, index) && !execution.aborted {
             self.abort(with, index, &mut execution);
