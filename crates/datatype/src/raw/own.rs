@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of the library's own.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::fmt;
 use std::sync::Arc;
 
@@ -43,7 +44,29 @@ impl OwnMemory {
         assert!(low <= high, "memory of negative size");
         let pad = low.rem_euclid(16);
         let bytes = pad as usize + high.abs_diff(low);
-        let mut owner = vec![0_u128; bytes.div_ceil(16)];
+        Self::from_vector(low, high, vec![0_u128; bytes.div_ceil(16)])
+    }
+
+    /// The same where others say how much it is; `None`: there is no such memory.
+    pub fn try_new(low: isize, high: isize) -> Option<Self> {
+        let length = high.checked_sub(low).filter(|length| *length >= 0)?;
+        let bytes = length.checked_add(low.rem_euclid(16))? as usize;
+        let (words, layout) = (bytes.div_ceil(16), Layout::array::<u128>(bytes.div_ceil(16)).ok()?);
+        if words == 0 {
+            return Some(Self::from_vector(low, high, Vec::new()));
+        }
+        // SAFETY: the layout is not of size 0.
+        let start = unsafe { alloc_zeroed(layout) }.cast::<u128>();
+        if start.is_null() {
+            return None;
+        }
+        // SAFETY: allocated for so many words, all of which are 0.
+        let owner = unsafe { Vec::from_raw_parts(start, words, words) };
+        Some(Self::from_vector(low, high, owner))
+    }
+
+    fn from_vector(low: isize, high: isize, mut owner: Vec<u128>) -> Self {
+        let pad = low.rem_euclid(16);
         let origin = owner.as_mut_ptr().cast::<u8>().wrapping_offset(pad - low);
         Self(Arc::new(Owned {
             origin,

@@ -128,9 +128,10 @@ impl Binding {
     /// the operation ends with an error, once others have got what they get through this process.
     pub fn expecting(mut self, root: u32, says: u64, expected: u64) -> Self {
         let bytes = Datatype::of(Basic::Byte);
-        let memory = bytes.window(says).map(|(low, high)| OwnMemory::new(low, high));
-        let block = memory.and_then(|memory| Block::own(&memory, &bytes, says));
-        self.receive = block.map_or_else(|_| BoundBuffer::none(), BoundBuffer::one);
+        let window = bytes.window(says).ok();
+        let memory = window.and_then(|(low, high)| OwnMemory::try_new(low, high));
+        let block = memory.and_then(|memory| Block::own(&memory, &bytes, says).ok());
+        self.receive = block.map_or_else(BoundBuffer::none, BoundBuffer::one);
         self.mistake = Some(wrong_length(root, says, expected));
         self
     }

@@ -534,7 +534,14 @@ fn owned(unit: &Unit, units: u64, spare: &mut Spare) -> Result<(BoundBuffer, Own
         Unit::Element { datatype, .. } => datatype,
     };
     let (low, high) = datatype.window(units).map_err(impossible)?;
-    let memory = spare.take(low, high);
+    let memory = spare.take(low, high).ok_or_else(|| EngineError::Memory {
+        reason: format!(
+            "there is no memory for {} bytes of blocks that pass through this process; check the counts of all members, or give the processes \
+             more memory",
+            low.abs_diff(high)
+        )
+        .into(),
+    })?;
     let block = Block::own(&memory, datatype, units).map_err(impossible)?;
     Ok((BoundBuffer::one(block), memory))
 }

@@ -17,12 +17,13 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// The bytes `low .. high` around an origin, with any content.
-    pub(crate) fn take(&mut self, low: isize, high: isize) -> OwnMemory {
+    /// The bytes `low .. high` around an origin, with any content; `None`: there is no such memory. How much it is may be
+    /// what others say.
+    pub(crate) fn take(&mut self, low: isize, high: isize) -> Option<OwnMemory> {
         let fits = |memory: &OwnMemory| memory.bounds() == (low, high) && memory.is_unshared();
         match self.kept.iter().position(fits) {
-            Some(place) => self.kept.remove(place),
-            None => OwnMemory::new(low, high),
+            Some(place) => Some(self.kept.remove(place)),
+            None => OwnMemory::try_new(low, high),
         }
     }
 
@@ -48,19 +49,29 @@ mod tests {
     fn memory_is_used_again_when_nobody_else_has_it() {
         let mut spare = Spare::default();
         let size = LEAST as isize;
-        let (first, second) = (spare.take(0, size), spare.take(0, size));
+        let [first, second] = [(); 2].map(|()| spare.take(0, size).expect("memory"));
         let mut place = first.memory();
         let user = second.clone();
         spare.give_back(second);
         spare.give_back(first);
         place.write(0, &[7]);
         drop(place);
-        assert_eq!(spare.take(0, size).content()[0], 7, "the one that is free");
-        assert_eq!(spare.take(0, size).content()[0], 0, "a new one");
+        assert_eq!(
+            spare.take(0, size).expect("memory").content()[0],
+            7,
+            "the one that is free"
+        );
+        assert_eq!(spare.take(0, size).expect("memory").content()[0], 0, "a new one");
         drop(user);
         assert_eq!(spare.kept.len(), 1);
         spare.take(0, size);
         assert_eq!(spare.kept.len(), 0);
+    }
+
+    #[test]
+    fn memory_that_there_is_not_ends_nobody() {
+        assert!(Spare::default().take(0, isize::MAX - 64).is_none());
+        assert!(Spare::default().take(isize::MIN, isize::MAX).is_none());
     }
 
     #[test]
