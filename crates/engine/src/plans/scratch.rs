@@ -17,8 +17,8 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// The bytes `low .. high` around an origin, with any content; `None`: there is no such memory. How much it is may be
-    /// what others say.
+    /// The bytes `low .. high` around an origin, with any content; `None`: there is no such memory. How much it is may
+    /// be what others say.
     pub(crate) fn take(&mut self, low: isize, high: isize) -> Option<OwnMemory> {
         let fits = |memory: &OwnMemory| memory.bounds() == (low, high) && memory.is_unshared();
         match self.kept.iter().position(fits) {
