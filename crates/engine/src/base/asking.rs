@@ -60,7 +60,7 @@ pub(crate) fn question(state: &State, which: Which, operation: Operation) -> Hea
     let amount = state
         .agreement
         .note(which)
-        .map_or(Amount::default(), |note| note.amount);
+        .map_or_else(Amount::default, |note| note.amount);
     plain(which, ASKS, code(state.tools.name(operation)), amount)
 }
 

@@ -309,16 +309,7 @@ impl Plans {
             self.abort(with, index, &mut execution);
         }
         if let Err(error) = self.run_steps(with, index, &mut execution) {
-            let completion = &mut with.core.state.requests.slot_mut(index).completion;
-            if execution.told && matches!(error, EngineError::Plan { .. }) {
-                completion.goes_wrong(EngineError::Disagreement {
-                    what: "members have given different lengths for the same blocks".into(),
-                    lengths: true,
-                });
-                cannot_go_on(&mut with.core.state, execution.which());
-            } else {
-                completion.goes_wrong(error);
-            }
+            Self::note_end(with, index, &execution, error);
         }
         if Self::hopeless_plan(with, index) && !execution.aborted {
             self.abort(with, index, &mut execution);
@@ -329,6 +320,23 @@ impl Plans {
         }
         self.ends(with, execution);
         with.core.state.finish(index);
+    }
+
+    /// A plan that follows from what members say fits their buffers, and memory, if that is true: those who wait for it
+    /// are told.
+    #[cold]
+    fn note_end(with: &mut Hands<'_>, index: u32, execution: &Execution, error: EngineError) {
+        if execution.told && matches!(error, EngineError::Plan { .. } | EngineError::Memory { .. }) {
+            cannot_go_on(&mut with.core.state, execution.which());
+        }
+        let error = match error {
+            EngineError::Plan { .. } if execution.told => EngineError::Disagreement {
+                what: "members have given different lengths for the same blocks".into(),
+                lengths: true,
+            },
+            error => error,
+        };
+        with.core.state.requests.slot_mut(index).completion.goes_wrong(error);
     }
 
     fn run_steps(&mut self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
