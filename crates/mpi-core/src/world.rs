@@ -4,7 +4,9 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use isthmus_engine::{Channel, Completion, Context, Job, Members, NativeComm, Operation, Peer, Request, Shared};
+use isthmus_engine::{
+    Channel, Completion, Context, Engine, Job, Members, NativeComm, Operation, Peer, Request, Shared,
+};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Topology};
@@ -299,6 +301,35 @@ pub(crate) struct Operations {
 const AGREEMENT: &str = "communicator-setup";
 const EXCHANGE: &str = "communicator-exchange";
 
+/// Operations on windows, locks that are asked for, and questions whether operations are done: see [`WindowCount`].
+const WINDOWS: [&str; 5] = [
+    "window-put",
+    "window-get",
+    "window-accumulate",
+    "window-lock",
+    "window-wait",
+];
+
+/// What is counted of windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowCount {
+    /// Puts.
+    Put,
+    /// Gets.
+    Get,
+    /// Accumulates, fetches and swaps.
+    Accumulate,
+    /// Locks that were asked for in messages.
+    Lock,
+    /// Round trips to learn that operations are done.
+    Wait,
+}
+
+/// How what is counted of windows is called.
+pub fn window_operation(engine: &mut Engine, what: WindowCount) -> Operation {
+    engine.operation(WINDOWS[what as usize])
+}
+
 macro_rules! names {
     ($($operation:ident $name:literal,)*) => {
         [$((schedule::Operation::$operation, $name, concat!($name, "_init"))),*]
@@ -333,13 +364,18 @@ const NAMES: [(schedule::Operation, &str, &str); 22] = names![
 
 /// Names that the counters have rows for.
 pub fn operation_names() -> &'static [&'static str] {
-    const ALL: [&str; NAMES.len() + 3] = {
-        let mut all = ["point-to-point"; NAMES.len() + 3];
+    const ALL: [&str; NAMES.len() + 3 + WINDOWS.len()] = {
+        let mut all = ["point-to-point"; NAMES.len() + 3 + WINDOWS.len()];
         all[NAMES.len() + 1] = AGREEMENT;
         all[NAMES.len() + 2] = EXCHANGE;
         let mut i = 0;
         while i < NAMES.len() {
             all[i + 1] = NAMES[i].1;
+            i += 1;
+        }
+        i = 0;
+        while i < WINDOWS.len() {
+            all[NAMES.len() + 3 + i] = WINDOWS[i];
             i += 1;
         }
         all
@@ -369,11 +405,16 @@ impl Operations {
             collective[operation as usize] = engine.operation(name);
             making[operation as usize] = engine.operation(call);
         }
+        let [agreement, exchange] = [AGREEMENT, EXCHANGE].map(|name| engine.operation(name));
+        // All processes name everything in one order.
+        for name in WINDOWS {
+            engine.operation(name);
+        }
         Self {
             collective,
             making,
-            agreement: engine.operation(AGREEMENT),
-            exchange: engine.operation(EXCHANGE),
+            agreement,
+            exchange,
         }
     }
 }

@@ -8,6 +8,7 @@
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
+use isthmus_core::world::WindowCount;
 use isthmus_datatype::op::{OnType, Predefined, Spacing};
 use isthmus_datatype::{Basic, Datatype, Kind, Packer};
 use isthmus_engine::Request;
@@ -219,6 +220,7 @@ impl Window {
         if let Spot::Far(_) = target.spot {
             return self.far_accumulate(&target, operation, (source, result), place, when);
         }
+        self.counted.add(WindowCount::Accumulate, given);
         if let (Some(source), None) = (source, result) {
             if let Some(done) = in_place(self, &target, operation, kernel, source, place) {
                 return done.map(|()| None);
@@ -269,6 +271,7 @@ impl Window {
                 .far_accumulate(&target, operation, operands, place, always)
                 .map(drop);
         }
+        self.counted.add(WindowCount::Accumulate, size as u64);
         let (mut operand, mut before) = ([0; LONGEST], [0; LONGEST]);
         if let Some(source) = source.filter(|_| operation != Predefined::NoOp) {
             source.packer()?.pack(&mut operand[..size]);
@@ -314,6 +317,7 @@ impl Window {
             let data = [&new[..size], &old[..size]].concat();
             return self.far_swap(&target, data, result, place.datatype);
         }
+        self.counted.add(WindowCount::Accumulate, size as u64);
         let mut stream = Stream::new(&target.spot, place.datatype, 1)?;
         let locks = locks::blocks(target.rank, target.start, target.end);
         exclude(self, locks)?;

@@ -38,9 +38,8 @@ pub struct Wish {
 /// Memory of so many bytes with this alignment, for a window of one process; whoever makes the window gives it back.
 pub type Allocate<'a> = &'a dyn Fn(usize, usize) -> Result<WriteMemory>;
 
-/// What a process says to the others. Words: error class, flavor, size, unit, address, not contiguous, alignment, and
-/// whether it may not copy memory of all on its node although the window needs that.
-const SAID: usize = 8;
+/// What a process says to the others. Words: error class, flavor, size, unit, address, not contiguous, alignment.
+const SAID: usize = 7;
 
 struct Own {
     wish: Wish,
@@ -49,7 +48,7 @@ struct Own {
 }
 
 impl Own {
-    fn new(flavor: Flavor, given: Result<Wish>, refused: bool) -> Result<Self> {
+    fn new(flavor: Flavor, given: Result<Wish>) -> Result<Self> {
         let wish = given?;
         let hints = Hints::default().with(&wish.hints)?;
         let address = wish.memory.as_ref().map_or(0, WriteMemory::address);
@@ -61,7 +60,6 @@ impl Own {
             address as u64,
             u64::from(hints.noncontiguous()?),
             hints.alignment()? as u64,
-            u64::from(refused),
         ];
         Ok(Self { wish, hints, said })
     }
@@ -73,17 +71,19 @@ fn share_memory(world: &World, comm: &Comm) -> bool {
     comm.size() == 1 || world.engine().lock().frames().are_shared_with(members)
 }
 
-/// Whether this process may not copy memory of some member on its node.
-fn is_refused(world: &World, comm: &Comm) -> bool {
-    let mut engine = world.engine().lock();
-    let others = comm.group().members().iter().filter(|&&peer| peer != world.me());
-    let near: Vec<_> = others
-        .filter(|&&peer| engine.frames().are_shared_with([peer]))
-        .collect();
-    let Some(sharing) = engine.frames().sharing() else {
-        return !near.is_empty();
+/// Whether a process of the node may not copy memory of another one; collective over them. All have come to the call by
+/// now, so whoever is not reached is refused.
+fn is_refused(world: &World, node: &Comm) -> Result<bool> {
+    let mine = {
+        let mut engine = world.engine().lock();
+        let mut others = node.group().members().iter().filter(|&&peer| peer != world.me());
+        match engine.frames().sharing() {
+            Some(sharing) => others.any(|&peer| sharing.reach(peer).is_err()),
+            None => true,
+        }
     };
-    near.into_iter().any(|&peer| sharing.reach(peer).is_err())
+    let all = members::say(world, node, &[u64::from(mine)])?;
+    Ok(all.iter().any(|said| said[0] != 0))
 }
 
 fn not_together<T>(flavor: Flavor, comm: &Comm) -> Result<T> {
@@ -110,8 +110,7 @@ impl Window {
         if !together && flavor == Flavor::Shared {
             return not_together(flavor, comm);
         }
-        let refused = !flavor.allocates() && is_refused(world, comm);
-        let mut own = Own::new(flavor, given, refused);
+        let mut own = Own::new(flavor, given);
         if let (false, Err(error)) = (together, far::check(world, comm)) {
             own = Err(error);
         }
@@ -125,14 +124,17 @@ impl Window {
         let own = own?;
         agree(flavor, &said)?;
         let comm = heard.comm;
-        let refused: Vec<bool> = said.iter().map(|words| words[7] != 0).collect();
-        let (far, node) = match together && !refused.contains(&true) {
+        let (mut far, mut node) = match together {
             true => (None, comm.clone()),
             false => {
-                let (far, node) = far::make(world, &comm, &refused)?;
+                let (far, node) = far::make(world, &comm)?;
                 (Some(far), node)
             }
         };
+        if !flavor.allocates() && node.size() > 1 && is_refused(world, &node)? {
+            let (apart, alone) = far::apart(world, &comm, &node)?;
+            (far, node) = (Some(apart), alone);
+        }
         let provided = match &far {
             None => lay_out(flavor, &said),
             Some(far) => lay_out_node(flavor, &said, far),
@@ -155,6 +157,7 @@ impl Window {
             epochs: Mutex::new(Epochs::default()),
             partners: Partners::default(),
             hints: Mutex::new(own.hints),
+            counted: Default::default(),
             far,
         });
         if window.far.is_some() {
@@ -346,7 +349,7 @@ mod tests {
     use super::*;
 
     fn said(size: u64, apart: bool) -> [u64; SAID] {
-        [0, 0, size, 1, 0, u64::from(apart), 64, 0]
+        [0, 0, size, 1, 0, u64::from(apart), 64]
     }
 
     #[test]
@@ -370,7 +373,7 @@ mod tests {
 
     #[test]
     fn the_wrong_argument_of_one_is_an_error_of_all() {
-        let good = [0, Flavor::Shared.value() as u64, 8, 1, 0, 0, 64, 0];
+        let good = [0, Flavor::Shared.value() as u64, 8, 1, 0, 0, 64];
         let mut bad = good;
         bad[0] = abi::MPI_ERR_SIZE as u64;
         assert_eq!(agree(Flavor::Shared, &[good, good]), Ok(()));

@@ -6,6 +6,7 @@
 
 mod accumulate;
 mod attach;
+mod counted;
 mod create;
 mod data;
 mod epoch;

@@ -2,6 +2,7 @@
 //! Put and get (MPI 5.0 section 12.3): within a node they are done when the call returns.
 
 use isthmus_core::error::Result;
+use isthmus_core::world::WindowCount;
 use isthmus_engine::Request;
 
 use crate::data::{Place, Side, Sink, Source, When, check_fits};
@@ -31,6 +32,7 @@ impl Window {
         if let Spot::Far(_) = target.spot {
             return self.far_put(&target, source, place, when);
         }
+        self.counted.add(WindowCount::Put, bytes);
         let pieces = (
             source.datatype.contiguous(source.count),
             place.datatype.contiguous(place.count),
@@ -77,6 +79,7 @@ impl Window {
         if let Spot::Far(_) = target.spot {
             return self.far_get(&target, sink, place, when);
         }
+        self.counted.add(WindowCount::Get, bytes);
         let pieces = (
             sink.datatype.contiguous(sink.count),
             place.datatype.contiguous(place.count),

@@ -14,6 +14,7 @@ use isthmus_core::{fail, members};
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::Reach;
 
+use crate::counted::Counted;
 use crate::epoch::Epochs;
 use crate::far::Far;
 use crate::hints::Hints;
@@ -80,6 +81,7 @@ pub struct Window {
     pub(crate) epochs: Mutex<Epochs>,
     pub(crate) partners: Partners,
     pub(crate) hints: Mutex<Hints>,
+    pub(crate) counted: Counted,
     /// If it has members on other nodes.
     pub(crate) far: Option<Far>,
 }
@@ -186,6 +188,7 @@ impl Window {
     pub fn end(&self) -> Result<()> {
         let met = members::meet_or_lose(self.world, &self.comm);
         self.close(met.is_err());
+        self.counted.report(&mut self.world.engine().lock());
         let members = &self.comm.channel().members;
         match self.world.engine().lock().lost_of(members) {
             Some(_) => Ok(()),

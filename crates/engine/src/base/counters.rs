@@ -79,6 +79,12 @@ impl Table {
         counter.bytes += bytes;
     }
 
+    pub(crate) fn sent_in_memory(&mut self, operation: Operation, operations: u64, bytes: u64) {
+        let counter = &mut self.sent[operation.0 as usize][LEVELS - 1];
+        counter.messages += operations;
+        counter.bytes += bytes;
+    }
+
     #[inline]
     pub(crate) fn called(&mut self, operation: Operation) {
         self.calls[operation.0 as usize] += 1;

@@ -257,6 +257,11 @@ impl<'a> Port<'a> {
         self.state.tools.count(operation, level, bytes);
     }
 
+    /// Counts operations of the machine that were done in memory of the node.
+    pub fn count_in_memory(&mut self, operation: Operation, operations: u64, bytes: u64) {
+        self.state.tools.count_in_memory(operation, operations, bytes);
+    }
+
     /// A request of this machine, which [completes](Self::complete) it.
     pub fn request(&mut self) -> Request {
         let owned = Owned::by(Owner::Registered(self.number));

@@ -147,6 +147,11 @@ impl Tools {
         self.table.sent(operation, level, bytes);
     }
 
+    /// Counts operations that were done in memory of the node.
+    pub(crate) fn count_in_memory(&mut self, operation: Operation, operations: u64, bytes: u64) {
+        self.table.sent_in_memory(operation, operations, bytes);
+    }
+
     /// This process has begun its part of a collective operation.
     #[inline(always)]
     pub(crate) fn plan_begins(&mut self, context: u32, operation: Operation, sequence: u32) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Making a window with members on several nodes: each node shares its own memory, and its words.
 
+use std::sync::Arc;
+
 use isthmus_core::comm::Comm;
 use isthmus_core::comm::create;
 use isthmus_core::error::Result;
@@ -29,27 +31,37 @@ pub(crate) fn check(world: &World, comm: &Comm) -> Result<()> {
     Ok(())
 }
 
-/// What a process knows of the members of a window, and a communicator of those on its node; collective. `refused`: who
-/// may not copy memory on its node. Members there are as far from each other as others are, then.
-pub(crate) fn make(world: &World, comm: &Comm, refused: &[bool]) -> Result<(Far, std::sync::Arc<Comm>)> {
-    let mut near: Box<[bool]> = {
+/// Frames about windows are taken from now on.
+fn register(world: &World) {
+    let mut engine = world.engine().lock();
+    if with_machine(&mut engine, protocol::RMA, |_: &mut Desk, _| ()).is_none() {
+        engine.register(protocol::RMA, Box::new(Desk::default()));
+    }
+    if engine.underneath().is_there() {
+        // A process that blocks in the machine's own MPI would take no frames.
+        engine.underneath().mix();
+    }
+}
+
+fn far(near: Box<[bool]>, node: &Arc<Comm>) -> Far {
+    Far {
+        near,
+        node: node.clone(),
+        sent: Default::default(),
+    }
+}
+
+/// What a process knows of the members of a window, and a communicator of those on its node; collective.
+pub(crate) fn make(world: &World, comm: &Comm) -> Result<(Far, Arc<Comm>)> {
+    register(world);
+    let near: Box<[bool]> = {
         let mut engine = world.engine().lock();
-        if with_machine(&mut engine, protocol::RMA, |_: &mut Desk, _| ()).is_none() {
-            engine.register(protocol::RMA, Box::new(Desk::default()));
-        }
-        if engine.underneath().is_there() {
-            // A process that blocks in the machine's own MPI would take no frames.
-            engine.underneath().mix();
-        }
         let members = comm.group().members().iter();
         let me = comm.rank() as usize;
         let near = members.enumerate();
         near.map(|(rank, &peer)| rank == me || engine.frames().are_shared_with([peer]))
             .collect()
     };
-    if near.iter().zip(refused).any(|(&near, &refused)| near && refused) {
-        near = (0..comm.size()).map(|rank| rank == comm.rank()).collect();
-    }
     let first = near.iter().position(|&near| near).unwrap_or(0);
     let node = create::split(world, comm, Some(first as i32), 0)?;
     let Some(node) = node.filter(|node| node.size() as usize == near.iter().filter(|&&near| near).count()) else {
@@ -58,12 +70,21 @@ pub(crate) fn make(world: &World, comm: &Comm, refused: &[bool]) -> Result<(Far,
             "do not agree on who shares memory; this is a bug in Isthmus",
         );
     };
-    let far = Far {
-        near,
-        node: node.clone(),
-        sent: Default::default(),
+    Ok((far(near, &node), node))
+}
+
+/// The same where processes of the node must not reach each other's memory: each is on a node of its own; collective
+/// over those of the node.
+pub(crate) fn apart(world: &World, comm: &Comm, node: &Comm) -> Result<(Far, Arc<Comm>)> {
+    register(world);
+    let Some(alone) = create::split(world, node, Some(node.rank() as i32), 0)? else {
+        return refuse(
+            &comm.describe(),
+            "one has no communicator of its own; this is a bug in Isthmus",
+        );
     };
-    Ok((far, node))
+    let near = (0..comm.size()).map(|rank| rank == comm.rank()).collect();
+    Ok((far(near, &alone), alone))
 }
 
 impl Far {
@@ -74,7 +95,7 @@ impl Far {
 }
 
 /// The window's frames are heard from now on, or not any more.
-pub(crate) fn open(window: &std::sync::Arc<crate::window::Window>) {
+pub(crate) fn open(window: &Arc<crate::window::Window>) {
     with_machine(
         &mut window.world.engine().lock(),
         protocol::RMA,

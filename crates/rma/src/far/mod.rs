@@ -31,7 +31,7 @@ use isthmus_wire::rma::{Does, PIECE, What};
 
 use self::counts::Counts;
 use self::desk::{Desk, header};
-pub(crate) use self::make::{check, make, open};
+pub(crate) use self::make::{apart, check, make, open};
 use self::send::Call;
 pub(crate) use self::settle::{complete, has_done_of, meet};
 use self::types::Told;
@@ -99,6 +99,7 @@ impl Window {
             count: place.count,
             datatype: place.datatype,
             length: source.bytes()?,
+            moved: source.bytes()?,
         };
         let data = SendBuffer::typed(source.memory.clone(), source.datatype, source.count)?;
         self.send(target, &call, data, Vec::new(), when)
@@ -112,14 +113,15 @@ impl Window {
         place: &Place<'_>,
         when: When,
     ) -> Result<Option<Request>> {
+        let bytes = place.datatype.bytes(place.count)?;
         let call = Call {
             does: Does::Get,
             op: 0,
             count: place.count,
             datatype: place.datatype,
             length: 0,
+            moved: bytes,
         };
-        let bytes = place.datatype.bytes(place.count)?;
         let sinks = vec![(sink.unpacker()?, 0, bytes)];
         self.send(target, &call, SendBuffer::EMPTY, sinks, when)
     }
@@ -163,6 +165,7 @@ impl Window {
             count: place.count,
             datatype: place.datatype,
             length: given,
+            moved: bytes,
         };
         let data = match source {
             Some(source) => SendBuffer::typed(source.memory.clone(), source.datatype, source.count)?,
@@ -185,6 +188,7 @@ impl Window {
             count: 1,
             datatype,
             length: data.len() as u64,
+            moved: data.len() as u64 / 2,
         };
         let bytes = data.len() as u64 / 2;
         let sinks = vec![(result.unpacker()?, 0, bytes)];

@@ -2,6 +2,7 @@
 //! Operations on processes on other nodes, on their way there.
 
 use isthmus_core::error::Result;
+use isthmus_core::world::{WindowCount, window_operation};
 use isthmus_datatype::{Datatype, Unpacker};
 use isthmus_engine::{EngineError, Peer, Port, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
@@ -27,6 +28,18 @@ pub(super) struct Call<'a> {
     pub(super) datatype: &'a Datatype,
     /// Bytes of data that go there.
     pub(super) length: u64,
+    /// Bytes of data that the operation is about.
+    pub(super) moved: u64,
+}
+
+impl Call<'_> {
+    fn counted(&self) -> WindowCount {
+        match self.does {
+            Does::Put => WindowCount::Put,
+            Does::Get => WindowCount::Get,
+            _ => WindowCount::Accumulate,
+        }
+    }
 }
 
 /// Where data go that are asked for, the first byte of the stream, and how many.
@@ -84,13 +97,17 @@ impl Window {
         let mut sent = locked(&far.sent);
         let name = sent.types.entry(rank).or_default().name(call.datatype)?;
         let mut engine = self.world.engine().lock();
+        let locks = window_operation(&mut engine, WindowCount::Lock);
+        let operates = window_operation(&mut engine, call.counted());
         let said = with_desk(&mut engine, |desk, port| {
             if let Some(kind) = kind.filter(|_| !sent.locked.contains(&rank)) {
                 let lock = header(What::Lock, way.context, u32::from(kind == LockKind::Exclusive), 0);
                 desk.say(port, way.peer, lock, SendBuffer::EMPTY)?;
+                port.count(locks, way.peer, 0);
                 sent.locked.insert(rank);
             }
             sent.open.insert(rank);
+            port.count(operates, way.peer, call.moved);
             way.request = (when == When::Locked && parts > 0).then(|| desk.begin(port, parts));
             let said = operate(desk, port, &mut sent.counts, &way, call, name, load);
             if let (Err(_), Some(request)) = (&said, way.request) {

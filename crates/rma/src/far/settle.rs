@@ -7,6 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use isthmus_core::error::{Error, Result};
 use isthmus_core::members;
+use isthmus_core::world::{WindowCount, window_operation};
 use isthmus_engine::{Engine, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
@@ -145,13 +146,15 @@ pub(crate) fn has_done_of(window: &Window, engine: &mut Engine, rank: u32, bytes
 /// Asks a member to tell when all before is done.
 fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Request> {
     let (context, peer) = (window.context_number(), window.comm.channel().members.peer(rank));
+    let waits = window_operation(engine, WindowCount::Wait);
     with_desk(engine, |desk, port| {
         let request = desk.begin(port, 1);
         let question = desk.ask((window.key(), peer), None, Some(request));
         let said = desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY);
-        if said.is_err() {
+        match said {
+            Ok(()) => port.count(waits, peer, 0),
             // Who is lost is told by others.
-            desk.forget(port, question);
+            Err(_) => desk.forget(port, question),
         }
         Ok(request)
     })
