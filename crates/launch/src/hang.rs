@@ -137,6 +137,7 @@ fn pending(item: &Item, call: &str) -> String {
     };
     let place = communicator(item.context);
     match item.kind {
+        Kind::Receive if !item.name.is_empty() => format!("{} to answer a {}", peer(item.peer), item.name),
         Kind::Receive => format!("a message from {}, {tag}{place}", peer(item.peer)),
         Kind::Incoming => format!("the data of a message from {}{bytes}", peer(item.peer)),
         Kind::Send => format!("{} to take a message, {tag}{place}{bytes}", peer(item.peer)),
@@ -200,7 +201,7 @@ fn unmatched(all: &Whereabouts, found: &mut Vec<String>) -> BTreeSet<u32> {
     for process in &all.processes {
         let Some(waiting) = &process.waiting else { continue };
         let there: Vec<&Item> = waiting.items.iter().filter(|i| i.kind == Kind::Unexpected).collect();
-        for wanted in items(process).filter(|i| i.kind == Kind::Receive) {
+        for wanted in items(process).filter(|i| i.kind == Kind::Receive && i.name.is_empty()) {
             let from = |m: &&&Item| wanted.peer == ANYBODY || m.peer == wanted.peer;
             let near = there.iter().find(from).or_else(|| there.first());
             let Some(message) = near else { continue };
@@ -455,6 +456,13 @@ mod tests {
             context: 2,
             ..Item::default()
         }
+    }
+
+    #[test]
+    fn what_is_to_be_answered_is_called_by_its_name() {
+        let mut item = receive(3, ANY_TAG);
+        item.name = "remote service request".into();
+        assert_eq!(pending(&item, "MPI_Wait"), "rank 3 to answer a remote service request");
     }
 
     fn collective(name: &str, size: u32) -> Item {

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use isthmus_engine::{Caller, Core, EngineError, Machine, Peer, Port, Taken};
+use isthmus_engine::{Caller, Core, EngineError, Machine, Peer, Port, State, Taken};
 use isthmus_wire::frame::Header;
+use isthmus_wire::waiting::{ANY_TAG, Item, Kind};
 
 use crate::state::{Desk, Out};
 
@@ -78,6 +79,21 @@ impl Machine for Answers {
         if state.has_work(Caller::Program) {
             port.call_back();
         }
+    }
+
+    fn pending(&self, _: &State, request: u32) -> Option<Item> {
+        let state = self.0.lock();
+        // The lower half of a request's name is its index.
+        let mut all = state.asked.values();
+        let asked = all.find(|asked| asked.request.to_raw() as u32 == request)?;
+        Some(Item {
+            kind: Kind::Receive,
+            peer: asked.peer.number(),
+            tag: ANY_TAG,
+            context: u32::MAX,
+            name: "remote service request".to_owned(),
+            ..Item::default()
+        })
     }
 
     fn lose(&mut self, core: &mut Core, peer: Peer) {

@@ -65,7 +65,7 @@ pub struct Item {
     pub context: u32,
     /// Bytes of the message, or of room for it; 0: not known.
     pub bytes: u64,
-    /// Of a collective operation: its name.
+    /// Of a collective operation: its name. Of a receive that is none: what is to be answered.
     pub name: String,
     /// Of a collective operation: its number on the communicator; `u32::MAX`: not known.
     pub sequence: u32,

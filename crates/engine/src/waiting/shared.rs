@@ -327,6 +327,11 @@ impl Shared {
             }
             let any = self.poll(&mut guard);
             if self.callbacks.are_due() {
+                if nap != Nap::None {
+                    // It works from now on, and people who ask are not to hear that it waits.
+                    self.reports.over(&mut guard.inner);
+                    nap = Nap::None;
+                }
                 drop(guard);
                 self.callbacks.call(Caller::Program);
                 guard = self.lock();
