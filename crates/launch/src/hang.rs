@@ -460,9 +460,11 @@ mod tests {
 
     #[test]
     fn what_is_to_be_answered_is_called_by_its_name() {
-        let mut item = receive(3, ANY_TAG);
-        item.name = "remote service request".into();
-        assert_eq!(pending(&item, "MPI_Wait"), "rank 3 to answer a remote service request");
+        let name = "request".to_owned();
+        assert_eq!(
+            pending(&Item { name, ..receive(3, 1) }, ""),
+            "rank 3 to answer a request"
+        );
     }
 
     fn collective(name: &str, size: u32) -> Item {
