@@ -21,6 +21,9 @@ use isthmus_wire::rma::Failure;
 const HOST: Peer = Peer::new(0);
 const LIAR: Peer = Peer::new(1);
 
+/// Tag, token, payload.
+type Frame = (i32, u64, Vec<u8>);
+
 /// Every process at a site of its own.
 fn places(size: u32) -> Arc<PlaceTable> {
     let name = |rank: u32| ["a", "b"][rank as usize].to_owned();
@@ -199,7 +202,7 @@ fn requests_that_nobody_may_send_lose_their_sender_and_call_nothing() {
         (what.tag(handler), token(question, bytes.len() as u32), bytes.to_vec())
     };
     let long = vec![b'a'; MAX_NAME + 1];
-    let lies: Vec<((i32, u64, Vec<u8>), &str)> = vec![
+    let lies: Vec<(Frame, &str)> = vec![
         ((77, token(0, 0), vec![]), "unknown kind"),
         (whole(What::Request, 2, 0, b"x"), "has not named"),
         (whole(What::Request, 0, 0, b"x"), "has not named"),
@@ -331,7 +334,7 @@ fn answers_to_nobody_lose_their_sender() {
         text: "no".to_owned(),
     }
     .encode();
-    let lies: Vec<(i32, u64, Vec<u8>)> = vec![
+    let lies: Vec<Frame> = vec![
         (Answer::Reply as i32, token(1, 0), vec![]),
         (Answer::Reply as i32, token(0, 2), vec![1, 2]),
         (Answer::Failed as i32, token(5, failure.len() as u32), failure.clone()),
