@@ -19,7 +19,7 @@ mkfifo keys
 ISTHMUS_SSH=false ISTHMUS_DOCTOR=0 script -qefc "isthmus run --site home:1 --site x=nowhere:1,need=interactive -- sh -c 'read line; echo got \$line'" screen <keys >/dev/null 2>&1 &
 job=$!
 exec 3>keys
-seen "what shall be done about 'x'"
+seen "what should happen to 'x'"
 echo perhaps >&3
 seen 'answer drop: go on without it'
 echo drop >&3

@@ -111,10 +111,10 @@ fn place(word: &str) -> Result<Place, JobError> {
         None => format!("~/{path}"),
     };
     if site == "home" {
-        let error = JobError::new(format!("'{word}' is no file here"));
+        let error = JobError::new(format!("there is no file '{word}' here"));
         return Err(error.hint(format!("home is this machine: write {path}")));
     }
-    let error = JobError::new(format!("'{word}' is no file here"));
+    let error = JobError::new(format!("there is no file '{word}' here"));
     Err(error.hint(format!(
         "of a site, isthmus cp writes it isthmus://{site}/{there}; a file here whose name has a colon is ./{word}"
     )))
@@ -126,7 +126,7 @@ fn directory(target: Place) -> Result<Place, JobError> {
         // The slash says so there.
         Place::Site(site, path) if !path.ends_with('/') => Ok(Place::Site(site, format!("{path}/"))),
         Place::Home(path) if !at_home(&path)?.is_dir() => {
-            let error = JobError::new(format!("'{path}' is no directory here, and there are several sources"));
+            let error = JobError::new(format!("there is no directory '{path}' here for several sources"));
             Err(error.hint("make it, or name one that is there"))
         }
         other => Ok(other),

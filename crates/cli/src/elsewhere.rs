@@ -196,7 +196,7 @@ fn unfinished(text: &[u8]) -> usize {
 /// Adds to what a site says as a whole.
 pub(crate) fn gather(all: &mut Vec<u8>, piece: &[u8], most: usize) -> io::Result<()> {
     if all.len() + piece.len() > most {
-        return Err(io::Error::other("the site says more than such an answer has"));
+        return Err(io::Error::other("the answer of the site is too long"));
     }
     all.extend_from_slice(piece);
     Ok(())

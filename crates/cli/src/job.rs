@@ -95,7 +95,7 @@ impl Source {
         let (file, text) = self.text(form)?;
         let form = form.unwrap_or_else(|| Form::detect(&file, &text));
         if beside.contact.is_some() && form != Form::Rsl {
-            let error = JobError::new(format!("'{file}' says where the processes run, and so does --site"));
+            let error = JobError::new(format!("both '{file}' and --site say where the processes run"));
             return Err(error.hint("leave out --site").into());
         }
         if form.names_program() && (beside.program.is_some() || beside.others) {

@@ -301,7 +301,7 @@ fn credentials() -> Vec<Credential> {
 
 fn look(certificate: &Path, place: &str) -> Result<Credential, JobError> {
     let printed = run("ssh-keygen", &["-L", "-f", &certificate.to_string_lossy()], None)?;
-    parse(&printed, place).ok_or_else(|| JobError::new("this is no ssh certificate"))
+    parse(&printed, place).ok_or_else(|| JobError::new("this is not an ssh certificate"))
 }
 
 /// What `ssh-keygen -L` prints, with times of UTC.

@@ -135,10 +135,8 @@ pub(crate) fn named_sites(catalogue: &Catalogue, named: &[String]) -> Result<Vec
 fn check_name(catalogue: &Catalogue, name: &str) -> Result<(), JobError> {
     catalogue.contact(name)?;
     if name.contains(',') {
-        let error = JobError::new(format!("'{name}' is no name of a site"));
-        return Err(
-            error.hint("write sites one by one, by their names alone: what stands behind a comma is for isthmus run")
-        );
+        let error = JobError::new(format!("'{name}' cannot be the name of a site"));
+        return Err(error.hint("write sites one by one, by their names alone: what follows a comma is for isthmus run"));
     }
     Ok(())
 }

@@ -266,7 +266,7 @@ fn signal_number(text: &str) -> Result<u32, String> {
         .map(|(_, number)| *number);
     named
         .or_else(|| said.parse().ok().filter(|n| (1..=64).contains(n)))
-        .ok_or_else(|| format!("'{text}' is no signal: write USR1, TERM or a number from 1 to 64"))
+        .ok_or_else(|| format!("'{text}' is not a signal: write USR1, TERM or a number from 1 to 64"))
 }
 
 /// `isthmus kill`.

@@ -57,7 +57,7 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 /// A word behind `--serve` is taken for its port, also where it was meant for the job.
 fn port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| {
-        "this is no port from 0 to 65535; a job stands before the option: isthmus top JOB --serve".to_owned()
+        "this is not a port (0 to 65535); a job comes before the option: isthmus top JOB --serve".to_owned()
     })
 }
 

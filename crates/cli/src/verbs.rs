@@ -54,7 +54,7 @@ pub(crate) fn check(words: &[OsString], command: &clap::Command) -> Result<(), J
     if asks || word.is_empty() || command.find_subcommand(word).is_some() {
         return Ok(());
     }
-    let error = JobError::new(format!("'{word}' is no command of isthmus"));
+    let error = JobError::new(format!("isthmus has no command '{word}'"));
     Err(error.hint(meant(word, words, command)))
 }
 
@@ -70,7 +70,7 @@ fn meant(word: &str, words: &[OsString], command: &clap::Command) -> String {
     if word.starts_with('-') {
         let later = words.iter().skip(2).filter_map(|w| w.to_str());
         return match later.into_iter().find(|w| known.contains(w)) {
-            Some(verb) => format!("options stand behind the command: isthmus {verb} {word}"),
+            Some(verb) => format!("options follow the command: isthmus {verb} {word}"),
             None => format!("a program is started with: isthmus run {word} …"),
         };
     }

@@ -24,7 +24,7 @@ impl Mode {
         let mode = Self(amode);
         let ways = [abi::MPI_MODE_RDONLY, abi::MPI_MODE_WRONLY, abi::MPI_MODE_RDWR];
         let wrong = if amode & !ALL != 0 {
-            Some("has bits that are no access mode")
+            Some("has bits that are not access modes")
         } else if ways.iter().filter(|way| mode.has(**way)).count() != 1 {
             Some("must have exactly one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR")
         } else if mode.has(abi::MPI_MODE_RDONLY) && (mode.has(abi::MPI_MODE_CREATE) || mode.has(abi::MPI_MODE_EXCL)) {

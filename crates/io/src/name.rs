@@ -62,7 +62,7 @@ impl Name {
             fail!(
                 abi::MPI_ERR_BAD_FILE,
                 argument("filename"),
-                "begins with {SCHEME} and has no path behind the site: {SCHEME}SITE/PATH"
+                "begins with {SCHEME} and has no path after the site: {SCHEME}SITE/PATH"
             );
         };
         if end == 0 {

@@ -92,7 +92,7 @@ impl File {
         if length % unit != 0 {
             fail!(
                 abi::MPI_ERR_TYPE,
-                "the access has {length} bytes, which is no multiple of the {unit} bytes of the view's etype"
+                "the access has {length} bytes, which is not a multiple of the {unit} bytes of the view's etype"
             );
         }
         let etypes = length / unit;

@@ -52,7 +52,7 @@ impl View {
             fail!(
                 abi::MPI_ERR_TYPE,
                 argument("filetype"),
-                "has {} bytes of data, which is no multiple of the {} of argument etype",
+                "has {} bytes of data, which is not a multiple of the {} of argument etype",
                 filetype.size(),
                 etype.size()
             );

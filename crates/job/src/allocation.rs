@@ -27,8 +27,10 @@ pub fn scheduler(word: &str) -> Result<Option<Scheduler>, JobError> {
     if word == FORK {
         return Ok(None);
     }
-    let found = Scheduler::ALL.into_iter().find(|s| s.keyword() == word);
-    found.or_else(|| also_called(word)).map(Some).ok_or_else(|| {
+    // Most of them write their names with capitals.
+    let low = word.to_ascii_lowercase();
+    let found = Scheduler::ALL.into_iter().find(|s| s.keyword() == low);
+    found.or_else(|| also_called(&low)).map(Some).ok_or_else(|| {
         let words = schedulers();
         let hint = match nearest(word, &words) {
             Some(near) => format!("did you mean '{near}'?"),
@@ -147,7 +149,8 @@ mod tests {
         ] {
             assert_eq!(scheduler(word).ok(), Some(meant), "{word}");
         }
-        assert!(scheduler("SGE").is_err() && scheduler("").is_err() && scheduler("condor").is_err());
+        assert_eq!(scheduler("SLURM").ok(), Some(Some(Scheduler::Slurm)));
+        assert!(scheduler("").is_err() && scheduler("condor").is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::attributes;
 use crate::error::{JobError, JobErrors};
 use crate::links::{self, Pins};
 use crate::model::{Contact, Job, Subjob, check_count, check_name, to_count};
+use crate::network;
 use crate::rsl;
 use crate::source::{Source, Table};
 use isthmus_wire::grid::{Allocation, Scheduler};
@@ -119,7 +120,11 @@ pub fn parse(text: &str, file: &str) -> Result<Catalogue, JobErrors> {
 impl Entry {
     /// What a table says of the site of this name. All that is wrong with it goes to `errors`.
     fn read(name: &str, table: &Table<'_>, errors: &mut JobErrors) -> Option<Self> {
-        table.check_all_keys(&KEYS, "a site", errors);
+        let of_job = |key: &str| {
+            let known = network::KEYS.iter().any(|(name, _)| *name == key);
+            known.then(|| format!("jobs say it: --site {name}:N,{key}=..., or {key} in a job file"))
+        };
+        table.check_keys_and_places(&KEYS, "a site", &of_job, errors);
         errors.take(check_site_name(name).map_err(|e| table.at(e)));
         let contact = errors.take(match table.meaning("contact", Contact::parse) {
             Ok(None) => Contact::parse(name).map_err(|e| table.at(e)),

@@ -52,14 +52,14 @@ pub(crate) fn parse(text: &str) -> Result<Gram, JobError> {
         match service.strip_prefix("jobmanager") {
             Some("") => {}
             Some(name) if name.len() > 1 && name.starts_with('-') => gram.scheduler = Some(ours(&name[1..]).to_owned()),
-            _ => return wrong("names a service that is no job manager"),
+            _ => return wrong("names a service that is not a job manager"),
         }
         rest = &after[end..];
     }
     if rest.strip_prefix(':').is_some_and(|subject| !subject.is_empty()) {
         gram.dropped.push("subject");
     } else if !rest.is_empty() {
-        return wrong("has something behind its host that is not understood");
+        return wrong("has something after its host that is not understood");
     }
     Ok(gram)
 }

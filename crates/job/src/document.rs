@@ -132,7 +132,12 @@ struct Reader<'c> {
 
 impl Reader<'_> {
     fn job(&mut self, top: &Table<'_>) -> Option<Job> {
-        top.check_all_keys(&TOP_KEYS, "a job file", &mut self.errors);
+        let below = |key: &str| {
+            SUBJOB_KEYS
+                .contains(&key)
+                .then(|| format!("write {key} in each [[subjob]]"))
+        };
+        top.check_keys_and_places(&TOP_KEYS, "a job file", &below, &mut self.errors);
         let mut common = self.common(top, Common::default());
         if let Some(scope) = self.errors.take(file_scope(top)).flatten() {
             common.environment.insert(0, scope);
@@ -169,7 +174,12 @@ impl Reader<'_> {
     }
 
     fn subjob(&mut self, table: &Table<'_>, top: &Common) -> Option<Subjob> {
-        table.check_all_keys(&SUBJOB_KEYS, "a subjob", &mut self.errors);
+        let above = |key: &str| {
+            TOP_KEYS
+                .contains(&key)
+                .then(|| format!("write {key} at the top of the file"))
+        };
+        table.check_keys_and_places(&SUBJOB_KEYS, "a subjob", &above, &mut self.errors);
         let common = self.common(table, top.clone());
         let lan = self.errors.take(table.text("lan")).flatten();
         let appnum = self.errors.take(appnum(table)).flatten();

@@ -126,7 +126,7 @@ impl Form {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("there are {}", names.join(", ")),
             };
-            JobError::new(format!("'{name}' is no form of a job description")).hint(hint)
+            JobError::new(format!("'{name}' is not a form of job description")).hint(hint)
         })
     }
 
@@ -185,7 +185,7 @@ impl Form {
             };
         }
         let Some(program) = input.program else {
-            let problem = format!("'{}' says where to run, and not what", input.file);
+            let problem = format!("'{}' says where to run, but not what", input.file);
             return Err(JobError::new(problem).hint("name the program and its arguments").into());
         };
         match self {

@@ -182,7 +182,7 @@ fn machines(table: &Table<'_>) -> Result<Vec<Machine>, JobError> {
         return Ok(vec![machine; number(table, "machines")?.unwrap_or(1) as usize]);
     }
     if let Some(key) = MACHINE_KEYS.into_iter().find(|key| table.has(key)) {
-        let error = JobError::new(format!("'{key}' is said of each machine in the list 'machines'"));
+        let error = JobError::new(format!("'{key}' belongs to each machine in the list 'machines'"));
         return Err(table.at_key(key, error));
     }
     let machines = table.tables("machines")?.into_iter().map(|machine| {
@@ -267,7 +267,7 @@ latency = "37.5 ms"
         let text = text.replace("machines =", "processors = 3\nmachines =");
         let error = parse(&text, "g.toml").unwrap_err().to_string();
         assert!(
-            error.starts_with("g.toml:7:14: 'processors' is said of each machine"),
+            error.starts_with("g.toml:7:14: 'processors' belongs to each machine"),
             "{error}"
         );
     }
@@ -289,7 +289,7 @@ latency = "37.5 ms"
         let text = text.replace("machines = [", "mpi = true\nmachines = [");
         let error = parse(&text, "g.toml").unwrap_err().to_string();
         assert!(
-            error.starts_with("g.toml:10:7: 'mpi' is said of each machine"),
+            error.starts_with("g.toml:10:7: 'mpi' belongs to each machine"),
             "{error}"
         );
     }

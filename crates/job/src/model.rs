@@ -488,7 +488,7 @@ fn check_destination(text: &str) -> Result<(), JobError> {
     // The system takes `4` for the address 0.0.0.4.
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(JobError::new(format!("'{text}' is a number, not a host"))
-            .hint("the number of processes stands behind the host's name: NAME:N"));
+            .hint("the number of processes follows the host's name: NAME:N"));
     }
     let (_, host) = text.rsplit_once('@').unwrap_or(("", text));
     if host.is_empty() || host.starts_with(':') && !is_ipv6(host) {
@@ -498,9 +498,8 @@ fn check_destination(text: &str) -> Result<(), JobError> {
     }
     if let (None, Some((_, behind))) = (text.find("://"), host.rsplit_once(':')) {
         if !is_ipv6(host) && behind.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(JobError::new(format!("'{text}' has a number too many")).hint(
-                "the number of processes stands behind the host's name: NAME:N; with a port it is ssh://NAME:PORT:N",
-            ));
+            return Err(JobError::new(format!("'{text}' has a number too many"))
+                .hint("the number of processes follows the host's name: NAME:N; with a port it is ssh://NAME:PORT:N"));
         }
     }
     if text.starts_with('-') {

@@ -148,7 +148,7 @@ fn configured(words: &[String], outside: &mut dyn Outside) -> Result<Option<Vec<
         return Ok(None);
     }
     if let Some(word) = rest.first() {
-        return Err(JobError::new(format!("'{word}' stands behind {option} {name}"))
+        return Err(JobError::new(format!("'{word}' follows {option} {name}"))
             .hint("the file says everything")
             .into());
     }
@@ -444,7 +444,7 @@ impl General {
             "initial-errhandler" => check_errhandler(value("name")?, &mut self.notes)?,
             "configfile" => {
                 let file = value("file")?;
-                let error = JobError::new(format!("{word} {file} stands among other options"));
+                let error = JobError::new(format!("{word} {file} must be the only option"));
                 return Err(error.hint("the file says everything: mpiexec -configfile FILE"));
             }
             "ignored-value" => {

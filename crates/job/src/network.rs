@@ -29,16 +29,16 @@ pub fn variables(site: &str, key: &str, value: &str) -> Result<Option<Vec<(Strin
     let wrong = |what: &str, hint: &str| JobError::new(format!("site '{site}': {key} = '{value}' {what}")).hint(hint);
     match key {
         "path" if !isthmus_settings::PATH.words.contains(&value) => {
-            Err(wrong("is no path", "auto, direct, gateway or ssh"))
+            Err(wrong("is not a path", "auto, direct, gateway or ssh"))
         }
         "ports" if isthmus_settings::PORTS.read(|_| Some(value.into())).is_none() => {
-            Err(wrong("is no range of ports", "for example 5000-5100"))
+            Err(wrong("is not a range of ports", "for example 5000-5100"))
         }
         "address" if value.trim().is_empty() => {
             Err(wrong("is empty", "addresses or names of interfaces, separated by ,"))
         }
         "umask" if umask(value).is_none() => Err(wrong(
-            "is no umask",
+            "is not a umask",
             "three octal digits from 000 to 077, for example 027",
         )),
         "bind_to" | "bind_each" | "map_by" | "map_each" | "report_bindings" => match Said::of_key(key, value) {

@@ -55,7 +55,7 @@ impl SiteSpec {
             let problem = format!("'{contact}' in '{text}' is a number, not a host");
             let alias = alias.unwrap_or_default();
             return Err(JobError::new(problem).hint(format!(
-                "the number of processes stands behind a colon: --site {alias}:{contact}"
+                "the number of processes follows a colon: --site {alias}:{contact}"
             )));
         }
         if contact.is_empty() || alias == Some("") {
@@ -134,8 +134,9 @@ pub fn port_note(host: &str) -> Option<JobError> {
     let count = count.filter(|count| matches!(*count, "22" | "222" | "2222"))?;
     let looks = !contact.contains("://") && (contact.contains('@') || contact.contains('['));
     looks.then(|| {
-        JobError::new(format!("'{host}' asks for {count} processes on '{contact}'"))
-            .hint(format!("for ssh's port write ssh://{contact}:{count}, and the number of processes behind that: ssh://{contact}:{count}:4"))
+        JobError::new(format!("'{host}' asks for {count} processes on '{contact}'")).hint(format!(
+            "for a port of ssh write ssh://{contact}:{count}, then the number of processes: ssh://{contact}:{count}:4"
+        ))
     })
 }
 
@@ -249,8 +250,9 @@ fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Ask
             "share" => shared.push(parse_shared(value)?),
             "directive" => asked.directives.push(value.to_owned()),
             _ => {
-                let problem = format!("'{option}' is no option of site '{site}'");
-                return Err(JobError::new(problem).hint(OPTIONS));
+                let problem = format!("site '{site}' has no option '{option}'");
+                let pinned = network::KEYS.map(|(key, _)| format!("{key}="));
+                return Err(JobError::new(problem).hint(format!("{OPTIONS}, {}", pinned.join(", "))));
             }
         }
     }
@@ -535,7 +537,7 @@ mod tests {
         for (text, problem) in [
             ("lab,queue=debug", "names no scheduler"),
             ("lab,scheduler=slrum", "'slrum' is not a scheduler"),
-            ("lab,colour=red", "'colour=red' is no option"),
+            ("lab,colour=red", "has no option 'colour=red'"),
             ("lab,scheduler=slurm,limit=x", "'x' is not a time limit"),
         ] {
             let error = SiteSpec::parse(text).unwrap_err().to_string();

@@ -40,7 +40,16 @@ impl<'a> Source<'a> {
         }
         ImDocument::parse(self.text).map_err(|error| {
             let at = error.span().unwrap_or(0..0);
-            self.at(JobError::new(error.message().trim_end().replace('\n', ", ")), at)
+            let told = JobError::new(error.message().trim_end().replace('\n', ", "));
+            // A word without quotes, or with those of a text processor.
+            let unquoted =
+                error.message().starts_with("invalid string") || error.message().starts_with("invalid float");
+            let told = if unquoted {
+                told.hint("texts stand in straight quotes: name = \"text\"")
+            } else {
+                told
+            };
+            self.at(told, at)
         })
     }
 
@@ -228,15 +237,33 @@ impl<'t> Table<'t> {
 
     /// The first key that is not known is an error.
     pub(crate) fn check_keys(&self, known: &[&str], place: &str) -> Result<(), JobError> {
-        self.unknown_keys(known, place).next().map_or(Ok(()), Err)
+        let mut unknown = self.unknown_keys(known, place);
+        unknown.next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// Every key that is not known is an error.
     pub(crate) fn check_all_keys(&self, known: &[&str], place: &str, errors: &mut JobErrors) {
-        self.unknown_keys(known, place).for_each(|error| errors.push(error));
+        self.unknown_keys(known, place)
+            .for_each(|(_, error)| errors.push(error));
     }
 
-    fn unknown_keys(&self, known: &[&str], place: &str) -> impl Iterator<Item = JobError> {
+    /// The same; `elsewhere` says of keys of other tables where they belong.
+    pub(crate) fn check_keys_and_places(
+        &self,
+        known: &[&str],
+        place: &str,
+        elsewhere: &dyn Fn(&str) -> Option<String>,
+        errors: &mut JobErrors,
+    ) {
+        for (name, error) in self.unknown_keys(known, place) {
+            errors.push(match elsewhere(name) {
+                Some(hint) => error.hint(hint),
+                None => error,
+            });
+        }
+    }
+
+    fn unknown_keys(&self, known: &[&str], place: &str) -> impl Iterator<Item = (&str, JobError)> {
         let names = self.iter().map(|(name, _)| name);
         names.filter(|name| !known.contains(name)).map(move |name| {
             let key = self.keys.get_key_value(name).and_then(|(key, _)| key.span());
@@ -245,7 +272,7 @@ impl<'t> Table<'t> {
                 None => format!("known keys: {}", known.join(", ")),
             };
             let error = JobError::new(format!("unknown key '{name}' in {place}"));
-            self.source.at(error.hint(hint), key.unwrap_or(0..0))
+            (name, self.source.at(error.hint(hint), key.unwrap_or(0..0)))
         })
     }
 }

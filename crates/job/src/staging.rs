@@ -33,10 +33,10 @@ impl Job {
             }
             if subjob.files.scratch.is_none() && subjob.names_scratch() {
                 let problem = format!(
-                    "site '{}': {MARK} is named, and there is no scratch directory",
+                    "site '{}': {MARK} is used, but there is no scratch directory",
                     subjob.site
                 );
-                let hint = "say where it shall be: (scratchDir = /PATH) in RSL, requests = [\"scratchDir=/PATH\"] in a job file";
+                let hint = "name a place for one: (scratchDir = /PATH) in RSL, requests = [\"scratchDir=/PATH\"] in a job file";
                 errors.push(JobError::new(problem).hint(hint));
             }
         }
@@ -187,7 +187,7 @@ mod tests {
             (&(resourceManagerContact=c)(count=1)(executable=a)(fileStageOut=(y https://x/y)))";
         let errors = staged(text).unwrap_err().to_string();
         for part in [
-            "'gsiftp' is no kind of URL",
+            "'gsiftp' is not a known kind of URL",
             "site 'b': fileStageIn: the path '../y'",
             "is not a file here",
         ] {

@@ -144,7 +144,7 @@ impl Place {
                 Ok(Self::Sftp(destination, path))
             }
             "http" | "https" | "ftp" | "ftps" => split().map(|_| Self::Web(text.to_owned())),
-            _ => Err(JobError::new(format!("'{scheme}' is no kind of URL that is known")).hint(FORMS)),
+            _ => Err(JobError::new(format!("'{scheme}' is not a known kind of URL")).hint(FORMS)),
         }
     }
 
@@ -184,11 +184,11 @@ const FORMS: &str = "write a path, file:///PATH, https://HOST/PATH, sftp://HOST/
 pub fn parse_shared(text: &str) -> Result<String, JobError> {
     let hint = "write a path there: /DIR, ~/DIR, or one below the working directory";
     if text.is_empty() || text.len() > MAX_TEXT || text.chars().any(char::is_control) {
-        return Err(JobError::new(format!("'{}' is no directory to share", shown(text))).hint(hint));
+        return Err(JobError::new(format!("'{}' is not a directory to share", shown(text))).hint(hint));
     }
     if text.contains("://") {
         let site = "for one site alone write --site NAME:N,share=DIR, or share = [\"DIR\"] in its [[subjob]]";
-        return Err(JobError::new(format!("'{text}' is no path of a directory to share")).hint(site));
+        return Err(JobError::new(format!("'{text}' is not the path of a directory to share")).hint(site));
     }
     Ok(text.to_owned())
 }
@@ -253,7 +253,7 @@ impl Pattern {
     /// Reads a pattern of relative paths.
     pub fn parse(text: &str) -> Result<Self, JobError> {
         check_relative(text).map_err(|why| {
-            JobError::new(format!("'{}' is no pattern of files: {why}", shown(text)))
+            JobError::new(format!("'{}' is not a file pattern: {why}", shown(text)))
                 .hint("write for example *.out or frames/**")
         })?;
         Ok(Self(text.to_owned()))

@@ -172,7 +172,7 @@ impl Filling<'_> {
         let fetched = fetch::to_home(access, &options.catalogue, &options.directory, &given.source, tell).await?;
         let here = fetched.path;
         if !here.is_file() {
-            let problem = format!("input '{}' is no file: '{}'", given.source, here.display());
+            let problem = format!("input '{}' is not a file: '{}'", given.source, here.display());
             return Err(Failure::new(
                 problem,
                 "directories have to be in the directory of the subjob",

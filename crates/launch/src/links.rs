@@ -101,7 +101,7 @@ pub fn read_cache(file: &Path) -> Result<LinkCache, String> {
     match std::fs::metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LinkCache::default()),
         Err(error) => return Err(wrong(&error)),
-        Ok(data) if !data.is_file() => return Err(wrong(&"it is no file")),
+        Ok(data) if !data.is_file() => return Err(wrong(&"it is not a file")),
         Ok(data) if data.len() > MAX_BYTES => return Err(wrong(&format!("it is larger than {MAX_BYTES} bytes"))),
         Ok(_) => {}
     }

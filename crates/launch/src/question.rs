@@ -98,7 +98,7 @@ pub(crate) fn prompt(site: &str, terminal: bool, job: Option<&str>) -> String {
         (false, Some(job)) => format!("isthmus edit {job} {site} drop|retry|use CONTACT|abort"),
         (false, None) => String::new(),
     };
-    format!("what shall be done about '{site}'? {how}")
+    format!("what should happen to '{site}'? {how}")
 }
 
 /// What was typed, as an answer.

@@ -26,6 +26,8 @@ const LONGEST: Duration = Duration::from_millis(50);
 const SHORTEST: (u64, Duration) = (32 << 10, Duration::from_millis(1));
 /// Bursts of so long say something before all transfers are over, and that the link does no more.
 const ENOUGH: Duration = Duration::from_millis(20);
+/// A transfer of less time says nothing: it had arrived before anybody looked.
+const AT_ONCE: Duration = Duration::from_micros(20);
 /// Bytes that a new connection sends before the first acknowledgement: ten packets.
 const FIRST_WINDOW: u64 = 14_600;
 /// Bursts and round trips that are remembered.
@@ -146,6 +148,9 @@ impl Meter {
     /// burst that is long enough; if most of its time was waiting for acknowledgements, as a bound.
     pub fn transfer(&mut self, bytes: u64, time: Duration, all: bool) {
         self.settled |= all;
+        if time < AT_ONCE {
+            return;
+        }
         let trip = self.round_trips.all.iter().min().copied().unwrap_or_default();
         let waiting = waited(bytes, time, trip);
         let busy = time.saturating_sub(waiting);
@@ -365,6 +370,16 @@ mod tests {
         meter.transfer(1_000_000, Duration::from_millis(8), true);
         let rate = meter.estimate().rate.unwrap();
         assert!(rate.at_least && rate.bytes_per_second == 125_000_000, "{rate:?}");
+    }
+
+    #[test]
+    fn what_had_arrived_before_anybody_looked_has_no_rate() {
+        let mut meter = Meter::default();
+        meter.transfer(65_536, Duration::ZERO, true);
+        meter.transfer(65_536, Duration::from_nanos(1), true);
+        assert_eq!(meter.estimate().rate, None);
+        meter.transfer(65_536, Duration::from_micros(64), true);
+        assert_eq!(rate(&meter), Some(1_024_000_000));
     }
 
     #[test]

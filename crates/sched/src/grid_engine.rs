@@ -154,7 +154,7 @@ fn state_of(code: &str) -> State {
         // By qdel, or because of a limit: qacct says so later.
         c if c.contains('d') => State::Ending(Cause::Unsaid),
         c if c.contains('E') => State::Ended(Cause::Other(format!(
-            "it is in the error state {}, for qstat -j says why",
+            "it is in the error state {}: qstat -j says why",
             words(c)
         ))),
         c if c.contains('q') || c.contains('w') => State::Queued(Wait::because(words(c))),

@@ -209,7 +209,7 @@ impl Workspace {
             let file = fs::File::from(at);
             match file.metadata()?.is_file() {
                 true => Ok(file),
-                false => Err(io::Error::other("it is no file")),
+                false => Err(io::Error::other("it is not a file")),
             }
         };
         open().map_err(failed("read", &target))

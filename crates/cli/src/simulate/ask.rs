@@ -174,7 +174,7 @@ fn check_root(what: &What, operation: Operation, processes: u32) -> Result<(), J
 fn blocks(what: &What, operation: Operation, processes: u32) -> Result<(Blocks, String), JobError> {
     let (blocks, said) = match what.size.as_deref() {
         None if operation == Operation::Barrier => (Blocks::Equal(0), "0 bytes".to_owned()),
-        None => return Err(JobError::new("no size is given").hint("write it behind the operation: bcast 64KiB")),
+        None => return Err(JobError::new("no size is given").hint("write it after the operation: bcast 64KiB")),
         Some(text) => match (text.strip_prefix('@'), text.split_once("..")) {
             (Some(file), _) => (Blocks::known(sizes(file, processes)?), format!("sizes from '{file}'")),
             (None, Some((least, most))) => drawn(text, least, most, processes)?,

@@ -203,11 +203,14 @@ fn what_does_not_go_together() {
         ("run one.rsl more", "describes the whole job"),
         ("run --job machines", "says where to run, and not what"),
         ("run --site a --job machines true", "says where the processes run"),
-        ("run --from rls --job one.rsl", "'rls' is no form"),
+        ("run --from rls --job one.rsl", "'rls' is not a form"),
         ("run --job none.rsl", "cannot read job file 'none.rsl'"),
-        ("run two.rsl", "program 'gsiftp://x/y': 'gsiftp' is no kind of URL"),
+        (
+            "run two.rsl",
+            "program 'gsiftp://x/y': 'gsiftp' is not a known kind of URL",
+        ),
         ("run -D x one.rsl", "'x' defines nothing"),
-        ("job convert one.rsl --to xml", "'xml' is no form"),
+        ("job convert one.rsl --to xml", "'xml' is not a form"),
     ] {
         let done = bench.run(line);
         assert_eq!(done.code(), Some(2), "{line}: {done:?}");

@@ -73,7 +73,7 @@ fn words_that_are_no_commands() {
         ("sbatch job.sh", "isthmus run --detach"),
         ("xyzzy", "isthmus help lists"),
     ] {
-        refused(&bench, line, &["is no command of isthmus", "hint:", part]);
+        refused(&bench, line, &["isthmus has no command", "hint:", part]);
         assert_eq!(bench.run(line).code(), Some(2), "{line}");
     }
 }

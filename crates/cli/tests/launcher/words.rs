@@ -39,7 +39,7 @@ fn several_sources_go_into_one_directory() {
     assert!(
         wrong
             .errors
-            .contains("'none' is no directory here, and there are several sources"),
+            .contains("there is no directory 'none' here for several sources"),
         "{wrong:?}"
     );
 }

@@ -169,7 +169,7 @@ fn unknown(word: &str) -> JobError {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("fields are {}", names.join(", ")),
     };
-    JobError::new(format!("'{word}' is nothing that is known of a site")).hint(hint)
+    JobError::new(format!("'{word}' is not a field of a site")).hint(hint)
 }
 
 /// Only what counts the same can be compared. A plain number goes with a size: bytes.

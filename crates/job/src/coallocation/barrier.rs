@@ -66,7 +66,7 @@ impl Coallocation {
                 _ => "not all of its processes are in MPI_Init",
             };
             let problem = format!(
-                "site '{}': it was not there after its start time-out of {} s: {stands}",
+                "site '{}': it was not ready after its start time-out of {} s: {stands}",
                 site.name,
                 timeout.as_secs()
             );

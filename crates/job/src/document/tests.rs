@@ -226,3 +226,15 @@ fn requests_of_rsl() {
         assert!(errors.contains(part), "{request}: {errors}");
     }
 }
+
+#[test]
+fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
+    let misplaced = "program = \"a\"\nbind_to = \"core\"\n[[subjob]]\nsite = \"home\"\nfiles = \"local\"\n";
+    let errors = parse(misplaced, "j", None).unwrap_err().to_string();
+    assert!(errors.contains("write bind_to in each [[subjob]]"), "{errors}");
+    assert!(errors.contains("write files at the top of the file"), "{errors}");
+    let unquoted = parse("program = \u{201c}a\u{201d}\n", "j", None)
+        .unwrap_err()
+        .to_string();
+    assert!(unquoted.contains("straight quotes"), "{unquoted}");
+}

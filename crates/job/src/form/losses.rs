@@ -12,7 +12,7 @@ pub(super) fn of(form: Form, job: &Job) -> Vec<String> {
     let mut lost = Vec::new();
     if !form.names_program() {
         lost.push(format!(
-            "what to run: '{}' says where only, name the program beside it",
+            "what to run: '{}' only says where; add the program to the command",
             form.name()
         ));
         if job.subjobs().windows(2).any(|pair| run(&pair[0]) != run(&pair[1])) {

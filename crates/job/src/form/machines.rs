@@ -68,7 +68,7 @@ fn count(site: &str, text: &str) -> Result<u32, JobError> {
     }
     let number: i64 = text
         .parse()
-        .map_err(|_| JobError::new(format!("'{}' is no number of processes", crate::quoted::shown(text))))?;
+        .map_err(|_| JobError::new(format!("'{}' is not a number of processes", crate::quoted::shown(text))))?;
     let count = to_count(number.max(1))?;
     check_count(site, count)?;
     Ok(count)

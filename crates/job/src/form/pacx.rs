@@ -75,12 +75,16 @@ fn machine(line: &str, first: bool, program: &Subjob) -> Result<(Subjob, Option<
     let (number, start) = word(rest);
     if protocol != "tcp" {
         return Err(wrong(format!(
-            "'{}' is no protocol that is known",
+            "'{}' is not a known protocol",
             crate::quoted::shown(protocol)
         )));
     }
-    let count = parse_count(number)
-        .map_err(|_| wrong(format!("'{}' is no number of processes", crate::quoted::shown(number))))?;
+    let count = parse_count(number).map_err(|_| {
+        wrong(format!(
+            "'{}' is not a number of processes",
+            crate::quoted::shown(number)
+        ))
+    })?;
     check_count(name, count)?;
     let mut note = None;
     let contact = if start.is_empty() && first {

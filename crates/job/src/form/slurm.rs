@@ -230,12 +230,12 @@ fn numbers(text: &str) -> Result<Vec<String>, JobError> {
         let number = |text: &str| {
             let digits = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
             let number = digits.then(|| text.parse::<usize>().ok()).flatten();
-            number.ok_or_else(|| JobError::new(format!("'{}' is no range of numbers", crate::quoted::shown(range))))
+            number.ok_or_else(|| JobError::new(format!("'{}' is not a range of numbers", crate::quoted::shown(range))))
         };
         let (from, to) = (number(first)?, number(last)?);
         if to < from || to - from + all.len() >= MAX_SUBJOBS {
             return Err(JobError::new(format!(
-                "'{range}' is no range of at most {MAX_SUBJOBS} numbers"
+                "'{range}' is not a range of at most {MAX_SUBJOBS} numbers"
             )));
         }
         all.extend((from..=to).map(|i| format!("{i:0width$}", width = first.len())));

@@ -69,11 +69,11 @@ fn pacx_host_files_with_all_their_mistakes() {
     let text = "host1 atm 4\nhost2 tcp many\nhost3 tcp 2 ssh host3\n-o tcp 2 #\nhost5 tcp 0\n";
     let errors = read(Form::Pacx, text, None).unwrap_err().to_string();
     for part in [
-        "machines:1:1: 'atm' is no protocol",
-        "machines:2:1: 'many' is no number",
+        "machines:1:1: 'atm' is not a known protocol",
+        "machines:2:1: 'many' is not a number",
         "machines:3:1: the command that starts it is not in parentheses",
         "machines:4:1: '-o' is not an ssh destination",
-        "machines:5:1: '0' is no number",
+        "machines:5:1: '0' is not a number",
     ] {
         assert!(errors.contains(part), "{part} is not in\n{errors}");
     }

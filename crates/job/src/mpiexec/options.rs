@@ -143,7 +143,7 @@ pub(super) fn check_errhandler(name: &str, notes: &mut Vec<JobError>) -> Result<
             notes.push(note.hint("the program begins with MPI_ERRORS_ARE_FATAL; MPI_Comm_set_errhandler changes that"));
         }
         other => {
-            let error = JobError::new(format!("'{other}' is no error handler"));
+            let error = JobError::new(format!("'{other}' is not an error handler"));
             return Err(error.hint("mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return"));
         }
     }
@@ -214,7 +214,8 @@ pub fn option_with_value(word: &str) -> Option<&'static str> {
 }
 
 /// Said of options about the inner life of another launcher.
-pub(super) const OTHERS: &str = "it is about another launcher; `isthmus info --settings` lists what can be set here";
+pub(super) const OTHERS: &str =
+    "it belongs to another launcher; `isthmus info --settings` lists the settings of Isthmus";
 
 /// The one name of an option with several spellings.
 pub(super) fn option(word: &str) -> Option<&'static str> {

@@ -179,14 +179,14 @@ impl Spelled {
 /// What to write in place of an option of a launcher that is a scheduler's, or of one that has no counterpart.
 pub(super) fn hint(word: &str) -> Option<&'static str> {
     Some(match word.trim_start_matches('-') {
-        "p" | "partition" | "q" | "queue" => "a queue stands with its site: --site NAME:N,scheduler=slurm,queue=Q",
-        "A" | "account" => "an account stands with its site: --site NAME:N,scheduler=slurm,account=A",
+        "p" | "partition" | "q" | "queue" => "give the queue with its site: --site NAME:N,scheduler=slurm,queue=Q",
+        "A" | "account" => "give the account with its site: --site NAME:N,scheduler=slurm,account=A",
         "nodes" | "nnodes" => {
-            "nodes stand with their site: --site NAME:N,scheduler=slurm,nodes=2; or -ppn N with hosts"
+            "give the nodes with their site: --site NAME:N,scheduler=slurm,nodes=2; or -ppn N with hosts"
         }
-        "exclusive" => "it stands with its site: --site NAME:N,scheduler=slurm,exclusive",
+        "exclusive" => "give it with its site: --site NAME:N,scheduler=slurm,exclusive",
         "constraint" | "gres" | "gpus" | "qos" | "reservation" | "mem" => {
-            "options of a scheduler stand with their site: --site NAME:N,scheduler=slurm,directive=--OPTION=VALUE"
+            "give options of a scheduler with their site: --site NAME:N,scheduler=slurm,directive=--OPTION=VALUE"
         }
         "t" => {
             "the time of a job is limited with --time, that of an allocation with --site NAME:N,scheduler=slurm,limit=1h"
@@ -207,7 +207,7 @@ pub(super) fn hint(word: &str) -> Option<&'static str> {
         "dvm" | "ompi-server" | "server" | "report-uri" | "report-pid" | "ckpoint" | "ckpointlib" => {
             "jobs in the background: isthmus run --detach, then isthmus ps, attach and kill"
         }
-        "multi-prog" => "several programs stand in a job file: isthmus run JOB.toml",
+        "multi-prog" => "write several programs into a job file: isthmus run JOB.toml",
         "o" | "e" | "error" => "--outfile-pattern NAME writes a file for each process: %r is its rank, %t out or err",
         _ => return None,
     })

@@ -135,7 +135,7 @@ impl<'a> Lexer<'a> {
             if word.starts_with("~/") {
                 hint.push_str(&format!(", or write $(HOME){}", &word[1..]));
             }
-            report.error(place, format!("'{bad}' cannot stand in an unquoted word"), hint);
+            report.error(place, format!("'{bad}' is not allowed in an unquoted word"), hint);
         }
         Token::Word(self.text[start..self.at].to_owned())
     }
@@ -179,7 +179,7 @@ impl<'a> Lexer<'a> {
                 "the string that begins in line {} goes over several lines: is its {delimiter} missing?",
                 report.line(long.start)
             ),
-            None => format!("close it with {delimiter} ; a doubled {delimiter} stands for itself"),
+            None => format!("close it with {delimiter} ; a doubled {delimiter} means one {delimiter}"),
         };
         report.error(start..line, "this string never ends", hint);
         self.at = self.text.len();

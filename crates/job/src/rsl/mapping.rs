@@ -100,7 +100,7 @@ fn flatten<'s>(spec: &'s Spec<Datum>, relations: &mut Vec<&'s Relation<Datum>>, 
             Join::Any => relations.extend(choose(compound, report)),
             Join::Multi => report.error(
                 compound.span.clone(),
-                "'+' cannot stand inside of '&' or '|'",
+                "'+' is not allowed inside '&' or '|'",
                 "put it in front of the whole request",
             ),
         },
@@ -345,7 +345,7 @@ impl Mapper<'_, '_> {
             Some(count) => draft.subjob.count = count,
             None => self.report.error(
                 value.span.clone(),
-                format!("'{}' is no number of processes (GRAM error 14)", shown(text)),
+                format!("'{}' is not a number of processes (GRAM error 14)", shown(text)),
                 format!("a subjob has 1 to {MAX_PROCESSES_PER_MACHINE} of them"),
             ),
         }
@@ -361,7 +361,7 @@ impl Mapper<'_, '_> {
                 Ok(index) => draft.index = Some((index, value.span.clone())),
                 Err(_) => self.report.error(
                     value.span.clone(),
-                    format!("'{}' is no index of a subjob", shown(text)),
+                    format!("'{}' is not the index of a subjob", shown(text)),
                     "subjobs are numbered 0, 1, 2, ... in the order of their ranks",
                 ),
             },
@@ -390,7 +390,7 @@ impl Mapper<'_, '_> {
             [name] => format!("give it a value: ({0} VALUE), or ({0} \"\")", shown(name)),
             [name @ .., value] => {
                 format!(
-                    "names have no blanks, values with blanks stand in quotes: ({} {})",
+                    "names have no blanks; put values with blanks into quotes: ({} {})",
                     name.join("_"),
                     shown(value)
                 )
@@ -497,7 +497,7 @@ impl Mapper<'_, '_> {
             };
             if let Some((_, first)) = seen.iter().find(|(other, _)| other == index) {
                 let hint = format!(
-                    "the other one is in line {}; each number from 0 stands once",
+                    "the other one is in line {}; each number from 0 occurs once",
                     self.report.line(first.start)
                 );
                 self.report

@@ -89,7 +89,7 @@ impl Parser<'_, '_> {
             Some(Token::Close) => self.error("this ')' closes nothing", "delete it"),
             Some(_) => self.error(
                 "nothing may follow the request",
-                "several requests are one job when a '+' stands in front: + (&...) (&...)",
+                "several requests are one job when they begin with '+': + (&...) (&...)",
             ),
         }
     }
@@ -290,8 +290,8 @@ impl Parser<'_, '_> {
         let attribute = shown(attribute);
         self.report.error(
             sign,
-            format!("a relation cannot stand among the values of '{attribute}'"),
-            format!("is a ')' missing behind the values of '{attribute}' in line {line}?"),
+            format!("a relation is not allowed among the values of '{attribute}'"),
+            format!("is a ')' missing after the values of '{attribute}' in line {line}?"),
         );
         self.owed += 1;
         self.assumed = true;
@@ -313,7 +313,7 @@ impl Parser<'_, '_> {
         } else {
             format!("quote it to make it a value: \"{sign}\"")
         };
-        self.error(format!("'{sign}' cannot stand here in a value"), hint);
+        self.error(format!("'{sign}' is not allowed here in a value"), hint);
         Err(Told)
     }
 
@@ -358,7 +358,7 @@ impl Parser<'_, '_> {
             let span = open.start..self.lexemes[self.at + 1].span.end;
             self.report.error(
                 span,
-                format!("an empty {what} is no value"),
+                format!("an empty {what} is not a value"),
                 "write \"\" for an empty text",
             );
             return Err(Told);
