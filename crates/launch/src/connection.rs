@@ -5,6 +5,7 @@ use crate::asking;
 use crate::bootstrap::{self, Noise};
 use crate::sharing::Access;
 use isthmus_job::Contact;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -427,8 +428,25 @@ fn detail(status: Option<ExitStatus>, words: &str) -> String {
     }
 }
 
+/// Whether there is a file for the first word of this command.
+fn is_there(command: &str) -> bool {
+    let Some(word) = command.split_whitespace().next() else {
+        return false;
+    };
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    match word.contains('/') {
+        true => Path::new(word).is_file(),
+        false => std::env::split_paths(&places).any(|place| place.join(word).is_file()),
+    }
+}
+
 fn explain_ssh(destination: &str, command: &str, status: Option<ExitStatus>, words: &str) -> Failure {
     match status.and_then(|s| s.code()) {
+        // It hands on what the site says, too.
+        Some(127) if is_there(command) => Failure::new(
+            format!("its login shell could not run what it was given{}", detail(None, words)),
+            format!("the site needs a POSIX shell and the usual commands in PATH; check: ssh {destination} sh -c true"),
+        ),
         Some(127) => Failure::new(
             format!("the ssh client '{command}' cannot be run: {words}"),
             "install an ssh client or name one with --ssh or ISTHMUS_SSH",
@@ -524,5 +542,16 @@ mod tests {
         assert!(!explain_ssh("lab", "ssh", status, jump).busy && !unknown.busy && !refused.busy);
         let missing = explain_ssh("lab", "nossh", Some(ExitStatus::from_raw(127 << 8)), "not found");
         assert!(missing.problem.contains("'nossh' cannot be run") && missing.hint.contains("ISTHMUS_SSH"));
+        let there = explain_ssh(
+            "lab",
+            "/bin/sh -x",
+            Some(ExitStatus::from_raw(127 << 8)),
+            "fish: Unknown command",
+        );
+        assert!(
+            there.problem.contains("its login shell could not run"),
+            "{}",
+            there.problem
+        );
     }
 }

@@ -201,8 +201,8 @@ fn what_does_not_go_together() {
     for (line, part) in [
         ("run -n 2 one.rsl", "describes the whole job"),
         ("run one.rsl more", "describes the whole job"),
-        ("run --job machines", "says where to run, and not what"),
-        ("run --site a --job machines true", "says where the processes run"),
+        ("run --job machines", "says where to run, but not what"),
+        ("run --site a --job machines true", "--site say where the processes run"),
         ("run --from rls --job one.rsl", "'rls' is not a form"),
         ("run --job none.rsl", "cannot read job file 'none.rsl'"),
         (
@@ -219,5 +219,5 @@ fn what_does_not_go_together() {
     let done = bench.run("run --site home --dry-run one.rsl");
     assert!(good(&done).contains("this machine"));
     let done = bench.run("job attributes");
-    assert!(good(&done).contains("maxWallTime") && good(&done).contains("refused"));
+    assert!(good(&done).contains("maxWallTime") && good(&done).contains("Refused:"));
 }

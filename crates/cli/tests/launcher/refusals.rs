@@ -124,7 +124,7 @@ fn words_that_are_no_numbers() {
 fn words_that_are_no_sites() {
     let bench = Bench::new("words");
     for command in ["discover", "cache list", "cache clear", "sites test", "ps --site"] {
-        for (word, part) in [(":2", "names no host"), ("lab,queue=x", "is no name of a site")] {
+        for (word, part) in [(":2", "names no host"), ("lab,queue=x", "cannot be the name of a site")] {
             let line = format!("{command} {word}");
             refused(&bench, &line, &[part, "hint:"]);
             assert_eq!(bench.run(&line).code(), Some(2), "{line}");
