@@ -10,7 +10,7 @@ use isthmus_wire::file::{What, encode_runs};
 use crate::asking::{Ask, Asked, UNLOCKS};
 use crate::file::File;
 use crate::memory::{Buffer, Source, Target};
-use crate::task::{Done, Port};
+use crate::task::{Done, Post};
 use crate::view::View;
 
 /// Bytes of the stream in one question. Even as runs of one byte each they fit a payload.
@@ -28,35 +28,35 @@ pub(crate) struct Alone {
 
 impl Alone {
     /// Does it; gives the bytes in memory.
-    pub(crate) async fn act(self, port: &Port, buffer: Buffer) -> Done {
+    pub(crate) async fn act(self, post: &Post, buffer: Buffer) -> Done {
         match buffer {
-            Buffer::Write(source, bytes) => self.write(port, source).await.map(|_| bytes),
-            Buffer::Read(target) => self.read(port, target).await,
+            Buffer::Write(source, bytes) => self.write(post, source).await.map(|_| bytes),
+            Buffer::Read(target) => self.read(post, target).await,
         }
     }
 
     /// Writes; gives the bytes of the stream.
-    async fn write(self, port: &Port, mut source: Source) -> Result<u64> {
+    async fn write(self, post: &Post, mut source: Source) -> Result<u64> {
         let (length, here) = (source.length(), self.file.here.clone());
-        let atom = here.atom(port, true).await?;
+        let atom = here.atom(post, true).await?;
         if here.is_reached() {
             let work = move || {
                 let _atom = atom;
                 here.write_view(&self.view, self.at, &mut source)
             };
-            return port.disk(work).await.map(|()| length);
+            return post.disk(work).await.map(|()| length);
         }
-        let held = self.hold(port, length, true).await?;
+        let held = self.hold(post, length, true).await?;
         let (mut asked, mut written) = (VecDeque::new(), 0);
-        let done = self.write_far(port, &mut source, &mut asked, &mut written).await;
-        self.end(port, held, asked).await;
+        let done = self.write_far(post, &mut source, &mut asked, &mut written).await;
+        self.end(post, held, asked).await;
         drop(atom);
         done.map(|()| written)
     }
 
     async fn write_far(
         &self,
-        port: &Port,
+        post: &Post,
         source: &mut Source,
         asked: &mut VecDeque<Asked>,
         written: &mut u64,
@@ -74,7 +74,7 @@ impl Alone {
                     payload: &payload,
                     ..Ask::of(What::Write, number)
                 };
-                asked.push_back(question.send(port, processes, processes.server()));
+                asked.push_back(question.send(post, processes, processes.server()));
                 done += take;
             } else if let Some(first) = asked.pop_front() {
                 *written += first.answer(here, *written).await?.bytes;
@@ -84,9 +84,9 @@ impl Alone {
     }
 
     /// Reads; gives the bytes in the representation of this process.
-    async fn read(self, port: &Port, mut target: Target) -> Result<u64> {
+    async fn read(self, post: &Post, mut target: Target) -> Result<u64> {
         let here = self.file.here.clone();
-        let atom = here.atom(port, false).await?;
+        let atom = here.atom(post, false).await?;
         // Functions of the program convert without the lock.
         if here.is_reached() {
             let sieve = self.file.sieve();
@@ -95,18 +95,18 @@ impl Alone {
                 let got = here.read_view(&self.view, self.at, &mut target, sieve);
                 got.map(|got| (got, target))
             };
-            let (got, mut target) = port.disk(work).await?;
+            let (got, mut target) = post.disk(work).await?;
             return target.finish(got);
         }
-        let held = self.hold(port, target.length(), false).await?;
+        let held = self.hold(post, target.length(), false).await?;
         let mut asked = VecDeque::new();
-        let done = self.read_far(port, &mut target, &mut asked).await;
-        self.end(port, held, asked).await;
+        let done = self.read_far(post, &mut target, &mut asked).await;
+        self.end(post, held, asked).await;
         drop(atom);
         target.finish(done?)
     }
 
-    async fn read_far(&self, port: &Port, target: &mut Target, asked: &mut VecDeque<Asked>) -> Result<u64> {
+    async fn read_far(&self, post: &Post, target: &mut Target, asked: &mut VecDeque<Asked>) -> Result<u64> {
         let (here, processes) = (&self.file.here, &self.file.processes);
         let (length, mut done, mut from, mut got) = (target.length(), 0, 0, 0);
         while done < length || !asked.is_empty() {
@@ -118,7 +118,7 @@ impl Alone {
                     room: take as usize,
                     ..Ask::of(What::Read, number)
                 };
-                asked.push_back(question.send(port, processes, processes.server()));
+                asked.push_back(question.send(post, processes, processes.server()));
                 done += take;
             } else if let Some(first) = asked.pop_front() {
                 let data = first.answer(here, got).await?.data;
@@ -132,17 +132,17 @@ impl Alone {
 
     /// In atomic mode, for an access in several pieces: the right to access the file, from who does it. Of a single
     /// piece that one takes it itself.
-    async fn hold(&self, port: &Port, length: u64, writes: bool) -> Result<bool> {
+    async fn hold(&self, post: &Post, length: u64, writes: bool) -> Result<bool> {
         let (here, processes) = (&self.file.here, &self.file.processes);
         if !here.is_atomic() || length <= PIECE {
             return Ok(false);
         }
-        let asked = Ask::of(What::Lock, writes.into()).send(port, processes, processes.server());
+        let asked = Ask::of(What::Lock, writes.into()).send(post, processes, processes.server());
         asked.answer(here, 0).await.map(|_| true)
     }
 
     /// Ends an access: what was asked is answered, and then the right is given back, if it is `held`.
-    async fn end(&self, port: &Port, held: bool, asked: VecDeque<Asked>) {
+    async fn end(&self, post: &Post, held: bool, asked: VecDeque<Asked>) {
         for one in asked {
             // The first error was told.
             let _ = one.answer(&self.file.here, 0).await;
@@ -150,7 +150,7 @@ impl Alone {
         if held {
             let server = self.file.processes.server();
             // Who is lost has lost the lock too.
-            let _ = port.send(server, UNLOCKS, Vec::new()).sent().await;
+            let _ = post.send(server, UNLOCKS, Vec::new()).sent().await;
         }
     }
 

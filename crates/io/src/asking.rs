@@ -6,7 +6,7 @@ use isthmus_wire::file::{ANSWER, Answer, MAX_TEXT, QUESTION, Question, What};
 
 use crate::here::Here;
 use crate::processes::Processes;
-use crate::task::{Message, Port};
+use crate::task::{Message, Post};
 
 /// Tag of questions.
 pub(crate) const QUESTIONS: i32 = 1;
@@ -39,7 +39,7 @@ impl Ask<'_> {
     }
 
     /// Asks a process.
-    pub(crate) fn send(self, port: &Port, processes: &Processes, whom: u32) -> Asked {
+    pub(crate) fn send(self, post: &Post, processes: &Processes, whom: u32) -> Asked {
         let answer = processes.next_question();
         let question = Question {
             what: self.what,
@@ -47,11 +47,11 @@ impl Ask<'_> {
             number: self.number,
             payload: self.payload.len() as u64,
         };
-        let receive = port.receive(Some(whom), ANSWERS | answer as i32, ANSWER + MAX_TEXT + self.room);
+        let receive = post.receive(Some(whom), ANSWERS | answer as i32, ANSWER + MAX_TEXT + self.room);
         processes.count(whom, QUESTION + self.payload.len());
-        let mut sent = vec![port.send(whom, QUESTIONS, question.encode())];
+        let mut sent = vec![post.send(whom, QUESTIONS, question.encode())];
         if !self.payload.is_empty() {
-            sent.push(port.send(whom, PAYLOADS | answer as i32, self.payload));
+            sent.push(post.send(whom, PAYLOADS | answer as i32, self.payload));
         }
         Asked { sent, answer: receive }
     }

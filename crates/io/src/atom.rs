@@ -18,7 +18,7 @@ use rustix::fs::FlockOperation;
 use crate::disk::Own;
 use crate::gate::locked;
 use crate::here::Here;
-use crate::task::Port;
+use crate::task::Post;
 
 /// Kept while an access in atomic mode lasts.
 pub(crate) struct Atom {
@@ -38,17 +38,17 @@ impl Drop for Atom {
 
 impl Here {
     /// In atomic mode, the right to access the file.
-    pub(crate) async fn atom(self: &Arc<Self>, port: &Port, writes: bool) -> Result<Option<Atom>> {
+    pub(crate) async fn atom(self: &Arc<Self>, post: &Post, writes: bool) -> Result<Option<Atom>> {
         match self.is_atomic() {
-            true => self.lock(port, writes).await.map(Some),
+            true => self.lock(post, writes).await.map(Some),
             false => Ok(None),
         }
     }
 
     /// The right to access the file: for all processes of all jobs, by the system's lock of the whole file, if this one
     /// reaches it.
-    pub(crate) async fn lock(self: &Arc<Self>, port: &Port, writes: bool) -> Result<Atom> {
-        self.gate().enter(port).await;
+    pub(crate) async fn lock(self: &Arc<Self>, post: &Post, writes: bool) -> Result<Atom> {
+        self.gate().enter(post).await;
         let mut atom = Atom {
             here: self.clone(),
             locked: None,
@@ -62,13 +62,13 @@ impl Here {
         };
         let disk = self.disk()?;
         let tried = disk.clone();
-        let mut done = port.disk(move || locked(&tried, now)).await;
+        let mut done = post.disk(move || locked(&tried, now)).await;
         if done
             .as_ref()
             .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
         {
             let waits = disk.clone();
-            done = port.aside(move || locked(&waits, later)).await;
+            done = post.aside(move || locked(&waits, later)).await;
         }
         done.map_err(|error| self.failed("lock", &error))?;
         atom.locked = Some(disk);

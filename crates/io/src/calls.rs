@@ -21,7 +21,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use isthmus_engine::{Core, Machine, Peer, Port as EnginePort, Taken, with_port};
+use isthmus_engine::{Core, Machine, Peer, Port, Taken, with_port};
 use isthmus_wire::file::{ANSWER, Answer, Call, MAX_CALL, MAX_TEXT, Path};
 use isthmus_wire::frame::{Header, Kind, protocol};
 
@@ -32,7 +32,7 @@ use crate::guests::{Guests, Place};
 use crate::homes;
 use crate::name::{self, Name, Scope, Shown, Site};
 use crate::service::Service;
-use crate::task::{self, Driver, Heard, Port};
+use crate::task::{self, Driver, Heard, Post};
 
 /// Calls of one peer that a process answers at the same time: as many threads of the program may call at a time; who
 /// knocks more often breaks the protocol. Nobody else notices that.
@@ -85,7 +85,7 @@ struct Desk {
 }
 
 impl Machine for Desk {
-    fn frame(&mut self, port: &mut EnginePort<'_>, peer: Peer, header: &Header, _: &[u8]) -> Taken {
+    fn frame(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, _: &[u8]) -> Taken {
         let (number, bytes) = (header.token, header.context);
         let knocks = self.knocks.iter().filter(|knock| knock.from == peer).count();
         let answers = self.answers.iter().filter(|(from, _)| *from == peer).count();
@@ -122,9 +122,9 @@ impl Machine for Desk {
 fn begin(world: &'static World, knock: Knock, guests: &Arc<Guests>) -> Option<Driver> {
     let guests = guests.clone();
     let from = world.rank_of(knock.from)?;
-    let driver = task::driven(world, &world.files(), |port| {
+    let driver = task::driven(world, &world.files(), |post| {
         Box::pin(async move {
-            let coming = port.receive(Some(from), knock.number as i32, knock.bytes as usize);
+            let coming = post.receive(Some(from), knock.number as i32, knock.bytes as usize);
             let heard = std::future::poll_fn(|_| coming.heard().map_or(Poll::Pending, Poll::Ready)).await;
             let call = match heard {
                 Heard::Message(call) => call.bytes,
@@ -132,17 +132,17 @@ fn begin(world: &'static World, knock: Knock, guests: &Arc<Guests>) -> Option<Dr
                 Heard::Nobody => return Ok(0),
             };
             let Some(call) = Call::decode(&call).ok().filter(|call| may(world, from, call)) else {
-                port.accuse(from, "a call about a file that it may not make");
+                post.accuse(from, "a call about a file that it may not make");
                 return Ok(0);
             };
             let path = Shown::given(&call.path().bytes);
-            let done = answer(world, &port, from, call, &guests).await;
+            let done = answer(world, &post, from, call, &guests).await;
             let answer = done.map_err(|error| error::named(error, &path, own(world)));
             let answer = answer.map_or_else(
                 |error| Answer::of_error(error.class as u32, error.to_string()),
                 |()| Answer::default(),
             );
-            let sent = port.send(from, ANSWERS | knock.number as i32, answer.encode());
+            let sent = post.send(from, ANSWERS | knock.number as i32, answer.encode());
             sent.sent().await?;
             Ok(0)
         })
@@ -165,16 +165,16 @@ fn may(world: &World, from: u32, call: &Call) -> bool {
         && comm::may_name(world, from, open.context)
 }
 
-async fn answer(world: &'static World, port: &Port, from: u32, call: Call, guests: &Arc<Guests>) -> Result<()> {
+async fn answer(world: &'static World, post: &Post, from: u32, call: Call, guests: &Arc<Guests>) -> Result<()> {
     match call {
-        Call::Delete(path) => port.disk(move || remove_for(world, from, &path)).await,
+        Call::Delete(path) => post.disk(move || remove_for(world, from, &path)).await,
         Call::Open(open) => {
             let place = guests.place(from, open.context)?;
-            let file = port.disk(move || File::hosted(world, &open)).await?;
+            let file = post.disk(move || File::hosted(world, &open)).await?;
             let channel = file.processes.channel().clone();
             let service = Service::of(file);
-            let service = task::driven(world, &channel, |port| {
-                Box::pin(async move { service.run(&port).await })
+            let service = task::driven(world, &channel, |post| {
+                Box::pin(async move { service.run(&post).await })
             });
             guests.begin(place, service);
             Ok(())
@@ -225,10 +225,10 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
     drop(engine);
     let place = Arc::new(OnceLock::new());
     let result = place.clone();
-    let asked = task::run(world, &world.files(), |port| {
+    let asked = task::run(world, &world.files(), |post| {
         Box::pin(async move {
-            let answer = port.receive(Some(whom), ANSWERS | number as i32, ANSWER + MAX_TEXT);
-            port.send(whom, number as i32, bytes).sent().await?;
+            let answer = post.receive(Some(whom), ANSWERS | number as i32, ANSWER + MAX_TEXT);
+            post.send(whom, number as i32, bytes).sent().await?;
             let _ = result.set(answer.received().await?.bytes);
             Ok(0)
         })

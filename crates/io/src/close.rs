@@ -33,9 +33,9 @@ impl File {
         let work = move || if acts { delete.delete_if_asked() } else { Ok(()) };
         let kept = Arc::new(AtomicBool::new(false));
         let stays_open = kept.clone();
-        let outcome = self.processes.together(|port, members| {
+        let outcome = self.processes.together(|post, members| {
             Box::pin(async move {
-                let come = members.come_to_close(&port, 0, stays, mine, last, work);
+                let come = members.come_to_close(&post, 0, stays, mine, last, work);
                 let (stays, outcome) = come.await?;
                 stays_open.store(stays, Ordering::Relaxed);
                 outcome.map(|()| 0)
@@ -90,18 +90,18 @@ impl Closing {
 /// it if that is asked for, and tells the first one how that went.
 fn dismiss(file: &Arc<File>, guest: u32, outcome: Result<()>) -> Result<()> {
     let (here, well) = (file.clone(), outcome.is_ok());
-    let dismissed = file.processes.together(|port, members| {
+    let dismissed = file.processes.together(|post, members| {
         Box::pin(async move {
             let done = match here.processes.is_deputy() {
-                true => here.ask(&port, Ask::of(What::Stop, 0)).await.map(drop),
+                true => here.ask(&post, Ask::of(What::Stop, 0)).await.map(drop),
                 // If the guest is lost, the first one hears it too.
                 false => {
-                    let _ = port.send(guest, LEAVES, Vec::new()).sent().await;
+                    let _ = post.send(guest, LEAVES, Vec::new()).sent().await;
                     Ok(())
                 }
             };
             match well {
-                true => members.agree(&port, 0, done).await.map(|()| 0),
+                true => members.agree(&post, 0, done).await.map(|()| 0),
                 false => done.map(|()| 0),
             }
         })

@@ -26,7 +26,7 @@ use crate::file::File;
 use crate::group::{Members, word};
 use crate::memory::{Buffer, Source};
 use crate::pieces::Pieces;
-use crate::task::{Done, Message, Port};
+use crate::task::{Done, Message, Post};
 
 /// Phases of an operation, by which its messages are told apart. That of accesses takes two, and that of outcomes.
 const ACCESSES: i32 = 0;
@@ -55,7 +55,7 @@ pub(crate) struct Told {
 /// is the same for all. Outer error: of communication.
 pub(crate) fn begin<'a>(
     file: &'a File,
-    port: &'a Port,
+    post: &'a Post,
     members: &'a Members,
     mine: &Result<(Alone, Buffer)>,
 ) -> impl Future<Output = Result<Result<Told>>> + Send + use<'a> {
@@ -71,7 +71,7 @@ pub(crate) fn begin<'a>(
     let wrong = mine.as_ref().map(drop).map_err(Error::clone);
     async move {
         let said = wrong.map(|()| &said[..]);
-        let all = members.gather_all(port, ACCESSES, said, Access::BYTES).await;
+        let all = members.gather_all(post, ACCESSES, said, Access::BYTES).await;
         let all = all.map_err(|error| lost(file, members.me, doing, error))?;
         Ok(all.map(|all| Told {
             accesses: all.iter().map(|bytes| Access::decode(bytes)).collect(),
@@ -81,18 +81,18 @@ pub(crate) fn begin<'a>(
 }
 
 /// The access itself, after all have told what they access.
-pub(crate) async fn act(port: Port, members: Members, access: Alone, buffer: Buffer, told: Told) -> Done {
+pub(crate) async fn act(post: Post, members: Members, access: Alone, buffer: Buffer, told: Told) -> Done {
     let (file, doing) = (access.file.clone(), buffer.doing());
     let me = members.me;
     if !are_two_phases(&file, &told.accesses) {
-        let done = access.act(&port, buffer).await;
+        let done = access.act(&post, buffer).await;
         let mine = done.as_ref().map(drop).map_err(Error::clone);
-        let agreed = members.outcome(&port, OUTCOME, mine).await;
+        let agreed = members.outcome(&post, OUTCOME, mine).await;
         agreed.map_err(|error| lost(&file, me, doing, error))??;
         return done;
     }
     let part = Part { access, members };
-    let done = part.in_rounds(&port, told, buffer).await;
+    let done = part.in_rounds(&post, told, buffer).await;
     done.map_err(|error| lost(&file, me, doing, error))?
 }
 
@@ -254,11 +254,11 @@ impl Part {
     }
 
     /// Outer error: of communication; inner one: of the disk, the same for all.
-    async fn in_rounds(&self, port: &Port, told: Told, mut buffer: Buffer) -> Result<Done> {
+    async fn in_rounds(&self, post: &Post, told: Told, mut buffer: Buffer) -> Result<Done> {
         let extents = match extents_to_tell(&told.accesses) {
             Some(room) => {
                 let mine = extents::encode(&told.extents, room);
-                let all = self.members.gather(port, EXTENTS, &mine).await?;
+                let all = self.members.gather(post, EXTENTS, &mine).await?;
                 Some(all.iter().map(|bytes| extents::decode(bytes)).collect())
             }
             None => None,
@@ -266,43 +266,43 @@ impl Part {
         let domains = Domains::new(&self.access.file, &told.accesses, extents);
         match &mut buffer {
             Buffer::Write(source, bytes) => {
-                let done = self.write_rounds(port, &domains, source).await?;
+                let done = self.write_rounds(post, &domains, source).await?;
                 Ok(done.map(|()| *bytes))
             }
             Buffer::Read(target) => {
-                let end = self.read_rounds(port, &domains, target).await?;
+                let end = self.read_rounds(post, &domains, target).await?;
                 Ok(end.and_then(|end| target.finish(end)))
             }
         }
     }
 
     /// Outer error: of communication; inner one: of the disk, the same for all.
-    async fn write_rounds(&self, port: &Port, domains: &Domains, source: &mut Source) -> Result<Result<()>> {
-        let (mut sent, rooms) = self.announce(port, domains, source.length(), true).await?;
+    async fn write_rounds(&self, post: &Post, domains: &Domains, source: &mut Source) -> Result<Result<()>> {
+        let (mut sent, rooms) = self.announce(post, domains, source.length(), true).await?;
         let mut expected: VecDeque<Coming> = VecDeque::new();
         let (mut outcome, mut under_way) = (Ok(()), UnderWay::new(domains));
         for round in 0..domains.rounds() {
-            let kept = self.send_bodies(port, domains, round, source, &mut sent);
+            let kept = self.send_bodies(post, domains, round, source, &mut sent);
             // Who cares for a part of the file expects messages of later rounds while it uses the disk.
             for ahead in round + expected.len() as u64..(round + domains.depth).min(domains.rounds()) {
-                expected.push_back(self.expect(port, domains, &rooms, ahead));
+                expected.push_back(self.expect(post, domains, &rooms, ahead));
             }
             let now = expected.pop_front().unwrap_or_default();
-            let mut own = self.pass_on(port, domains, now.gathered, kept, &mut sent).await?;
+            let mut own = self.pass_on(post, domains, now.gathered, kept, &mut sent).await?;
             if let Some(coming) = now.own {
                 own.extend(self.collect(coming).await?.1);
-                outcome = outcome.and(self.write_bodies(port, domains, own).await);
+                outcome = outcome.and(self.write_bodies(post, domains, own).await);
             }
             under_way.sent(std::mem::take(&mut sent)).await?;
         }
         under_way.end().await?;
-        self.members.outcome(port, OUTCOME, outcome).await
+        self.members.outcome(post, OUTCOME, outcome).await
     }
 
     /// Own data of a round, to where they go first; gives those that stay here, by the number of the aggregator.
     fn send_bodies(
         &self,
-        port: &Port,
+        post: &Post,
         domains: &Domains,
         round: u64,
         source: &mut Source,
@@ -318,8 +318,8 @@ impl Part {
             let body = self.body(window, source);
             match domains.towards(me, index) {
                 Hop::Gatherer(next) | Hop::Aggregator(next) if next == me => kept.push((index, body)),
-                Hop::Gatherer(next) => sent.push(self.send(port, next, PARTS, body)),
-                Hop::Aggregator(next) => sent.push(self.send(port, next, BODIES, body)),
+                Hop::Gatherer(next) => sent.push(self.send(post, next, PARTS, body)),
+                Hop::Aggregator(next) => sent.push(self.send(post, next, BODIES, body)),
             }
         }
         kept
@@ -329,7 +329,7 @@ impl Part {
     /// aggregator.
     async fn pass_on(
         &self,
-        port: &Port,
+        post: &Post,
         domains: &Domains,
         gathered: Vec<(usize, Vec<(u32, Message)>)>,
         mut kept: Vec<(usize, Vec<u8>)>,
@@ -341,27 +341,27 @@ impl Part {
             bodies.extend(self.collect(coming).await?.1);
             let aggregator = domains.aggregators[index];
             if bodies.len() == 1 {
-                sent.extend(bodies.pop().map(|one| self.send(port, aggregator, BODIES, one)));
+                sent.extend(bodies.pop().map(|one| self.send(post, aggregator, BODIES, one)));
                 continue;
             }
             let most = domains.most;
             let pieces = Pieces::new(&bodies, most).map_err(|error| self.access.file.here.garbled(&error))?;
-            sent.push(self.send(port, aggregator, BODIES, pieces.body()));
+            sent.push(self.send(post, aggregator, BODIES, pieces.body()));
         }
         Ok(kept.into_iter().map(|(_, body)| body).collect())
     }
 
     /// A message of this operation, counted.
-    pub(crate) fn send(&self, port: &Port, to: u32, phase: i32, bytes: Vec<u8>) -> Message {
+    pub(crate) fn send(&self, post: &Post, to: u32, phase: i32, bytes: Vec<u8>) -> Message {
         self.access.file.processes.count(to, bytes.len());
-        port.send(to, self.members.tag + phase, bytes)
+        post.send(to, self.members.tag + phase, bytes)
     }
 
     /// Tells how long the bodies of all rounds will be to where they go first, and hears it: so each can expect a
     /// round's messages while it is busy with the round before. `data`: bodies have them.
     pub(crate) async fn announce(
         &self,
-        port: &Port,
+        post: &Post,
         domains: &Domains,
         length: u64,
         data: bool,
@@ -377,13 +377,13 @@ impl Part {
                 .collect();
             match domains.towards(me, index) {
                 Hop::Gatherer(next) | Hop::Aggregator(next) if next == me => kept.push((index, sizes)),
-                Hop::Gatherer(next) => sent.push(self.send(port, next, SIZES, encode_sizes(&sizes))),
-                Hop::Aggregator(next) => sent.push(self.send(port, next, GATHERED_SIZES, encode_sizes(&sizes))),
+                Hop::Gatherer(next) => sent.push(self.send(post, next, SIZES, encode_sizes(&sizes))),
+                Hop::Aggregator(next) => sent.push(self.send(post, next, GATHERED_SIZES, encode_sizes(&sizes))),
             }
         }
         for index in (0..domains.aggregators.len()).filter(|index| domains.gathers(me, *index)) {
             let parts = domains.gathered(me, domains.whole(index));
-            let heard = self.hear_sizes(port, domains, SIZES, parts).await?;
+            let heard = self.hear_sizes(post, domains, SIZES, parts).await?;
             let own = kept
                 .iter()
                 .find(|(aggregator, _)| *aggregator == index)
@@ -395,22 +395,22 @@ impl Part {
             });
             if heard.len() + usize::from(own.is_some()) > 0 {
                 let sizes = encode_sizes(&sums);
-                sent.push(self.send(port, domains.aggregators[index], GATHERED_SIZES, sizes));
+                sent.push(self.send(post, domains.aggregators[index], GATHERED_SIZES, sizes));
             }
             rooms.gathered.push((index, heard));
         }
         if let Some(index) = domains.aggregators.iter().position(|aggregator| *aggregator == me) {
             let senders = domains.senders(index, domains.whole(index));
-            rooms.own = self.hear_sizes(port, domains, GATHERED_SIZES, senders).await?;
+            rooms.own = self.hear_sizes(post, domains, GATHERED_SIZES, senders).await?;
         }
         Ok((sent, rooms))
     }
 
-    async fn hear_sizes(&self, port: &Port, domains: &Domains, phase: i32, senders: Vec<u32>) -> Result<Sizes> {
+    async fn hear_sizes(&self, post: &Post, domains: &Domains, phase: i32, senders: Vec<u32>) -> Result<Sizes> {
         let room = 8 * domains.rounds() as usize;
         let coming: Vec<_> = senders
             .into_iter()
-            .map(|rank| (rank, port.receive(Some(rank), self.members.tag + phase, room)))
+            .map(|rank| (rank, post.receive(Some(rank), self.members.tag + phase, room)))
             .collect();
         // Runs of one byte each, with their data, from every process are the most that there can be.
         let most = domains
@@ -435,7 +435,7 @@ impl Part {
     }
 
     /// A round's messages, which may come from now on.
-    pub(crate) fn expect(&self, port: &Port, domains: &Domains, rooms: &Rooms, round: u64) -> Coming {
+    pub(crate) fn expect(&self, post: &Post, domains: &Domains, rooms: &Rooms, round: u64) -> Coming {
         let me = self.members.me;
         if round >= domains.rounds() {
             return Coming::default();
@@ -446,7 +446,7 @@ impl Part {
             let one = |(rank, sizes): (u32, Option<&Vec<u64>>)| {
                 let size = sizes.and_then(|sizes| sizes.get(round as usize)).copied();
                 let room = size.unwrap_or_default() as usize;
-                (rank, port.receive(Some(rank), self.members.tag + phase, room))
+                (rank, post.receive(Some(rank), self.members.tag + phase, room))
             };
             sized.map(one).collect()
         };
@@ -480,13 +480,13 @@ impl Part {
     }
 
     /// The second phase of a write: what is one piece becomes one call.
-    async fn write_bodies(&self, port: &Port, domains: &Domains, bodies: Vec<Vec<u8>>) -> Result<()> {
+    async fn write_bodies(&self, post: &Post, domains: &Domains, bodies: Vec<Vec<u8>>) -> Result<()> {
         let (most, here) = (domains.most, self.access.file.here.clone());
         let work = move || {
             let pieces = Pieces::new(&bodies, most).map_err(|error| here.garbled(&error))?;
             here.write_pieces(|write| pieces.each(write))
         };
-        port.disk(work).await
+        post.disk(work).await
     }
 }
 

@@ -12,7 +12,7 @@ use isthmus_wire::file::{QUESTION, Question};
 
 use crate::asking::{LEAVES, PAYLOADS, QUESTIONS};
 use crate::processes::Processes;
-use crate::task::{Heard, Message, Port, Received};
+use crate::task::{Heard, Message, Post, Received};
 
 /// Questions of a member that wait for the payload of one before them: many operations that do not block ask at a time.
 const MOST: usize = 1 << 16;
@@ -67,29 +67,29 @@ enum Event {
 }
 
 impl Ears {
-    pub(crate) fn new(port: &Port, is_guest: bool, me: u32) -> Self {
+    pub(crate) fn new(post: &Post, is_guest: bool, me: u32) -> Self {
         Self {
-            next: port.receive(None, QUESTIONS, QUESTION),
+            next: post.receive(None, QUESTIONS, QUESTION),
             begun: Vec::new(),
             askers: BTreeMap::new(),
             ready: VecDeque::new(),
-            first: is_guest.then(|| port.receive(Some(FIRST), NEVER, 0)),
+            first: is_guest.then(|| post.receive(Some(FIRST), NEVER, 0)),
             leaving: None,
             me,
         }
     }
 
     /// The first process has closed the file, or is lost: it is open until all others have left, too.
-    pub(crate) fn await_leave(&mut self, port: &Port) {
+    pub(crate) fn await_leave(&mut self, post: &Post) {
         if let Some(first) = self.first.take() {
             first.leave();
         }
         let others = FIRST + 1..self.me;
-        self.leaving = Some(others.map(|rank| port.receive(Some(rank), LEAVES, 0)).collect());
+        self.leaving = Some(others.map(|rank| post.receive(Some(rank), LEAVES, 0)).collect());
     }
 
     /// The next question; `None`: all have left for whom a guest has the file open.
-    pub(crate) async fn next(&mut self, port: &Port) -> Option<Asked> {
+    pub(crate) async fn next(&mut self, post: &Post) -> Option<Asked> {
         loop {
             if let Some(asked) = self.ready.pop_front() {
                 return Some(asked);
@@ -97,24 +97,24 @@ impl Ears {
             let event = std::future::poll_fn(|_| self.look().map_or(Poll::Pending, Poll::Ready)).await;
             match event {
                 Event::Question(heard) => {
-                    self.next = port.receive(None, QUESTIONS, QUESTION);
-                    self.asked(port, heard);
+                    self.next = post.receive(None, QUESTIONS, QUESTION);
+                    self.asked(post, heard);
                 }
                 Event::Begun(source) => {
-                    let begun = std::mem::replace(&mut self.next, port.receive(None, QUESTIONS, QUESTION));
+                    let begun = std::mem::replace(&mut self.next, post.receive(None, QUESTIONS, QUESTION));
                     self.begun.push((source, begun));
                     if self.begun.iter().filter(|(rank, _)| *rank == source).count() > MOST_BEGUN {
-                        self.forget(port, source, "questions about a file that do not end");
+                        self.forget(post, source, "questions about a file that do not end");
                     }
                 }
                 Event::Late(at, heard) => {
                     self.begun.swap_remove(at);
-                    self.asked(port, heard);
+                    self.asked(post, heard);
                 }
-                Event::Payload(source, heard) => self.paid(port, source, heard),
+                Event::Payload(source, heard) => self.paid(post, source, heard),
                 Event::FirstIsLost => {
                     self.first = None;
-                    self.await_leave(port);
+                    self.await_leave(post);
                 }
                 Event::Left(at) => drop(self.leaving.as_mut().map(|leaving| leaving.swap_remove(at))),
                 Event::AllLeft => return None,
@@ -145,26 +145,26 @@ impl Ears {
     }
 
     /// A question has come.
-    fn asked(&mut self, port: &Port, heard: Heard) {
+    fn asked(&mut self, post: &Post, heard: Heard) {
         let Received { source, bytes } = match heard {
             Heard::Message(message) => message,
-            Heard::TooLong(source) => return self.forget(port, source, "a question about a file that is too long"),
+            Heard::TooLong(source) => return self.forget(post, source, "a question about a file that is too long"),
             // One of them: the others go on.
             Heard::Nobody => return,
         };
         let Ok(question) = Question::decode(&bytes) else {
-            return self.forget(port, source, "an invalid question about a file");
+            return self.forget(post, source, "an invalid question about a file");
         };
         let waiting = &mut self.askers.entry(source).or_default().waiting;
         waiting.push_back(question);
         if waiting.len() > MOST {
-            return self.forget(port, source, "more questions about a file than it may");
+            return self.forget(post, source, "more questions about a file than it may");
         }
-        self.advance(port, source);
+        self.advance(post, source);
     }
 
     /// The payload of a member's question has come.
-    fn paid(&mut self, port: &Port, source: u32, heard: Heard) {
+    fn paid(&mut self, post: &Post, source: u32, heard: Heard) {
         let Some((question, _)) = self.askers.get_mut(&source).and_then(|asker| asker.coming.take()) else {
             return;
         };
@@ -176,24 +176,24 @@ impl Ears {
                     question,
                     payload,
                 });
-                self.advance(port, source);
+                self.advance(post, source);
             }
             Heard::Message(_) | Heard::TooLong(_) => {
-                self.forget(port, source, "data for a file whose length is not the announced one");
+                self.forget(post, source, "data for a file whose length is not the announced one");
             }
             Heard::Nobody => drop(self.askers.remove(&source)),
         }
     }
 
     /// Goes on with the questions of a member until one needs a payload.
-    fn advance(&mut self, port: &Port, source: u32) {
+    fn advance(&mut self, post: &Post, source: u32) {
         let Some(asker) = self.askers.get_mut(&source).filter(|asker| asker.coming.is_none()) else {
             return;
         };
         while let Some(question) = asker.waiting.pop_front() {
             if question.payload > 0 {
                 let tag = PAYLOADS | Processes::question(question.answer) as i32;
-                let message = port.receive(Some(source), tag, question.payload as usize);
+                let message = post.receive(Some(source), tag, question.payload as usize);
                 asker.coming = Some((question, message));
                 return;
             }
@@ -206,8 +206,8 @@ impl Ears {
     }
 
     /// A member has broken the rules: nothing of it is answered any more.
-    pub(crate) fn forget(&mut self, port: &Port, source: u32, what: &'static str) {
-        port.accuse(source, what);
+    pub(crate) fn forget(&mut self, post: &Post, source: u32, what: &'static str) {
+        post.accuse(source, what);
         self.ready.retain(|asked| asked.source != source);
         if let Some((_, payload)) = self.askers.remove(&source).and_then(|asker| asker.coming) {
             payload.leave();

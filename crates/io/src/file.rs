@@ -19,7 +19,7 @@ use crate::hints::Hints;
 use crate::mode::Mode;
 use crate::processes::Processes;
 use crate::split::Splits;
-use crate::task::{Operation, Port};
+use crate::task::{Operation, Post};
 use crate::view::View;
 
 /// What MPI_File_set_view sets.
@@ -130,8 +130,8 @@ impl File {
     /// Takes hints; collective. `given`: an error, if this process gave none that make sense.
     pub fn set_info(self: &Arc<Self>, given: Result<Info>) -> Result<()> {
         let said = given.as_ref().map(drop).map_err(Error::clone);
-        let agree = |port, members: Members| -> Operation {
-            Box::pin(async move { members.agree(&port, 0, said).await.map(|()| 0) })
+        let agree = |post, members: Members| -> Operation {
+            Box::pin(async move { members.agree(&post, 0, said).await.map(|()| 0) })
         };
         self.processes.together(agree)?;
         self.hints().extend(&given?);
@@ -142,15 +142,15 @@ impl File {
     pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> Result<()> {
         let file = self.clone();
         self.processes
-            .together(|port, members| {
+            .together(|post, members| {
                 Box::pin(async move {
-                    members.same(&port, 0, Ok([u8::from(atomic)]), "flag").await?;
+                    members.same(&post, 0, Ok([u8::from(atomic)]), "flag").await?;
                     let acts = file.here.is_reached() || file.processes.asks_guest();
                     let done = match acts {
-                        true => file.act(&port, What::Atomic, atomic.into()).await,
+                        true => file.act(&post, What::Atomic, atomic.into()).await,
                         false => Ok(()),
                     };
-                    let agreed = members.agree(&port, 2, done).await;
+                    let agreed = members.agree(&post, 2, done).await;
                     file.here.set_atomic(atomic && agreed.is_ok());
                     agreed.map(|()| 0)
                 })
@@ -163,14 +163,14 @@ impl File {
     fn once(self: &Arc<Self>, what: What, argument: Result<u64>, name: &'static str) -> Result<()> {
         let file = self.clone();
         self.processes
-            .together(|port, members| {
+            .together(|post, members| {
                 Box::pin(async move {
-                    let said = members.same(&port, 0, argument.map(u64::to_le_bytes), name).await?;
+                    let said = members.same(&post, 0, argument.map(u64::to_le_bytes), name).await?;
                     let done = match file.processes.is_deputy() {
-                        true => file.act(&port, what, u64::from_le_bytes(said)).await,
+                        true => file.act(&post, what, u64::from_le_bytes(said)).await,
                         false => Ok(()),
                     };
-                    members.agree(&port, 2, done).await?;
+                    members.agree(&post, 2, done).await?;
                     Ok(0)
                 })
             })
@@ -191,14 +191,14 @@ impl File {
     pub fn sync(self: &Arc<Self>) -> Result<()> {
         let file = self.clone();
         self.processes
-            .together(|port, members| {
+            .together(|post, members| {
                 Box::pin(async move {
                     let acts = file.here.is_reached() || file.processes.asks_guest();
                     let done = match acts && file.here.mode().writes() {
-                        true => file.act(&port, What::Sync, 0).await,
+                        true => file.act(&post, What::Sync, 0).await,
                         false => Ok(()),
                     };
-                    members.agree(&port, 0, done).await?;
+                    members.agree(&post, 0, done).await?;
                     Ok(0)
                 })
             })
@@ -212,38 +212,38 @@ impl File {
         }
         let file = self.clone();
         self.processes
-            .alone(|port| Box::pin(async move { file.ask(&port, Ask::of(What::Size, 0)).await }))
+            .alone(|post| Box::pin(async move { file.ask(&post, Ask::of(What::Size, 0)).await }))
     }
 
     /// Asks the process that does what one does for all; gives the number that it answers.
-    pub(crate) async fn ask(&self, port: &Port, question: Ask<'_>) -> Result<u64> {
-        let asked = question.send(port, &self.processes, self.processes.home());
+    pub(crate) async fn ask(&self, post: &Post, question: Ask<'_>) -> Result<u64> {
+        let asked = question.send(post, &self.processes, self.processes.home());
         Ok(asked.answer(&self.here, 0).await?.bytes)
     }
 
     /// Does something to the file here, or asks a guest to do it.
-    pub(crate) async fn act(&self, port: &Port, what: What, argument: u64) -> Result<()> {
+    pub(crate) async fn act(&self, post: &Post, what: What, argument: u64) -> Result<()> {
         match self.here.is_reached() {
-            true => self.act_here(port, what, argument).await,
-            false => self.ask(port, Ask::of(what, argument)).await.map(drop),
+            true => self.act_here(post, what, argument).await,
+            false => self.ask(post, Ask::of(what, argument)).await.map(drop),
         }
     }
 
     /// Does something to the file, which this process reaches, or to the shared pointer, which it has.
-    pub(crate) async fn act_here(&self, port: &Port, what: What, argument: u64) -> Result<()> {
+    pub(crate) async fn act_here(&self, post: &Post, what: What, argument: u64) -> Result<()> {
         if what == What::Seek {
             self.shared.store(argument, Ordering::SeqCst);
             return Ok(());
         }
         let here = self.here.clone();
-        port.disk(move || here.change(what, argument)).await
+        post.disk(move || here.change(what, argument)).await
     }
 
     /// Moves the shared pointer; gives where it was.
-    pub(crate) async fn advance_shared(&self, port: &Port, etypes: u64) -> Result<u64> {
+    pub(crate) async fn advance_shared(&self, post: &Post, etypes: u64) -> Result<u64> {
         match self.processes.rank() == self.processes.home() {
             true => Ok(self.shared.fetch_add(etypes, Ordering::SeqCst)),
-            false => self.ask(port, Ask::of(What::Advance, etypes)).await,
+            false => self.ask(post, Ask::of(What::Advance, etypes)).await,
         }
     }
 
@@ -260,10 +260,10 @@ impl File {
             Err(error) => (View::default(), Err(error), Info::default()),
         };
         let unit = view.unit();
-        self.processes.together(|port, members| {
+        self.processes.together(|post, members| {
             Box::pin(async move {
-                members.same(&port, 0, said, "datarep").await?;
-                let extents = members.words(&port, 2, unit).await?;
+                members.same(&post, 0, said, "datarep").await?;
+                let extents = members.words(&post, 2, unit).await?;
                 match extents.iter().all(|other| *other == unit) {
                     true => Ok(0),
                     false => fail!(
@@ -285,13 +285,13 @@ impl File {
         self.shared.store(0, Ordering::SeqCst);
         let file = self.clone();
         self.processes
-            .together(|port, members| {
+            .together(|post, members| {
                 Box::pin(async move {
                     let done = match file.processes.asks_guest() {
-                        true => file.act(&port, What::Seek, 0).await,
+                        true => file.act(&post, What::Seek, 0).await,
                         false => Ok(()),
                     };
-                    members.agree(&port, 0, done).await.map(|()| 0)
+                    members.agree(&post, 0, done).await.map(|()| 0)
                 })
             })
             .map(drop)

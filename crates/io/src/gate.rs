@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::disk::Own;
 use crate::plain::again;
-use crate::task::Port;
+use crate::task::Post;
 
 /// What the accesses of this process pass one by one, in the order in which they come.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Gate(Mutex<Queue>);
 struct Queue {
     is_held: bool,
     next: u64,
-    waiting: VecDeque<(u64, Port)>,
+    waiting: VecDeque<(u64, Post)>,
 }
 
 /// A place in the queue.
@@ -34,17 +34,17 @@ impl Gate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn come(&self, port: &Port) -> Turn<'_> {
+    fn come(&self, post: &Post) -> Turn<'_> {
         let mut queue = self.queue();
         let number = queue.next;
         queue.next += 1;
-        queue.waiting.push_back((number, port.clone()));
+        queue.waiting.push_back((number, post.clone()));
         Turn { gate: self, number }
     }
 
     /// Returns when it is this access's turn.
-    pub(crate) async fn enter(&self, port: &Port) {
-        let turn = self.come(port);
+    pub(crate) async fn enter(&self, post: &Post) {
+        let turn = self.come(post);
         std::future::poll_fn(|_| {
             let mut queue = turn.gate.queue();
             let is_first = queue.waiting.front().is_some_and(|first| first.0 == turn.number);
@@ -67,8 +67,8 @@ impl Gate {
     /// Tells who is first that it may be its turn.
     fn call_first(&self) {
         let first = self.queue().waiting.front().map(|first| first.1.clone());
-        if let Some(port) = first {
-            port.nudge();
+        if let Some(post) = first {
+            post.nudge();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result, Subject};
 
-use crate::task::Port;
+use crate::task::Post;
 
 /// Bytes of a text that all hear of.
 const TEXT: usize = 512;
@@ -81,18 +81,18 @@ pub(crate) const TAGS: i32 = 16;
 impl Members {
     /// Everybody's bytes, of equal length, by rank. Each phase of an operation has its own number. Over several sites a
     /// message goes once from each site to each other one, and nobody waits for a round trip between them.
-    pub(crate) async fn gather(&self, port: &Port, phase: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+    pub(crate) async fn gather(&self, post: &Post, phase: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let tag = self.tag + phase;
-        port.act_together();
+        post.act_together();
         match self.sites.ranks.len() {
-            0 | 1 => self.gather_near(port, tag, mine).await,
-            _ => self.gather_wide(port, tag, mine.len(), || mine.to_vec()).await,
+            0 | 1 => self.gather_near(post, tag, mine).await,
+            _ => self.gather_wide(post, tag, mine.len(), || mine.to_vec()).await,
         }
     }
 
     /// Inside a site. (Bruck et al., Efficient algorithms for all-to-all communications in multiport message-passing
     /// systems, 1997.)
-    async fn gather_near(&self, port: &Port, tag: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+    async fn gather_near(&self, post: &Post, tag: i32, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let size = self.size as usize;
         let mut all = mine.to_vec();
         let mut step = 1;
@@ -100,8 +100,8 @@ impl Members {
             let count = step.min(size - step) * mine.len();
             let towards = (self.me as usize + size - step) % size;
             let from = (self.me as usize + step) % size;
-            let received = port.receive(Some(from as u32), tag, count);
-            let sent = port.send(towards as u32, tag, &all[..count]);
+            let received = post.receive(Some(from as u32), tag, count);
+            let sent = post.send(towards as u32, tag, &all[..count]);
             all.extend(received.received().await?.bytes);
             sent.sent().await?;
             step *= 2;
@@ -115,7 +115,7 @@ impl Members {
     /// `length` bytes.
     async fn gather_wide(
         &self,
-        port: &Port,
+        post: &Post,
         tag: i32,
         length: usize,
         mine: impl FnOnce() -> Vec<u8>,
@@ -124,8 +124,8 @@ impl Members {
         let ranks = &self.sites.ranks[own];
         let leader = ranks[0];
         if self.me != leader {
-            let all = port.receive(Some(leader), tag, length * self.size as usize);
-            let sent = port.send(leader, tag, mine());
+            let all = post.receive(Some(leader), tag, length * self.size as usize);
+            let sent = post.send(leader, tag, mine());
             let all = all.received().await?.bytes;
             sent.sent().await?;
             return Ok(self.blocks(&all, length));
@@ -133,11 +133,11 @@ impl Members {
         let mut all = vec![vec![0; length]; self.size as usize];
         let elsewhere = self.sites.ranks.iter().enumerate().filter(|(site, _)| *site != own);
         let coming: Vec<_> = elsewhere
-            .map(|(_, ranks)| (ranks, port.receive(Some(ranks[0]), tag, length * ranks.len())))
+            .map(|(_, ranks)| (ranks, post.receive(Some(ranks[0]), tag, length * ranks.len())))
             .collect();
         let inside: Vec<_> = ranks[1..]
             .iter()
-            .map(|rank| (*rank, port.receive(Some(*rank), tag, length)))
+            .map(|rank| (*rank, post.receive(Some(*rank), tag, length)))
             .collect();
         for (rank, message) in inside {
             all[rank as usize] = message.received().await?.bytes;
@@ -146,7 +146,7 @@ impl Members {
         let ours: Vec<u8> = ranks.iter().flat_map(|rank| all[*rank as usize].clone()).collect();
         let mut sent: Vec<_> = coming
             .iter()
-            .map(|(ranks, _)| port.send(ranks[0], tag, ours.clone()))
+            .map(|(ranks, _)| post.send(ranks[0], tag, ours.clone()))
             .collect();
         for (ranks, message) in coming {
             let theirs = message.received().await?.bytes;
@@ -157,7 +157,7 @@ impl Members {
             }
         }
         let joined = all.concat();
-        sent.extend(ranks[1..].iter().map(|rank| port.send(*rank, tag, joined.clone())));
+        sent.extend(ranks[1..].iter().map(|rank| post.send(*rank, tag, joined.clone())));
         for message in sent {
             message.sent().await?;
         }
@@ -171,20 +171,20 @@ impl Members {
     }
 
     /// Everybody's word.
-    pub(crate) async fn words(&self, port: &Port, phase: i32, mine: u64) -> Result<Vec<u64>> {
-        let all = self.gather(port, phase, &mine.to_le_bytes()).await?;
+    pub(crate) async fn words(&self, post: &Post, phase: i32, mine: u64) -> Result<Vec<u64>> {
+        let all = self.gather(post, phase, &mine.to_le_bytes()).await?;
         Ok(all.iter().map(|bytes| word(bytes)).collect())
     }
 
     /// The same outcome for all: the first error, if there is one. Takes two phases.
-    pub(crate) async fn agree(&self, port: &Port, phase: i32, mine: Result<()>) -> Result<()> {
-        self.outcome(port, phase, mine).await?
+    pub(crate) async fn agree(&self, post: &Post, phase: i32, mine: Result<()>) -> Result<()> {
+        self.outcome(post, phase, mine).await?
     }
 
     /// As [`Members::agree`]; the outer error is that the processes could not tell each other.
-    pub(crate) async fn outcome(&self, port: &Port, phase: i32, mine: Result<()>) -> Result<Result<()>> {
-        let classes = self.words(port, phase, code(&mine)).await?;
-        self.compared(port, phase + 1, mine, classes).await
+    pub(crate) async fn outcome(&self, post: &Post, phase: i32, mine: Result<()>) -> Result<Result<()>> {
+        let classes = self.words(post, phase, code(&mine)).await?;
+        self.compared(post, phase + 1, mine, classes).await
     }
 
     /// All have come to close the file. `stays`: it cannot be closed here, and so stays open at all, which the first
@@ -192,7 +192,7 @@ impl Members {
     /// The second value is the outcome, the same for all. Takes three phases.
     pub(crate) async fn come_to_close(
         &self,
-        port: &Port,
+        post: &Post,
         phase: i32,
         stays: bool,
         mut mine: Result<()>,
@@ -202,7 +202,7 @@ impl Members {
         let stays = u64::from(stays) << STAYS;
         let mut all: Vec<u64>;
         if last == Last::InSite && self.sites.ranks.len() > 1 {
-            port.act_together();
+            post.act_together();
             let before = mine.clone();
             let said = || {
                 mine = if stays == 0 {
@@ -213,23 +213,23 @@ impl Members {
                 };
                 (code(&mine) | stays).to_le_bytes().to_vec()
             };
-            let said = self.gather_wide(port, self.tag + phase, 8, said).await?;
+            let said = self.gather_wide(post, self.tag + phase, 8, said).await?;
             all = said.iter().map(|bytes| word(bytes)).collect();
         } else {
-            all = self.words(port, phase, code(&mine) | stays).await?;
+            all = self.words(post, phase, code(&mine) | stays).await?;
             if last != Last::Nothing && all.iter().all(|said| said >> STAYS == 0) {
                 let worked = work();
                 mine = mine.and(worked);
-                all = self.words(port, phase + 1, code(&mine)).await?;
+                all = self.words(post, phase + 1, code(&mine)).await?;
             }
         }
         let stays = all.iter().any(|said| said >> STAYS != 0);
         all.iter_mut().for_each(|said| *said &= !(1 << STAYS));
-        Ok((stays, self.compared(port, phase + 2, mine, all).await?))
+        Ok((stays, self.compared(post, phase + 2, mine, all).await?))
     }
 
     /// The same outcome for all, from what all have said of theirs.
-    async fn compared(&self, port: &Port, phase: i32, mine: Result<()>, classes: Vec<u64>) -> Result<Result<()>> {
+    async fn compared(&self, post: &Post, phase: i32, mine: Result<()>, classes: Vec<u64>) -> Result<Result<()>> {
         let Some(first) = classes.iter().position(|class| *class != 0) else {
             return Ok(Ok(()));
         };
@@ -240,7 +240,7 @@ impl Members {
             let length = bytes.len().min(TEXT);
             text[..length].copy_from_slice(&bytes[..length]);
         }
-        let texts = self.gather(port, phase, &text).await?;
+        let texts = self.gather(post, phase, &text).await?;
         if first == self.me as usize {
             return Ok(mine);
         }
@@ -257,7 +257,7 @@ impl Members {
     /// processes could not tell each other.
     pub(crate) async fn gather_all(
         &self,
-        port: &Port,
+        post: &Post,
         phase: i32,
         mine: Result<&[u8]>,
         length: usize,
@@ -266,9 +266,9 @@ impl Members {
         let mut said = code(&outcome).to_le_bytes().to_vec();
         said.extend(mine.unwrap_or_default());
         said.resize(8 + length, 0);
-        let mut all = self.gather(port, phase, &said).await?;
+        let mut all = self.gather(post, phase, &said).await?;
         let classes = all.iter().map(|said| word(said)).collect();
-        let agreed = self.compared(port, phase + 1, outcome, classes).await?;
+        let agreed = self.compared(post, phase + 1, outcome, classes).await?;
         Ok(agreed.map(|()| {
             all.iter_mut().for_each(|said| drop(said.drain(..said.len().min(8))));
             all
@@ -278,13 +278,13 @@ impl Members {
     /// What all say, if it is the same. Takes two phases.
     pub(crate) async fn same<const N: usize>(
         &self,
-        port: &Port,
+        post: &Post,
         phase: i32,
         mine: Result<[u8; N]>,
         argument: &str,
     ) -> Result<[u8; N]> {
         let said = mine.as_ref().map(|mine| &mine[..]).map_err(Error::clone);
-        let all = self.gather_all(port, phase, said, N).await??;
+        let all = self.gather_all(post, phase, said, N).await??;
         let mine = mine?;
         match all.iter().position(|theirs| theirs[..] != mine) {
             None => Ok(mine),

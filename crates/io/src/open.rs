@@ -35,7 +35,7 @@ use crate::name::{self, Name, Scope, Shown, Site};
 use crate::processes::Processes;
 use crate::same::First;
 use crate::service::Service;
-use crate::task::{self, Port};
+use crate::task::{self, Post};
 use crate::told::{Told, said};
 
 /// Tag of opening: below those of operations.
@@ -177,8 +177,8 @@ impl Wish {
         let word = |said: &[u8], at: usize| crate::group::word(said.get(8 * at..).unwrap_or_default());
         if heard.said.iter().any(|said| word(said, 0) != 0) {
             let mine = self.checked.clone().map(drop);
-            let tell = |port: Port| -> task::Operation {
-                Box::pin(async move { members.agree(&port, 1, mine).await.map(|()| 0) })
+            let tell = |post: Post| -> task::Operation {
+                Box::pin(async move { members.agree(&post, 1, mine).await.map(|()| 0) })
             };
             task::run(world, heard.comm.channel(), tell)?;
         }
@@ -218,9 +218,9 @@ impl Wanted {
         let (world, comm) = (self.world, self.comm.clone());
         let place = Arc::new(OnceLock::new());
         let result = place.clone();
-        task::run(world, comm.channel(), |port| {
+        task::run(world, comm.channel(), |post| {
             Box::pin(async move {
-                let _ = result.set(self.open(&port, &members).await?);
+                let _ = result.set(self.open(&post, &members).await?);
                 Ok(0)
             })
         })?;
@@ -250,12 +250,12 @@ impl Wanted {
     }
 
     /// Two exchanges: what the opener has open; who reaches it.
-    async fn open(self, port: &Port, members: &Members) -> Result<Opened> {
+    async fn open(self, post: &Post, members: &Members) -> Result<Opened> {
         let site = self.opener.peer(self.world, &self.comm);
         let site = site.and_then(|peer| Site::of(self.world, peer));
         let opener = match self.opener {
             Opener::Member(rank) => rank,
-            Opener::Guest(guest) => return self.open_by(guest, port, members).await,
+            Opener::Guest(guest) => return self.open_by(guest, post, members).await,
         };
         let (mut known, mut first, mut outcome) = (Known::default(), None, Ok(()));
         if members.me == opener {
@@ -264,10 +264,10 @@ impl Wanted {
                 Err(error) => outcome = Err(error),
             }
         }
-        let all = members.gather(port, 3, &said(first.as_ref(), known.is_allowed)).await?;
+        let all = members.gather(post, 3, &said(first.as_ref(), known.is_allowed)).await?;
         let from_opener = Told::of(&all[opener as usize]);
         if !from_opener.is_open() {
-            members.agree(port, 4, outcome).await?;
+            members.agree(post, 4, outcome).await?;
         }
         let mut disk = None;
         if members.me != opener {
@@ -286,7 +286,7 @@ impl Wanted {
             false if site != own => IS_OUTSIDE,
             false => IS_FAR,
         };
-        let all = members.words(port, 6, says).await?;
+        let all = members.words(post, 6, says).await?;
         if let Some(first) = first {
             disk = Some(first.settle());
         }
@@ -320,12 +320,12 @@ impl Wanted {
     }
 
     /// Through a guest, whom rank 0 asks for all.
-    async fn open_by(self, guest: u32, port: &Port, members: &Members) -> Result<Opened> {
+    async fn open_by(self, guest: u32, post: &Post, members: &Members) -> Result<Opened> {
         let done = match members.me {
             0 => calls::ask(self.world, guest, &Call::Open(self.open)),
             _ => Ok(()),
         };
-        members.agree(port, 4, done).await?;
+        members.agree(post, 4, done).await?;
         Ok(Opened {
             disk: None,
             reach: (0..=members.size).map(|rank| rank == members.size).collect(),
@@ -501,7 +501,7 @@ fn begin(file: &Arc<File>, end: Option<u64>) -> Result<Option<isthmus_engine::Re
 fn everywhere(world: &'static World, whole: &Comm, done: Result<()>) -> Result<()> {
     let members = opening(world, whole);
     let agree =
-        |port: Port| -> task::Operation { Box::pin(async move { members.agree(&port, 7, done).await.map(|()| 0) }) };
+        |post: Post| -> task::Operation { Box::pin(async move { members.agree(&post, 7, done).await.map(|()| 0) }) };
     task::run(world, whole.channel(), agree).map(drop)
 }
 

@@ -16,7 +16,7 @@ use crate::collective;
 use crate::file::File;
 use crate::group::{Members, word};
 use crate::memory::{Buffer, Target};
-use crate::task::{self, Operation, Port};
+use crate::task::{self, Operation, Post};
 use crate::view::View;
 
 /// Phases of operations in rank order.
@@ -131,7 +131,7 @@ impl File {
         let begun = buffer.and_then(|buffer| self.begin(place, buffer));
         let file = self.clone();
         if together {
-            let operation = |port, members| for_all(file, port, members, place, begun);
+            let operation = |post, members| for_all(file, post, members, place, begun);
             return self.processes.together(operation);
         }
         let begun = begun?;
@@ -145,7 +145,7 @@ impl File {
                 }
             };
         }
-        self.processes.alone(|port| for_one(file, port, begun))
+        self.processes.alone(|post| for_one(file, post, begun))
     }
 
     /// Starts an access. The individual pointer has moved when this returns.
@@ -158,13 +158,13 @@ impl File {
         let (world, channel) = (processes.world(), processes.channel());
         if !together {
             let begun = begun?;
-            return Ok(task::start(world, channel, calls_user, |port| {
-                for_one(file, port, begun)
+            return Ok(task::start(world, channel, calls_user, |post| {
+                for_one(file, post, begun)
             }));
         }
         let (members, wrong) = (processes.members(), begun.as_ref().err().cloned());
-        let request = task::start(world, channel, calls_user, |port| {
-            for_all(file, port, members, place, begun)
+        let request = task::start(world, channel, calls_user, |post| {
+            for_all(file, post, members, place, begun)
         });
         match wrong {
             None => Ok(request),
@@ -250,7 +250,7 @@ impl File {
     pub fn position_shared(self: &Arc<Self>) -> Result<u64> {
         let file = self.clone();
         self.processes
-            .alone(|port| Box::pin(async move { file.advance_shared(&port, 0).await }))
+            .alone(|post| Box::pin(async move { file.advance_shared(&post, 0).await }))
     }
 
     /// MPI_File_seek_shared; collective. `whence`: an error, if this process's argument is none.
@@ -267,18 +267,18 @@ impl File {
             said
         });
         self.processes
-            .together(|port, members| {
+            .together(|post, members| {
                 Box::pin(async move {
-                    members.same(&port, 0, said, "offset or whence").await?;
+                    members.same(&post, 0, said, "offset or whence").await?;
                     let to = || file.target(offset, whence?, current?);
                     let done = match file.processes.is_deputy() {
                         true => match to() {
-                            Ok(to) => file.act(&port, What::Seek, to).await,
+                            Ok(to) => file.act(&post, What::Seek, to).await,
                             Err(error) => Err(error),
                         },
                         false => Ok(()),
                     };
-                    members.agree(&port, 2, done).await?;
+                    members.agree(&post, 2, done).await?;
                     Ok(0)
                 })
             })
@@ -286,18 +286,18 @@ impl File {
     }
 }
 
-fn for_one(file: Arc<File>, port: Port, begun: Begun) -> Operation {
+fn for_one(file: Arc<File>, post: Post, begun: Begun) -> Operation {
     Box::pin(async move {
         let here = file.here.clone();
         // Requests are waited for where nobody knows the file.
-        act_alone(file, &port, begun).await.map_err(|error| here.named(error))
+        act_alone(file, &post, begun).await.map_err(|error| here.named(error))
     })
 }
 
-fn for_all(file: Arc<File>, port: Port, members: Members, place: Place, begun: Result<Begun>) -> Operation {
+fn for_all(file: Arc<File>, post: Post, members: Members, place: Place, begun: Result<Begun>) -> Operation {
     Box::pin(async move {
         let here = file.here.clone();
-        let done = act_together(file, port, members, place, begun).await;
+        let done = act_together(file, post, members, place, begun).await;
         done.map_err(|error| here.named(error))
     })
 }
@@ -311,7 +311,7 @@ fn take_back(file: &File, seeks: Option<u64>, etypes: u64) {
     }
 }
 
-async fn act_alone(file: Arc<File>, port: &Port, begun: Begun) -> task::Done {
+async fn act_alone(file: Arc<File>, post: &Post, begun: Begun) -> task::Done {
     let Begun {
         start,
         etypes,
@@ -322,21 +322,21 @@ async fn act_alone(file: Arc<File>, port: &Port, begun: Begun) -> task::Done {
     let at = match start {
         Start::Known(at) => at,
         Start::Shared => {
-            let first = file.advance_shared(port, etypes).await?;
+            let first = file.advance_shared(post, etypes).await?;
             checked(&view, first, buffer.length())?
         }
     };
-    Alone { file, view, at }.act(port, buffer).await
+    Alone { file, view, at }.act(post, buffer).await
 }
 
 /// An access of all processes. `begun`: an error, if this one's arguments make none; then all hear of it, and nothing
 /// is accessed.
-async fn act_together(file: Arc<File>, port: Port, members: Members, place: Place, begun: Result<Begun>) -> task::Done {
+async fn act_together(file: Arc<File>, post: Post, members: Members, place: Place, begun: Result<Begun>) -> task::Done {
     let (seeks, etypes) = begun.as_ref().map_or((None, 0), |begun| (begun.seeks, begun.etypes));
     let first = match place {
         Place::Ordered => {
             let takes = begun.as_ref().map(|begun| begun.etypes).map_err(Error::clone);
-            Some(advance_in_order(&file, &port, &members, takes).await?)
+            Some(advance_in_order(&file, &post, &members, takes).await?)
         }
         _ => None,
     };
@@ -348,10 +348,10 @@ async fn act_together(file: Arc<File>, port: Port, members: Members, place: Plac
         let (file, view) = (file.clone(), begun.view);
         Ok((Alone { file, view, at }, begun.buffer))
     });
-    match collective::begin(&file, &port, &members, &mine).await? {
+    match collective::begin(&file, &post, &members, &mine).await? {
         Ok(told) => {
             let (access, buffer) = mine?;
-            collective::act(port, members, access, buffer, told).await
+            collective::act(post, members, access, buffer, told).await
         }
         Err(error) => {
             take_back(&file, seeks, etypes);
@@ -361,19 +361,19 @@ async fn act_together(file: Arc<File>, port: Port, members: Members, place: Plac
 }
 
 /// Moves the shared pointer by what all take; gives where this process's part begins.
-async fn advance_in_order(file: &File, port: &Port, members: &Members, takes: Result<u64>) -> Result<u64> {
+async fn advance_in_order(file: &File, post: &Post, members: &Members, takes: Result<u64>) -> Result<u64> {
     let takes = takes.map(u64::to_le_bytes);
     let said = takes.as_ref().map(|takes| &takes[..]).map_err(Error::clone);
-    let counts = members.gather_all(port, COUNTS, said, 8).await??;
+    let counts = members.gather_all(post, COUNTS, said, 8).await??;
     let add = |sum: u64, count: &Vec<u8>| sum.saturating_add(word(count));
     let processes = &file.processes;
     let mine = match processes.is_deputy() {
-        true => file.advance_shared(port, counts.iter().fold(0, add)).await,
+        true => file.advance_shared(post, counts.iter().fold(0, add)).await,
         false => Ok(0),
     };
-    let bases = members.words(port, BASE, *mine.as_ref().unwrap_or(&0)).await?;
+    let bases = members.words(post, BASE, *mine.as_ref().unwrap_or(&0)).await?;
     if processes.guest().is_some() {
-        members.agree(port, BASE + 1, mine.map(drop)).await?;
+        members.agree(post, BASE + 1, mine.map(drop)).await?;
     }
     let before = counts[..processes.rank() as usize].iter().fold(0, add);
     Ok(bases[processes.deputy() as usize].saturating_add(before))

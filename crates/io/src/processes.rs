@@ -11,7 +11,7 @@ use isthmus_engine::{Channel, Peer};
 
 use crate::group::{Members, Sites, TAGS};
 use crate::name::Site;
-use crate::task::{self, Operation, Port};
+use crate::task::{self, Operation, Post};
 
 /// Bits of the number of a question that its tags carry.
 const NUMBERS: u32 = (1 << 20) - 1;
@@ -238,21 +238,21 @@ impl Processes {
     }
 
     /// Does something with all others, and waits.
-    pub(crate) fn together(&self, operation: impl FnOnce(Port, Members) -> Operation) -> Result<u64> {
+    pub(crate) fn together(&self, operation: impl FnOnce(Post, Members) -> Operation) -> Result<u64> {
         let members = self.members();
-        self.alone(|port| operation(port, members))
+        self.alone(|post| operation(post, members))
     }
 
     /// Does something without the others, and waits.
-    pub(crate) fn alone(&self, operation: impl FnOnce(Port) -> Operation) -> Result<u64> {
+    pub(crate) fn alone(&self, operation: impl FnOnce(Post) -> Operation) -> Result<u64> {
         task::run(self.world, self.channel(), operation)
     }
 
     /// Returns when all have come; collective.
     pub(crate) fn meet(&self) -> Result<()> {
-        self.together(|port, members| {
+        self.together(|post, members| {
             Box::pin(async move {
-                members.words(&port, 0, 0).await?;
+                members.words(&post, 0, 0).await?;
                 Ok(0)
             })
         })

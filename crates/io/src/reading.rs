@@ -21,7 +21,7 @@ use crate::extents::HOLE;
 use crate::here::Here;
 use crate::memory::Target;
 use crate::pieces::{Found, union};
-use crate::task::{Message, Port};
+use crate::task::{Message, Post};
 
 /// Where the data of a slice come from.
 enum Way {
@@ -60,7 +60,7 @@ struct Round {
 /// An operation under way.
 struct Reading<'a> {
     part: &'a Part,
-    port: &'a Port,
+    post: &'a Post,
     domains: &'a Domains,
     sent: Vec<Message>,
 }
@@ -68,12 +68,12 @@ struct Reading<'a> {
 impl Part {
     /// Gives the first byte of the stream that is not there. Outer error: of communication; inner one: of the disk, the
     /// same for all.
-    pub(crate) async fn read_rounds(&self, port: &Port, domains: &Domains, target: &mut Target) -> Result<Result<u64>> {
+    pub(crate) async fn read_rounds(&self, post: &Post, domains: &Domains, target: &mut Target) -> Result<Result<u64>> {
         let length = target.length();
-        let (sent, rooms) = self.announce(port, domains, length, false).await?;
+        let (sent, rooms) = self.announce(post, domains, length, false).await?;
         let mut reading = Reading {
             part: self,
-            port,
+            post,
             domains,
             sent,
         };
@@ -95,18 +95,18 @@ impl Part {
             under_way.sent(std::mem::take(&mut reading.sent)).await?;
         }
         under_way.end().await?;
-        let agreed = self.members.outcome(port, OUTCOME, outcome).await?;
+        let agreed = self.members.outcome(post, OUTCOME, outcome).await?;
         Ok(agreed.map(|()| end))
     }
 }
 
 impl Reading<'_> {
     fn send(&mut self, to: u32, phase: i32, bytes: Vec<u8>) {
-        self.sent.push(self.part.send(self.port, to, phase, bytes));
+        self.sent.push(self.part.send(self.post, to, phase, bytes));
     }
 
     fn receive(&self, from: u32, phase: i32, room: usize) -> Message {
-        self.port.receive(Some(from), self.part.members.tag + phase, room)
+        self.post.receive(Some(from), self.part.members.tag + phase, room)
     }
 
     /// Asks for what this process reads in a round, and expects what others ask of it.
@@ -141,7 +141,7 @@ impl Reading<'_> {
         }
         Round {
             asked,
-            coming: self.part.expect(self.port, self.domains, rooms, round),
+            coming: self.part.expect(self.post, self.domains, rooms, round),
             relays: Vec::new(),
         }
     }
@@ -226,7 +226,7 @@ impl Reading<'_> {
     /// shorter.
     async fn read_lists(&self, lists: Vec<Runs>, outcome: &mut Result<()>) -> Vec<Vec<u8>> {
         let (here, number) = (self.part.access.file.here.clone(), lists.len());
-        match self.port.disk(move || read_lists(&here, &lists)).await {
+        match self.post.disk(move || read_lists(&here, &lists)).await {
             Ok(replies) => replies,
             Err(error) => {
                 if outcome.is_ok() {

@@ -21,7 +21,7 @@ use crate::ears::{Asked, Ears, FIRST};
 use crate::file::File;
 use crate::here::Here;
 use crate::processes::Processes;
-use crate::task::{self, Message, Port};
+use crate::task::{self, Message, Post};
 
 /// A process that answers questions about a file which it reaches.
 pub(crate) struct Service {
@@ -40,15 +40,15 @@ impl Service {
             return None;
         }
         let (world, channel) = (processes.world(), processes.channel().clone());
-        Some(task::start(world, &channel, false, |port| {
-            Box::pin(async move { self.run(&port).await })
+        Some(task::start(world, &channel, false, |post| {
+            Box::pin(async move { self.run(&post).await })
         }))
     }
 
     /// Ends it: nobody asks any more.
     pub(crate) fn stop(processes: &Processes, service: Request) -> Result<()> {
         let me = processes.rank();
-        processes.alone(|port| {
+        processes.alone(|post| {
             Box::pin(async move {
                 let question = Question {
                     what: What::Stop,
@@ -56,19 +56,19 @@ impl Service {
                     number: 0,
                     payload: 0,
                 };
-                port.send(me, QUESTIONS, question.encode()).sent().await?;
+                post.send(me, QUESTIONS, question.encode()).sent().await?;
                 Ok(0)
             })
         })?;
         processes.world().wait(service).map(drop)
     }
 
-    pub(crate) async fn run(self, port: &Port) -> Result<u64> {
+    pub(crate) async fn run(self, post: &Post) -> Result<u64> {
         let (processes, here) = (&self.file.processes, &self.file.here);
-        let mut ears = Ears::new(port, processes.is_guest(), processes.rank());
+        let mut ears = Ears::new(post, processes.is_guest(), processes.rank());
         let mut turns = Turns::default();
         let mut closes = None;
-        while let Some(asked) = turns.next(&mut ears, port).await {
+        while let Some(asked) = turns.next(&mut ears, post).await {
             let source = asked.source;
             if asked.question.what == What::Stop {
                 if source == processes.rank() {
@@ -76,36 +76,36 @@ impl Service {
                 }
                 if processes.is_guest() && source == FIRST && closes.is_none() {
                     // The others may not be so far: nobody ends it for them.
-                    ears.await_leave(port);
+                    ears.await_leave(post);
                     closes = Some(asked.question.answer);
                 } else {
-                    ears.forget(port, source, "the end of a service that is not its own");
+                    ears.forget(post, source, "the end of a service that is not its own");
                 }
                 continue;
             }
             if turns.waits(&asked, here.is_atomic()) {
-                turns.keep(asked, &mut ears, port);
+                turns.keep(asked, &mut ears, post);
                 continue;
             }
             let number = Processes::question(asked.question.answer) as i32;
-            let answer = match self.answer(port, asked, &mut turns).await {
+            let answer = match self.answer(post, asked, &mut turns).await {
                 Ok(answer) => answer,
                 Err(error) => Answer::of_error(error.class as u32, here.named(error).to_string()),
             };
             let bytes = answer.encode();
             processes.count(source, bytes.len());
-            port.send(source, ANSWERS | number, bytes).leave();
+            post.send(source, ANSWERS | number, bytes).leave();
         }
         // A lock that is still held goes first.
         drop(turns);
-        self.close(port, closes).await
+        self.close(post, closes).await
     }
 
     /// All for whom a guest has the file open have closed it, or are lost. `answer`: the number of the answer that the
     /// first of them waits for; without it that one is lost.
-    async fn close(&self, port: &Port, answer: Option<u32>) -> Result<u64> {
+    async fn close(&self, post: &Post, answer: Option<u32>) -> Result<u64> {
         let here = self.file.here.clone();
-        let closing = port.disk(move || {
+        let closing = post.disk(move || {
             let deleted = here.delete_if_asked();
             let closed = here.close();
             deleted.and(closed)
@@ -118,7 +118,7 @@ impl Service {
                 |error| Answer::of_error(error.class as u32, named(error)),
                 |()| Answer::default(),
             );
-            port.send(FIRST, tag, answer.encode()).sent().await?;
+            post.send(FIRST, tag, answer.encode()).sent().await?;
         }
         Ok(0)
     }
@@ -132,7 +132,7 @@ impl Service {
         }
     }
 
-    async fn answer(&self, port: &Port, asked: Asked, turns: &mut Turns) -> Result<Answer> {
+    async fn answer(&self, post: &Post, asked: Asked, turns: &mut Turns) -> Result<Answer> {
         let Asked {
             source,
             question,
@@ -148,33 +148,33 @@ impl Service {
             What::Advance => Ok(number(self.file.shared.fetch_add(question.number, Ordering::SeqCst))),
             What::Size => here.size().map(number),
             What::Read => {
-                let atom = turns.atom(port, &here, source, false).await?;
-                let read = port.disk(move || {
+                let atom = turns.atom(post, &here, source, false).await?;
+                let read = post.disk(move || {
                     let _atom = atom;
                     here.read_runs(question.number, &payload)
                 });
                 read.await
             }
             What::Write => {
-                let atom = turns.atom(port, &here, source, true).await?;
-                let written = port.disk(move || {
+                let atom = turns.atom(post, &here, source, true).await?;
+                let written = post.disk(move || {
                     let _atom = atom;
                     here.write_runs(question.number, &payload)
                 });
                 written.await.map(number)
             }
             What::Lock => {
-                let atom = here.lock(port, question.number != 0).await?;
+                let atom = here.lock(post, question.number != 0).await?;
                 turns.holder = Some(Holder {
                     rank: source,
-                    given_back: port.receive(Some(source), UNLOCKS, 0),
+                    given_back: post.receive(Some(source), UNLOCKS, 0),
                     atom,
                 });
                 Ok(Answer::default())
             }
             // The end is no question to the file.
             What::Stop | What::SetSize | What::Preallocate | What::Sync | What::Seek | What::Atomic => {
-                self.file.act_here(port, question.what, question.number).await?;
+                self.file.act_here(post, question.what, question.number).await?;
                 Ok(Answer::default())
             }
         }
@@ -199,16 +199,16 @@ struct Turns {
 
 impl Turns {
     /// What to answer next; `None`: nobody is there any more for whom a guest has the file open.
-    async fn next(&mut self, ears: &mut Ears, port: &Port) -> Option<Asked> {
+    async fn next(&mut self, ears: &mut Ears, post: &Post) -> Option<Asked> {
         loop {
             let Some(holder) = &self.holder else {
                 return match self.waiting.pop_front() {
                     Some(asked) => Some(asked),
-                    None => ears.next(port).await,
+                    None => ears.next(post).await,
                 };
             };
             // Nothing is lost of a question whose wait ends here: what has come of it stays with the ears.
-            let mut next = pin!(ears.next(port));
+            let mut next = pin!(ears.next(post));
             let event = std::future::poll_fn(|context| match holder.given_back.heard() {
                 Some(_) => Poll::Ready(None),
                 None => next.as_mut().poll(context).map(Some),
@@ -217,7 +217,7 @@ impl Turns {
                 return asked;
             }
             if let Some(holder) = self.holder.take() {
-                port.disk(move || drop(holder.atom)).await;
+                post.disk(move || drop(holder.atom)).await;
             }
         }
     }
@@ -232,20 +232,20 @@ impl Turns {
     }
 
     /// Keeps a question until the file is free. A process has one access at a time in atomic mode, of so many pieces.
-    fn keep(&mut self, asked: Asked, ears: &mut Ears, port: &Port) {
+    fn keep(&mut self, asked: Asked, ears: &mut Ears, post: &Post) {
         let source = asked.source;
         if self.waiting.iter().filter(|known| known.source == source).count() < UNDER_WAY {
             return self.waiting.push_back(asked);
         }
         self.waiting.retain(|known| known.source != source);
-        ears.forget(port, source, "more accesses in atomic mode at a time than it may");
+        ears.forget(post, source, "more accesses in atomic mode at a time than it may");
     }
 
     /// The right to access the file for an access of one piece. Who has the file for itself has it already.
-    async fn atom(&self, port: &Port, here: &Arc<Here>, source: u32, writes: bool) -> Result<Option<Atom>> {
+    async fn atom(&self, post: &Post, here: &Arc<Here>, source: u32, writes: bool) -> Result<Option<Atom>> {
         match &self.holder {
             Some(holder) if holder.rank == source => Ok(None),
-            _ => here.atom(port, writes).await,
+            _ => here.atom(post, writes).await,
         }
     }
 }

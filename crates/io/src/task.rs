@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations among the processes of a file, written as futures that exchange messages and use the disk.
 //!
-//! A [`Port`] is what such a future acts through: it notes what shall be sent and received; whoever drives the future
+//! A [`Post`] is what such a future acts through: it notes what shall be sent and received; whoever drives the future
 //! tells the engine. Two drive one: [`run`] for a blocking call, which uses the disk on its own thread and never with
 //! the engine locked, and [`start`], which leaves it to progress as an [`Activity`] and lets a thread of the pool use
 //! the disk.
@@ -56,7 +56,7 @@ struct Mailbox {
 
 /// What a future acts through.
 #[derive(Clone)]
-pub(crate) struct Port {
+pub(crate) struct Post {
     shared: Arc<Mutex<Mailbox>>,
     /// Wakes who drives the future.
     wake: Arc<dyn Fn() + Send + Sync>,
@@ -66,7 +66,7 @@ pub(crate) struct Port {
 
 /// A message under way.
 pub(crate) struct Message {
-    port: Port,
+    post: Post,
     slot: usize,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Received {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Port {
+impl Post {
     fn lock(&self) -> MutexGuard<'_, Mailbox> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,7 +110,7 @@ impl Port {
         inner.wishes.push((slot, wish));
         drop(inner);
         Message {
-            port: self.clone(),
+            post: self.clone(),
             slot,
         }
     }
@@ -161,11 +161,11 @@ impl Port {
 
     async fn elsewhere<T: Send + 'static>(&self, run: fn(Work), work: impl FnOnce() -> T + Send + 'static) -> T {
         let place = Arc::new(Mutex::new(None));
-        let (result, port) = (place.clone(), self.clone());
+        let (result, post) = (place.clone(), self.clone());
         run(Box::new(move || {
             let value = work();
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-            port.nudge();
+            post.nudge();
         }));
         std::future::poll_fn(|_| {
             let value = place.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -177,9 +177,9 @@ impl Port {
 
 impl Message {
     async fn completion(self) -> Result<(Completion, OwnMemory)> {
-        let Self { port, slot } = self;
+        let Self { post, slot } = self;
         let (done, memory) = std::future::poll_fn(|_| {
-            let mut inner = port.lock();
+            let mut inner = post.lock();
             match std::mem::replace(&mut inner.slots[slot], Slot::Waits) {
                 Slot::Done(completion, memory) => {
                     inner.slots[slot] = Slot::Taken;
@@ -200,7 +200,7 @@ impl Message {
 
     /// What became of a receive, once that is known. Nothing is left of it then.
     pub(crate) fn heard(&self) -> Option<Heard> {
-        let mut inner = self.port.lock();
+        let mut inner = self.post.lock();
         let slot = &mut inner.slots[self.slot];
         if !matches!(slot, Slot::Done(..)) {
             return None;
@@ -220,7 +220,7 @@ impl Message {
 
     /// Whose message it is that has begun to come where anybody's may.
     pub(crate) fn begun(&self) -> Option<u32> {
-        match self.port.lock().slots[self.slot] {
+        match self.post.lock().slots[self.slot] {
             Slot::Begun(rank) => Some(rank),
             _ => None,
         }
@@ -228,7 +228,7 @@ impl Message {
 
     /// Lets a message leave by itself.
     pub(crate) fn leave(self) {
-        let mut inner = self.port.lock();
+        let mut inner = self.post.lock();
         let slot = &mut inner.slots[self.slot];
         *slot = match slot {
             Slot::Done(..) => Slot::Taken,
@@ -261,7 +261,7 @@ fn content(memory: OwnMemory, bytes: u64) -> Vec<u8> {
 /// A future with what it has under way.
 pub(crate) struct Driver {
     channel: Channel,
-    port: Port,
+    post: Post,
     operation: Operation,
     under_way: Vec<(usize, Request, OwnMemory)>,
     calls_user: bool,
@@ -277,7 +277,7 @@ impl Driver {
 
     /// Tells the engine what the future wants, and the future what is over; true if there is news for it.
     fn exchange(&mut self, engine: &mut Core) -> bool {
-        let mut inner = self.port.lock();
+        let mut inner = self.post.lock();
         for (slot, wish) in std::mem::take(&mut inner.wishes) {
             let (request, memory) = match wish {
                 Wish::Send(to, tag, memory) => {
@@ -343,7 +343,7 @@ impl Driver {
     fn fail(&mut self, engine: &mut Core, error: &EngineError) {
         let slots: Vec<usize> = self.under_way.iter().map(|(slot, ..)| *slot).collect();
         self.abandon(engine);
-        let mut inner = self.port.lock();
+        let mut inner = self.post.lock();
         for slot in slots {
             inner.slots[slot] = match inner.slots[slot] {
                 Slot::Left => Slot::Taken,
@@ -370,7 +370,7 @@ impl Driver {
     /// Gives up what is still under way after an error. A message may yet come, so its memory is never used for
     /// anything else.
     fn abandon(&mut self, engine: &mut Core) {
-        self.accuse(engine, &mut self.port.lock());
+        self.accuse(engine, &mut self.post.lock());
         for (_, request, memory) in self.under_way.drain(..) {
             if engine.take(request).is_none() {
                 engine.release(request);
@@ -419,7 +419,7 @@ fn completion(done: Done) -> Completion {
     }
 }
 
-fn driver(channel: &Channel, port: Port, operation: Operation, calls_user: bool) -> Driver {
+fn driver(channel: &Channel, post: Post, operation: Operation, calls_user: bool) -> Driver {
     // Messages of the library go in frames also where a vendor MPI is underneath.
     let channel = Channel {
         native: 0,
@@ -428,10 +428,10 @@ fn driver(channel: &Channel, port: Port, operation: Operation, calls_user: bool)
         ..channel.clone()
     };
     // The first round polls it.
-    port.lock().changed = true;
+    post.lock().changed = true;
     Driver {
         channel,
-        port,
+        post,
         operation,
         under_way: Vec::new(),
         calls_user,
@@ -439,8 +439,8 @@ fn driver(channel: &Channel, port: Port, operation: Operation, calls_user: bool)
 }
 
 /// What a future of this process acts through.
-fn port(world: &'static World, at_once: bool) -> Port {
-    Port {
+fn post(world: &'static World, at_once: bool) -> Post {
+    Post {
         shared: Arc::default(),
         wake: Arc::new(|| world.engine().wake()),
         at_once,
@@ -448,12 +448,12 @@ fn port(world: &'static World, at_once: bool) -> Port {
 }
 
 /// Does an operation and waits for its end.
-pub(crate) fn run(world: &'static World, channel: &Channel, operation: impl FnOnce(Port) -> Operation) -> Done {
-    let port = port(world, true);
-    let mut driver = driver(channel, port.clone(), operation(port), true);
+pub(crate) fn run(world: &'static World, channel: &Channel, operation: impl FnOnce(Post) -> Operation) -> Done {
+    let post = post(world, true);
+    let mut driver = driver(channel, post.clone(), operation(post), true);
     loop {
         // What changes from now on is news.
-        driver.port.lock().changed = false;
+        driver.post.lock().changed = false;
         if let Some(done) = driver.poll() {
             driver.abandon(&mut world.engine().lock());
             return done;
@@ -467,15 +467,15 @@ pub(crate) fn start(
     world: &'static World,
     channel: &Channel,
     calls_user: bool,
-    operation: impl FnOnce(Port) -> Operation,
+    operation: impl FnOnce(Post) -> Operation,
 ) -> Request {
-    let port = port(world, false);
-    let driver = driver(channel, port.clone(), operation(port), calls_user);
+    let post = post(world, false);
+    let driver = driver(channel, post.clone(), operation(post), calls_user);
     world.engine().start_activity(Box::new(driver))
 }
 
 /// An operation that a machine of the engine drives.
-pub(crate) fn driven(world: &'static World, channel: &Channel, operation: impl FnOnce(Port) -> Operation) -> Driver {
-    let port = port(world, false);
-    driver(channel, port.clone(), operation(port), false)
+pub(crate) fn driven(world: &'static World, channel: &Channel, operation: impl FnOnce(Post) -> Operation) -> Driver {
+    let post = post(world, false);
+    driver(channel, post.clone(), operation(post), false)
 }
