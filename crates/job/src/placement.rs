@@ -120,7 +120,7 @@ impl Said {
         let given = [
             (
                 isthmus_settings::BIND_TO.name,
-                to.map(|to| to.map_or("none".to_owned(), word)),
+                to.map(|to| to.map_or_else(|| "none".to_owned(), word)),
             ),
             (isthmus_settings::MAP_BY.name, by.map(word)),
             (
