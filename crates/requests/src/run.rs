@@ -52,6 +52,7 @@ pub(crate) fn run(desk: &Arc<Desk>, world: &World, caller: Caller) -> bool {
 }
 
 fn do_one(desk: &Arc<Desk>, world: &World, peer: Peer, mut ready: Ready) {
+    let calls = matches!(ready.work, Some(Work::Call { .. }));
     let outcome = match ready.work.take() {
         Some(Work::Call { handler, target, data }) => {
             let mut call = Call {
@@ -84,7 +85,7 @@ fn do_one(desk: &Arc<Desk>, world: &World, peer: Peer, mut ready: Ready) {
     if let Some(running) = &mut state.running {
         running.1 = 0;
     }
-    state.ran += 1;
+    state.ran += u64::from(calls);
     desk.leave(&mut state, Out::Ended { peer, ready, outcome });
 }
 

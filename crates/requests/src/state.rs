@@ -86,7 +86,7 @@ pub(crate) struct State {
     pub(crate) out: VecDeque<Out>,
     /// The thread that calls handlers, and which handler it is in.
     pub(crate) running: Option<(ThreadId, u32)>,
-    /// How many requests have been done here.
+    /// How many requests have been done here that called a handler.
     pub(crate) ran: u64,
     /// The process has called MPI_Finalize.
     pub(crate) closed: bool,
