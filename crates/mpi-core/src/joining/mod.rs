@@ -148,7 +148,7 @@ impl Side<'_, '_> {
     }
 
     /// Everybody's place, equal at all members.
-    fn gather(&mut self, contact: std::result::Result<Contact, &String>) -> Result<Vec<u8>> {
+    fn gather(&self, contact: std::result::Result<Contact, &String>) -> Result<Vec<u8>> {
         let mine = match (contact, &self.failed) {
             (_, Some(error)) => refusal(&format!(
                 "rank {}, the root, could not meet the other group: {error}",

@@ -43,7 +43,7 @@ pub(crate) struct Meeting {
     /// One of its communicators was disconnected.
     pub(crate) over: AtomicBool,
     /// Those by whose transports members are reached that were known before.
-    _through: Vec<Arc<Meeting>>,
+    _through: Vec<Arc<Self>>,
     _block: Block,
 }
 
