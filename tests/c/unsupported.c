@@ -25,13 +25,13 @@ int main(int argc, char **argv)
     OK(MPI_Init(&argc, &argv));
     OK(MPI_Comm_create_errhandler(handler, &own));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, own));
-    code = MPI_Comm_accept("port", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other);
+    code = MPI_Comm_spawn("program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other, MPI_ERRCODES_IGNORE);
     CHECK(code != MPI_SUCCESS);
     CHECK(called == 1);
     CHECK(other == MPI_COMM_NULL);
 
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    code = MPI_Comm_accept("port", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other);
+    code = MPI_Comm_spawn("program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other, MPI_ERRCODES_IGNORE);
     OK(MPI_Error_class(code, &class));
     CHECK(class == MPI_ERR_UNSUPPORTED_OPERATION);
     OK(MPI_Error_string(code, text, &length));
