@@ -293,6 +293,7 @@ pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
         shared: vec!["/scratch/run".to_owned(), "~/data".to_owned()],
     };
     let commit = Commit {
+        name: "job".to_owned(),
         subjob: 1,
         secret: [7; 32],
         authority: vec![0x30; 9],

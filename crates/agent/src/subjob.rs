@@ -36,7 +36,6 @@ const ABORTING: Duration = Duration::from_millis(300);
 /// A started subjob.
 #[derive(Debug)]
 pub(crate) struct Subjob {
-    job: String,
     /// Index within the subjob of our first process, and how many processes that has on all its nodes.
     first: u32,
     of: u32,
@@ -92,7 +91,6 @@ impl Subjob {
         let stdin = input_file(start, &template.directory)?;
         let (output, error) = sink::open(start, &template.directory, outbox)?;
         let mut subjob = Self {
-            job: start.job.clone(),
             first: start.first,
             of: start.of,
             listens: start.reach != Reach::Node,
@@ -483,7 +481,7 @@ impl Subjob {
         };
         let _ = self.site.set(own.name.clone());
         let world = Arc::new(World {
-            job: self.job.clone(),
+            job: commit.name.clone(),
             first_rank: own.first_rank.saturating_add(self.first),
             shared_memory: self.directories.shared_memory(),
             node_directory: self.directories.node().to_owned(),

@@ -7,7 +7,7 @@
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message, VERSION, World};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::place::Representation;
-use isthmus_wire::question::{Answer, Ask, Kind, Question, Refusal, Said, Scope};
+use isthmus_wire::question::{Answer, Ask, Kind, Part, Question, Refusal, Said, Scope};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -27,7 +27,10 @@ fn main() {
     let mut agent = Agent::connect(index, if what == "old" { 999 } else { VERSION });
     let world = agent.world();
     let size = world.places.places.len();
-    println!("rank {} of {size} certificate {}", world.rank, world.certificate.len());
+    match std::env::var("ISTHMUS_PARENT_PORT") {
+        Ok(port) => println!("child {} of {size} in {} of {port}", world.rank, own_name(&world.job)),
+        Err(_) => println!("rank {} of {size} certificate {}", world.rank, world.certificate.len()),
+    }
     if rank.is_none_or(|r| r == world.rank) {
         match what.as_str() {
             "exit" => std::process::exit(number),
@@ -48,6 +51,10 @@ fn main() {
                 said: Ok(Said::Done),
             })),
             "flood" => agent.flood(),
+            // As often as NUMBER says; what the children do follows the dash.
+            _ if what.starts_with("spawn-") && std::env::var_os("ISTHMUS_PARENT_PORT").is_none() => {
+                agent.spawn(&what[6..], number);
+            }
             _ => {}
         }
     }
@@ -73,6 +80,13 @@ fn main() {
         Some(Message::Abort { .. }) | None => std::process::exit(77),
         other => panic!("the agent said {other:?}"),
     }
+}
+
+/// A world as its job names it: without what tells jobs apart.
+fn own_name(world: &str) -> String {
+    world
+        .split_once('.')
+        .map_or("the first world".to_owned(), |(_, number)| format!("world {number}"))
 }
 
 struct Agent {
@@ -168,6 +182,29 @@ impl Agent {
             assert_eq!(heard, Said::Port(format!("port of {other}")));
         }
         println!("{rank} has heard all");
+    }
+
+    /// Has copies of this process started, two at this site and one at `lab`, and says what came of it.
+    fn spawn(&mut self, what: &str, times: i32) {
+        let program = match what {
+            "missing" => "/nowhere/program".to_owned(),
+            _ => std::env::current_exe().unwrap().to_str().unwrap().to_owned(),
+        };
+        let part = |processes, site: &str| Part {
+            program: program.clone(),
+            arguments: vec![what.to_owned(), "3".to_owned(), "0".to_owned()],
+            processes,
+            keys: vec![("isthmus_site".to_owned(), site.to_owned())],
+        };
+        let parts = vec![part(2, "home"), part(1, "lab")];
+        for time in 1..=times {
+            let port = format!("port {time}");
+            let parts = parts.clone();
+            match self.ask(1000 + time as u64, Ask::Spawn { port, parts }) {
+                Ok(said) => println!("{said:?}"),
+                Err(refusal) => println!("{:?}: {}", refusal.kind, refusal.why),
+            }
+        }
     }
 
     /// Asks, and waits for the answer.

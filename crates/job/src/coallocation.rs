@@ -19,10 +19,12 @@
 mod barrier;
 mod edit;
 mod ending;
+mod later;
 mod site;
 mod subjobs;
 mod words;
 
+pub use later::add;
 pub use site::State;
 pub use subjobs::Subjobs;
 
@@ -56,6 +58,17 @@ pub const STATUS_LIMIT: i32 = 124;
 pub enum Action {
     /// These subjobs are there: number their ranks as one world and open its barrier.
     Commit(Vec<usize>),
+    /// These subjobs were added and cannot begin: end what there is of them. The job goes on.
+    NotStarted {
+        /// Which.
+        sites: Vec<usize>,
+        /// Why.
+        problem: String,
+        /// What may help; may be empty.
+        hint: String,
+    },
+    /// All processes of these subjobs, which were added, have ended: nothing is needed there any more.
+    Retire(Vec<usize>),
     /// Everybody in the world of these subjobs has finished: let them exit.
     Dismiss(Vec<usize>),
     /// End this subjob: the job goes on without it, for this reason.
@@ -364,7 +377,8 @@ impl Coallocation {
             return;
         }
         ended.ended += 1;
-        if let Some(verdict) = self.subjobs.judge_exit(site, index, was, exit) {
+        let verdict = self.subjobs.judge_exit(site, index, was, exit);
+        if let Some(verdict) = later::judge(self, site, index, was, verdict) {
             if was == Process::Arrived {
                 self.tell_gone(site, index..index + 1, &verdict);
             }
@@ -375,6 +389,7 @@ impl Coallocation {
         if ended.has_ended() {
             let next = if ended.gives_back { State::Fetching } else { State::Done };
             ended.advance(next);
+            later::retire(self, site);
         }
         self.look_for_hopeless_barrier(now);
         self.leave_when_ended(now);
@@ -399,7 +414,8 @@ impl Coallocation {
             return;
         }
         let leaving = matches!(self.phase, Phase::Leaving { .. } | Phase::Over);
-        if !leaving && self.subjobs.site(site).is_live() && self.subjobs.site(site).asked.is_none() {
+        let closed = self.subjobs.site(site);
+        if !leaving && closed.is_live() && closed.asked.is_none() && !closed.retired {
             self.handle_site_failed(site, detail, hint, now);
         }
         if self.subjobs.site(site).gone && self.subjobs.site(site).asked.is_none() {

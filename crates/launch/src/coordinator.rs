@@ -2,6 +2,7 @@
 //! The coordinator's loop: events in, co-allocation decides, commands out.
 
 mod actions;
+mod answering;
 mod asked;
 mod away;
 mod board;
@@ -9,6 +10,7 @@ mod ending;
 mod holding;
 mod people;
 mod sites;
+mod spawning;
 mod view;
 
 use crate::connections::Connections;
@@ -31,7 +33,7 @@ use crate::sharing::Access;
 use crate::trace::{Clocks, TraceFile};
 use crate::whereabouts::Waits;
 use crate::{Options, Outcome, Statistics};
-use asked::Asked;
+use answering::Asked;
 use away::Stop;
 use board::Board;
 use isthmus_job::Job;
@@ -178,6 +180,11 @@ struct Coordinator {
     /// What processes have asked, and the names that they have published.
     answering: Asked,
     names: Names,
+    /// Processes that were asked for and have not begun, and how often some were.
+    spawning: Vec<spawning::Pending>,
+    spawned: u32,
+    /// Worlds that have begun.
+    worlds: u32,
     /// What the processes wait for.
     waits: Waits,
     clocks: Clocks,
@@ -222,6 +229,7 @@ impl Coordinator {
             access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
             directories: Directories::default(),
             examine: false,
+            planned: job.subjobs().len(),
             options,
         });
         let options = &shared.options;
@@ -255,6 +263,9 @@ impl Coordinator {
             statistics: Statistics::default(),
             tally: Tally::default(),
             answering: Asked::default(),
+            spawning: Vec::new(),
+            spawned: 0,
+            worlds: 0,
             waits: Waits::default(),
             clocks: Clocks::default(),
             unread: false,

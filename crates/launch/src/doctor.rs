@@ -102,6 +102,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
         job: name,
         reach: Reach::Wide,
         examine: true,
+        planned: job.subjobs().len(),
     });
     let mut commands = Vec::new();
     for (number, subjob) in job.subjobs().iter().enumerate() {

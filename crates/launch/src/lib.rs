@@ -48,6 +48,7 @@ pub mod session;
 mod shared;
 mod sharing;
 mod site;
+mod spawned;
 mod staging;
 mod statistics;
 pub mod times;

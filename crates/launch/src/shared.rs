@@ -16,6 +16,8 @@ pub(crate) struct Shared {
     pub(crate) access: Arc<Access>,
     /// Directories of subjobs that have files.
     pub(crate) directories: Directories,
+    /// How many subjobs the job began with; others were asked for by its processes.
+    pub(crate) planned: usize,
     /// Nothing is to be started: only what is there and how it is connected is of interest.
     pub(crate) examine: bool,
 }

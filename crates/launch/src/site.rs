@@ -268,6 +268,8 @@ impl Site {
             below: below.unwrap_or_default(),
             library,
             reach: match &self.gateway {
+                // Its parents are another world: they are reached as other nodes are.
+                _ if self.number >= self.shared.planned => Reach::Wide,
                 Some(gateway) if gateway.is_only_way && self.subjob.allocation.is_none() => Reach::Gateway,
                 _ => self.shared.reach,
             },

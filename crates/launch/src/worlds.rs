@@ -19,8 +19,9 @@ pub(crate) struct World {
     pub(crate) notice: Option<String>,
 }
 
-/// The world of a job all of whose processes have arrived; `hosts` are where its agents are.
+/// The world of a job all of whose processes have arrived; `name`: what it is called, `hosts`: where its agents are.
 pub(crate) fn world(
+    name: &str,
     job: &Job,
     mut machines: Vec<Machine>,
     hosts: &[String],
@@ -40,6 +41,7 @@ pub(crate) fn world(
             .iter()
             .map(|a| credentials.certificate(first_rank + a.index, a));
         commits.push(Commit {
+            name: name.to_owned(),
             subjob,
             secret: credentials.secret,
             authority: authority.clone(),

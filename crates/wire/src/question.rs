@@ -18,6 +18,7 @@
 //! | 1 | `Publish` | scope u8, name text, port text |
 //! | 2 | `Unpublish` | scope u8 (0: any), name text, port text |
 //! | 3 | `Lookup` | scope u8 (0: any), name text |
+//! | 4 | `Spawn` | port text, \[program text, arguments \[text\], processes u32, keys \[key text, value text\]\] |
 //!
 //! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
 //!
@@ -26,6 +27,7 @@
 //! | 0 | refused | kind u8 ([`Kind`]), why text |
 //! | 1 | `Done` | |
 //! | 2 | `Port` | port text |
+//! | 3 | `Started` | \[processes u32\] |
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::reason::{cut, read_reason};
@@ -34,6 +36,8 @@ use crate::reason::{cut, read_reason};
 pub const MAX_OPEN: usize = 64;
 /// Longest question or answer, bytes.
 pub const MAX_LENGTH: usize = 1 << 20;
+/// Most programs that are started by one question.
+pub const MAX_PARTS: usize = 256;
 /// Longest name of a service, bytes: 1024 of the program's, each of which may need four ([`crate::word`]).
 pub const MAX_NAME: usize = 4096;
 /// Longest name of a port, bytes, likewise.
@@ -102,6 +106,26 @@ pub enum Ask {
         /// The name.
         name: String,
     },
+    /// More processes, in a world of their own. Answered when all are in MPI_Init.
+    Spawn {
+        /// The port where those who ask await them.
+        port: String,
+        /// What they run: [`MAX_PARTS`] at most.
+        parts: Vec<Part>,
+    },
+}
+
+/// Processes of one program that are to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The program, as the user wrote it.
+    pub program: String,
+    /// Arguments after its name.
+    pub arguments: Vec<String>,
+    /// How many at most.
+    pub processes: u32,
+    /// Where and how: keys of an info object.
+    pub keys: Vec<(String, String)>,
 }
 
 /// A question with its number.
@@ -120,6 +144,8 @@ pub enum Said {
     Done,
     /// The port that a name stands for.
     Port(String),
+    /// So many processes of each part have been started.
+    Started(Vec<u32>),
 }
 
 /// What is wrong with what was asked.
@@ -131,6 +157,8 @@ pub enum Kind {
     Taken = 2,
     /// The coordinator cannot do that now.
     Unable = 3,
+    /// The processes could not be started.
+    NotStarted = 4,
 }
 
 /// Why a question was not answered.
@@ -166,6 +194,7 @@ impl Question {
             Ask::Publish { scope, name, port } => w.u8(1).u8(*scope as u8).text(name).text(port),
             Ask::Unpublish { scope, name, port } => w.u8(2).u8(any(*scope)).text(name).text(port),
             Ask::Lookup { scope, name } => w.u8(3).u8(any(*scope)).text(name),
+            Ask::Spawn { port, parts } => w.u8(4).text(port).list(parts, |w, part| part.write(w)),
         };
     }
 
@@ -188,6 +217,10 @@ impl Question {
                 scope: Scope::read_any(r)?,
                 name: text(r, "name", MAX_NAME)?,
             },
+            4 => Ask::Spawn {
+                port: text(r, "port", MAX_PORT)?,
+                parts: read_parts(r)?,
+            },
             other => return Err(invalid("what is asked", other)),
         };
         Ok(Self { number, ask })
@@ -202,6 +235,9 @@ impl Answer {
             Err(Refusal { kind, why }) => w.u8(0).u8(*kind as u8).text(cut(why)),
             Ok(Said::Done) => w.u8(1),
             Ok(Said::Port(port)) => w.u8(2).text(port),
+            Ok(Said::Started(processes)) => w.u8(3).list(processes, |w, number| {
+                w.u32(*number);
+            }),
         };
     }
 
@@ -215,15 +251,50 @@ impl Answer {
                     1 => Kind::Unknown,
                     2 => Kind::Taken,
                     3 => Kind::Unable,
+                    4 => Kind::NotStarted,
                     other => return Err(invalid("kind", other)),
                 },
                 why: read_reason(r)?,
             }),
             1 => Ok(Said::Done),
             2 => Ok(Said::Port(text(r, "port", MAX_PORT)?)),
+            3 => Ok(Said::Started(r.list("processes", |r| r.u32("processes"))?)),
             other => return Err(invalid("what is said", other)),
         };
         Ok(Self { number, said })
+    }
+}
+
+impl Part {
+    fn write(&self, w: &mut Writer) {
+        w.text(&self.program);
+        w.list(&self.arguments, |w, argument| {
+            w.text(argument);
+        });
+        w.u32(self.processes);
+        w.list(&self.keys, |w, (key, value)| {
+            w.text(key).text(value);
+        });
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            program: r.text("program")?,
+            arguments: r.list("arguments", |r| r.text("argument"))?,
+            processes: r.u32("processes")?,
+            keys: r.list("keys", |r| Ok((r.text("key")?, r.text("value")?)))?,
+        })
+    }
+}
+
+fn read_parts(r: &mut Reader<'_>) -> Result<Vec<Part>, DecodeError> {
+    let parts = r.list("parts", Part::read)?;
+    match parts.len() {
+        1..=MAX_PARTS => Ok(parts),
+        many => Err(DecodeError::Invalid {
+            field: "parts",
+            value: many as u64,
+        }),
     }
 }
 
@@ -273,6 +344,15 @@ mod tests {
             name: name.clone(),
             port: port.clone(),
         }];
+        all.push(Ask::Spawn {
+            port: port.clone(),
+            parts: vec![Part {
+                program: "./x".into(),
+                arguments: vec![String::new(), "a b".into()],
+                processes: 4,
+                keys: vec![("wdir".into(), "/tmp".into())],
+            }],
+        });
         for scope in [None, Some(Scope::Job), Some(Scope::User)] {
             let (name, port) = (name.clone(), port.clone());
             all.push(Ask::Lookup {
@@ -291,6 +371,7 @@ mod tests {
             .map(|ask| Message::Question(Question { number: 7, ask }));
         let said = [
             Ok(Said::Done),
+            Ok(Said::Started(vec![2, 0])),
             Ok(Said::Port("p".repeat(MAX_PORT))),
             Err(Refusal::new(Kind::Unknown, "nobody has published 'x'")),
         ];
@@ -314,6 +395,20 @@ mod tests {
             Message::decode(&Message::Question(Question { number: 1, ask }).encode()[4..])
         };
         assert!(lookup(MAX_NAME).is_ok() && lookup(MAX_NAME + 1).is_err());
+        let many = Ask::Spawn {
+            port: String::new(),
+            parts: vec![
+                Part {
+                    program: String::new(),
+                    arguments: vec![],
+                    processes: 1,
+                    keys: vec![],
+                };
+                MAX_PARTS + 1
+            ],
+        };
+        let many = Message::Question(Question { number: 1, ask: many });
+        assert!(Message::decode(&many.encode()[4..]).is_err());
         let mut long = Writer::new(11);
         long.u64(1).u8(3).u8(0).bytes(&vec![b'x'; MAX_LENGTH]);
         assert!(matches!(

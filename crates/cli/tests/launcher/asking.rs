@@ -5,7 +5,7 @@ use crate::bench::Bench;
 
 #[test]
 fn processes_of_all_sites_find_each_other_by_names() {
-    let bench = Bench::new("names");
+    let bench = Bench::new("askednames");
     let done = bench.run(&format!("run --site home:2 --site lab:2 {} names", Bench::fake()));
     assert_eq!(done.code(), Some(0), "{done:?}");
     let heard = done.lines().into_iter().filter(|line| line.ends_with("has heard all"));

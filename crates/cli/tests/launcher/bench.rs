@@ -88,6 +88,12 @@ impl Bench {
         done
     }
 
+    /// What a command prints while another one runs.
+    pub(crate) fn run_beside(&self, line: &str) -> String {
+        let done = finish(self.command(line).spawn().unwrap());
+        String::from_utf8_lossy(&done.output).into_owned()
+    }
+
     /// The process that speaks the start-up protocol.
     pub(crate) fn fake() -> String {
         let path = Path::new(env!("CARGO_BIN_EXE_isthmus"))

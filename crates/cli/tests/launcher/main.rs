@@ -14,5 +14,6 @@ mod endings;
 mod refusals;
 mod runs;
 mod schedulers;
+mod spawning;
 mod streams;
 mod words;

@@ -2,7 +2,7 @@
 //! Who waits for whom, and who has waited long enough.
 
 use super::subjobs::Finding;
-use super::{Action, Coallocation, Phase, Site, State, Verdict};
+use super::{Action, Coallocation, Phase, Site, State, Verdict, later};
 use crate::terms::StartType;
 use std::time::Duration;
 
@@ -27,13 +27,17 @@ impl Coallocation {
                 self.release(site);
             }
         }
+        later::open(self);
         let open = self.phase == Phase::Running || !strict;
         let alone = |s: &Site| match s.terms.start {
             StartType::NoBarrier => true,
             StartType::Loose => open,
             StartType::Strict => false,
         };
-        for site in self.subjobs.those(|s| s.is_complete() && s.world.is_none() && alone(s)) {
+        for site in self
+            .subjobs
+            .those(|s| s.is_complete() && s.added.is_none() && s.world.is_none() && alone(s))
+        {
             self.release(site);
             if !strict {
                 self.phase = Phase::Running;

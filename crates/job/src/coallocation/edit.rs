@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of the job before it is committed: substituting and dropping subjobs.
 
-use super::{Action, Answer, Coallocation, LEAVE, Phase, Site, State, Verdict};
+use super::{Action, Answer, Coallocation, LEAVE, Phase, Site, State, Verdict, later};
 use crate::terms::{Need, Substitute};
 use std::time::Duration;
 
@@ -17,6 +17,11 @@ impl Coallocation {
         }
         if !subject.is_live() {
             return Err(format!("the job goes on without '{name}' already"));
+        }
+        if subject.added.is_some() {
+            return Err(format!(
+                "'{name}' was started by the program, which alone decides about it"
+            ));
         }
         if subject.world.is_some() {
             return Err(format!("'{name}' has begun and cannot be changed any more"));
@@ -52,6 +57,9 @@ impl Coallocation {
     pub(super) fn fail_site(&mut self, site: usize, verdict: Verdict, now: Duration) {
         if !self.phase.is_open() || !self.subjobs.site(site).is_live() {
             return;
+        }
+        if self.subjobs.site(site).is_awaited_later() {
+            return later::fail(self, site, verdict, now);
         }
         let problem = verdict.problem.clone().unwrap_or_default();
         let Site {

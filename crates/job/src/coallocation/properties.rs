@@ -23,6 +23,7 @@ enum Happens {
     Closed(usize),
     Answered(usize, usize),
     Interrupted,
+    Added(usize),
     Time(u64),
 }
 
@@ -36,7 +37,7 @@ fn job() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
-    let site = 0..4usize;
+    let site = 0..8usize;
     let process = 0..PROCESSES;
     let exit = select(vec![Exit::Status(0), Exit::Status(0), Exit::Status(3), Exit::Signal(9)]);
     prop_oneof![
@@ -51,6 +52,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         2 => site.clone().prop_map(Happens::Closed),
         2 => (site, 0..4usize).prop_map(|(s, a)| Happens::Answered(s, a)),
         1 => Just(Happens::Interrupted),
+        2 => (1..3usize).prop_map(Happens::Added),
         4 => (0..40u64).prop_map(Happens::Time),
     ]
 }
@@ -59,6 +61,8 @@ fn happens() -> impl Strategy<Value = Happens> {
 struct Trial {
     machine: Coallocation,
     sites: usize,
+    /// Those of them that were there from the beginning.
+    planned: usize,
     now: Duration,
     /// Who is in MPI_Init or was.
     here: BTreeSet<(usize, u32)>,
@@ -86,6 +90,7 @@ impl Trial {
         Self {
             machine: Coallocation::new(&Job::new(subjobs.collect()).unwrap(), watch),
             sites: terms.len(),
+            planned: terms.len(),
             now: Duration::ZERO,
             here: BTreeSet::new(),
             begun: BTreeSet::new(),
@@ -117,6 +122,15 @@ impl Trial {
                 let _ = m.answer(at(*s), answers[*a].clone(), now);
             }
             Happens::Interrupted => m.handle_interrupt(2, now),
+            Happens::Added(count) => {
+                let names = (self.sites..)
+                    .take(*count)
+                    .map(|number| subjob(&format!("s{number}"), PROCESSES));
+                if let Some(numbers) = add(m, &names.collect::<Vec<_>>(), now) {
+                    assert!((self.sites..).take(*count).eq(numbers), "numbers go on");
+                    self.sites += count;
+                }
+            }
             Happens::Time(seconds) => {
                 self.now += Duration::from_secs(*seconds);
                 m.handle_time(self.now);
@@ -138,12 +152,19 @@ impl Trial {
                         assert!(all, "s{site} begins without all of its processes");
                     }
                     let numbers: Vec<u32> = self.machine.subjobs().first_numbers().collect();
-                    if world.len() > 1 {
+                    if world.len() > 1 && world[0] < self.planned {
                         let firsts: Vec<u32> = world.iter().map(|&site| numbers[site]).collect();
                         let ranks: Vec<u32> = (0..).step_by(PROCESSES as usize).take(world.len()).collect();
                         assert_eq!(firsts, ranks, "numbers in the world of the job are ranks");
                     }
                 }
+                Action::NotStarted { sites, .. } => {
+                    for site in sites {
+                        assert!(!self.begun.contains(&site) && site >= self.planned);
+                        assert!(self.dropped.insert(site), "s{site} fails twice");
+                    }
+                }
+                Action::Retire(world) => assert!(world.iter().all(|site| self.begun.contains(site))),
                 Action::Dismiss(world) => assert!(world.iter().all(|site| self.begun.contains(site))),
                 Action::Drop { site, .. } => assert!(self.dropped.insert(site), "s{site} is dropped twice"),
                 Action::Substitute { site, .. } => {

@@ -85,6 +85,10 @@ pub(super) struct Site {
     pub(super) gone: bool,
     /// The job goes on without it.
     pub(super) dropped: bool,
+    /// It was added to a job that ran: with all that have the same number.
+    pub(super) added: Option<usize>,
+    /// It was added, and all its processes have ended.
+    pub(super) retired: bool,
     /// Its barrier is open: the number of its world.
     pub(super) world: Option<usize>,
     /// What went wrong, while the user is asked what to do.
@@ -112,6 +116,8 @@ impl Site {
             suspended: false,
             gone: false,
             dropped: false,
+            added: None,
+            retired: false,
             world: None,
             asked: None,
             since: Duration::ZERO,
@@ -151,7 +157,7 @@ impl Site {
 
     /// Whether the barrier of the job waits for it.
     pub(super) fn holds_barrier(&self) -> bool {
-        self.is_live() && self.terms.start == StartType::Strict
+        self.is_live() && self.added.is_none() && self.terms.start == StartType::Strict
     }
 
     /// Whether all of its processes are in MPI_Init.

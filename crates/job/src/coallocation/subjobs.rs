@@ -4,9 +4,10 @@
 use super::Verdict;
 use super::site::{Process, Site, State};
 use super::words::{limit_of, list_of_ranks, list_of_sites, signal_name};
-use crate::model::Job;
+use crate::model::{Job, Subjob};
 use crate::terms::StartType;
 use isthmus_wire::grid::Exit;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -86,6 +87,13 @@ impl Subjobs {
     pub fn number_of(&self, site: usize, index: u32) -> u32 {
         let first = self.sites.get(site).map_or(0, |s| s.first);
         first.saturating_add(index)
+    }
+
+    /// Whether the subjob was added while the job ran, and is over.
+    pub fn is_retired(&self, site: usize) -> bool {
+        self.sites
+            .get(site)
+            .is_some_and(|s| s.added.is_some() && (s.retired || s.dropped))
     }
 
     /// Whether the subjob is one that the job goes on without.
@@ -175,6 +183,42 @@ impl Subjobs {
         });
     }
 
+    /// Adds some, which will begin together. Their numbers.
+    pub(super) fn add(&mut self, subjobs: &[Subjob]) -> Vec<usize> {
+        let group = self
+            .sites
+            .iter()
+            .filter_map(|s| s.added)
+            .max()
+            .map_or(0, |last| last + 1);
+        let first = self.sites.len();
+        for subjob in subjobs {
+            let next = self.sites.iter().map(|s| s.first.saturating_add(s.size())).max();
+            let mut site = Site::new(subjob, next.unwrap_or(0));
+            site.added = Some(group);
+            self.sites.push(site);
+        }
+        (first..self.sites.len()).collect()
+    }
+
+    /// All that were added with this one, itself too; none if it was not added.
+    pub(super) fn added_with(&self, site: usize) -> Vec<usize> {
+        match self.sites[site].added {
+            Some(group) => self.those(|s| s.added == Some(group)),
+            None => Vec::new(),
+        }
+    }
+
+    /// Those that were added and can begin.
+    pub(super) fn added_and_complete(&self) -> Vec<Vec<usize>> {
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (number, site) in self.sites.iter().enumerate().filter(|(_, s)| s.is_awaited_later()) {
+            groups.entry(site.added.unwrap_or_default()).or_default().push(number);
+        }
+        let complete = |group: &Vec<usize>| group.iter().all(|&site| self.sites[site].is_complete());
+        groups.into_values().filter(complete).collect()
+    }
+
     /// A process has finished its communication. The subjobs of its world if it was the last one; `None`: it cannot
     /// have.
     pub(super) fn finish(&mut self, site: usize, index: u32) -> Option<Option<Vec<usize>>> {
@@ -206,7 +250,7 @@ impl Subjobs {
     /// Numbers the processes of subjobs that may be in the world of the job, those first that are. The others keep the
     /// numbers behind all of them. Says what the next number is.
     fn number(&mut self) -> u32 {
-        let mut order = self.those(|s| s.is_live() && s.terms.joins());
+        let mut order = self.those(|s| s.is_live() && s.added.is_none() && s.terms.joins());
         order.sort_by_key(|&site| !self.is_in_main(&self.sites[site]));
         let mut next = 0;
         for site in order {
@@ -219,6 +263,7 @@ impl Subjobs {
     /// Whether its processes are in the world of the job, or will be if they are there in time.
     fn is_in_main(&self, site: &Site) -> bool {
         site.terms.joins()
+            && site.added.is_none()
             && match site.world {
                 Some(world) => self.main == Some(world),
                 None => self.main.is_none(),
@@ -325,7 +370,8 @@ impl Subjobs {
     /// of the job is not open yet.
     pub(super) fn hopeless(&self, gathering: bool) -> Option<Finding> {
         let together = self.those(|s| gathering && s.holds_barrier() && s.world.is_none());
-        let alone = |s: &Site| s.is_live() && s.world.is_none() && s.terms.start != StartType::Strict;
+        let alone =
+            |s: &Site| s.is_live() && s.added.is_none() && s.world.is_none() && s.terms.start != StartType::Strict;
         let alone = self.those(alone).into_iter().map(|site| vec![site]);
         let hopeless = |group: &Vec<usize>| {
             let any = |count: fn(&Site) -> usize| group.iter().any(|&site| count(&self.sites[site]) > 0);

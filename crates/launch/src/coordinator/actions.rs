@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What co-allocation decides is done here.
 
-use super::Coordinator;
+use super::{Coordinator, spawning};
 use crate::console::Print;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
@@ -22,6 +22,8 @@ impl Coordinator {
                     self.connections.send_lasting(site, &ToAgent::Dismiss);
                 }
             }
+            Action::NotStarted { sites, problem, hint } => spawning::not_started(self, &sites, &problem, &hint),
+            Action::Retire(sites) => spawning::retire(self, &sites),
             Action::Drop { site, problem } => self.drop_site(site, &problem),
             Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
             Action::Ask { site, problem, hint } => self.ask(site, &problem, &hint),
@@ -82,7 +84,9 @@ impl Coordinator {
                 let names: Vec<&str> = sites.iter().map(|&s| self.subjobs[s].site.as_str()).collect();
                 let processes = sites.iter().map(|&s| self.subjobs[s].count).sum();
                 self.printer.tell(&JobEvent::start(&names, processes));
+                self.worlds += 1;
                 self.hold(sites);
+                spawning::begun(self, sites);
             }
             Err(problem) => {
                 let problem = format!("{problem}; please report this");
@@ -103,12 +107,15 @@ impl Coordinator {
         let job = self.job.with_subjobs(part).map_err(|error| error.to_string())?;
         let machines = self.board.take_machines(sites);
         let hosts: Vec<String> = sites.iter().map(|&s| self.connections.host(s).to_owned()).collect();
-        // Worlds have nothing to say to each other: each has an authority of its own.
-        let further;
+        // Each world has an authority and a name of its own: nobody is taken for a process of another one.
+        let (name, further);
         let credentials = if self.known_links.is_none() {
+            name = self.name.clone();
             &self.credentials
         } else {
-            further = Credentials::new(&self.name, self.job.spans_nodes()).map_err(|e| e.to_string())?;
+            name = format!("{}.{}", self.name, self.worlds);
+            let connects = self.job.spans_nodes() || sites.iter().any(|&site| site >= self.shared.planned);
+            further = Credentials::new(&name, connects).map_err(|e| e.to_string())?;
             &further
         };
         // Gateways serve the first world; processes of others connect by themselves.
@@ -117,7 +124,7 @@ impl Coordinator {
         } else {
             Vec::new()
         };
-        worlds::world(&job, machines, &hosts, credentials, &self.link_options, &paths)
+        worlds::world(&name, &job, machines, &hosts, credentials, &self.link_options, &paths)
     }
 
     fn drop_site(&mut self, site: usize, problem: &str) {

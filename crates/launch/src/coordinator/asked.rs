@@ -1,78 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes ask, and what they are answered.
 
-use super::Coordinator;
+use super::answering::{Process, Worth, answer};
+use super::{Coordinator, spawning};
 use crate::site::broken;
 use isthmus_wire::grid::ToAgent;
 use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said};
-use std::collections::{BTreeSet, HashMap, VecDeque};
-
-/// A process: subjob and index.
-type Process = (usize, u32);
-
-/// What all processes have asked.
-#[derive(Debug, Default)]
-pub(super) struct Asked {
-    of: HashMap<Process, Of>,
-}
-
-/// What one has asked.
-#[derive(Debug, Default)]
-struct Of {
-    open: BTreeSet<u64>,
-    /// The last answers: they may have been lost with a connection, and then are asked for again.
-    answers: VecDeque<Answer>,
-}
-
-/// What a question is worth.
-#[derive(Debug, PartialEq, Eq)]
-enum Worth {
-    /// It is to be answered.
-    New,
-    /// It is being answered.
-    Open,
-    /// It was answered with this.
-    Answered(Answer),
-    /// It is one too many.
-    TooMany,
-}
-
-impl Asked {
-    fn ask(&mut self, process: Process, number: u64) -> Worth {
-        let of = self.of.entry(process).or_default();
-        if of.open.contains(&number) {
-            return Worth::Open;
-        }
-        if let Some(answer) = of.answers.iter().find(|answer| answer.number == number) {
-            return Worth::Answered(answer.clone());
-        }
-        if of.open.len() >= MAX_OPEN {
-            return Worth::TooMany;
-        }
-        of.open.insert(number);
-        Worth::New
-    }
-
-    /// Whether the process still waits for it.
-    fn answer(&mut self, process: Process, answer: &Answer) -> bool {
-        let Some(of) = self.of.get_mut(&process) else {
-            return false;
-        };
-        if !of.open.remove(&answer.number) {
-            return false;
-        }
-        of.answers.push_back(answer.clone());
-        if of.answers.len() > MAX_OPEN {
-            of.answers.pop_front();
-        }
-        true
-    }
-
-    /// The process has ended.
-    fn forget(&mut self, process: Process) {
-        self.of.remove(&process);
-    }
-}
 
 /// A process asks.
 pub(super) fn hear(job: &mut Coordinator, connection: usize, site: usize, index: u32, question: Question) {
@@ -80,7 +13,7 @@ pub(super) fn hear(job: &mut Coordinator, connection: usize, site: usize, index:
     match job.answering.ask((site, index), number) {
         Worth::New => {
             let said = match job.machine.subjobs().is_inside(site, index) {
-                true => consider(job, site, index, ask),
+                true => consider(job, (site, index), number, ask),
                 false => Some(Err(not_inside())),
             };
             if let Some(said) = said {
@@ -97,26 +30,12 @@ pub(super) fn hear(job: &mut Coordinator, connection: usize, site: usize, index:
     }
 }
 
-/// A process hears what it has asked for.
-pub(super) fn answer(job: &mut Coordinator, process: Process, answer: Answer) {
-    if job.answering.answer(process, &answer) {
-        let (site, index) = process;
-        job.connections.send(site, &ToAgent::Answer { index, answer });
-    }
-}
-
-/// A process has ended.
-pub(super) fn forget(job: &mut Coordinator, process: Process) {
-    job.answering.forget(process);
-    job.names.forget(process);
-}
-
 /// The answer, if it is there at once.
-fn consider(job: &mut Coordinator, site: usize, index: u32, ask: Ask) -> Option<Result<Said, Refusal>> {
-    let by = (site, index);
+fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option<Result<Said, Refusal>> {
     Some(match ask {
         Ask::Publish { scope, name, port } => job.names.publish(by, scope, name, port).map(|()| Said::Done),
         Ask::Unpublish { scope, name, port } => job.names.unpublish(by, scope, &name, &port).map(|()| Said::Done),
+        Ask::Spawn { port, parts } => return spawning::begin(job, by, number, &port, &parts),
         Ask::Lookup { scope, name } => job.names.look_up(scope, &name).map(Said::Port),
     })
 }
@@ -126,42 +45,4 @@ fn not_inside() -> Refusal {
         Kind::Unable,
         "a process asks its launcher between MPI_Init and MPI_Finalize, and this one is not there",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_question_that_comes_again_gets_the_same_answer_once_there_is_one() {
-        let mut asked = Asked::default();
-        let process = (0, 3);
-        let answer = |number| Answer {
-            number,
-            said: Ok(Said::Done),
-        };
-        assert_eq!(asked.ask(process, 1), Worth::New);
-        assert_eq!(asked.ask(process, 1), Worth::Open);
-        assert!(asked.answer(process, &answer(1)) && !asked.answer(process, &answer(1)));
-        assert_eq!(asked.ask(process, 1), Worth::Answered(answer(1)));
-        assert_eq!(asked.ask((1, 3), 1), Worth::New, "another process");
-        asked.forget(process);
-        assert!(!asked.answer(process, &answer(1)));
-    }
-
-    #[test]
-    fn so_many_questions_are_open_and_so_many_answers_are_kept() {
-        let mut asked = Asked::default();
-        let process = (0, 0);
-        let most = MAX_OPEN as u64;
-        (0..most).for_each(|number| assert_eq!(asked.ask(process, number), Worth::New));
-        assert_eq!(asked.ask(process, most), Worth::TooMany);
-        for number in 0..10 * most {
-            let said = Ok(Said::Done);
-            asked.answer(process, &Answer { number, said });
-            asked.ask(process, number + most);
-        }
-        assert_eq!(asked.of[&process].answers.len(), MAX_OPEN);
-        assert_eq!(asked.of[&process].open.len(), MAX_OPEN);
-    }
 }

@@ -35,6 +35,12 @@ impl Board {
         }
     }
 
+    /// There are so many more.
+    pub(super) fn add(&mut self, subjobs: usize) {
+        let more = Self::new(subjobs);
+        self.known.extend(more.known);
+    }
+
     /// What there is to say of a subjob's state now.
     pub(super) fn say(&mut self, site: usize, detail: String) {
         self.known[site].detail = detail;

@@ -146,6 +146,8 @@ impl Coordinator {
             return self.lose(site, &first.problem, &first.hint, true);
         }
         let may_live = failure.is_unreached() && !was_lost && !self.leaving;
+        // What was spawned ends with its connection, and is not taken up.
+        let may_live = may_live && site < self.shared.planned;
         let Some(secret) = self.hold.filter(|_| may_live) else {
             return self.lose(site, &failure.problem, &failure.hint, failure.is_unreached());
         };

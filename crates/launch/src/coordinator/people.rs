@@ -90,7 +90,9 @@ impl Coordinator {
         match request {
             Request::Status => {
                 let progress = self.board.progress(self.machine.subjobs()).into_iter();
-                let subjobs = progress.zip(&self.subjobs).map(|(p, s)| standing(p, s.count));
+                let all = progress.zip(&self.subjobs).enumerate();
+                let all = all.filter(|(site, _)| !self.machine.subjobs().is_retired(*site));
+                let subjobs = all.map(|(_, (p, s))| standing(p, s.count));
                 Reply::Status {
                     committed: self.machine.is_committed(),
                     subjobs: subjobs.collect(),

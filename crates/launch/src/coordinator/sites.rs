@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What sites say.
 
-use super::{Coordinator, TICK, asked};
+use super::{Coordinator, TICK, answering, asked};
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::happening::SiteEvent;
@@ -178,7 +178,7 @@ impl Coordinator {
             exit,
         ));
         self.waits.end(self.machine.subjobs().number_of(site, index));
-        asked::forget(self, (site, index));
+        answering::forget(self, (site, index));
         self.machine.handle_exited(site, index, exit, now);
     }
 }

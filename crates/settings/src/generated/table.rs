@@ -62,6 +62,12 @@ pub const PROCESSORS: List = List { name: "ISTHMUS_PROCESSORS" };
 /// how far messages travel
 pub const REACH: Word = Word { name: "ISTHMUS_REACH", default: Some("wide"), words: &["node", "gateway", "wide"] };
 
+/// where the parents of a spawned process await it; removed from the environment by MPI_Init
+pub const PARENT_PORT: Text = Text { name: "ISTHMUS_PARENT_PORT" };
+
+/// 0: processes of a job cannot have more processes started (MPI_Comm_spawn)
+pub const SPAWN: Flag = Flag { name: "ISTHMUS_SPAWN", default: true };
+
 /// 1 records messages, collective operations and connections for the launcher; set by isthmus run --trace
 pub const TRACE: Flag = Flag { name: "ISTHMUS_TRACE", default: false };
 
@@ -336,6 +342,24 @@ pub static SETTINGS: &[Setting] = &[
         scope: "internal",
         help: "how far messages travel",
         kind: Kind::Word(REACH),
+    },
+    Setting {
+        name: "ISTHMUS_PARENT_PORT",
+        unit: "name of a port",
+        default: "none",
+        reason: "set for processes that MPI_Comm_spawn starts",
+        scope: "internal",
+        help: "where the parents of a spawned process await it; removed from the environment by MPI_Init",
+        kind: Kind::Text(PARENT_PORT),
+    },
+    Setting {
+        name: "ISTHMUS_SPAWN",
+        unit: "flag",
+        default: "1",
+        reason: "programs that spawn need nothing else",
+        scope: "launcher",
+        help: "0: processes of a job cannot have more processes started (MPI_Comm_spawn)",
+        kind: Kind::Flag(SPAWN),
     },
     Setting {
         name: "ISTHMUS_TRACE",

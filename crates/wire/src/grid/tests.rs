@@ -67,6 +67,7 @@ fn messages_to_an_agent_survive_the_wire() {
         shared: vec!["/scratch".into(), "~/data".into()],
     };
     let commit = Commit {
+        name: "j.1".into(),
         subjob: 1,
         secret: [7; 32],
         authority: vec![1],
@@ -223,6 +224,7 @@ fn messages_from_an_agent_survive_the_wire() {
 #[test]
 fn every_truncation_is_refused() {
     let whole = ToAgent::Commit(Box::new(Commit {
+        name: "j.1".into(),
         subjob: 1,
         secret: [7; 32],
         authority: vec![1],

@@ -12,6 +12,8 @@ use crate::question::Answer;
 /// The world, once for all processes of a subjob.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Commit {
+    /// Name of the world: that of the job for its first one.
+    pub name: String,
     /// Place of the agent's subjob among those of [`Self::places`].
     pub subjob: u32,
     /// Secret of the job.
@@ -200,6 +202,7 @@ impl ToAgent {
 
 impl Commit {
     fn write(&self, w: &mut Writer) {
+        w.text(&self.name);
         fixed(w.u32(self.subjob), &self.secret).bytes(&self.authority);
         w.list(&self.certificates, |w, c| {
             w.bytes(c);
@@ -211,6 +214,7 @@ impl Commit {
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
+            name: r.text("name")?,
             subjob: r.u32("subjob")?,
             secret: r.fixed("secret")?,
             authority: r.bytes("authority")?,

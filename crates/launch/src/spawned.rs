@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a program asks for when it spawns processes, as subjobs of its job.
+
+use isthmus_job::{Program, Subjob};
+use isthmus_wire::boot::MAX_NODE_PROCESSES;
+use isthmus_wire::question::{Kind, Part, Refusal};
+use isthmus_wire::word::counted;
+
+/// The variable with the port where the parents wait.
+const PORT: &str = isthmus_settings::PARENT_PORT.name;
+
+/// A machine of the job, where more processes may be started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) subjob: &'a Subjob,
+    /// Name of the host of its agent.
+    pub(crate) host: &'a str,
+}
+
+/// What is spawned at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spawn<'a> {
+    /// The machines of the job, and which of them the one who asks is on.
+    pub(crate) places: &'a [Place<'a>],
+    pub(crate) own: usize,
+    /// How many times something was spawned before.
+    pub(crate) number: u32,
+    /// Where the parents wait.
+    pub(crate) port: &'a str,
+}
+
+impl Spawn<'_> {
+    /// The subjobs of these parts, one for each that has processes, and how many processes each part has.
+    pub(crate) fn subjobs(&self, parts: &[Part]) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
+        let mut subjobs = Vec::new();
+        let mut counts = Vec::new();
+        for (appnum, part) in (0u32..).zip(parts) {
+            let wishes = Wishes::of(part);
+            let count = wishes.count(part)?;
+            counts.push(count);
+            if count > 0 {
+                let place = self.place(&wishes)?;
+                subjobs.push(self.subjob(place, part, &wishes, appnum, count));
+            }
+        }
+        match subjobs.is_empty() {
+            true => Err(refused("no process is to be started")),
+            false => Ok((subjobs, counts)),
+        }
+    }
+
+    /// Where a part is to run.
+    fn place(&self, wishes: &Wishes<'_>) -> Result<&Subjob, Refusal> {
+        let place = match (wishes.site, wishes.host) {
+            (None, None) => Some(&self.places[self.own]),
+            (Some(site), None) => self
+                .places
+                .iter()
+                .find(|p| p.subjob.site == site || p.subjob.lan == site),
+            (site, Some(host)) => {
+                let fits = |p: &&Place<'_>| site.is_none_or(|site| p.subjob.site == site || p.subjob.lan == site);
+                let own = std::iter::once(&self.places[self.own]);
+                // This machine first: several parts of a job may be on one.
+                own.chain(self.places).filter(fits).find(|p| p.is_called(host))
+            }
+        };
+        let Some(place) = place else {
+            let wanted = wishes.host.or(wishes.site).unwrap_or_default();
+            let known: Vec<String> = self.places.iter().map(|p| format!("'{}'", p.subjob.site)).collect();
+            return Err(refused(format!(
+                "'{wanted}' is no machine of this job, whose sites are {}; processes cannot be started at other sites yet",
+                known.join(", ")
+            )));
+        };
+        let site = &place.subjob.site;
+        if wishes.scheduler.is_some_and(|scheduler| scheduler != "fork") || place.subjob.allocation.is_some() {
+            return Err(refused(format!(
+                "processes at site '{site}' would have to be started by its scheduler, which spawning cannot do yet"
+            )));
+        }
+        Ok(place.subjob)
+    }
+
+    fn subjob(&self, place: &Subjob, part: &Part, wishes: &Wishes<'_>, appnum: u32, count: u32) -> Subjob {
+        let mut environment = place.environment.clone();
+        environment.extend(wishes.environment.iter().cloned());
+        if let Some(path) = wishes.path {
+            // The program is looked for there first.
+            let rest = environment
+                .iter()
+                .rev()
+                .find(|(name, _)| name == "PATH")
+                .map(|(_, path)| path.clone());
+            let rest = rest.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+            environment.push(("PATH".to_owned(), format!("{path}:{rest}")));
+        }
+        environment.push((PORT.to_owned(), self.port.to_owned()));
+        let program = match wishes.architecture {
+            None => Program::one(&part.program),
+            Some(architecture) => Program {
+                any: None,
+                by_architecture: [(architecture.to_owned(), part.program.clone())].into(),
+            },
+        };
+        Subjob {
+            site: format!("{}+{}{}", place.site, self.number + 1, suffix(appnum)),
+            count,
+            appnum,
+            program,
+            arguments: part.arguments.clone(),
+            environment,
+            directory: wishes.directory.map(str::to_owned).or_else(|| place.directory.clone()),
+            allocation: None,
+            forks: true,
+            requests: Vec::new(),
+            files: Default::default(),
+            ..place.clone()
+        }
+    }
+}
+
+/// Parts after the first one have names of their own.
+fn suffix(appnum: u32) -> String {
+    match appnum {
+        0 => String::new(),
+        other => format!(".{other}"),
+    }
+}
+
+impl Place<'_> {
+    fn is_called(&self, host: &str) -> bool {
+        let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+        let contact = self.subjob.contact.to_string();
+        let destination = contact.rsplit('@').next().unwrap_or_default();
+        host == self.subjob.site
+            || host == contact
+            || host == destination
+            || host == self.host
+            || (!host.contains('.') && host == short(self.host))
+            || (host == "localhost" && contact == "home")
+    }
+}
+
+/// What the keys of a part say. Others have no meaning here.
+#[derive(Default)]
+struct Wishes<'a> {
+    site: Option<&'a str>,
+    host: Option<&'a str>,
+    scheduler: Option<&'a str>,
+    directory: Option<&'a str>,
+    path: Option<&'a str>,
+    architecture: Option<&'a str>,
+    soft: Option<&'a str>,
+    environment: Vec<(String, String)>,
+}
+
+impl<'a> Wishes<'a> {
+    fn of(part: &'a Part) -> Self {
+        let mut wishes = Self::default();
+        for (key, value) in &part.keys {
+            let value = value.trim();
+            let slot = match key.as_str() {
+                "isthmus_site" => &mut wishes.site,
+                "host" => &mut wishes.host,
+                "isthmus_scheduler" => &mut wishes.scheduler,
+                "wdir" => &mut wishes.directory,
+                "path" => &mut wishes.path,
+                "arch" => &mut wishes.architecture,
+                "soft" => &mut wishes.soft,
+                "env" => {
+                    let lines = value.lines().filter_map(|line| line.split_once('='));
+                    let pairs = lines.map(|(name, value)| (name.trim().to_owned(), value.to_owned()));
+                    wishes.environment.extend(pairs.filter(|(name, _)| !name.is_empty()));
+                    continue;
+                }
+                _ => continue,
+            };
+            *slot = Some(value).filter(|value| !value.is_empty());
+        }
+        wishes
+    }
+
+    /// How many processes a part gets: the most that are allowed and possible.
+    fn count(&self, part: &Part) -> Result<u32, Refusal> {
+        let most = part.processes.min(MAX_NODE_PROCESSES);
+        let Some(soft) = self.soft else {
+            return match most == part.processes {
+                true => Ok(most),
+                false => Err(refused(format!(
+                    "{} of '{}' are more than the {MAX_NODE_PROCESSES} that a node can have",
+                    counted(part.processes, "process"),
+                    part.program
+                ))),
+            };
+        };
+        let wrong = || {
+            refused(format!(
+                "soft = '{soft}' is no list of numbers and triples FIRST:LAST:STEP"
+            ))
+        };
+        let mut best = None;
+        for item in soft.split(',') {
+            best = best.max(largest(item.trim(), most).ok_or_else(wrong)?);
+        }
+        best.ok_or_else(|| {
+            refused(format!(
+                "soft = '{soft}' allows no number of processes up to {most}, which is the most of '{}' here",
+                part.program
+            ))
+        })
+    }
+}
+
+/// The largest number up to `most` of a triple `first:last:step`, if it has one; nothing: it is no triple.
+fn largest(triple: &str, most: u32) -> Option<Option<u32>> {
+    let numbers: Vec<i64> = triple
+        .split(':')
+        .map(|n| n.trim().parse().ok())
+        .collect::<Option<_>>()?;
+    let (first, last, step) = match numbers[..] {
+        [one] => (one, one, 1),
+        [first, last] => (first, last, 1),
+        [first, last, step] if step != 0 => (first, last, step),
+        _ => return None,
+    };
+    // From the largest one down: of what counts upwards the last that is reached.
+    let size = step.unsigned_abs().min(i64::MAX as u64) as i64;
+    let (low, high) = match step > 0 {
+        true => (first, last),
+        false => (last, first),
+    };
+    let limit = high.min(i64::from(most));
+    if low > high || limit < low.min(limit.max(0)) {
+        return Some(None);
+    }
+    // Members of the set differ from `first` by multiples of the step.
+    let offset = (limit - first).rem_euclid(size);
+    let best = limit - offset;
+    let inside = best >= low.max(0) && best <= high;
+    Some(inside.then_some(best).and_then(|best| u32::try_from(best).ok()))
+}
+
+fn refused(why: impl Into<String>) -> Refusal {
+    Refusal::new(Kind::NotStarted, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isthmus_job::sites;
+
+    fn part(processes: u32, keys: &[(&str, &str)]) -> Part {
+        Part {
+            program: "./x".into(),
+            arguments: vec!["a".into()],
+            processes,
+            keys: keys
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+        }
+    }
+
+    fn spawned(parts: &[Part]) -> Result<(Vec<Subjob>, Vec<u32>), String> {
+        let specs = ["home:2", "lab=me@l1.example.org:3"].map(|s| sites::SiteSpec::parse(s).unwrap());
+        let template = sites::template(Program::one("./parent"), vec!["old".to_owned()]);
+        let job = sites::job_of_sites(&specs, None, &template).unwrap();
+        let places: Vec<Place<'_>> = job
+            .subjobs()
+            .iter()
+            .zip(["desk", "l1"])
+            .map(|(subjob, host)| Place { subjob, host })
+            .collect();
+        let spawn = Spawn {
+            places: &places,
+            own: 1,
+            number: 4,
+            port: "p",
+        };
+        spawn.subjobs(parts).map_err(|refusal| refusal.why)
+    }
+
+    #[test]
+    fn parts_run_where_their_keys_say_and_else_with_who_asks() {
+        let sites = |keys: &[(&str, &str)]| spawned(&[part(1, keys)]).map(|(subjobs, _)| subjobs[0].site.clone());
+        for (keys, site) in [
+            (&[][..], "lab+5"),
+            (&[("host", "localhost")], "home+5"),
+            (&[("host", "desk")], "home+5"),
+            (&[("host", "l1.example.org")], "lab+5"),
+            (&[("isthmus_site", "home")], "home+5"),
+            (&[("isthmus_site", "lab"), ("host", "l1")], "lab+5"),
+            (&[("unknown", "x"), ("host", "")], "lab+5"),
+        ] {
+            assert_eq!(sites(keys).as_deref(), Ok(site), "{keys:?}");
+        }
+        for keys in [&[("host", "mars")][..], &[("isthmus_site", "home"), ("host", "l1")]] {
+            assert!(
+                sites(keys)
+                    .unwrap_err()
+                    .contains("is no machine of this job, whose sites are 'home', 'lab'")
+            );
+        }
+        assert!(
+            sites(&[("isthmus_scheduler", "slurm")])
+                .unwrap_err()
+                .contains("scheduler")
+        );
+    }
+
+    #[test]
+    fn parts_have_their_own_words_variables_and_numbers() {
+        let keys = [("wdir", "/tmp"), ("env", "A=1\nB=x=y\n"), ("path", "/opt/bin")];
+        let (subjobs, counts) = spawned(&[part(2, &keys), part(0, &[]), part(3, &[("arch", "riscv64")])]).unwrap();
+        assert_eq!(counts, [2, 0, 3]);
+        let named: Vec<_> = subjobs.iter().map(|s| (s.site.as_str(), s.count, s.appnum)).collect();
+        assert_eq!(named, [("lab+5", 2, 0), ("lab+5.2", 3, 2)]);
+        let of = |name: &str| {
+            subjobs[0]
+                .environment
+                .iter()
+                .rev()
+                .find(|(n, _)| n == name)
+                .map(|(_, v)| v.as_str())
+        };
+        assert_eq!((of("A"), of("B"), of(PORT)), (Some("1"), Some("x=y"), Some("p")));
+        assert!(of("PATH").unwrap().starts_with("/opt/bin:"));
+        assert_eq!(
+            (subjobs[0].directory.as_deref(), &subjobs[0].arguments[..]),
+            (Some("/tmp"), &["a".to_owned()][..])
+        );
+        assert_eq!(subjobs[1].program.for_architecture("x86_64"), None);
+        assert_eq!(subjobs[1].program.for_architecture("riscv64"), Some("./x"));
+        assert!(spawned(&[part(0, &[])]).unwrap_err().contains("no process"));
+    }
+
+    #[test]
+    fn soft_allows_some_numbers_of_processes() {
+        let count = |processes, soft: &str| spawned(&[part(processes, &[("soft", soft)])]).map(|(_, counts)| counts[0]);
+        for (processes, soft, expected) in [
+            (10, "1:10", 10),
+            (10, "2:9:3", 8),
+            (10, "1,3,5", 5),
+            (4, "1:100:5, 2", 2),
+            (10, "10:2:-4", 10),
+            (9, "10:2:-4", 6),
+            (5000, "0:5000:1000", 1000),
+            (7, "3", 3),
+        ] {
+            assert_eq!(count(processes, soft), Ok(expected), "{soft} of {processes}");
+        }
+        for wrong in ["x", "1:2:0", "1:2:3:4", ""] {
+            let refused = count(3, wrong);
+            assert!(wrong.is_empty() == refused.is_ok(), "{wrong}");
+        }
+        assert!(count(3, "5:9").unwrap_err().contains("allows no number"));
+        assert!(spawned(&[part(5000, &[])]).unwrap_err().contains("more than the 1024"));
+    }
+}
