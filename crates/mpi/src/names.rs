@@ -74,7 +74,7 @@ fn error(error: &AskError, unknown: c_int) -> Error {
         AskError::Refused(refusal) => match refusal.kind {
             Kind::Unknown => unknown,
             Kind::Taken => abi::MPI_ERR_SERVICE,
-            Kind::Unable => abi::MPI_ERR_OTHER,
+            Kind::Unable | Kind::NotStarted => abi::MPI_ERR_OTHER,
         },
         AskError::NoLauncher | AskError::Lost(_) => abi::MPI_ERR_OTHER,
     };
