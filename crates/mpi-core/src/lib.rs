@@ -26,5 +26,6 @@ mod nodes;
 pub mod p2p;
 mod remembered;
 pub mod session;
+pub mod told;
 pub mod topology;
 pub mod world;

@@ -136,6 +136,33 @@ impl Text {
     }
 }
 
+/// An array of texts that ends with a null pointer, or no array.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Words(*const *const c_char);
+
+impl Words {
+    /// None.
+    pub(crate) fn none() -> Self {
+        Self(std::ptr::null())
+    }
+
+    /// All of them.
+    pub(crate) fn all<'a>(self) -> Vec<&'a [u8]> {
+        let mut all = Vec::new();
+        while !self.0.is_null() {
+            // SAFETY: by the module's promise an array that ends with a null pointer, which has not come yet.
+            let word = unsafe { *self.0.add(all.len()) };
+            if word.is_null() {
+                break;
+            }
+            // SAFETY: by the module's promise a terminated string.
+            all.push(unsafe { CStr::from_ptr(word) }.to_bytes());
+        }
+        all
+    }
+}
+
 impl Out<c_char> {
     /// Writes a text and its terminator into an array of `capacity` bytes, cut if it must be; gives its length.
     pub(crate) fn text(self, argument: &str, text: &str, capacity: usize) -> Result<usize> {

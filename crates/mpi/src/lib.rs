@@ -42,6 +42,7 @@ mod request;
 mod requests;
 mod session;
 mod settings;
+mod spawn;
 mod status;
 mod tool;
 mod topology;

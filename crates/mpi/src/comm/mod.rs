@@ -250,6 +250,21 @@ extern "C" fn isthmus_MPI_Comm_compare(a: h::Comm, b: h::Comm, result: Out<c_int
     })
 }
 
+/// The communicator to those who have spawned this process, until it is freed.
+static PARENT: Mutex<h::Comm> = Mutex::new(h::MPI_COMM_NULL);
+
+/// This process was spawned by the others of this communicator.
+pub(crate) fn adopt(parents: Arc<Comm>) {
+    *PARENT.lock().unwrap_or_else(PoisonError::into_inner) = insert(Some(parents));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_get_parent(parent: Out<h::Comm>) -> c_int {
+    call("MPI_Comm_get_parent", || {
+        parent.set("parent", *PARENT.lock().unwrap_or_else(PoisonError::into_inner))
+    })
+}
+
 /// Frees a communicator; what is pending on it keeps what it needs by itself.
 fn free(comm: Out<h::Comm>) -> Result<()> {
     let handle = comm.get("comm")?;
@@ -263,6 +278,10 @@ fn free(comm: Out<h::Comm>) -> Result<()> {
     attribute::delete_all(find(handle)?.user().attributes(), handle.0)?;
     comm.set("comm", h::MPI_COMM_NULL)?;
     COMMS.remove(handle.0);
+    let mut parent = PARENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if *parent == handle {
+        *parent = h::MPI_COMM_NULL;
+    }
     Ok(())
 }
 
@@ -283,12 +302,6 @@ extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
         joining::part(process::world()?);
         Ok(())
     })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Comm_get_parent(parent: Out<h::Comm>) -> c_int {
-    // No process was started by another one: jobs are started by the launcher only.
-    call("MPI_Comm_get_parent", || parent.set("parent", h::MPI_COMM_NULL))
 }
 
 #[unsafe(no_mangle)]

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Spawning (MPI 5.0 section 11.8). What the standard makes significant at the root alone is looked at there only.
+//!
+//! The root opens a port and asks the launcher, which answers when the children are in MPI_Init. They connect to that
+//! port before MPI_Init returns, and the parents accept.
+
+use std::ffi::c_int;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use isthmus_abi::constants as abi;
+use isthmus_abi::handles as h;
+use isthmus_core::comm::Comm;
+use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_core::info::Info;
+use isthmus_core::told;
+use isthmus_core::world::World;
+use isthmus_wire::question::{Ask, MAX_PARTS, Part, Said};
+use isthmus_wire::word;
+
+use crate::c::{In, Out, Text, Words};
+use crate::call::call_on;
+use crate::comm::{adopt, give, intra};
+use crate::{info, process};
+
+/// How long a child waits until its parents accept: they have to come to MPI_Comm_spawn all.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Longest file of the key `file`, bytes.
+const MAX_FILE: u64 = 64 << 10;
+
+/// What came of it, for each part: how many processes were wanted at most, and how many there are.
+struct Outcome {
+    wanted: Vec<u32>,
+    started: std::result::Result<Vec<u32>, Error>,
+}
+
+/// What the root asks for. Errors of arguments are told to all.
+fn at_root(port: &str, parts: &[Part]) -> Outcome {
+    let wanted = parts.iter().map(|part| part.processes).collect();
+    let ask = Ask::Spawn {
+        port: port.to_owned(),
+        parts: parts.to_vec(),
+    };
+    let started = match process::underneath().map(|running| running.ask(ask)) {
+        Ok(Ok(Said::Started(started))) => Ok(started),
+        Ok(Ok(other)) => Err(format!(
+            "the launcher answered what was not asked ({other:?}); please report this"
+        )),
+        Ok(Err(why)) => Err(why.to_string()),
+        Err(error) => Err(error.message),
+    };
+    Outcome {
+        wanted,
+        started: started.map_err(|why| Error::new(abi::MPI_ERR_SPAWN, why)),
+    }
+}
+
+impl Outcome {
+    /// For the others of the communicator.
+    fn encode(&self) -> Vec<u8> {
+        let mut w = isthmus_wire::codec::Writer::new(u8::from(self.started.is_ok()));
+        let number = |w: &mut isthmus_wire::codec::Writer, n: &u32| {
+            w.u32(*n);
+        };
+        w.list(&self.wanted, number);
+        match &self.started {
+            Ok(started) => w.list(started, number),
+            Err(error) => w.u32(error.class as u32).text(&error.to_string()),
+        };
+        w.into_body()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut r = isthmus_wire::codec::Reader::new(bytes);
+        let well = r.u8("well").ok()? != 0;
+        let wanted = r.list("wanted", |r| r.u32("number")).ok()?;
+        let started = match well {
+            true => Ok(r.list("started", |r| r.u32("number")).ok()?),
+            false => Err(Error::new(r.u32("class").ok()? as i32, r.text("why").ok()?)),
+        };
+        Some(Self { wanted, started })
+    }
+
+    /// One code for each process that was wanted.
+    fn codes(&self) -> Vec<c_int> {
+        let none = Vec::new();
+        let started = self.started.as_ref().unwrap_or(&none);
+        let started = started.iter().copied().chain(std::iter::repeat(0));
+        let each = self.wanted.iter().zip(started);
+        each.flat_map(|(wanted, started)| {
+            (0..*wanted).map(move |at| match at < started {
+                true => abi::MPI_SUCCESS,
+                false => abi::MPI_ERR_SPAWN,
+            })
+        })
+        .collect()
+    }
+}
+
+fn spawn(
+    comm: h::Comm,
+    root: c_int,
+    codes: Out<c_int>,
+    new: Out<h::Comm>,
+    parts: impl FnOnce() -> Result<Vec<Part>>,
+) -> Result<()> {
+    give(new, || {
+        let (world, comm) = (process::world()?, intra(comm)?);
+        let root = root_of(comm, root)?;
+        let mut port = None;
+        let mut own = None;
+        if comm.rank() == root {
+            let opened = parts().and_then(|parts| Ok((parts, isthmus_dynamic::open_port()?)));
+            own = Some(match opened {
+                Ok((parts, name)) => at_root(port.insert(name), &parts),
+                Err(error) => Outcome {
+                    wanted: Vec::new(),
+                    started: Err(error),
+                },
+            });
+        }
+        let joined = together(world, comm, root, own, port.clone(), codes);
+        if let Some(port) = port {
+            // Nobody else knows it.
+            let _ = isthmus_dynamic::close_port(&port);
+        }
+        joined.map(Some)
+    })
+}
+
+fn together(
+    world: &World,
+    comm: &Comm,
+    root: u32,
+    own: Option<Outcome>,
+    port: Option<String>,
+    codes: Out<c_int>,
+) -> Result<Arc<Comm>> {
+    let bytes = told::by_root(
+        world,
+        comm,
+        root,
+        &own.as_ref().map(Outcome::encode).unwrap_or_default(),
+    )?;
+    let Some(outcome) = own.or_else(|| Outcome::decode(&bytes)) else {
+        fail!(
+            abi::MPI_ERR_INTERN,
+            "what the root said of the processes is no sense; please report this"
+        );
+    };
+    if !codes.is_null() {
+        let all = outcome.codes();
+        codes.slice("array_of_errcodes", all.len())?.copy_from_slice(&all);
+    }
+    outcome.started?;
+    isthmus_dynamic::accept(world, comm, root, || {
+        port.ok_or_else(|| Error::new(abi::MPI_ERR_INTERN, "the root has no port; please report this"))
+    })
+}
+
+/// The rank of the root.
+fn root_of(comm: &Comm, root: c_int) -> Result<u32> {
+    match u32::try_from(root) {
+        Ok(rank) if rank < comm.size() => Ok(rank),
+        _ => fail!(
+            abi::MPI_ERR_ROOT,
+            argument("root"),
+            "is {root}, but the ranks of {} are 0 to {}",
+            comm.describe(),
+            i64::from(comm.size()) - 1
+        ),
+    }
+}
+
+fn part(command: Text, arguments: Words, most: c_int, hints: h::Info) -> Result<Part> {
+    let program = command.bytes("command", abi::MPI_ERR_SPAWN)?;
+    if program.is_empty() {
+        fail!(
+            abi::MPI_ERR_SPAWN,
+            argument("command"),
+            "is empty, expected the name of a program"
+        );
+    }
+    let Ok(processes) = u32::try_from(most) else {
+        fail!(abi::MPI_ERR_ARG, argument("maxprocs"), "is {most}, expected 0 or more");
+    };
+    Ok(Part {
+        program: word::from_bytes(program),
+        arguments: arguments.all().into_iter().map(word::from_bytes).collect(),
+        processes,
+        keys: keys(&info::find(hints)?)?,
+    })
+}
+
+/// What the keys say, and those of the file that the key `file` names: lines KEY = VALUE.
+fn keys(info: &Info) -> Result<Vec<(String, String)>> {
+    let mut keys = Vec::new();
+    if let Some(file) = info.get("file")? {
+        let text =
+            read(Path::new(file)).map_err(|why| Error::new(abi::MPI_ERR_SPAWN, format!("file = '{file}': {why}")))?;
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
+        for line in lines {
+            let Some((key, value)) = line.split_once('=') else {
+                fail!(
+                    abi::MPI_ERR_SPAWN,
+                    "file = '{file}': the line '{line}' is not of the form KEY = VALUE"
+                );
+            };
+            keys.push((key.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    // What the program itself says counts more, and comes last.
+    for at in 0..info.len() {
+        let key = info.nth_key(at)?.to_owned();
+        let value = info.get(&key)?.unwrap_or_default().to_owned();
+        keys.push((key, value));
+    }
+    Ok(keys)
+}
+
+fn read(path: &Path) -> std::result::Result<String, String> {
+    let length = std::fs::metadata(path).map_err(|e| e.to_string())?.len();
+    if length > MAX_FILE {
+        return Err(format!("it has {length} bytes, at most {MAX_FILE} are read"));
+    }
+    std::fs::read_to_string(path).map_err(|e| e.to_string())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_spawn(
+    command: Text,
+    arguments: Words,
+    most: c_int,
+    hints: h::Info,
+    root: c_int,
+    comm: h::Comm,
+    new: Out<h::Comm>,
+    codes: Out<c_int>,
+) -> c_int {
+    call_on("MPI_Comm_spawn", comm, || {
+        spawn(comm, root, codes, new, || {
+            Ok(vec![part(command, arguments, most, hints)?])
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_spawn_multiple(
+    count: c_int,
+    commands: In<Text>,
+    arguments: In<Words>,
+    most: In<c_int>,
+    hints: In<h::Info>,
+    root: c_int,
+    comm: h::Comm,
+    new: Out<h::Comm>,
+    codes: Out<c_int>,
+) -> c_int {
+    call_on("MPI_Comm_spawn_multiple", comm, || {
+        spawn(comm, root, codes, new, || {
+            let Some(count) = usize::try_from(count)
+                .ok()
+                .filter(|count| (1..=MAX_PARTS).contains(count))
+            else {
+                fail!(
+                    abi::MPI_ERR_ARG,
+                    argument("count"),
+                    "is {count}, expected 1 to {MAX_PARTS}"
+                );
+            };
+            let commands = commands.slice("array_of_commands", count)?;
+            let most = most.slice("array_of_maxprocs", count)?;
+            let hints = hints.slice("array_of_info", count)?;
+            let arguments = match arguments.address() {
+                // MPI_ARGVS_NULL
+                0 => None,
+                _ => Some(arguments.slice("array_of_argv", count)?),
+            };
+            let words = |at: usize| arguments.map_or(Words::none(), |all| all[at]);
+            (0..count)
+                .map(|at| part(commands[at], words(at), most[at], hints[at]))
+                .collect()
+        })
+    })
+}
+
+/// At the end of MPI_Init: a process that was spawned connects to those who await it.
+pub(crate) fn meet_parents(world: &World, comm_world: &Comm) -> Result<()> {
+    let Some(port) = isthmus_settings::PARENT_PORT.read(std::env::var_os) else {
+        return Ok(());
+    };
+    // SAFETY: called once, inside MPI_Init, which the standard lets only one thread call; programs that change the
+    // environment in other threads meanwhile race with their own getenv as well.
+    unsafe { std::env::remove_var(isthmus_settings::PARENT_PORT.name) };
+    let parents = isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE)))?;
+    adopt(parents);
+    Ok(())
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Spawning: children have their own world, find their parents, talk to them, and leave; what cannot start is told. */
+/* ranks: 1 2 3 */
+
+#include "check.h"
+
+static int rank, size;
+
+static void child(MPI_Comm parents)
+{
+    int remote, appnum = -1, *value, found, got = -1, all;
+    OK(MPI_Comm_remote_size(parents, &remote));
+    OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &value, &found));
+    if (found)
+        appnum = *value;
+    OK(MPI_Bcast(&got, 1, MPI_INT, 0, parents));
+    CHECK(got == 4711);
+    int mine = 100 * appnum + rank;
+    OK(MPI_Send(&mine, 1, MPI_INT, 0, 5, parents));
+    OK(MPI_Allreduce(&rank, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(all == size * (size - 1) / 2);
+    MPI_Comm again;
+    OK(MPI_Comm_get_parent(&again));
+    CHECK(again == parents && remote > 0);
+    OK(MPI_Comm_disconnect(&parents));
+    OK(MPI_Comm_get_parent(&again));
+    CHECK(again == MPI_COMM_NULL);
+}
+
+/* What the parents do with their children. */
+static void parents(MPI_Comm children, int expected, int sum)
+{
+    int remote, got = 4711;
+    OK(MPI_Comm_remote_size(children, &remote));
+    CHECK(remote == expected);
+    OK(MPI_Bcast(&got, 1, MPI_INT, rank == 0 ? MPI_ROOT : MPI_PROC_NULL, children));
+    if (rank == 0) {
+        for (int i = 0; i < remote; i++) {
+            int value;
+            MPI_Status status;
+            OK(MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 5, children, &status));
+            CHECK(value % 100 == status.MPI_SOURCE);
+            sum -= value;
+        }
+        CHECK(sum == 0);
+    }
+    OK(MPI_Comm_disconnect(&children));
+    CHECK(children == MPI_COMM_NULL);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, children;
+    OK(MPI_Init(&argc, &argv));
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    OK(MPI_Comm_get_parent(&parent));
+    if (parent != MPI_COMM_NULL) {
+        CHECK(argc == 3 && !strcmp(argv[1], "a child") && !strcmp(argv[2], ""));
+        child(parent);
+        OK(MPI_Finalize());
+        return 0;
+    }
+    char *words[] = {"a child", "", NULL};
+    int codes[3] = {-1, -1, -1}, class;
+    /* Arguments of others are not looked at. */
+    OK(MPI_Comm_spawn(rank == 0 ? argv[0] : NULL, rank == 0 ? words : NULL, rank == 0 ? 2 : -7, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes));
+    CHECK(codes[0] == MPI_SUCCESS && codes[1] == MPI_SUCCESS && codes[2] == -1);
+    parents(children, 2, 1);
+    char *commands[] = {argv[0], argv[0]}, **arguments[] = {words, words};
+    int most[] = {1, 2};
+    MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    OK(MPI_Comm_spawn_multiple(2, commands, arguments, most, infos, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE));
+    parents(children, 3, 0 + 101 + 102);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    codes[0] = codes[1] = -1;
+    int code = MPI_Comm_spawn("/nowhere/program", MPI_ARGV_NULL, 2, MPI_INFO_NULL, size - 1, MPI_COMM_WORLD, &children, codes);
+    OK(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_SPAWN && children == MPI_COMM_NULL);
+    CHECK(codes[0] == MPI_ERR_SPAWN && codes[1] == MPI_ERR_SPAWN);
+    OK(MPI_Finalize());
+    return 0;
+}
