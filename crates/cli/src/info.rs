@@ -108,26 +108,20 @@ fn summary() {
     crate::print(&format!("adaptors to other MPIs: {}", adaptors()));
 }
 
-/// A function of each chapter that may not be there, the chapter's name, and how to build and run without it what would
-/// use it.
-const CHAPTERS: [(&str, &str, &str); 1] = [(
-    "MPI_Comm_spawn",
-    "starting processes and publishing names (MPI_Comm_spawn, MPI_Publish_name, …)",
-    "start all programs as one job, or let them connect by ports (MPI_Comm_connect)",
-)];
-
 /// What the table of functions cannot say.
-const IN_PART: &str = "one-sided communication (MPI_Win_*) over several nodes does not work yet on top of a machine's \
-                       own MPI, nor between machines that represent data differently";
+const IN_PART: [&str; 4] = [
+    "one-sided communication (MPI_Win_*) between machines that represent data differently",
+    "MPI_Comm_spawn at sites that the job does not have, or under a scheduler, or in a program without a launcher",
+    "MPI_Comm_connect where processes of the two jobs cannot reach each other directly; files and windows of several jobs",
+    "going on after the loss of a process",
+];
 
-/// Lines about the chapters that are not there.
+/// Lines about what is not there.
 fn lacking() -> Vec<String> {
-    let lacks = |name: &str| FUNCTIONS.iter().any(|f| f.name == name && !f.implemented);
-    let missing = CHAPTERS.iter().filter(|(function, ..)| lacks(function));
-    let lines = missing.map(|(_, what, advice)| {
-        format!("not implemented yet: {what}; configure scripts find the names anyway; {advice}")
-    });
-    lines.chain([IN_PART.to_owned()]).collect()
+    let missing: Vec<&str> = FUNCTIONS.iter().filter(|f| !f.implemented).map(|f| f.name).collect();
+    let named = (!missing.is_empty()).then(|| format!("not implemented yet: {}", missing.join(", ")));
+    let parts = IN_PART.map(|what| format!("does not work yet: {what}"));
+    named.into_iter().chain(parts).collect()
 }
 
 /// The MPIs of this machine that subjobs can run on top of without a compiler at hand.
