@@ -44,7 +44,7 @@ some() {
 }
 
 # The programs. Four compilers at once find no modules, one makes them.
-programs="basic.f90 modern.f90 sections.f90 elements.F90 windows.f90 names.f90 connect.f90 absent.f90 old.f"
+programs="basic.f90 modern.f90 sections.f90 elements.F90 windows.f90 names.f90 connect.f90 spawn.f90 old.f"
 for file in $programs; do
     mkdir "$work/in-$file"
     # Hundreds of calls in one line each: they would be optimized for half a minute.
@@ -94,13 +94,6 @@ end
 END
 expect "a component in a nonblocking receive" "$mpifort" -J "$work" "$work/copied.f90" -o "$work/copied"
 expect "it is refused with the reason" says "MPI_Irecv: gfortran passes a copy of argument buf" run -n 1 "$work/copied"
-# Everything that is not there yet, through each interface.
-for interface in $(some 1 mpi_f08 mpi mpif.h); do
-    "$build/bin/isthmus" info --functions |
-        awk -F '\t' -v interface=$interface -f tests/fortran/absent.awk - spec/procedures.tsv spec/parameters.tsv >"$work/absent-$interface.f90"
-    expect "all that is absent, $interface" "$mpifort" -w -J "$work/in-old.f" "$work/absent-$interface.f90" -o "$work/absent-$interface"
-    expect "the named error of each, $interface" says "^ *[1-9][0-9]* procedures" run -n 1 "$work/absent-$interface"
-done
 for example in examples/*.f90; do
     expect "$example compiles" "$mpifort" -O1 -J "$work" "$example" -o "$work/example"
     expect "$example runs" run -n 2 "$work/example"
