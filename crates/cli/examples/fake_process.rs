@@ -86,7 +86,7 @@ fn main() {
 fn own_name(world: &str) -> String {
     world
         .split_once('.')
-        .map_or("the first world".to_owned(), |(_, number)| format!("world {number}"))
+        .map_or_else(|| "the first world".to_owned(), |(_, number)| format!("world {number}"))
 }
 
 struct Agent {

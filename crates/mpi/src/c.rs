@@ -152,7 +152,9 @@ impl Words {
         let mut all = Vec::new();
         while !self.0.is_null() {
             // SAFETY: by the module's promise an array that ends with a null pointer, which has not come yet.
-            let word = unsafe { *self.0.add(all.len()) };
+            let place = unsafe { self.0.add(all.len()) };
+            // SAFETY: the same.
+            let word = unsafe { *place };
             if word.is_null() {
                 break;
             }

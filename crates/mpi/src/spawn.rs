@@ -281,7 +281,7 @@ extern "C" fn isthmus_MPI_Comm_spawn_multiple(
                 0 => None,
                 _ => Some(arguments.slice("array_of_argv", count)?),
             };
-            let words = |at: usize| arguments.map_or(Words::none(), |all| all[at]);
+            let words = |at: usize| arguments.map_or_else(Words::none, |all| all[at]);
             (0..count)
                 .map(|at| part(commands[at], words(at), most[at], hints[at]))
                 .collect()
