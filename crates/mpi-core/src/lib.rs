@@ -26,6 +26,5 @@ mod nodes;
 pub mod p2p;
 mod remembered;
 pub mod session;
-pub mod told;
 pub mod topology;
 pub mod world;

@@ -25,9 +25,14 @@ pub fn say(world: &World, comm: &Comm, mine: &[u64]) -> Result<Vec<Vec<u64>>> {
     Ok(all.chunks_exact(bytes.len().max(1)).map(of).collect())
 }
 
+/// The content that `root` has, whose length only it knows; collective.
+pub fn tell_content(world: &World, comm: &Comm, root: u32, content: &[u8]) -> Result<Vec<u8>> {
+    internal::broadcast_all(world, comm, root, content)
+}
+
 /// The text that `root` has; collective.
 pub fn tell(world: &World, comm: &Comm, root: u32, text: &str) -> Result<String> {
-    let told = internal::broadcast_all(world, comm, root, text.as_bytes())?;
+    let told = tell_content(world, comm, root, text.as_bytes())?;
     Ok(String::from_utf8_lossy(&told).into_owned())
 }
 

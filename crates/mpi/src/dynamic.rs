@@ -12,12 +12,11 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
-use isthmus_core::fail;
 use rustix::fs::OFlags;
 
 use crate::c::{Out, Text};
 use crate::call::{call, call_on};
-use crate::comm::{give, intra};
+use crate::comm::{give, intra, root_of};
 use crate::{info, process};
 
 /// Room that MPI_Open_port has for the name.
@@ -39,20 +38,6 @@ extern "C" fn isthmus_MPI_Open_port(hints: h::Info, port: Out<std::ffi::c_char>)
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Close_port(port: Text) -> c_int {
     call("MPI_Close_port", || isthmus_dynamic::close_port(&name(port)?))
-}
-
-/// The rank of the root.
-fn root_of(comm: &Comm, root: c_int) -> Result<u32> {
-    match u32::try_from(root) {
-        Ok(rank) if rank < comm.size() => Ok(rank),
-        _ => fail!(
-            abi::MPI_ERR_ROOT,
-            argument("root"),
-            "is {root}, but the ranks of {} are 0 to {}",
-            comm.describe(),
-            i64::from(comm.size()) - 1
-        ),
-    }
 }
 
 /// How long who connects waits for who accepts: the hint `timeout`, in seconds.

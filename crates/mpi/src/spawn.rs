@@ -15,14 +15,14 @@ use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
-use isthmus_core::told;
+use isthmus_core::members;
 use isthmus_core::world::World;
 use isthmus_wire::question::{Ask, MAX_PARTS, Part, Said};
 use isthmus_wire::word;
 
 use crate::c::{In, Out, Text, Words};
 use crate::call::call_on;
-use crate::comm::{adopt, give, intra};
+use crate::comm::{adopt, give, intra, root_of};
 use crate::{info, process};
 
 /// How long a child waits until its parents accept: they have to come to MPI_Comm_spawn all.
@@ -138,7 +138,7 @@ fn together(
     port: Option<String>,
     codes: Out<c_int>,
 ) -> Result<Arc<Comm>> {
-    let bytes = told::by_root(
+    let bytes = members::tell_content(
         world,
         comm,
         root,
@@ -158,20 +158,6 @@ fn together(
     isthmus_dynamic::accept(world, comm, root, || {
         port.ok_or_else(|| Error::new(abi::MPI_ERR_INTERN, "the root has no port; please report this"))
     })
-}
-
-/// The rank of the root.
-fn root_of(comm: &Comm, root: c_int) -> Result<u32> {
-    match u32::try_from(root) {
-        Ok(rank) if rank < comm.size() => Ok(rank),
-        _ => fail!(
-            abi::MPI_ERR_ROOT,
-            argument("root"),
-            "is {root}, but the ranks of {} are 0 to {}",
-            comm.describe(),
-            i64::from(comm.size()) - 1
-        ),
-    }
 }
 
 fn part(command: Text, arguments: Words, most: c_int, hints: h::Info) -> Result<Part> {

@@ -253,6 +253,20 @@ extern "C" fn isthmus_MPI_Comm_compare(a: h::Comm, b: h::Comm, result: Out<c_int
 /// The communicator to those who have spawned this process, until it is freed.
 static PARENT: Mutex<h::Comm> = Mutex::new(h::MPI_COMM_NULL);
 
+/// The rank of the root, in an intracommunicator.
+pub(crate) fn root_of(comm: &Comm, root: c_int) -> Result<u32> {
+    match u32::try_from(root) {
+        Ok(rank) if rank < comm.size() => Ok(rank),
+        _ => fail!(
+            abi::MPI_ERR_ROOT,
+            argument("root"),
+            "is {root}, but the ranks of {} are 0 to {}",
+            comm.describe(),
+            i64::from(comm.size()) - 1
+        ),
+    }
+}
+
 /// This process was spawned by the others of this communicator.
 pub(crate) fn adopt(parents: Arc<Comm>) {
     *PARENT.lock().unwrap_or_else(PoisonError::into_inner) = insert(Some(parents));
