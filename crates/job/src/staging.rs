@@ -106,7 +106,12 @@ fn pair(setting: &Setting) -> Option<(&str, &str)> {
 fn at_site(directory: Option<&str>, path: &str) -> Option<String> {
     match directory {
         _ if path.starts_with('/') || path.starts_with(MARK) => Some(path.to_owned()),
-        Some(directory) => Some(format!("{}/{path}", directory.trim_end_matches('/'))),
+        Some("~") => Some(path.to_owned()),
+        Some(directory) => {
+            // Relative paths of a site begin at the home directory there.
+            let below = directory.strip_prefix("~/").unwrap_or(directory);
+            Some(format!("{}/{path}", below.trim_end_matches('/')))
+        }
         None => None,
     }
 }
@@ -123,6 +128,27 @@ mod tests {
     fn staged(rsl: &str) -> Result<Subjob, JobErrors> {
         let described = Form::Rsl.read(&Text::of(rsl, "job.rsl")).unwrap();
         described.job.with_staging().map(|job| job.subjobs()[0].clone())
+    }
+
+    #[test]
+    fn a_relative_directory_is_below_the_home_directory_of_the_site() {
+        let files = "(executable=a)(fileStageOut=(out out))";
+        for (directory, path) in [
+            ("run7", "run7/out"),
+            ("~/run7", "run7/out"),
+            ("~", "out"),
+            ("/run7", "/run7/out"),
+        ] {
+            let there = staged(&format!(
+                "&(resourceManagerContact=lab)(directory=\"{directory}\"){files}"
+            ))
+            .unwrap();
+            assert_eq!(there.files.taken[0].path, path, "{directory}");
+            let home = there.directory.is_some_and(|named| named.starts_with(['~', '/']));
+            assert!(home, "{directory}");
+        }
+        let here = staged(&format!("&(resourceManagerContact=home)(directory=run7){files}")).unwrap();
+        assert_eq!(here.directory.as_deref(), Some("run7"));
     }
 
     #[test]

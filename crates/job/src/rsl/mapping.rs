@@ -8,7 +8,7 @@ use crate::attributes::{self, ATTRIBUTES, Attribute, Content, Datum, Fate, Reque
 use crate::contact;
 use crate::error::JobError;
 use crate::form::Described;
-use crate::model::{Job, MAX_PROCESSES_PER_MACHINE, MAX_SUBJOBS, Program, Subjob, check_count, check_name};
+use crate::model::{Contact, Job, MAX_PROCESSES_PER_MACHINE, MAX_SUBJOBS, Program, Subjob, check_count, check_name};
 use crate::quoted::shown;
 use crate::sites;
 use crate::transfer::Place;
@@ -226,6 +226,7 @@ impl Mapper<'_, '_> {
         self.check_job_type(&draft);
         ask(&mut draft.subjob);
         Self::name(&mut draft);
+        Self::place(&mut draft);
         (self.report.errors.count() == errors).then_some(draft)
     }
 
@@ -450,6 +451,19 @@ impl Mapper<'_, '_> {
                 "leave out one of them",
             ),
             _ => {}
+        }
+    }
+
+    /// A relative directory is below the home directory there, as in GRAM; at home below the user's, as everything is.
+    fn place(draft: &mut Draft) {
+        let is_home = draft.subjob.contact == Contact::Home;
+        let relative = draft
+            .subjob
+            .directory
+            .as_mut()
+            .filter(|path| !path.starts_with(['/', '~', '$']));
+        if let Some(path) = relative.filter(|_| !is_home) {
+            path.insert_str(0, "~/");
         }
     }
 
