@@ -51,12 +51,12 @@
       if (mpi_aint_diff(to, from) .ne. 8) stop 8
       if (mpi_aint_add(from, to - from) .ne. to) stop 9
       if (kind(mpi_aint_add(from, to)) .ne. MPI_ADDRESS_KIND) stop 10
-! What is not there yet: the error that says so, whatever the arguments.
+! A program that is not there: the error of spawning.
       call mpi_errhandler_set(MPI_COMM_SELF, MPI_ERRORS_RETURN, ierr)
-      call mpi_comm_spawn('x', MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0,
+      call mpi_comm_spawn('/x/y', MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0,
      &     MPI_COMM_SELF, other, MPI_ERRCODES_IGNORE, ierr)
       call mpi_error_class(ierr, class, ierr)
-      if (class .ne. MPI_ERR_UNSUPPORTED_OPERATION) stop 11
+      if (class .ne. MPI_ERR_SPAWN) stop 11
       if (other .ne. MPI_COMM_NULL) stop 12
       words(1, 1) = 'x'
       words(2, 1) = 'y'
