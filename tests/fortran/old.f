@@ -69,7 +69,7 @@
       call mpi_comm_spawn_multiple(2, words, words, one, infos, 0,
      &     MPI_COMM_SELF, other, both, ierr)
       call mpi_error_class(ierr, class, ierr)
-      if (class .ne. MPI_ERR_UNSUPPORTED_OPERATION) stop 13
+      if (class .ne. MPI_ERR_SPAWN) stop 13
 ! A window without memory.
       call mpi_win_create(MPI_BOTTOM, from - from, 1, MPI_INFO_NULL,
      &     MPI_COMM_SELF, other, ierr)
