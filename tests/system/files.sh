@@ -70,11 +70,11 @@ eval "$(sed -n 's/.*: \(isthmus cp isthmus:[^ ]* \)TARGET.*/\1 ..\/back/p' ../le
 isthmus run -n 1 --output=log.txt ./prog.sh >../log.out 2>../log.err
 isthmus run --site b1:1 --input mesh true 2>../quiet.err
 # A directory that is named, and what is made there.
-mkdir -p work
-isthmus run -C work -n 1 --output 'out.*' --results ../named ./prog.sh >../named.out 2>../named.err
-isthmus run -C work --site b1:1 --input mesh --output 'out.*' --results ../named ./prog.sh >>../named.out 2>>../named.err
-isthmus run -C work --site b1:1 ./prog.sh >../below.out 2>../below.err
-isthmus run -C "$PWD/work" --site b1:1 --output 'out.*' ./prog.sh >../elsewhere.out 2>../elsewhere.err
+mkdir -p below
+isthmus run -C below -n 1 --output 'out.*' --results ../named ./prog.sh >../named.out 2>../named.err
+isthmus run -C below --site b1:1 --input mesh --output 'out.*' --results ../named ./prog.sh >>../named.out 2>>../named.err
+isthmus run -C below --site b1:1 ./prog.sh >../below.out 2>../below.err
+isthmus run -C "$PWD/below" --site b1:1 --output 'out.*' ./prog.sh >../elsewhere.out 2>../elsewhere.err
 isthmus run -C ../x --site b1:1 --input mesh ./prog.sh >../out-of.out 2>../out-of.err && { echo "a directory above the job's was taken"; exit 1; }
 isthmus run -C '~' --site b1:1 ./prog.sh >../tilde.out 2>../tilde.err
 # What a job file names is beside it.
@@ -104,10 +104,10 @@ done
 [ "$(head -n 1 odd.mpiexec)" = "$odd" ] && [ "$(tail -n 1 odd.mpiexec)" = "$PWD/$odd" ] || fail "mpiexec: $(od -c odd.mpiexec)"
 grep -qF 'd\xe9p\xf4t' odd.plan || fail "people see which bytes these are: $(cat odd.plan)"
 python3 -c 'import json; print(json.load(open("odd.json"))["command"])' >odd.said || fail "JSON: $(cat odd.json)"
-[ -s named/home/out.a1-0 ] && [ -s named/b1/work/out.b1-0 ] || fail "outputs of a directory that is named: $(cat named.out named.err; ls -R named)"
-grep -q "worked in .*/files/work$" named.out || fail "below the inputs: $(cat named.out)"
-grep -q "b1-0 worked in $PWD/stand/work$" below.out || fail "a relative directory: $(cat below.out below.err)"
-grep -q "site 'b1': its processes worked in '$PWD/stand/work', where --output does not look.*isthmus cp isthmus://b1$PWD/stand/work/FILE" elsewhere.err ||
+[ -s named/home/out.a1-0 ] && [ -s named/b1/below/out.b1-0 ] || fail "outputs of a directory that is named: $(cat named.out named.err; ls -R named)"
+grep -q "worked in .*/files/below$" named.out || fail "below the inputs: $(cat named.out)"
+grep -q "b1-0 worked in $PWD/stand/below$" below.out || fail "a relative directory: $(cat below.out below.err)"
+grep -q "site 'b1': its processes worked in '$PWD/stand/below', where --output does not look.*isthmus cp isthmus://b1$PWD/stand/below/FILE" elsewhere.err ||
     fail "where files are: $(cat elsewhere.err)"
 grep -q "'../x' leads out of the directory" out-of.err || fail "a directory that leads out: $(cat out-of.err)"
 grep -q "b1-0 worked in .*/b1/home$" tilde.out || fail "the home directory of a site: $(cat tilde.out tilde.err)"
