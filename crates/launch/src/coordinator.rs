@@ -16,7 +16,7 @@ mod view;
 use crate::connections::Connections;
 use crate::console::{Console, Printer};
 use crate::control;
-use crate::credentials::{self, Credentials};
+use crate::credentials::Credentials;
 use crate::events::JobEvent;
 use crate::files::Directories;
 use crate::happening::Event;
@@ -115,7 +115,7 @@ fn prepare(
             }
             session.name().to_owned()
         }
-        None => isthmus_stage::content::hex(&credentials::random::<4>()?),
+        None => isthmus_stage::content::hex(&isthmus_stage::guarded::random::<4>()?),
     };
     let name = format!("isthmus-{number}");
     let credentials = Credentials::new(&name, job.spans_nodes())?;

@@ -3,8 +3,7 @@
 
 use isthmus_identity::{Authority, MAX_VALIDITY};
 use isthmus_wire::grid::Arrival;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 /// What is made once per job.
 pub(crate) struct Credentials {
@@ -20,7 +19,7 @@ impl Credentials {
             .transpose()
             .map_err(io::Error::other)?;
         Ok(Self {
-            secret: random()?,
+            secret: isthmus_stage::guarded::random()?,
             authority,
         })
     }
@@ -43,11 +42,4 @@ impl Credentials {
             _ => Ok(Vec::new()),
         }
     }
-}
-
-/// Bytes that nobody can guess.
-pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
 }

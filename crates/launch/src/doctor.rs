@@ -3,7 +3,6 @@
 
 use crate::Options;
 use crate::connection::Failure;
-use crate::credentials;
 use crate::files::Directories;
 use crate::happening::{Event, SiteEvent};
 use crate::paths::{Crossings, Messages, PathReport};
@@ -93,7 +92,10 @@ struct Doctor {
 pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Examination> {
     let (sender, mut events) = mpsc::unbounded_channel();
     let (leaving, seen) = watch::channel(false);
-    let name = format!("doctor-{}", isthmus_stage::content::hex(&credentials::random::<6>()?));
+    let name = format!(
+        "doctor-{}",
+        isthmus_stage::content::hex(&isthmus_stage::guarded::random::<6>()?)
+    );
     let crossings = Crossings::new(&name, job, &options)?;
     let shared = Arc::new(Shared {
         access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),

@@ -126,7 +126,7 @@ pub(crate) type Messages = Vec<(usize, ToGateway)>;
 impl Crossings {
     /// For a job of several local areas. Where every site is pinned to direct connections there are no gateways.
     pub(crate) fn new(name: &str, job: &Job, options: &Options) -> std::io::Result<Self> {
-        let secret = crate::credentials::random::<32>()?;
+        let secret = isthmus_stage::guarded::random::<32>()?;
         let local = job.local_areas();
         let mut areas = vec![0; job.subjobs().len()];
         let mut gateways = Vec::new();

@@ -109,7 +109,7 @@ impl Session {
         }
         let name = match about.identifier {
             Some(identifier) => identifier.to_owned(),
-            None => isthmus_stage::content::hex(&crate::credentials::random::<4>()?),
+            None => isthmus_stage::content::hex(&isthmus_stage::guarded::random::<4>()?),
         };
         let path = base.join(&name);
         fs::DirBuilder::new().mode(0o700).create(&path)?;

@@ -50,7 +50,7 @@ impl Coordinator {
         if !whole || !is_worth_holding(&self.subjobs, self.session.as_ref()) {
             return;
         }
-        let Ok(secret) = crate::credentials::random::<32>() else {
+        let Ok(secret) = isthmus_stage::guarded::random::<32>() else {
             return;
         };
         if self.keep_for_successor(secret, crate::now(), 1).is_none() {
