@@ -5,8 +5,6 @@
 //! a job that never left its node, or was started without a launcher, can be joined too, and what is lost with one job
 //! leaves the others alone. Connections are made when the first message goes.
 
-use std::fs::File;
-use std::io::Read;
 use std::sync::{Arc, Weak};
 
 use isthmus_core::joining::{Contact, Outcome, Prepared, Reach, Reacher, Sealed, Start, Ways};
@@ -38,10 +36,7 @@ fn said(error: impl std::fmt::Display) -> String {
 
 /// Bytes that nobody can guess.
 pub fn random<const N: usize>() -> Result<[u8; N], String> {
-    let mut bytes = [0; N];
-    let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
-    read.map_err(|error| format!("cannot read /dev/urandom: {error}"))?;
-    Ok(bytes)
+    isthmus_stage::guarded::random().map_err(|error| format!("cannot read /dev/urandom: {error}"))
 }
 
 /// Equal at processes that reach each other over the loopback interface: what the kernel was named when it started, and

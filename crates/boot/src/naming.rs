@@ -53,7 +53,7 @@ impl Running {
         let name = name.to_owned();
         match self.ask(Ask::Lookup { scope, name })? {
             Said::Port(port) => Ok(port),
-            other => Err(no_answer(&other)),
+            _ => Err(no_answer()),
         }
     }
 }
@@ -72,11 +72,11 @@ fn alone<T>(what: impl FnOnce(&mut Names) -> Result<T, Refusal>) -> Result<T, As
 fn done(said: Said) -> Result<(), AskError> {
     match said {
         Said::Done => Ok(()),
-        other => Err(no_answer(&other)),
+        _ => Err(no_answer()),
     }
 }
 
-fn no_answer(said: &Said) -> AskError {
-    let why = format!("the launcher answered what was not asked ({said:?}); please report this");
+fn no_answer() -> AskError {
+    let why = "the launcher answered what was not asked; please report this";
     AskError::Refused(Refusal::new(Kind::Unable, why))
 }

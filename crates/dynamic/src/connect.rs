@@ -84,7 +84,8 @@ fn greet(world: &World, text: &str, patience: Duration) -> Result<Contact> {
         Error::of_argument(
             abi::MPI_ERR_PORT,
             "port_name",
-            format!("is '{text}', which is no name of a port: {why}"),
+            // Not the text: what was cut off or changed may have the secret.
+            format!("is no name of a port: {why}"),
         )
     })?;
     for call in 1.. {

@@ -131,7 +131,8 @@ fn no_port(name: &str) -> Error {
     Error::of_argument(
         abi::MPI_ERR_PORT,
         "port_name",
-        format!("is '{name}', which is no open port here: {why}"),
+        // Not the text: who reads it may connect, if it names a port of another process.
+        format!("is no open port here: {why}"),
     )
 }
 

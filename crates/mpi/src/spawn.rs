@@ -45,9 +45,7 @@ fn at_root(port: &str, parts: &[Part]) -> Outcome {
     };
     let started = match process::underneath().map(|running| running.ask(ask)) {
         Ok(Ok(Said::Started(started))) => Ok(started),
-        Ok(Ok(other)) => Err(format!(
-            "the launcher answered what was not asked ({other:?}); please report this"
-        )),
+        Ok(Ok(_)) => Err("the launcher answered what was not asked; please report this".to_owned()),
         Ok(Err(why)) => Err(why.to_string()),
         Err(error) => Err(error.message),
     };

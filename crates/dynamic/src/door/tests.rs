@@ -155,3 +155,15 @@ fn ports_are_told_apart() {
     }
     ports.iter().for_each(|port| close_port(port).expect("it is open"));
 }
+
+#[test]
+fn errors_do_not_repeat_names_since_whoever_knows_one_can_connect() {
+    let _alone = alone();
+    let port = open_port().expect("a port");
+    close_port(&port).expect("it is open");
+    for name in [port.as_str(), &port[..port.len() - 3]] {
+        let error = close_port(name).expect_err("it is closed, or cut off");
+        assert_eq!(error.class, abi::MPI_ERR_PORT);
+        assert!(!error.to_string().contains(&name[9..30]), "{error}");
+    }
+}
