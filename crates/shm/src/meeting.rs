@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, OFFER, Place, Round};
-use isthmus_transport::{Peer, SendError, Transport};
+use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
 
 use crate::frames::{Cells, FRAMES, FrameHeader, NOTES, WORD_CELL, WORD_HEADER};
@@ -336,8 +336,9 @@ impl Meeting for ShmTransport {
     }
 
     fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool {
-        // A process that has ended is noticed by those who wait for it.
-        matches!(self.pull(peer, offer, offset, into, length), Ok(true))
+        // The offer stands until its owner knows that all have copied, so it is never revoked. A process that has ended
+        // is noticed by those who wait for it.
+        matches!(self.copy_part(peer, offer, offset, into, length), Ok(true))
     }
 
     fn watch(&mut self, place: &Place) {

@@ -358,3 +358,29 @@ fn the_largest_node() {
     while first.poll(&mut seen) {}
     assert_eq!(seen.frames.len(), 100);
 }
+
+#[test]
+fn what_a_member_has_offered_is_fetched() {
+    let at = directory();
+    let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
+    let content: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
+    let (source, target) = (OwnMemory::with(&content), OwnMemory::new(0, 60_000));
+    let offer = ends[0]
+        .meeting()
+        .expect("shared memory")
+        .offer(source.reading(), 100_000);
+    let meeting = ends[1].meeting().expect("shared memory");
+    if !meeting.fetch(Peer::new(0), &offer, 0, target.memory(), 1) {
+        // Only where no message is copied either.
+        let pull = ends[1].pull(Peer::new(0), &[0; 24], 0, target.memory(), 0);
+        assert!(!matches!(pull, Ok(true)));
+        println!("skipped: the system does not let processes copy from each other");
+        return;
+    }
+    assert!(meeting.fetch(Peer::new(0), &offer, 30_000, target.memory(), 60_000));
+    assert_eq!(target.content(), content[30_000..90_000]);
+    assert!(
+        !meeting.fetch(Peer::new(0), &offer, 60_000, target.memory(), 60_000),
+        "behind its end"
+    );
+}
