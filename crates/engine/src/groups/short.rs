@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blocking operations in shared memory whose blocks fit into short cells or those of words: one round, and neither
+//! Blocking operations in shared memory whose blocks fit into one cell that is not a long one: one round, and neither
 //! plan nor binding nor, if the others come while this process polls, a request. What most collective operations of a
 //! node are; all others take [`Meet`].
 
@@ -76,21 +76,40 @@ impl Short {
         bytes: usize,
     ) -> Result<bool, EngineError> {
         let leaves = !self.waits();
-        if self.what != What::Scatter {
+        if self.what != What::Scatter && round.lane != Lane::Middle {
             return Ok(meeting.give_at_once(place, round, cell, self.give.as_ref(), bytes, leaves));
         }
-        let given = self.give_each(meeting, place, round)?;
-        if given && leaves {
-            meeting.leave(place, round);
-        }
-        Ok(given)
-    }
-
-    /// Gives a block in the cell of each member, if that is possible now: the root of a scatter.
-    fn give_each(&self, meeting: &mut dyn Meeting, place: &Place, round: Round) -> Result<bool, EngineError> {
         if !meeting.is_free(place, round) {
             return Ok(false);
         }
+        match self.what {
+            What::Scatter => self.give_each(meeting, place, round)?,
+            _ => self.give_one(meeting, place, round, cell, bytes)?,
+        }
+        if leaves {
+            meeting.leave(place, round);
+        }
+        Ok(true)
+    }
+
+    fn give_one(
+        &self,
+        meeting: &mut dyn Meeting,
+        place: &Place,
+        round: Round,
+        cell: u32,
+        bytes: usize,
+    ) -> Result<(), EngineError> {
+        if let Some(all) = &self.give {
+            let mut to = meeting.give(place, round, cell, bytes).map_err(meet::no_memory)?;
+            to.copy(0, all, 0, bytes);
+        }
+        meeting.arrive(place, round, cell..cell + 1);
+        Ok(())
+    }
+
+    /// Gives a block in the cell of each member: the root of a scatter.
+    fn give_each(&self, meeting: &mut dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
         let bytes = self.block as usize;
         if let Some(all) = &self.give {
             for member in 0..place.members {
@@ -99,7 +118,7 @@ impl Short {
             }
         }
         meeting.arrive(place, round, 0..place.members);
-        Ok(true)
+        Ok(())
     }
 
     fn waits(&self) -> bool {
@@ -214,7 +233,13 @@ impl Groups {
         let meeting = self.meeting(core)?;
         let begun = self.begun(frame)?;
         let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit(), true);
-        if !matches!(cut.lane, Lane::Word | Lane::Short) {
+        // What does not fit into short cells is that MPI's on a communicator of it.
+        let fits = match cut.lane {
+            Lane::Word | Lane::Short => true,
+            Lane::Middle => !native && !cut.twice,
+            Lane::Long => false,
+        };
+        if !fits {
             return None;
         }
         if let Some(error) = begun.broken() {
