@@ -10,7 +10,8 @@ use super::{Blueprint, Comm, joined, traffic};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
-use crate::frames::agree::{For, agree as agree_on_frame};
+use crate::frames::Use;
+use crate::frames::agree::{self as frames, For};
 use crate::group::Group;
 use crate::info::Info;
 use crate::internal::{self, Side, SplitWish};
@@ -21,10 +22,77 @@ use crate::world::World;
 /// Longest tag of MPI_Comm_create_from_group, bytes.
 const MAX_STRING_TAG: usize = abi::MPI_MAX_STRINGTAG_LEN as usize;
 
+/// What one of the members takes for all of them, and tells them.
+pub(crate) struct Taken {
+    numbers: Numbers,
+    frame: Frame,
+}
+
+/// Where the members meet, if they share memory.
+enum Frame {
+    /// They agree on that when there is a communicator.
+    Open,
+    /// They have heard it with the numbers.
+    Told(Option<Use>),
+}
+
+impl From<Numbers> for Taken {
+    fn from(numbers: Numbers) -> Self {
+        Self {
+            numbers,
+            frame: Frame::Open,
+        }
+    }
+}
+
+impl Taken {
+    /// Bytes of the words that travel.
+    const BYTES: usize = size_of::<Numbers>() + size_of::<u32>();
+
+    /// Numbers, and a frame if the members of the new communicator share memory.
+    fn take(world: &World, comm: &Comm, new: Option<&Blueprint>) -> Self {
+        let inter = new.is_some_and(Blueprint::is_inter);
+        let members = new.filter(|new| new.shares_memory(world)).map(|new| new.group.size());
+        Self {
+            numbers: links::marked(world, comm, joined::contexts(world, comm).take(inter)),
+            frame: Frame::Told(members.and_then(|members| frames::take(world, members))),
+        }
+    }
+
+    /// What another member has taken.
+    fn told(world: &World, words: &[u8], new: Option<&Blueprint>) -> Self {
+        let (numbers, frame) = words.split_at(size_of::<Numbers>());
+        let meets = new.is_some_and(|new| new.shares_memory(world));
+        let number = || frame.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let frame = meets.then(number).flatten();
+        Self {
+            numbers: internal::decode(numbers),
+            frame: Frame::Told(frame.and_then(|number| frames::told(world, number))),
+        }
+    }
+
+    fn words(&self) -> Vec<u8> {
+        let frame = match &self.frame {
+            Frame::Open => None,
+            Frame::Told(frame) => frame.as_ref(),
+        };
+        let mut words = internal::encode(self.numbers);
+        words.extend(frames::number(frame).to_le_bytes());
+        words
+    }
+}
+
 impl Blueprint {
-    /// The communicator with these numbers, and with what the process that took them knows of the links; collective
+    /// Whether all members share memory.
+    fn shares_memory(&self, world: &World) -> bool {
+        let members = self.group.members().iter().copied();
+        self.remote.is_none() && self.group.size() > 1 && world.engine().lock().frames().are_shared_with(members)
+    }
+
+    /// The communicator with what one process has taken for all, and with what that knows of the links; collective
     /// over the new one.
-    pub(crate) fn build_and_hear(self, world: &World, numbers: Numbers) -> Result<Arc<Comm>> {
+    pub(crate) fn build_and_hear(self, world: &World, taken: impl Into<Taken>) -> Result<Arc<Comm>> {
+        let Taken { numbers, frame } = taken.into();
         let (numbers, news) = context::without_news(numbers);
         let mut comm = self.build(context::granted(numbers)?);
         if let Some(comm) = Arc::get_mut(&mut comm) {
@@ -34,12 +102,14 @@ impl Blueprint {
         if news {
             links::hear(world, &comm)?;
         }
-        if comm.shares_memory(world) {
-            let own = agree_on_frame(world, &comm, For::Communicator)?;
-            if let (Some(own), Some(comm)) = (own, Arc::get_mut(&mut comm)) {
-                comm.meet_in_frame(world, own.frame());
-                comm._frame = Some(own);
-            }
+        let own = match frame {
+            Frame::Told(own) => own,
+            Frame::Open if comm.shares_memory(world) => frames::agree(world, &comm, For::Communicator)?,
+            Frame::Open => None,
+        };
+        if let (Some(own), Some(comm)) = (own, Arc::get_mut(&mut comm)) {
+            comm.meet_in_frame(world, own.frame());
+            comm._frame = Some(own);
         }
         Ok(comm)
     }
@@ -80,24 +150,24 @@ fn copy(world: &World, comm: &Comm, hints: Info) -> Result<Blueprint> {
     })
 }
 
-/// Numbers that `root`, a rank of [`Comm::everybody`], takes for all, for [`Blueprint::build_and_hear`];
-/// collective.
-pub(crate) fn agree(world: &World, comm: &Comm, root: u32, inter: bool) -> Result<Numbers> {
+/// What `root`, a rank of [`Comm::everybody`] and the first member of the new communicator, takes for all, for
+/// [`Blueprint::build_and_hear`]; collective. `new`: the new communicator, at its members.
+fn agree(world: &World, comm: &Comm, root: u32, new: Option<&Blueprint>) -> Result<Taken> {
     let everybody = comm.everybody();
-    let mine = if everybody.rank() == root {
-        links::marked(world, comm, joined::contexts(world, comm).take(inter))
-    } else {
-        Numbers::default()
-    };
-    let numbers = internal::broadcast(world, everybody, root, &internal::encode(mine))?;
-    Ok(internal::decode(&numbers))
+    if everybody.rank() == root {
+        let mine = Taken::take(world, comm, new);
+        internal::broadcast(world, everybody, root, &mine.words())?;
+        return Ok(mine);
+    }
+    let words = internal::broadcast(world, everybody, root, &[0; Taken::BYTES])?;
+    Ok(Taken::told(world, &words, new))
 }
 
 /// MPI_Comm_dup and MPI_Comm_dup_with_info without attributes; collective.
 pub fn duplicate(world: &World, comm: &Comm, hints: Info) -> Result<Arc<Comm>> {
     let copy = copy(world, comm, hints)?;
-    let numbers = agree(world, comm, 0, copy.is_inter())?;
-    copy.build_and_hear(world, numbers)
+    let taken = agree(world, comm, 0, Some(&copy))?;
+    copy.build_and_hear(world, taken)
 }
 
 /// A duplicate, and what its members have said when it was made.
@@ -112,16 +182,15 @@ pub struct Heard {
 /// here and as long everywhere. Collective.
 pub fn duplicate_and_say(world: &World, comm: &Comm, mine: &[u8]) -> Result<Heard> {
     let copy = copy(world, comm, Info::default())?;
-    let numbers = match comm.rank() {
-        0 => links::marked(world, comm, joined::contexts(world, comm).take(copy.is_inter())),
-        _ => Numbers::default(),
-    };
-    let mut words = internal::encode(numbers);
-    let head = words.len();
+    let own = (comm.rank() == 0).then(|| Taken::take(world, comm, Some(&copy)));
+    let mut words = own.as_ref().map_or_else(|| vec![0; Taken::BYTES], Taken::words);
     words.extend(mine);
     let all = internal::gather_equal(world, comm, &words)?;
-    let comm = copy.build_and_hear(world, internal::decode(&all[..head]))?;
-    let said = all.chunks_exact(words.len()).map(|words| words[head..].to_vec());
+    let taken = own.unwrap_or_else(|| Taken::told(world, &all[..Taken::BYTES], Some(&copy)));
+    let comm = copy.build_and_hear(world, taken)?;
+    let said = all
+        .chunks_exact(words.len())
+        .map(|words| words[Taken::BYTES..].to_vec());
     Ok(Heard {
         comm,
         said: said.collect(),
@@ -254,11 +323,11 @@ pub(crate) fn with_topology(
     hints: Info,
 ) -> Result<Option<Arc<Comm>>> {
     let Some(&root) = ranks.first() else { return Ok(None) };
-    let numbers = agree(world, comm, root, false)?;
     let blueprint = Blueprint::from(world, comm, comm.group().pick(ranks));
     let topology = Some(topology);
     let blueprint = blueprint.map(|b| Blueprint { topology, hints, ..b });
-    blueprint.map(|b| b.build_and_hear(world, numbers)).transpose()
+    let taken = agree(world, comm, root, blueprint.as_ref())?;
+    blueprint.map(|b| b.build_and_hear(world, taken)).transpose()
 }
 
 /// MPI_Comm_create_group: only the members of the group call. `None` for a process outside.

@@ -16,8 +16,33 @@ pub(crate) enum For {
     Operation,
 }
 
+/// Tag, beside the context of a communicator, of the number of its frame.
+const TAG: i32 = 2;
+
 /// No frame, in the word of the first member.
 const NONE: u32 = u32::MAX;
+
+/// A frame that this process takes for a communicator of so many processes that share memory, if there is one to spare.
+/// From here on it is in use: if the others cannot be told, it is given back.
+pub(crate) fn take(world: &World, members: usize) -> Option<Use> {
+    let freed = world.frames();
+    let mut engine = world.engine().lock();
+    freed.give_back(&mut engine);
+    let frame = engine.frames().take(members as u32)?;
+    Some(Use::of(frame, freed))
+}
+
+/// The frame that a member has taken, as the number that travels.
+pub(crate) fn number(taken: Option<&Use>) -> u32 {
+    taken.map_or(NONE, Use::frame)
+}
+
+/// The frame that a member has taken for the communicator, by the number that it told.
+pub(crate) fn told(world: &World, number: u32) -> Option<Use> {
+    let freed = world.frames();
+    freed.give_back(&mut world.engine().lock());
+    (number != NONE).then(|| Use::of(number, freed))
+}
 
 /// A frame for all members of a communicator that share memory, if there is one to spare; collective.
 pub(crate) fn agree(world: &World, comm: &Comm, whose: For) -> Result<Option<Use>> {
@@ -35,7 +60,11 @@ pub(crate) fn agree(world: &World, comm: &Comm, whose: For) -> Result<Option<Use
     let own = taken.map(of);
     let word = taken.unwrap_or(NONE).to_le_bytes();
     let word = match whose {
-        For::Communicator => internal::broadcast(world, comm, 0, &word)?,
+        // Nothing is remembered of the new communicator: a plan would be made for this alone.
+        For::Communicator => {
+            let ranks: Vec<u32> = (0..comm.size()).collect();
+            internal::Side::of(comm, TAG).spread(world, &ranks, comm.rank() as usize, &word)?
+        }
         For::Operation => internal::broadcast_in_turn(world, comm, 0, &word)?,
     };
     let frame = word.first_chunk().map_or(NONE, |bytes| u32::from_le_bytes(*bytes));
