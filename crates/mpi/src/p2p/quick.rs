@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nonblocking messages about which nothing is unusual: called by threads that take turns, data in one piece, arguments
+//! Messages that need not wait for anything and about which nothing is unusual: called by threads that take turns, data in one piece, arguments
 //! without a mistake. Whatever is unusual takes the longer way, which knows all cases and names what is wrong.
 
 use isthmus_abi::handles as h;
@@ -60,6 +60,21 @@ pub(super) fn isend(buffer: Source, to: &Envelope, request: Out<h::Request>) -> 
     world.engine().watch();
     request.put(insert_quick(to.comm, Started::Sent(sent)));
     true
+}
+
+/// Sends what leaves at once, if what shall be received is as usual; false: nothing was done.
+#[inline(always)]
+pub(super) fn send_before(buffer: Source, to: &Envelope, room: Target, from: &Envelope) -> bool {
+    let Some(usual) = usual(to, buffer.address()).filter(|_| usual(from, room.address()).is_some()) else {
+        return false;
+    };
+    let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
+    let receiver = Receiver {
+        comm: usual.comm,
+        rank: usual.rank,
+        tag: usual.tag,
+    };
+    p2p::isend_piece(usual.process.world(), receiver, &memory, usual.length).is_some()
 }
 
 /// Starts a receive of a message that is not there yet; false: nothing was done.
