@@ -38,12 +38,12 @@ impl Engine {
 
     /// Lets all of them go on; true if anything happened.
     pub(crate) fn advance_activities(&mut self) -> bool {
-        let before = self.core.state.events;
+        let before = self.core.state.events();
         // Those that are started meanwhile come behind the others.
         let all = std::mem::take(&mut self.activities);
         let mut left = Vec::with_capacity(all.len());
         for mut running in all {
-            let waits = self.core.state.foreign && running.activity.calls_user();
+            let waits = self.core.state.is_foreign() && running.activity.calls_user();
             match running.activity.advance_unless(waits, self) {
                 Some(completion) => self.complete_user(running.request, completion),
                 None => left.push(running),
@@ -51,7 +51,7 @@ impl Engine {
         }
         left.append(&mut self.activities);
         self.activities = left;
-        before != self.core.state.events
+        before != self.core.state.events()
     }
 }
 

@@ -11,18 +11,21 @@ use isthmus_transport::{Job, Peer, Processes, Transport};
 use crate::EngineError;
 use crate::activity::Running;
 use crate::base::asking::give_up;
-use crate::base::core::Core;
-use crate::base::machine::{Machine, Part, Port};
-use crate::base::parcels::Outcome;
 use crate::base::peers::Acquaintance;
+use crate::base::request::Part;
 use crate::base::requests::Owner;
 use crate::base::retired;
-use crate::base::state::{State, Work};
+use crate::base::work::Work;
 use crate::groups::meeting::Groups;
+use crate::machine::{Machine, Port};
+use crate::p2p::Core;
+use crate::p2p::State;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
+use crate::p2p::loss::{forget_losses, served_by};
 use crate::p2p::queue::control;
 use crate::p2p::send::{flush, start_data};
+use crate::p2p::state::represent;
 use crate::partitioned::Partitioned;
 use crate::plans::plan::{Hands, Plans};
 use crate::vendor::native::Vendor;
@@ -111,11 +114,9 @@ impl Engine {
         let mut state = State::new(setup.me, setup.processes);
         for (peer, (&route, level)) in (0..).zip(setup.routes.iter().zip(levels(&setup.levels))) {
             let own = Peer::new(peer) == setup.me;
-            state
-                .peers
-                .meet(met(&transports, Peer::new(peer), route, level, own, Job::OWN));
+            state.meet(met(&transports, Peer::new(peer), route, level, own, Job::OWN));
         }
-        state.representations = setup.representations;
+        represent(&mut state, setup.routes.len(), setup.representations);
         Self {
             groups: Groups::new(&mut transports),
             core: Core { transports, state },
@@ -174,22 +175,22 @@ impl Engine {
             });
         }
         let state = &mut self.core.state;
-        let first = state.processes.take_in(*job, ranks.clone());
+        let first = state.processes().take_in(*job, ranks.clone());
         let first = first.map_err(|why| EngineError::NotTaken { why })?;
         let own = me.map_or(Peer::NONE, |me| first.plus(me));
         for (at, (&route, level)) in (0..).zip(newcomers.routes.iter().zip(levels(&newcomers.levels))) {
             let peer = first.plus(at);
             let known = met(&self.core.transports, peer, route, level, peer == own, *contexts);
-            state.peers.meet(known);
+            state.meet(known);
         }
-        state.represent(count, newcomers.representations);
+        represent(state, count, newcomers.representations);
         Ok(first)
     }
 
     /// A machine of another room takes part from now on: frames of the kind
     /// [`Protocol`](isthmus_wire::frame::Kind::Protocol) with this number are its own.
     pub fn register(&mut self, protocol: u8, machine: Box<dyn Machine>) {
-        self.core.state.machines.add(protocol, machine);
+        self.core.state.machines_mut().add(protocol, machine);
     }
 
     // ---- progress -------------------------------------------------------------------------------------------------
@@ -214,16 +215,16 @@ impl Engine {
     #[inline(always)]
     fn progress_of_others(&mut self) -> bool {
         let mut any = self.vendor.advance(&mut self.core);
-        if !self.core.state.asked.is_empty() {
+        if !self.core.state.asked().is_empty() {
             any |= ask_no_longer(&mut self.core);
         }
-        if !self.core.state.machines.is_empty() {
+        if !self.core.state.machines().is_empty() {
             any |= self.core.each_machine(|machine, core| machine.advance(core));
         }
         if !self.activities.is_empty() {
             any |= self.advance_activities();
         }
-        if self.core.state.agreement.has_found() {
+        if self.core.state.agreement().has_found() {
             self.end_at_odds();
         }
         any | self.work()
@@ -232,13 +233,13 @@ impl Engine {
     /// Progress on a thread that is not the user's: plans whose reductions might call the user's code stay where they
     /// are until a thread of the user makes progress.
     pub(crate) fn progress_without_callbacks(&mut self) {
-        self.core.state.foreign = true;
+        self.core.state.set_foreign(true);
         for transport in &mut self.core.transports {
             transport.poll(&mut self.core.state);
         }
         self.groups.advance(&mut self.core);
         self.progress_of_others();
-        self.core.state.foreign = false;
+        self.core.state.set_foreign(false);
     }
 
     /// Ends operations in messages whose members do not all take part.
@@ -252,7 +253,7 @@ impl Engine {
     /// Ends operations that others take for something else.
     #[cold]
     fn end_at_odds(&mut self) {
-        while let Some(found) = self.core.state.agreement.next() {
+        while let Some(found) = self.core.state.agreement_mut().next() {
             match self.plans.at_odds(&self.core.state, &found) {
                 Some(Ok(at_odds)) => {
                     give_up(&mut self.core.state, &found, at_odds.known);
@@ -270,7 +271,7 @@ impl Engine {
     #[cold]
     pub fn ask_others(&mut self) {
         for (peer, header) in self.plans.questions(&self.core.state) {
-            self.core.state.agreement.asks(peer);
+            self.core.state.agreement_mut().asks(peer);
             control(&mut self.core, peer, header);
         }
         self.work();
@@ -281,7 +282,7 @@ impl Engine {
     #[inline]
     pub(crate) fn progress_directly(&mut self) -> bool {
         let Core { transports, state } = &mut self.core;
-        let peer = state.direct.next_look().and_then(|peer| state.peers.get(peer));
+        let peer = state.direct().next_look().and_then(|peer| state.peer(peer));
         match peer.and_then(|peer| transports.get_mut(peer.route as usize)) {
             Some(transport) => {
                 let any = transport.poll(state);
@@ -336,9 +337,9 @@ impl Engine {
     fn has_left(&mut self, unanswered: bool) -> bool {
         self.work();
         self.vendor.advance(&mut self.core);
-        let requests = &self.core.state.requests;
-        let ours = requests.sends == 0 || (unanswered && requests.sends == requests.unanswered().count());
-        let ours = ours && self.core.state.outgoing.is_empty();
+        let requests = self.core.state.requests();
+        let ours = requests.sends() == 0 || (unanswered && requests.sends() == requests.unanswered().count());
+        let ours = ours && !self.core.state.has_outgoing();
         ours && (unanswered || self.vendor.is_flushed()) && !self.core.each_machine(|machine, _| !machine.is_flushed())
     }
 
@@ -348,7 +349,7 @@ impl Engine {
     #[inline]
     pub(crate) fn work(&mut self) -> bool {
         let mut any = false;
-        while let Some(work) = self.core.state.work.pop_front() {
+        while let Some(work) = self.core.state.next_work() {
             self.perform(work);
             any = true;
         }
@@ -367,14 +368,10 @@ impl Engine {
             Work::Lost(peer, reason) => core.lose(peer, reason),
             Work::Part(part) => self.completed(part),
             Work::Sent(outcome) => {
-                core.state.events += 1;
-                let Outcome {
-                    peer,
-                    number,
-                    name,
-                    sent,
-                } = *outcome;
-                core.with_machine(number, |machine, core| {
+                core.state.happened();
+                core.with_machine(outcome.number(), |machine, core| {
+                    let number = outcome.number();
+                    let (peer, name, sent) = outcome.told();
                     machine.sent(&mut core.port(number), peer, name, sent);
                 });
             }
@@ -422,12 +419,12 @@ pub fn with_machine<M: 'static, T>(
 
 /// As [`Engine::register`], for a machine that is made when its first frame comes, or when it is [awoken](awaken).
 pub fn register_later(engine: &mut Engine, protocol: u8, make: impl FnOnce() -> Box<dyn Machine> + Send + 'static) {
-    engine.core.state.machines.expect_one(protocol, Box::new(make));
+    engine.core.state.machines_mut().expect_one(protocol, Box::new(make));
 }
 
 /// This process is about to use a machine that was [registered for later](register_later).
 pub fn awaken(engine: &mut Engine, protocol: u8) {
-    engine.core.state.machines.awaken(protocol);
+    engine.core.state.machines_mut().awaken(protocol);
 }
 
 /// Acts as the machine with this number, and sends what there is to say.
@@ -440,15 +437,11 @@ pub fn with_port<T>(engine: &mut Engine, protocol: u8, act: impl FnOnce(&mut Por
 /// A transport leaves, whose peers nobody will talk to any more. Its number is free, and its peers count as lost for
 /// this reason. It has been closed ([`close_transport`]).
 pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
-    let state = &engine.core.state;
-    let serves = |peer: &Peer| state.peers[*peer].route == number && !state.peers[*peer].own;
-    let served: Vec<Peer> = Peer::first(state.peers.len() as u32).filter(serves).collect();
+    let served = served_by(&engine.core.state, number);
     served.iter().for_each(|&peer| engine.core.lose(peer, reason.into()));
     engine.work();
     // It was no accident: communicators without them are not asked about it for ever.
-    for peer in &served {
-        engine.core.state.reasons.remove(peer);
-    }
+    forget_losses(&mut engine.core.state, &served);
     let place = engine.core.transports.get_mut(usize::from(number))?;
     Some(std::mem::replace(place, Box::new(retired::Retired)))
 }
@@ -464,7 +457,7 @@ pub fn close_transport(engine: &mut Engine, number: u8) -> bool {
 
 /// Whether frames may come that have to be answered while the program computes.
 pub(crate) fn expects(engine: &Engine) -> bool {
-    engine.core.state.machines.expect()
+    engine.core.state.machines().expect()
 }
 
 /// Whether there is anything to do for a thread that makes progress while the program computes.
@@ -498,7 +491,7 @@ fn met(transports: &[Box<dyn Transport>], peer: Peer, route: u8, level: u8, own:
 pub fn unreceived(engine: &Engine) -> Option<String> {
     let state = &engine.core.state;
     let theirs = engine.vendor.unfinished();
-    let mut ours = state.requests.unanswered();
+    let mut ours = state.requests().unanswered();
     let Some(first) = ours.next() else {
         return match theirs {
             0 => None,
@@ -506,7 +499,7 @@ pub fn unreceived(engine: &Engine) -> Option<String> {
             theirs => Some(format!("{theirs} messages that went by the vendor MPI")),
         };
     };
-    let (length, tag, to) = (first.header.length, first.header.tag, state.name(first.peer));
+    let (length, tag, to) = (first.header().length, first.header().tag, state.name(first.peer()));
     Some(match ours.count() + theirs {
         0 => format!("a message of {length} bytes with tag {tag} to {to}"),
         others => format!(

@@ -9,13 +9,13 @@ use isthmus_transport::sharing::Sharing;
 
 use crate::base::agreement::Made;
 use crate::base::asking::note_made;
-use crate::base::core::Core;
 use crate::base::requests::Owner;
 use crate::engine::plans;
 use crate::groups::cut::Cut;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Slots;
 use crate::groups::turn::Taker;
+use crate::p2p::Core;
 use crate::p2p::queue::Outbound;
 use crate::p2p::{cancel, receive, send};
 use crate::partitioned;
@@ -48,7 +48,7 @@ impl Engine {
         outbound.waits = mode != Mode::Buffered;
         if channel.native != 0 {
             let sent = self.vendor.send(&mut self.core, channel, to, outbound)?;
-            return Ok(sent.map(|index| self.core.state.requests.name(index)));
+            return Ok(sent.map(|index| self.core.state.requests().name(index)));
         }
         let sent = send::send(&mut self.core, outbound)?;
         if sent.is_some() {
@@ -73,7 +73,7 @@ impl Engine {
     pub fn irecv(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Request {
         if channel.native != 0 {
             let index = self.vendor.receive(&mut self.core, channel, from, tag, buffer);
-            return self.core.state.requests.name(index);
+            return self.core.state.requests().name(index);
         }
         let request = receive::irecv(&mut self.core, channel, from, tag, buffer);
         self.work();

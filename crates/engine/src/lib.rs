@@ -9,9 +9,11 @@
 
 mod activity;
 mod base;
+mod core;
 mod engine;
 mod groups;
 mod interface;
+mod machine;
 mod p2p;
 mod partitioned;
 mod plans;
@@ -19,19 +21,17 @@ mod tools;
 mod vendor;
 mod waiting;
 
+pub use self::core::{matched, surviving};
 pub use activity::Activity;
 pub use base::agreement::{Made, Notes};
 pub use base::binding::{Binding, BoundBuffer, Next, Reducer, Unit};
 pub use base::block::Block;
 pub use base::buffer::{Charge, ReceiveBuffer, SendBuffer};
 pub use base::channel::{Channel, Members, NodeMembers, StepsBy};
-pub use base::core::{Core, matched, surviving};
 pub use base::counters::Operation;
 pub use base::error::EngineError;
-pub use base::machine::{Machine, Maker, Part, Port, Sending, Taken};
-pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Request, Sent};
+pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Part, Request, Sent};
 pub use base::requests::Kept;
-pub use base::state::State;
 pub use base::tuning::{Knob, Tuning};
 pub use engine::{
     Engine, Newcomers, Setup, awaken, close_transport, register_later, retire_transport, unreceived, with_machine,
@@ -42,7 +42,9 @@ pub use groups::short::Short;
 pub use interface::{Frames, Partitions, Turns, Underneath};
 pub use isthmus_protocol::matching::Context;
 pub use isthmus_transport::native::{Collective, Element, Operator};
+pub use machine::{Machine, Maker, Port, Sending, Taken};
 pub use p2p::direct::{Direct, Received};
+pub use p2p::{Core, State};
 pub use tools::observe::{Event, EventKind, Observed, PlanEvent};
 pub use tools::trace::Trace;
 pub use tools::{Gauges, Tools};

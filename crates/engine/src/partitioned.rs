@@ -20,14 +20,15 @@ use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::partitioned::{SETUP_BYTES, Setup};
 use rustc_hash::FxHashMap;
 
-use crate::base::core::Core;
-use crate::base::machine::{Machine, Part};
-use crate::base::requests::{Owned, Owner, ReceiveStage, ReceiveTask, SendTask, Task};
-use crate::p2p::parts::{Arrivals, NotMarked, Ready};
+use crate::base::request::Part;
+use crate::base::requests::{Owned, Owner};
+use crate::machine::Machine;
+use crate::p2p::Core;
+use crate::p2p::parts::NotMarked;
 use crate::p2p::queue::Outbound;
-use crate::p2p::ranges::go_on;
 use crate::p2p::receive::{Inbound, post, start_receive};
-use crate::p2p::send::{begin, count, offer, start_or_send};
+use crate::p2p::send::{begin, count, go_on_with_parts, start_or_send};
+use crate::p2p::{ReceiveTask, SendTask, Task};
 use crate::{Channel, EngineError, Mode, Operation, ReceiveBuffer, Request, SendBuffer};
 
 /// Bit of the contexts of partitioned messages.
@@ -100,8 +101,8 @@ impl Partitioned {
             waits: false,
         };
         let sent = start_or_send(core, outbound);
-        core.release(core.state.requests.name(sent));
-        core.state.requests.name(index)
+        core.release(core.state.requests().name(sent));
+        core.state.requests().name(index)
     }
 
     pub(crate) fn precv_init(&mut self, core: &mut Core, channel: &Channel, from: u32, tag: i32) -> Request {
@@ -118,7 +119,7 @@ impl Partitioned {
         // The sender's word is still to come, and must not be taken for that of the next one: so it stays until then.
         let index = core.own(Owned::by(Owner::Partitioned));
         self.inlets.insert(index, inlet);
-        let request = core.state.requests.name(index);
+        let request = core.state.requests().name(index);
         let inbound = Inbound {
             pattern: Pattern {
                 context: channel.context.with(PARTITIONED),
@@ -130,7 +131,7 @@ impl Partitioned {
             buffer,
         };
         let receive = start_receive(core, inbound);
-        let requests = &mut core.state.requests;
+        let requests = core.state.requests_mut();
         if requests.slot(receive).done {
             requests.slot_mut(index).completion.error = requests.remove(receive).error;
             self.inlet_known(core, index);
@@ -149,7 +150,7 @@ impl Partitioned {
     }
 
     fn inlet_known(&mut self, core: &mut Core, index: u32) {
-        let slot = core.state.requests.slot_mut(index);
+        let slot = core.state.requests_mut().slot_mut(index);
         let (error, detached) = (slot.completion.error.clone(), slot.detached);
         slot.task = Task::Of(END);
         let Some(inlet) = self.inlets.get_mut(&index) else {
@@ -160,11 +161,11 @@ impl Partitioned {
         let (waiting, pattern) = (inlet.waiting.take(), inlet.pattern(name));
         if detached {
             self.inlets.remove(&index);
-            core.state.requests.remove(index);
+            core.state.requests_mut().remove(index);
         }
         match (waiting, error) {
             // It may have failed by itself meanwhile.
-            (Some(receive), _) if core.state.requests.receive(receive).is_none() => {}
+            (Some(receive), _) if core.state.requests_mut().receive(receive).is_none() => {}
             (Some(receive), None) => post(core, receive, pattern),
             (Some(receive), Some(error)) => core.state.fail(receive, error),
             (None, _) => {}
@@ -172,28 +173,26 @@ impl Partitioned {
     }
 
     pub(crate) fn psend_start(&self, core: &mut Core, outlet: Request, buffer: SendBuffer, partitions: u32) -> Request {
-        let index = core.state.requests.insert(Task::Nothing);
-        let request = core.state.requests.name(index);
+        let index = core.state.requests_mut().insert(Task::Nothing);
+        let request = core.state.requests().name(index);
         let Some((name, peer, header)) = self.outlet_header(core, outlet, buffer.length()) else {
             core.state.fail(index, STALE);
             return request;
         };
-        if core.state.peers[peer].lost {
+        if core.state.is_lost(peer) {
             let error = core.state.lost_error(peer);
             core.state.fail(index, error);
             return request;
         }
         count(core, Operation::POINT_TO_POINT, peer, buffer.length());
-        let parts = Ready::new(buffer.length(), partitions);
         let header = Header {
             tag: name as i32,
             common: buffer.common,
             ..header
         };
-        let mut task = SendTask::new(peer, header, buffer);
-        task.parts = Some(Box::new(parts));
+        let task = SendTask::in_parts(peer, header, buffer, partitions);
         if task.is_empty_until_ready() {
-            core.state.requests.set_send(index, task);
+            core.state.requests_mut().set_send(index, task);
         } else {
             begin(core, index, task);
         }
@@ -201,7 +200,7 @@ impl Partitioned {
     }
 
     fn outlet_header(&self, core: &Core, outlet: Request, length: u64) -> Option<(u32, Peer, Header)> {
-        let name = core.state.requests.index(outlet)?;
+        let name = core.state.requests().index(outlet)?;
         let outlet = self.outlets.get(&name)?;
         let channel = &outlet.channel;
         let context = channel.context.number() | PARTITIONED | 1;
@@ -216,21 +215,17 @@ impl Partitioned {
         buffer: ReceiveBuffer,
         partitions: u32,
     ) -> Request {
-        let mut parts = Arrivals::new(buffer.length(), partitions);
-        let mut task = ReceiveTask::new(buffer, Peer::NONE, None);
-        task.stage = ReceiveStage::Unposted;
-        let at = core.state.requests.index(inlet);
+        let at = core.state.requests().index(inlet);
         let found = at.and_then(|at| Some((at, self.inlets.get_mut(&at)?)));
         let Some((at, inlet)) = found else {
             let index = core.failed(STALE);
-            return core.state.requests.name(index);
+            return core.state.requests().name(index);
         };
-        task.peer = inlet.channel.members.peer(inlet.from);
-        parts.tag = inlet.tag;
-        task.parts = Some(Box::new(parts));
-        let error = core.state.requests.slot(at).completion.error.clone();
-        let index = core.state.requests.insert(Task::Receive(task));
-        let request = core.state.requests.name(index);
+        let from = inlet.channel.members.peer(inlet.from);
+        let task = ReceiveTask::in_parts(buffer, from, inlet.tag, partitions);
+        let error = core.state.requests().slot(at).completion.error.clone();
+        let index = core.state.requests_mut().insert(Task::Receive(task));
+        let request = core.state.requests().name(index);
         match (inlet.name.map(|name| inlet.pattern(name)), error) {
             (None, None) => inlet.waiting = Some(index),
             (_, Some(error)) => core.state.fail(index, error),
@@ -242,41 +237,28 @@ impl Partitioned {
 
 /// The partition of a send that was started may leave.
 pub(crate) fn pready(core: &mut Core, request: Request, partition: u32) -> Result<(), EngineError> {
-    let Some(index) = core.state.requests.index(request) else {
+    let Some(index) = core.state.requests().index(request) else {
         return Err(MARKED);
     };
-    let failed = core.state.requests.slot(index).completion.error.is_some();
-    let Some(task) = core.state.requests.send(index) else {
+    let failed = core.state.requests().slot(index).completion.error.is_some();
+    let Some(task) = core.state.requests_mut().send(index) else {
         return if failed { Ok(()) } else { Err(MARKED) };
     };
-    let length = task.buffer.length();
-    let parts = task.parts.as_mut().ok_or(NO_PARTITION)?;
-    parts.mark(partition, length).map_err(|why| match why {
+    task.mark(partition).map_err(|why| match why {
         NotMarked::NoSuch => NO_PARTITION,
         NotMarked::Before => MARKED,
     })?;
-    let (cleared, over) = (parts.cleared, parts.are_all_marked());
-    if cleared {
-        go_on(core, index);
-    } else if length == 0 && over {
-        let peer = task.peer;
-        offer(core, peer, index);
-    }
+    go_on_with_parts(core, index);
     Ok(())
 }
 
 /// Whether a partition of a receive that was started has arrived. A request that has ended: yes.
 pub(crate) fn parrived(core: &Core, request: Request, partition: u32) -> bool {
-    let Some(index) = core.state.requests.index(request) else {
+    let Some(index) = core.state.requests().index(request) else {
         return true;
     };
-    match &core.state.requests.slot(index).task {
-        Task::Receive(task) => {
-            let Some(parts) = &task.parts else { return false };
-            // What is converted when it is complete is not there before.
-            let started = matches!(task.stage, ReceiveStage::Streaming) && task.conversion.is_none();
-            started && parts.is_here(partition)
-        }
+    match &core.state.requests().slot(index).task {
+        Task::Receive(task) => task.has(partition),
         _ => true,
     }
 }

@@ -9,7 +9,7 @@ use crate::base::agreement::{Amount, Found, Known, Made, Odd, Question, Which, W
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
-use crate::base::state::State;
+use crate::p2p::State;
 
 /// Lowest byte of the upper half of a frame's token: what it says of the operation whose number is in the lower half.
 /// The other three bytes stand for the amount of data.
@@ -58,10 +58,10 @@ fn gave_up(which: Which, odd: Odd) -> Header {
 /// What another member is asked by one that waits in this operation.
 pub(crate) fn question(state: &State, which: Which, operation: Operation) -> Header {
     let amount = state
-        .agreement
+        .agreement()
         .note(which)
         .map_or_else(Amount::default, |note| note.amount);
-    plain(which, ASKS, code(state.tools.name(operation)), amount)
+    plain(which, ASKS, code(state.tools().name(operation)), amount)
 }
 
 /// A frame of this protocol.
@@ -88,10 +88,10 @@ pub(crate) fn heard(state: &mut State, peer: Peer, world: u32, header: &Header) 
         }),
         _ => return state.broken(peer, "something else than a question or an answer about an operation"),
     };
-    if !state.agreement.answered(peer) {
+    if !state.agreement_mut().answered(peer) {
         return state.broken(peer, "an answer about an operation for which it was not asked");
     }
-    state.agreement.note_found(Found { peer, which, why });
+    state.agreement_mut().note_found(Found { peer, which, why });
 }
 
 /// Compares what a peer takes an operation for with what this process does.
@@ -102,21 +102,21 @@ fn compare(state: &mut State, question: Question) {
         code: theirs,
         amount,
     } = question;
-    let Some(note) = state.agreement.note(which) else {
-        return state.agreement.keep(question);
+    let Some(note) = state.agreement().note(which) else {
+        return state.agreement_mut().keep(question);
     };
-    let mine = code(state.tools.name(note.operation));
+    let mine = code(state.tools().name(note.operation));
     if mine == theirs && !amount.differs(note.amount) {
         // Those who have called the same are told if it has come, or comes, to nothing.
         return match note.gave_up {
             Some(odd) if odd.rank == ITSELF => state.reply(peer, plain(which, OTHER, mine, note.amount)),
             Some(odd) => state.reply(peer, gave_up(which, odd)),
-            None => state.agreement.keep(question),
+            None => state.agreement_mut().keep(question),
         };
     }
     state.reply(peer, plain(which, OTHER, mine, note.amount));
     let why = Why::Other(theirs);
-    state.agreement.note_found(Found { peer, which, why });
+    state.agreement_mut().note_found(Found { peer, which, why });
 }
 
 /// A persistent operation is made by this call.
@@ -128,7 +128,7 @@ pub(crate) fn note_made(state: &mut State, channel: &Channel, made: Made, call: 
         context: channel.context,
         sequence: made.call,
     };
-    if state.agreement.makes(notes, which, made.number, call) {
+    if state.agreement_mut().makes(notes, which, made.number, call) {
         compare_kept(state, which);
     }
 }
@@ -136,7 +136,7 @@ pub(crate) fn note_made(state: &mut State, channel: &Channel, made: Made, call: 
 /// An operation begins that others may have asked for.
 #[cold]
 pub(crate) fn compare_kept(state: &mut State, which: Which) {
-    for question in state.agreement.take_questions(which) {
+    for question in state.agreement_mut().take_questions(which) {
         compare(state, question);
     }
 }
@@ -144,17 +144,17 @@ pub(crate) fn compare_kept(state: &mut State, which: Which) {
 /// This process cannot go on with the operation, since lengths do not fit: those who wait for it are told.
 #[cold]
 pub(crate) fn cannot_go_on(state: &mut State, which: Which) {
-    let Some(note) = state.agreement.note(which) else {
+    let Some(note) = state.agreement().note(which) else {
         return;
     };
-    let code = code(state.tools.name(note.operation));
+    let code = code(state.tools().name(note.operation));
     let odd = Odd {
         rank: ITSELF,
         code,
         lengths: true,
     };
-    state.agreement.gives_up(which, odd);
-    for question in state.agreement.take_questions(which) {
+    state.agreement().gives_up(which, odd);
+    for question in state.agreement_mut().take_questions(which) {
         state.reply(question.peer, plain(which, OTHER, code, note.amount));
     }
 }
@@ -163,8 +163,8 @@ pub(crate) fn cannot_go_on(state: &mut State, which: Which) {
 #[cold]
 pub(crate) fn give_up(state: &mut State, found: &Found, known: Known) {
     let (Known::FirstHand(odd) | Known::Said { odd, .. }) = known;
-    let mine = state.agreement.note(found.which);
-    let same = mine.is_some_and(|note| code(state.tools.name(note.operation)) == odd.code);
+    let mine = state.agreement().note(found.which);
+    let same = mine.is_some_and(|note| code(state.tools().name(note.operation)) == odd.code);
     let lengths = same || odd.lengths;
     let odd = match known {
         Known::FirstHand(odd) => Odd { lengths, ..odd },
@@ -174,8 +174,8 @@ pub(crate) fn give_up(state: &mut State, found: &Found, known: Known) {
             lengths,
         },
     };
-    state.agreement.gives_up(found.which, odd);
-    for question in state.agreement.take_questions(found.which) {
+    state.agreement().gives_up(found.which, odd);
+    for question in state.agreement_mut().take_questions(found.which) {
         if question.peer != found.peer {
             state.reply(question.peer, gave_up(found.which, odd));
         }
@@ -214,13 +214,13 @@ pub(crate) fn known_of(channel: &Channel, asked: &[u32], found: &Found) -> Optio
 /// What the program is told by a member, which waits in this operation.
 #[cold]
 pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, known: Known) -> EngineError {
-    let (me, mine) = (channel.rank, state.tools.name(operation));
+    let (me, mine) = (channel.rank, state.tools().name(operation));
     let named = |odd: Odd| match odd.code {
         NOTHING => format!("rank {} has given it up", odd.rank),
         // Whoever has called the same is named for nothing else.
         same if same == code(mine) => format!("rank {} has counts or datatypes that do not fit", odd.rank),
         _ => {
-            let theirs = state.tools.named(|name| code(name) == odd.code);
+            let theirs = state.tools().named(|name| code(name) == odd.code);
             format!("rank {} was in {}", odd.rank, theirs.unwrap_or("another operation"))
         }
     };

@@ -10,13 +10,23 @@
 
 use isthmus_datatype::raw::{OwnMemory, WriteMemory};
 use isthmus_datatype::{Datatype, Foreign, Representation, Unpacker};
-use isthmus_protocol::matching::Envelope;
-use isthmus_transport::Peer;
 
-use crate::EngineError;
 use crate::base::buffer::{Conversion, Elements, ReceiveBuffer, ReceiveForm};
-use crate::base::requests::Task;
-use crate::base::state::State;
+use crate::{Completion, EngineError};
+
+/// How the stream of a message is represented.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    form: Option<Representation>,
+    common: bool,
+}
+
+impl Stream {
+    /// `form`: `None`: as here. `common`: packed data in the common form.
+    pub(crate) fn new(form: Option<Representation>, common: bool) -> Self {
+        Self { form, common }
+    }
+}
 
 impl ReceiveBuffer {
     /// Says what the buffer is made of, so that messages of unlike processes can be converted. `memory` has the
@@ -30,108 +40,58 @@ impl ReceiveBuffer {
         self
     }
 
-    fn stage(&mut self, conversion: &Conversion, room: u64) {
-        self.form = match conversion {
-            Conversion::Whole { bytes, .. } => ReceiveForm::Contiguous(bytes.memory()),
-            Conversion::Refused(_) => ReceiveForm::Contiguous(WriteMemory::EMPTY),
-        };
-        self.length = room;
-    }
-}
-
-impl State {
-    /// How the stream of a message is represented; `None`: as here.
-    pub(crate) fn form_of(&self, peer: Peer, common: bool) -> Option<Representation> {
-        if self.representations.is_empty() {
-            return None;
-        }
-        let form = if common {
-            Representation::COMMON
-        } else {
-            self.representations
-                .get(peer.index())
-                .copied()
-                .unwrap_or(Representation::LOCAL)
-        };
-        (form != Representation::LOCAL).then_some(form)
+    /// Whether such a message may not go straight to the buffer.
+    pub(crate) fn is_prepared_first(&self, stream: Stream) -> bool {
+        let elements = self.elements.as_ref();
+        elements.is_some_and(|elements| stream.form.is_some() || elements.are_packed() && !stream.common)
     }
 
-    /// Before a receive takes a message of `message` bytes that it has matched: makes room for it in the sender's form.
-    #[inline]
-    pub(crate) fn prepare(&mut self, index: u32, envelope: &Envelope, origin: (Peer, bool), message: u64) {
-        if !self.representations.is_empty() {
-            self.prepare_conversion(index, envelope, origin, message);
-        }
-    }
-
-    /// Whether a message may not go straight to the buffer of a receive.
-    #[cold]
-    pub(crate) fn is_prepared_first(&mut self, index: u32, (peer, common): (Peer, bool)) -> bool {
-        let form = self.form_of(peer, common);
-        let elements = self
-            .requests
-            .receive(index)
-            .and_then(|task| task.buffer.elements.as_ref());
-        elements.is_some_and(|elements| form.is_some() || elements.are_packed() && !common)
-    }
-
-    #[cold]
-    fn prepare_conversion(&mut self, index: u32, envelope: &Envelope, (peer, common): (Peer, bool), message: u64) {
-        let form = self.form_of(peer, common);
-        let Some(task) = self.requests.receive(index) else {
-            return;
-        };
-        let Some(elements) = task.buffer.elements.take() else {
-            return;
-        };
-        let (source, tag) = (envelope.source, envelope.tag);
+    /// Makes room for such a message of so many bytes in the sender's form, and says what is to be done with it when it
+    /// is here. `source`, `tag`: of the message.
+    pub(crate) fn prepare(&mut self, stream: Stream, bytes: u64, source: u32, tag: i32) -> Option<Conversion> {
+        let elements = self.elements.take()?;
         if elements.are_packed() {
-            if !common && message > 0 {
-                let refused = Conversion::Refused(EngineError::NotPacked { source, tag });
-                task.buffer.stage(&refused, 0);
-                task.conversion = Some(Box::new(refused));
+            if stream.common || bytes == 0 {
+                return None;
             }
-            return;
+            return Some(self.staged(Conversion::Refused(EngineError::NotPacked { source, tag }), 0));
         }
-        let Some(form) = form else { return };
-        let staged = Foreign::new(&elements.datatype, form).map(|foreign| {
-            foreign.map(|foreign| {
+        match Foreign::new(&elements.datatype, stream.form?) {
+            Ok(None) => None,
+            Ok(Some(foreign)) => {
                 let room = foreign.bytes(elements.count).unwrap_or(u64::MAX);
-                (foreign, room)
-            })
-        });
-        let (conversion, room) = match staged {
-            Ok(None) => return,
-            Ok(Some((foreign, room))) => {
-                let bytes = OwnMemory::new(0, message.min(room) as isize);
+                let bytes = OwnMemory::new(0, bytes.min(room) as isize);
                 let whole = Conversion::Whole {
                     foreign,
                     bytes,
                     elements: *elements,
                 };
-                (whole, room)
+                Some(self.staged(whole, room))
             }
-            Err(what) => (Conversion::Refused(EngineError::Conversion { source, tag, what }), 0),
-        };
-        task.buffer.stage(&conversion, room);
-        task.conversion = Some(Box::new(conversion));
+            Err(what) => Some(self.staged(Conversion::Refused(EngineError::Conversion { source, tag, what }), 0)),
+        }
     }
 
-    /// A receive is complete: converts what it has received.
-    #[cold]
-    pub(crate) fn convert(&mut self, index: u32) {
-        let slot = self.requests.slot_mut(index);
-        let Task::Receive(task) = &mut slot.task else { return };
-        let Some(conversion) = task.conversion.take() else {
-            return;
+    fn staged(&mut self, conversion: Conversion, room: u64) -> Conversion {
+        self.form = match &conversion {
+            Conversion::Whole { bytes, .. } => ReceiveForm::Contiguous(bytes.memory()),
+            Conversion::Refused(_) => ReceiveForm::Contiguous(WriteMemory::EMPTY),
         };
-        let completion = &mut slot.completion;
+        self.length = room;
+        conversion
+    }
+}
+
+impl Conversion {
+    /// The receive is complete: converts what it has received.
+    #[cold]
+    pub(crate) fn convert(self, completion: &mut Completion) {
         if completion.error.as_ref().is_some_and(EngineError::is_fatal) {
             return;
         }
-        match *conversion {
-            Conversion::Refused(error) => completion.error = Some(error),
-            Conversion::Whole {
+        match self {
+            Self::Refused(error) => completion.error = Some(error),
+            Self::Whole {
                 foreign,
                 bytes,
                 elements,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use isthmus_protocol::credit::Budget;
 use isthmus_transport::{Peer, SendError, Transport};
-use isthmus_wire::frame::Header;
+use isthmus_wire::frame::{Header, Kind};
 
 use crate::EngineError;
 use crate::base::buffer::SendBuffer;
@@ -14,50 +14,126 @@ use crate::base::buffer::SendBuffer;
 /// What passes between a machine and its like at a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Partner {
-    pub(crate) budget: Budget,
+    budget: Budget,
     /// Parcels to it that have not left whole.
-    pub(crate) waiting: u32,
+    waiting: u32,
+}
+
+impl Partner {
+    /// The credit that they give each other.
+    #[inline]
+    pub(crate) fn budget(&mut self) -> &mut Budget {
+        &mut self.budget
+    }
+
+    /// Whether a parcel to it has not left whole.
+    #[inline]
+    pub(crate) fn waits(&self) -> bool {
+        self.waiting > 0
+    }
+
+    pub(crate) fn begins_to_wait(&mut self) {
+        self.waiting += 1;
+    }
+
+    pub(crate) fn ends_to_wait(&mut self) {
+        self.waiting -= 1;
+    }
 }
 
 /// What became of something that a machine has sent.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(crate) peer: Peer,
+    peer: Peer,
     /// Of the machine.
-    pub(crate) number: u8,
+    number: u8,
     /// How the machine calls it.
-    pub(crate) name: u64,
-    pub(crate) sent: Result<(), EngineError>,
+    name: u64,
+    sent: Result<(), EngineError>,
+}
+
+impl Outcome {
+    /// Of the machine.
+    pub(crate) fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// To whom it was sent, how the machine calls it, and what became of it.
+    pub(crate) fn told(self) -> (Peer, u64, Result<(), EngineError>) {
+        (self.peer, self.name, self.sent)
+    }
 }
 
 /// A header and its payload, which leave as one frame or several.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     /// Of the first frame, but for its length.
-    pub(crate) header: Header,
-    pub(crate) payload: SendBuffer,
+    header: Header,
+    payload: SendBuffer,
     /// Bytes that have left.
-    pub(crate) sent: u64,
+    sent: u64,
     /// How its machine calls it, if that wants to know when it has left.
-    pub(crate) name: Option<u64>,
+    name: Option<u64>,
 }
 
 impl Parcel {
-    /// The header of the next frame, which has at most so many bytes.
-    pub(crate) fn next(&self, limit: u64) -> Header {
-        let length = (self.payload.length() - self.sent).min(limit);
+    /// Of the machine with this number. Length, kind and flags of the header are those of a frame of it.
+    pub(crate) fn new(number: u8, header: Header, payload: SendBuffer, name: Option<u64>) -> Self {
+        Self {
+            header: Header {
+                kind: Kind::Protocol,
+                flags: number,
+                length: payload.length(),
+                ..header
+            },
+            payload,
+            sent: 0,
+            name,
+        }
+    }
+
+    /// Bytes of all of it.
+    #[inline]
+    pub(crate) fn length(&self) -> u64 {
+        self.header.length
+    }
+
+    /// Bytes that have not left.
+    #[inline]
+    pub(crate) fn left(&self) -> u64 {
+        self.payload.length() - self.sent
+    }
+
+    /// Gives so many of these to the transport, as a frame.
+    #[inline]
+    pub(crate) fn leave(
+        &mut self,
+        transport: &mut dyn Transport,
+        peer: Peer,
+        length: u64,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
         let auxiliary = self.header.auxiliary().wrapping_add(self.sent);
-        Header {
+        let header = Header {
             length,
             context: auxiliary as u32,
             source: (auxiliary >> 32) as u32,
             ..self.header
-        }
+        };
+        send_piece(transport, peer, &header, &mut self.payload, self.sent, scratch)?;
+        self.sent += length;
+        Ok(())
     }
 
-    /// Nothing is left of it.
-    pub(crate) fn has_left(&self) -> bool {
-        self.sent >= self.payload.length()
+    /// What its machine is told when it has left, if that wants to know.
+    pub(crate) fn outcome(&self, peer: Peer, number: u8) -> Option<Outcome> {
+        let name = self.name?;
+        Some(Outcome {
+            peer,
+            number,
+            name,
+            sent: Ok(()),
+        })
     }
 }
 

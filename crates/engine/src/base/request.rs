@@ -39,6 +39,17 @@ impl Request {
     }
 }
 
+/// A part of a request that is over: a message of a plan, for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The request.
+    pub of: Request,
+    /// Which of its parts, as the machine numbers them.
+    pub number: u32,
+    /// Bytes, if it was a receive.
+    pub bytes: u64,
+}
+
 /// A message that has left, of a send without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sent {

@@ -9,7 +9,6 @@
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place};
 
-use crate::base::core::Core;
 use crate::base::requests::Owner;
 use crate::groups::cut::Cut;
 use crate::groups::meet::{LOOKS, Meet};
@@ -17,6 +16,7 @@ use crate::groups::meeting::Groups;
 use crate::groups::pulling::Phase;
 use crate::groups::turn::{InVain, Taker, Turn};
 use crate::groups::words::{CALLED, MADE, NO_STEP, SETS_UP, in_words, in_words_of};
+use crate::p2p::Core;
 use crate::{Channel, EngineError, Request};
 
 impl Meet {
@@ -128,8 +128,8 @@ impl Groups {
     }
 
     fn wait_for(&mut self, core: &Core, request: Request, place: Place, step: u64) {
-        let index = core.state.requests.index(request);
-        if index.is_some_and(|index| !core.state.requests.slot(index).done) {
+        let index = core.state.requests().index(request);
+        if index.is_some_and(|index| !core.state.requests().slot(index).done) {
             self.turns.push(Turn {
                 request,
                 place,
@@ -155,7 +155,7 @@ impl Groups {
     /// process sleeps.
     #[cold]
     pub(crate) fn look_at_turns(&mut self, core: &mut Core, watches: bool) -> bool {
-        let requests = &core.state.requests;
+        let requests = core.state.requests();
         self.turns.retain(|turn| {
             requests
                 .index(turn.request)

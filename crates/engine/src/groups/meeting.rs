@@ -9,11 +9,7 @@ use isthmus_transport::{Peer, Transport};
 use isthmus_wire::waiting::Item;
 
 use crate::base::binding::Sides;
-use crate::base::core::Core;
-use crate::base::machine::Machine;
 use crate::base::requests::{Outcome, Owned, Owner};
-use crate::base::state::State;
-use crate::base::waits::collective;
 use crate::groups::cut::Cut;
 use crate::groups::known::{Known, Lesson};
 use crate::groups::meet::Meet;
@@ -21,6 +17,10 @@ use crate::groups::pulling;
 use crate::groups::rows::Told;
 use crate::groups::turn::{InVain, Turn};
 use crate::groups::words::in_words_of;
+use crate::machine::Machine;
+use crate::p2p::Core;
+use crate::p2p::State;
+use crate::p2p::waits::collective;
 use crate::{Binding, Channel, EngineError, Request, StepsBy};
 
 /// What this process has begun at a place.
@@ -158,7 +158,7 @@ impl Groups {
         }
         if let Some(mistake) = meet.mistake.take() {
             let mistake = self.after_mistake(core, &meet, mistake);
-            let completion = &mut core.state.requests.slot_mut(plan).completion;
+            let completion = &mut core.state.requests_mut().slot_mut(plan).completion;
             completion.error.get_or_insert(mistake);
         }
         Ok(Outcome::Done)
@@ -188,7 +188,7 @@ impl Groups {
     ) -> Result<Option<Request>, EngineError> {
         if !self.try_meet(core, &mut meet, pause)? {
             let index = self.go_on_with(core, meet);
-            return Ok(Some(core.state.requests.name(index)));
+            return Ok(Some(core.state.requests().name(index)));
         }
         match meet.mistake.take() {
             None => Ok(None),
@@ -238,7 +238,7 @@ impl Groups {
             ..Owned::by(Owner::Groups)
         });
         self.going.push(Going {
-            request: core.state.requests.name(index),
+            request: core.state.requests().name(index),
             meet: Box::new(meet),
         });
         index
@@ -341,7 +341,9 @@ impl Groups {
         let result = meet.advance(meeting);
         let over = meet.is_over();
         if let Some(told) = meet.told.take_if(|_| over || result.is_err()) {
-            core.state.tools.plan_ends(told.context, told.operation, told.sequence);
+            core.state
+                .tools_mut()
+                .plan_ends(told.context, told.operation, told.sequence);
         }
         let Some(meeting) = self.meeting(core) else {
             return true;
@@ -371,7 +373,7 @@ impl Groups {
         let error = out_of_step
             .map(|error| self.give_up(core, meet.place(), error))
             .or(mistake);
-        core.state.requests.slot_mut(index).completion.error = error;
+        core.state.requests_mut().slot_mut(index).completion.error = error;
         core.state.finish(index);
         false
     }
@@ -385,7 +387,7 @@ impl Groups {
         let state = &core.state;
         self.going
             .iter_mut()
-            .filter(|going| state.requests.index(going.request).is_some())
+            .filter(|going| state.requests().index(going.request).is_some())
             .any(|going| {
                 meeting.watch(going.meet.place());
                 going.meet.can_advance(meeting) || going.meet.waits_in_vain(meeting)
@@ -417,7 +419,7 @@ impl Machine for Groups {
                 core.state.fail(index, error);
             }
         }
-        let requests = &core.state.requests;
+        let requests = core.state.requests();
         self.going.retain(|going| {
             requests
                 .index(going.request)
@@ -426,7 +428,7 @@ impl Machine for Groups {
     }
 
     fn pending(&self, state: &State, index: u32) -> Option<Item> {
-        let request = state.requests.name(index);
+        let request = state.requests().name(index);
         let going = self.going.iter().find(|going| going.request == request)?;
         let meet = &going.meet;
         Some(collective(meet.what.name(), u32::MAX, u32::MAX, &meet.members))

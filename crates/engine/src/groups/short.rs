@@ -9,10 +9,10 @@ use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
-use crate::base::core::Core;
 use crate::groups::cut::{Cut, contributors};
 use crate::groups::meet::{self, Begin, Meet};
 use crate::groups::meeting::Groups;
+use crate::p2p::Core;
 use crate::{Channel, EngineError, Operation, Request};
 
 /// An operation of contiguous blocks.
@@ -220,8 +220,8 @@ impl Groups {
         mut pause: impl FnMut() -> bool,
     ) -> Option<Result<Option<Request>, EngineError>> {
         let native = channel.native != 0;
-        let lost = !core.state.reasons.is_empty() && core.state.has_lost(&channel.members);
-        if !native && (core.state.tools.observes_plans() || lost) {
+        let lost = core.state.has_losses() && core.state.has_lost(&channel.members);
+        if !native && (core.state.tools().observes_plans() || lost) {
             return None;
         }
         let frame = channel.frame?;
@@ -251,7 +251,7 @@ impl Groups {
             number: first[cut.lane as usize],
         };
         meeting.note(&place, step, short.claim());
-        let tools = &mut core.state.tools;
+        let tools = core.state.tools_mut();
         tools.called(operation);
         tools.plan_begins(channel.context.number(), operation, sequence);
         tools.begins(operation);
@@ -294,6 +294,6 @@ impl Groups {
             }
         }
         let index = self.go_on_with(core, short.under_way(channel, place, cut, (step, first), given));
-        Some(Ok(Some(core.state.requests.name(index))))
+        Some(Ok(Some(core.state.requests().name(index))))
     }
 }

@@ -4,12 +4,12 @@
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Lane, Place, Round};
 
-use crate::base::core::Core;
 use crate::groups::cut::Cut;
 use crate::groups::data::{Bound, Data, Unequal};
 use crate::groups::meet::Meet;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::{Rows, Slots};
+use crate::p2p::Core;
 use crate::{Binding, Channel, EngineError, Request};
 
 /// Says of a group that shares no memory that it should not be here.
@@ -86,7 +86,7 @@ impl Groups {
         }
         meet.mistake = mistake;
         let index = self.go_on_with(core, meet);
-        Ok(Some(core.state.requests.name(index)))
+        Ok(Some(core.state.requests().name(index)))
     }
 
     /// One in which this member neither gives nor takes anything: it waits for nobody. It is over, or has a request if
@@ -110,7 +110,7 @@ impl Groups {
         let rows = Rows::passing(step, &place, nothing, begun.slots, [short, middle], left);
         let meet = begun.meet(channel, step, rows);
         let index = self.go_on_with(core, meet);
-        Ok(Some(core.state.requests.name(index)))
+        Ok(Some(core.state.requests().name(index)))
     }
 
     /// The step has begun here, and the others can see what it is.

@@ -8,52 +8,62 @@ use isthmus_wire::frame::{BULK, Header, Kind, ROOM, protocol};
 
 use crate::Request;
 use crate::base::asking::heard;
-use crate::base::machine::{place_for_machine, placed_for_machine, to_machine};
 use crate::base::message::Content;
-use crate::base::requests::{AnnouncedStage, SendStage, SendTask};
-use crate::base::state::{State, Work};
+use crate::base::work::Work;
+use crate::machine::{place_for_machine, placed_for_machine, to_machine};
 use crate::p2p::calls::{announced, called_data};
 use crate::p2p::cancel::{asked_back, recalled};
+use crate::p2p::conversion::Origin;
 use crate::p2p::long::{arrived, data, streaming};
 use crate::p2p::placing::{lend, place_eager};
+use crate::p2p::state::{answer, arrive, fill, keep, lied, settle};
+use crate::p2p::{AnnouncedStage, SendStage, SendTask, State};
 use crate::tools::waited::Awaited;
 
 /// `world`: the peer's.
 fn eager(state: &mut State, peer: Peer, world: u32, header: &Header, payload: &[u8]) {
     let envelope = Envelope::of(header, world);
-    let Ok(receive) = state.arrive(peer, &envelope) else {
-        return state.lied(peer, &envelope);
+    let Ok(receive) = arrive(state, peer, &envelope) else {
+        return lied(state, peer, &envelope);
     };
     match receive {
         Some(index) => {
-            state.settle(peer, header.length, acknowledgement(header));
+            settle(state, peer, header.length, acknowledgement(header));
             if state.requests.fill_plainly(index, &envelope, payload) {
                 state.tools.came.what = Awaited::Message;
                 state.events += 1;
                 return;
             }
-            state.fill(index, &envelope, (peer, header.common), payload);
+            fill(state, index, &envelope, Origin::new(peer, header.common), payload);
         }
         None if state.direct.fill(peer, &envelope, payload) => {
             state.events += 1;
-            state.settle(peer, header.length, acknowledgement(header))
+            settle(state, peer, header.length, acknowledgement(header))
         }
-        None => state.keep(peer, header, Content::keep(payload)),
+        None => keep(state, peer, header, Content::keep(payload)),
     }
 }
 
 fn offered(state: &mut State, peer: Peer, header: &Header, handle: &[u8]) {
     let envelope = state.envelope(peer, header);
-    let Ok(receive) = state.arrive(peer, &envelope) else {
-        return state.lied(peer, &envelope);
+    let Ok(receive) = arrive(state, peer, &envelope) else {
+        return lied(state, peer, &envelope);
     };
     match receive {
         Some(index) => {
-            state.settle(peer, 0, 0);
-            let message = (header.length, header.common);
-            state.answer(index, peer, &envelope, message, header.token, handle.into());
+            settle(state, peer, 0, 0);
+            let origin = Origin::new(peer, header.common);
+            answer(
+                state,
+                index,
+                origin,
+                &envelope,
+                header.length,
+                header.token,
+                handle.into(),
+            );
         }
-        None => state.keep(peer, header, Content::Offered(handle.into())),
+        None => keep(state, peer, header, Content::Offered(handle.into())),
     }
 }
 
@@ -188,7 +198,7 @@ impl Sink for State {
             }
         } else if let Some(index) = self.placing.remove(&peer) {
             self.tools.arrived(peer, header);
-            self.settle(peer, header.length, acknowledgement(header));
+            settle(self, peer, header.length, acknowledgement(header));
             self.finish(index);
         } else if header.kind == Kind::Protocol {
             placed_for_machine(self, peer, header);

@@ -8,22 +8,32 @@ use isthmus_wire::frame::{Header, Kind, ROOM};
 
 use crate::Request;
 use crate::base::message::{Content, Message};
-use crate::base::requests::{Called, ReceiveStage};
-use crate::base::state::{State, Work};
+use crate::base::work::Work;
+use crate::p2p::conversion::Origin;
+use crate::p2p::state::{answer, arrive, fill, keep, lied, settle, tell_matched};
+use crate::p2p::{Called, ReceiveStage, State};
 
 /// A short message waits at its sender.
 pub(crate) fn announced(state: &mut State, peer: Peer, header: &Header) {
     let envelope = state.envelope(peer, header);
-    let Ok(receive) = state.arrive(peer, &envelope) else {
-        return state.lied(peer, &envelope);
+    let Ok(receive) = arrive(state, peer, &envelope) else {
+        return lied(state, peer, &envelope);
     };
     if let Some(index) = receive {
-        state.settle(peer, 0, 0);
-        let message = (header.length, header.common);
-        return state.answer(index, peer, &envelope, message, header.token, Box::default());
+        settle(state, peer, 0, 0);
+        let origin = Origin::new(peer, header.common);
+        return answer(
+            state,
+            index,
+            origin,
+            &envelope,
+            header.length,
+            header.token,
+            Box::default(),
+        );
     }
     let message = state.calls.announce(peer.number(), header.token, header.length);
-    state.keep(peer, header, Content::Announced(message));
+    keep(state, peer, header, Content::Announced(message));
     call_in(state, peer);
 }
 
@@ -58,8 +68,8 @@ pub(crate) fn called_data(state: &mut State, peer: Peer, header: &Header, payloa
             common,
             acknowledge,
         } = **called;
-        state.acknowledge(peer, acknowledge);
-        state.fill(index, &envelope, (peer, common), &data);
+        tell_matched(state, peer, acknowledge);
+        fill(state, index, &envelope, Origin::new(peer, common), &data);
     }
     call_in(state, peer);
 }
@@ -74,12 +84,12 @@ pub(crate) fn deliver_announced(state: &mut State, index: u32, envelope: &Envelo
     let receive = state.requests.token(index);
     match state.calls.matched(name, receive) {
         Matched::Waits => {
-            let (length, token) = ((message.bytes, common), message.token);
-            state.answer(index, peer, envelope, length, token, Box::default());
+            let (origin, token) = (Origin::new(peer, common), message.token);
+            answer(state, index, origin, envelope, message.bytes, token, Box::default());
         }
         Matched::Here(data) => {
-            state.acknowledge(peer, acknowledge);
-            state.fill(index, envelope, (peer, common), &data);
+            tell_matched(state, peer, acknowledge);
+            fill(state, index, envelope, Origin::new(peer, common), &data);
         }
         Matched::Coming if state.peers[peer].lost => {
             state.calls.discard(name);

@@ -23,13 +23,14 @@ use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::base::core::Core;
 use crate::base::message::{Content, Message};
-use crate::base::requests::{SendStage, Task};
-use crate::base::state::{State, Work};
+use crate::base::work::Work;
+use crate::p2p::Core;
 use crate::p2p::calls::{call_in, unkeep};
 use crate::p2p::queue::{control, queue};
 use crate::p2p::receive::deliver;
+use crate::p2p::state::{arrive, lied, settle, withdraw};
+use crate::p2p::{SendStage, State, Task};
 use crate::{Request, Sent};
 
 /// How long an answer is waited for: a receiver that is inside MPI gives it in microseconds, and has to get a core
@@ -50,7 +51,7 @@ pub(crate) fn cancel(core: &mut Core, request: Request) {
     let Some(index) = core.state.requests.index(request) else {
         return;
     };
-    if core.state.withdraw(index) || withdraw_send(core, index) {
+    if withdraw(&mut core.state, index) || withdraw_send(core, index) {
         core.state.requests.slot_mut(index).completion.cancelled = true;
         core.state.finish(index);
     } else if let Some((peer, context)) = recallable(core, index) {
@@ -244,7 +245,7 @@ pub(crate) fn asked_back(state: &mut State, peer: Peer, header: &Header) {
         return put_back(state, envelope, message);
     }
     unkeep(state, &message);
-    state.settle(peer, message.kept(), 0);
+    settle(state, peer, message.kept(), 0);
     call_in(state, peer);
 }
 
@@ -272,7 +273,7 @@ pub(crate) fn set_aside(state: &mut State, peer: Peer, token: u64) {
 /// The message arrives again.
 fn put_back(state: &mut State, envelope: Envelope, message: Message) {
     state.events += 1;
-    match state.arrive(message.peer, &envelope) {
+    match arrive(state, message.peer, &envelope) {
         Ok(Some(index)) => {
             // One of this process itself is never set aside.
             let _ = deliver(state, index, &envelope, message);
@@ -282,7 +283,7 @@ fn put_back(state: &mut State, envelope: Envelope, message: Message) {
         }
         Err(_) => {
             unkeep(state, &message);
-            state.lied(message.peer, &envelope);
+            lied(state, message.peer, &envelope);
         }
     }
 }

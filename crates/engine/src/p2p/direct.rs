@@ -10,7 +10,6 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Context, Envelope, Pattern};
 use isthmus_transport::Peer;
 
-use crate::base::requests::ReceiveTask;
 use crate::{Channel, Completion, EngineError, Members, ReceiveBuffer, Request};
 
 /// How a direct receive has ended.
@@ -97,7 +96,9 @@ enum Stage {
 /// What becomes of a direct receive whose memory is needed before all of its message is there.
 pub(crate) struct Ordinary {
     pub(super) pattern: Pattern,
-    pub(super) task: ReceiveTask,
+    pub(super) buffer: ReceiveBuffer,
+    pub(super) peer: Peer,
+    pub(super) members: Option<Members>,
 }
 
 impl Default for Expected {
@@ -181,7 +182,9 @@ impl Expected {
         let buffer = ReceiveBuffer::contiguous(memory, 0, self.room);
         Some(Ordinary {
             pattern: self.pattern,
-            task: ReceiveTask::new(buffer, self.peer, self.members.take()),
+            buffer,
+            peer: self.peer,
+            members: self.members.take(),
         })
     }
 

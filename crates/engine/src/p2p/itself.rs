@@ -2,12 +2,14 @@
 //! Messages of a process to itself.
 
 use crate::base::buffer::transfer;
-use crate::base::core::Core;
 use crate::base::message::{Content, Message};
-use crate::base::requests::SendStage;
-use crate::base::state::CHUNK;
+use crate::base::work::CHUNK;
+use crate::p2p::Core;
+use crate::p2p::SendStage;
+use crate::p2p::conversion::{Origin, prepare};
 use crate::p2p::queue::{Outbound, chunk};
 use crate::p2p::ranges::receive_parts_from_self;
+use crate::p2p::state::{matched, unexpected};
 use crate::{Mode, SendBuffer};
 
 /// Longest message to itself that a process copies when no receive is posted.
@@ -17,9 +19,9 @@ pub(crate) fn send_to_self(core: &mut Core, outbound: &mut Outbound) -> bool {
     let me = outbound.peer;
     let envelope = core.state.envelope(me, &outbound.header);
     if let Some(index) = core.state.matcher.arrive(&envelope) {
-        let origin = (me, outbound.buffer.common);
-        core.state.prepare(index, &envelope, origin, outbound.buffer.length());
-        let wanted = core.state.matched(index, &envelope, outbound.buffer.length());
+        let origin = Origin::new(me, outbound.buffer.common);
+        prepare(&mut core.state, index, &envelope, origin, outbound.buffer.length());
+        let wanted = matched(&mut core.state, index, &envelope, outbound.buffer.length());
         if let Some(task) = core.state.requests.receive(index) {
             transfer(
                 &mut outbound.buffer,
@@ -46,7 +48,7 @@ pub(crate) fn send_to_self(core: &mut Core, outbound: &mut Outbound) -> bool {
         common: outbound.buffer.common,
         content: Content::keep(bytes),
     };
-    core.state.unexpected(me, &envelope, length);
+    unexpected(&mut core.state, me, &envelope, length);
     core.state.matcher.keep(envelope, message);
     core.state.events += 1;
     true
@@ -71,11 +73,11 @@ pub(crate) fn offer_to_self(core: &mut Core, index: u32) {
     let envelope = core.state.envelope(me, &header);
     if in_parts {
         if let Some(receive) = core.state.matcher.arrive(&envelope) {
-            let wanted = core.state.matched(receive, &envelope, message.bytes);
+            let wanted = matched(&mut core.state, receive, &envelope, message.bytes);
             return receive_parts_from_self(core, index, receive, wanted);
         }
     }
-    core.state.unexpected(me, &envelope, message.bytes);
+    unexpected(&mut core.state, me, &envelope, message.bytes);
     core.state.matcher.keep(envelope, message);
     core.state.events += 1;
 }

@@ -13,10 +13,9 @@ use isthmus_transport::{Lease, Peer, SendError};
 use isthmus_wire::frame::{BULK, Header, Kind};
 
 use crate::Request;
-use crate::base::core::Core;
-use crate::base::requests::{ReceiveStage, SendTask};
-use crate::base::state::State;
+use crate::p2p::Core;
 use crate::p2p::queue::control;
+use crate::p2p::{ReceiveStage, SendTask, State};
 
 /// The byte behind a handle: the sender can send frames side by side with us.
 pub(crate) const BESIDE: u8 = 1;

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use isthmus_transport::{Job, Peer, Process};
 
-use crate::base::core::Core;
 use crate::base::parcels::Parcels;
-use crate::base::requests::{SendStage, Task};
-use crate::base::state::{State, Work};
+use crate::base::work::Work;
+use crate::p2p::Core;
+use crate::p2p::beside::drop_parcels;
 use crate::p2p::cancel::{forget_asked, let_go};
-use crate::{Channel, EngineError, Members};
+use crate::p2p::state::withdraw;
+use crate::p2p::{SendStage, State, Task};
+use crate::{EngineError, Members};
 
 const AT_THE_END: &str = "all processes are in MPI_Finalize";
 
@@ -78,19 +80,16 @@ impl State {
         EngineError::PeerLost { peer, who, reason }
     }
 
+    /// Whether a peer is lost.
+    #[inline]
+    pub(crate) fn is_lost(&self, peer: Peer) -> bool {
+        self.peers[peer].lost
+    }
+
     /// Whether one of these is lost. Asked only where somebody is: time in proportion to their number.
     #[cold]
     pub(crate) fn has_lost(&self, members: &Members) -> bool {
         self.reasons.keys().any(|&lost| members.contains(lost))
-    }
-
-    /// Whether a message from there, or from anybody, may never come because somebody is lost.
-    #[cold]
-    pub(crate) fn is_hopeless(&self, channel: &Channel, from: Option<u32>) -> bool {
-        match from {
-            Some(rank) => self.peers[channel.members.peer(rank)].lost,
-            None => self.has_lost(&channel.members),
-        }
     }
 
     /// Who this is, for people.
@@ -119,13 +118,6 @@ impl State {
         }
     }
 
-    /// What machines have not sent to a peer that is lost.
-    pub(crate) fn drop_parcels(&mut self, peer: Peer, parcels: Parcels) {
-        let error = self.lost_error(peer);
-        let outcomes = parcels.fail(peer, &error);
-        self.work.extend(outcomes.map(|outcome| Work::Sent(Box::new(outcome))));
-    }
-
     /// Communication is over. Requests that are left, which the program has freed and nobody waits for, give their
     /// memory back: after MPI_Finalize it is the program's, whatever somebody still sends.
     pub(crate) fn end(&mut self) {
@@ -144,7 +136,7 @@ impl State {
                 who: self.name(self.me),
                 reason: "this process has ended its communication (MPI_Finalize)".into(),
             };
-            self.withdraw(index);
+            withdraw(self, index);
             self.fail(index, error);
         }
     }
@@ -157,7 +149,7 @@ impl State {
         self.reasons.entry(peer).or_insert(reason);
         self.tools.lost(peer);
         if let Some(queue) = self.outgoing.remove(&peer) {
-            self.drop_parcels(peer, queue.parcels);
+            drop_parcels(self, peer, queue.parcels);
         }
         self.partners.retain(|(of, _), _| *of != peer);
         self.placing.remove(&peer);
@@ -188,9 +180,22 @@ impl State {
             };
             if doomed {
                 let error = self.lost_error(peer);
-                self.withdraw(index);
+                withdraw(self, index);
                 self.fail(index, error);
             }
         }
+    }
+}
+
+/// Peers of the transport with this number.
+pub(crate) fn served_by(state: &State, number: u8) -> Vec<Peer> {
+    let serves = |peer: &Peer| state.peers[*peer].route == number && !state.peers[*peer].own;
+    Peer::first(state.peers.len() as u32).filter(serves).collect()
+}
+
+/// These were lost by no accident: nobody is asked about them for ever.
+pub(crate) fn forget_losses(state: &mut State, peers: &[Peer]) {
+    for peer in peers {
+        state.reasons.remove(peer);
     }
 }

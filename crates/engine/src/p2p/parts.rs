@@ -14,7 +14,7 @@ pub(crate) struct Ready {
     /// Ready and not sent: first byte, end.
     ranges: VecDeque<(u64, u64)>,
     /// The receiver asked for data.
-    pub(crate) cleared: bool,
+    cleared: bool,
 }
 
 /// Why a partition cannot be marked as ready.
@@ -53,6 +53,15 @@ impl Ready {
         Ok(())
     }
 
+    /// The receiver asks for data.
+    pub(crate) fn clear(&mut self) {
+        self.cleared = true;
+    }
+
+    pub(crate) fn are_cleared(&self) -> bool {
+        self.cleared
+    }
+
     pub(crate) fn are_all_marked(&self) -> bool {
         self.left == 0
     }
@@ -84,7 +93,7 @@ impl Ready {
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     /// The user's tag.
-    pub(crate) tag: i32,
+    tag: i32,
     /// Bytes of a partition.
     size: u64,
     /// Bytes of each that are there.
@@ -92,13 +101,18 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Of a message of so many bytes.
-    pub(crate) fn new(length: u64, partitions: u32) -> Self {
+    /// Of a message of so many bytes. `tag`: the user's.
+    pub(crate) fn new(length: u64, partitions: u32, tag: i32) -> Self {
         Self {
-            tag: 0,
+            tag,
             size: length / u64::from(partitions.max(1)),
             got: vec![0; partitions as usize],
         }
+    }
+
+    /// The user's tag.
+    pub(crate) fn tag(&self) -> i32 {
+        self.tag
     }
 
     /// `bytes` bytes from `at` on are there.

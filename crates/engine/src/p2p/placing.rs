@@ -6,9 +6,10 @@ use isthmus_protocol::matching::Envelope;
 use isthmus_transport::{Lease, Peer, Placement};
 use isthmus_wire::frame::Header;
 
-use crate::base::requests::{ReceiveStage, Task};
-use crate::base::state::State;
+use crate::p2p::conversion::{Origin, is_prepared_first};
 use crate::p2p::direct::Ordinary;
+use crate::p2p::state::matched;
+use crate::p2p::{ReceiveStage, ReceiveTask, State, Task};
 
 /// Lends memory of a receive for the payload of one frame.
 pub(crate) fn lend(state: &mut State, index: u32, memory: WriteMemory) -> Placement {
@@ -33,7 +34,7 @@ pub(crate) fn place_eager(state: &mut State, peer: Peer, header: &Header) -> Pla
         // Whose it is not is told apart when all of it is here.
         return Placement::Collect;
     }
-    if !state.representations.is_empty() && state.is_prepared_first(index, (peer, header.common)) {
+    if !state.representations.is_empty() && is_prepared_first(state, index, Origin::new(peer, header.common)) {
         return Placement::Collect;
     }
     let fitting = state
@@ -44,7 +45,7 @@ pub(crate) fn place_eager(state: &mut State, peer: Peer, header: &Header) -> Pla
         return Placement::Collect;
     };
     state.matcher.cancel(posted);
-    state.matched(index, &envelope, header.length);
+    matched(state, index, &envelope, header.length);
     if let Some(task) = state.requests.receive(index) {
         task.peer = peer;
         task.stage = ReceiveStage::Placing;
@@ -57,9 +58,16 @@ pub(crate) fn place_eager(state: &mut State, peer: Peer, header: &Header) -> Pla
 /// message is there.
 #[cold]
 fn post_direct(state: &mut State, peer: Peer, envelope: &Envelope) {
-    let Some(Ordinary { pattern, task }) = state.direct.become_ordinary(peer, envelope) else {
+    let Some(ordinary) = state.direct.become_ordinary(peer, envelope) else {
         return;
     };
+    let Ordinary {
+        pattern,
+        buffer,
+        peer,
+        members,
+    } = ordinary;
+    let task = ReceiveTask::new(buffer, peer, members);
     let index = state.requests.insert(Task::Receive(task));
     let posted = state.matcher.post(pattern, index);
     if let Some(task) = state.requests.receive(index) {

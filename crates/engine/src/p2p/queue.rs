@@ -4,9 +4,8 @@
 use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::base::core::Core;
-use crate::base::parcels::{Outcome, Parcels, send_piece};
-use crate::base::state::{CHUNK, Outgoing, Work};
+use crate::p2p::Core;
+use crate::p2p::Outgoing;
 use crate::{Channel, Mode, SendBuffer};
 
 /// Who sends what to whom: the arguments of a send.
@@ -42,6 +41,21 @@ impl Outbound {
     }
 }
 
+impl Outgoing {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.has_no_messages() && self.parcels.is_empty()
+    }
+
+    fn has_no_messages(&self) -> bool {
+        self.controls.is_empty() && self.messages.is_empty() && self.streams.is_empty() && self.held == 0
+    }
+
+    /// Whether messages have to wait behind something of it. Those of machines that wait for credit are none of theirs.
+    pub(crate) fn blocks(&self) -> bool {
+        !self.has_no_messages() || !self.parcels.wait_for_credit()
+    }
+}
+
 /// A frame was taken: the peer is blocked no longer than something waits for it.
 pub(crate) fn unblocked(core: &mut Core, peer: Peer) {
     core.state.peers[peer].queued = core.state.outgoing.get(&peer).is_some_and(Outgoing::blocks);
@@ -73,43 +87,6 @@ pub(crate) fn control(core: &mut Core, peer: Peer, header: Header) {
 /// Data of this message leave in turn with those of others to the peer.
 pub(crate) fn stream(core: &mut Core, peer: Peer, index: u32) {
     queue(core, peer).streams.push_back(index);
-}
-
-/// Sends a frame of the machine whose turn it is.
-pub(crate) fn serve(core: &mut Core, peer: Peer, route: usize, parcels: &mut Parcels) -> Result<(), SendError> {
-    let Some((number, parcel)) = parcels.next_turn() else {
-        return Ok(());
-    };
-    let transport = &mut *core.transports[route];
-    let state = &mut core.state;
-    let header = parcel.next(transport.limits(peer).frame.min(CHUNK) as u64);
-    let partner = state.partners.entry((peer, number)).or_default();
-    if !partner.budget.allows(header.length) {
-        // It takes turns again when credit comes back.
-        return Ok(());
-    }
-    let (at, scratch) = (parcel.sent, &mut state.chunk);
-    if let Err(error) = send_piece(transport, peer, &header, &mut parcel.payload, at, scratch) {
-        parcels.give_turn_back(number);
-        return Err(error);
-    }
-    partner.budget.sent(header.length);
-    parcel.sent += header.length;
-    if parcel.has_left() {
-        partner.waiting -= 1;
-        if let Some(name) = parcel.name {
-            let outcome = Outcome {
-                peer,
-                number,
-                name,
-                sent: Ok(()),
-            };
-            state.work.push_back(Work::Sent(Box::new(outcome)));
-        }
-        parcels.pop(number);
-    }
-    parcels.take_turns(number);
-    Ok(())
 }
 
 /// Memory to work with, `length` bytes.

@@ -2,11 +2,11 @@
 //! Messages that leave and arrive as ranges of bytes: partitioned ones.
 
 use crate::Request;
-use crate::base::core::Core;
-use crate::base::requests::{ReceiveStage, SendStage, SendTask};
-use crate::base::state::{CHUNK, Work};
+use crate::base::work::{CHUNK, Work};
+use crate::p2p::Core;
 use crate::p2p::long::arrived;
 use crate::p2p::queue::{chunk, stream};
+use crate::p2p::{ReceiveStage, SendStage, SendTask};
 
 impl SendTask {
     /// First byte and length of what can leave now, at most `limit` bytes.
@@ -73,7 +73,7 @@ pub(crate) fn receive_parts_from_self(core: &mut Core, send: u32, receive: u32, 
     task.wanted = wanted;
     task.stage = SendStage::Streaming;
     if let Some(parts) = &mut task.parts {
-        parts.cleared = true;
+        parts.clear();
     }
     if wanted == 0 {
         core.state.finish(receive);

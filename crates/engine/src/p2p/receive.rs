@@ -5,12 +5,13 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Envelope, Pattern};
 use isthmus_transport::Peer;
 
-use crate::base::core::Core;
 use crate::base::message::{Content, Message};
-use crate::base::requests::{PlainTask, ReceiveStage, ReceiveTask, Task};
-use crate::base::state::State;
+use crate::p2p::Core;
 use crate::p2p::calls::{deliver_announced, unaccount, unkeep};
+use crate::p2p::conversion::{Origin, form_of, prepare};
 use crate::p2p::itself::receive_from_self;
+use crate::p2p::state::{answer, fill, lied, matched, settle};
+use crate::p2p::{PlainTask, ReceiveStage, ReceiveTask, State, Task};
 use crate::{Arrived, Channel, EngineError, MatchedMessage, Members, ReceiveBuffer, Request};
 
 /// Who receives what from whom: the arguments of a receive.
@@ -71,7 +72,7 @@ pub(crate) fn irecv_plainly(
         source: Some(from),
         tag,
     };
-    let hopeless = !state.reasons.is_empty() && state.is_hopeless(channel, Some(from));
+    let hopeless = !state.reasons.is_empty() && is_hopeless(state, channel, Some(from));
     if hopeless || !state.work.is_empty() || state.matcher.find(&pattern).is_some() {
         return None;
     }
@@ -154,6 +155,15 @@ pub(crate) fn imrecv(core: &mut Core, message: MatchedMessage, buffer: ReceiveBu
         ),
     }
     core.state.requests.name(index)
+}
+
+/// Whether a message from there, or from anybody, may never come because somebody is lost.
+#[cold]
+pub(crate) fn is_hopeless(state: &State, channel: &Channel, from: Option<u32>) -> bool {
+    match from {
+        Some(rank) => state.peers[channel.members.peer(rank)].lost,
+        None => state.has_lost(&channel.members),
+    }
 }
 
 /// Why no such message can come any more, if that is so.
@@ -242,19 +252,18 @@ pub(crate) fn deliver(state: &mut State, index: u32, envelope: &Envelope, messag
     } else {
         0
     };
-    state.settle(message.peer, message.kept(), acknowledge);
-    let origin = (message.peer, message.common);
+    settle(state, message.peer, message.kept(), acknowledge);
+    let origin = Origin::new(message.peer, message.common);
     match message.content {
-        Content::Inline(bytes) => state.fill(index, envelope, origin, &bytes[..message.bytes as usize]),
-        Content::Kept(bytes) => state.fill(index, envelope, origin, &bytes),
+        Content::Inline(bytes) => fill(state, index, envelope, origin, &bytes[..message.bytes as usize]),
+        Content::Kept(bytes) => fill(state, index, envelope, origin, &bytes),
         Content::Offered(handle) => {
-            let form = (message.bytes, message.common);
-            state.answer(index, message.peer, envelope, form, message.token, handle);
+            answer(state, index, origin, envelope, message.bytes, message.token, handle);
         }
         Content::Announced(_) => deliver_announced(state, index, envelope, &message),
         Content::Local(send) => {
-            state.prepare(index, envelope, origin, message.bytes);
-            return Some((send, state.matched(index, envelope, message.bytes)));
+            prepare(state, index, envelope, origin, message.bytes);
+            return Some((send, matched(state, index, envelope, message.bytes)));
         }
     }
     None
@@ -264,7 +273,7 @@ pub(crate) fn deliver(state: &mut State, index: u32, envelope: &Envelope, messag
 #[cold]
 fn throw_lie(state: &mut State, envelope: &Envelope, message: &Message) {
     unkeep(state, message);
-    state.lied(message.peer, envelope);
+    lied(state, message.peer, envelope);
 }
 
 /// Throws away such messages before the first one that is none.
@@ -288,7 +297,7 @@ fn arrived_message(state: &State, envelope: &Envelope, message: &Message) -> Arr
         source: envelope.source,
         tag: envelope.tag,
         bytes: message.bytes,
-        form: state.form_of(message.peer, message.common),
+        form: form_of(state, message.peer, message.common),
     }
 }
 
@@ -308,7 +317,7 @@ pub(crate) fn begin_directly(
         source: from,
         tag,
     };
-    let hopeless = !state.reasons.is_empty() && state.is_hopeless(channel, from);
+    let hopeless = !state.reasons.is_empty() && is_hopeless(state, channel, from);
     if hopeless || state.matcher.find(&pattern).is_some() {
         return false;
     }

@@ -6,15 +6,18 @@ use isthmus_transport::{Lease, Limits, Peer, SendError};
 use isthmus_wire::frame::{Header, Kind, SYNCHRONOUS};
 
 use crate::base::buffer::SendForm;
-use crate::base::core::Core;
 use crate::base::parcels::send_piece;
 use crate::base::peers::PeerState;
-use crate::base::requests::{AnnouncedStage, NONE, SendStage, SendTask, Task};
-use crate::base::state::{CHUNK, Outgoing, Work};
+use crate::base::requests::NONE;
+use crate::base::work::{CHUNK, Work};
+use crate::p2p::Core;
+use crate::p2p::beside::{drop_parcels, serve};
 use crate::p2p::itself::{offer_to_self, send_to_self};
 use crate::p2p::long::{ALONE, BESIDE};
-use crate::p2p::queue::{Outbound, queue, serve, stream, unblocked};
+use crate::p2p::queue::{Outbound, queue, stream, unblocked};
 use crate::p2p::ranges::go_on;
+use crate::p2p::state::withdraw;
+use crate::p2p::{AnnouncedStage, Outgoing, SendStage, SendTask, Task};
 use crate::{Channel, EngineError, Knob, Mode, Operation, Request, Sent};
 
 /// What happened to a message that is sent piece by piece.
@@ -240,6 +243,20 @@ pub(crate) fn offer(core: &mut Core, peer: Peer, index: u32) {
     }
 }
 
+/// A part of the message has become ready.
+pub(crate) fn go_on_with_parts(core: &mut Core, index: u32) {
+    let Some(task) = core.state.requests.send(index) else {
+        return;
+    };
+    let (empty, peer) = (task.buffer.length() == 0, task.peer);
+    let Some(parts) = &task.parts else { return };
+    if parts.are_cleared() {
+        go_on(core, index);
+    } else if empty && parts.are_all_marked() {
+        offer(core, peer, index);
+    }
+}
+
 /// The message takes its place among those to the peer, and leaves if it is the first.
 fn enqueue(core: &mut Core, peer: Peer, index: u32) {
     let waiting = core.state.outgoing.get(&peer);
@@ -350,7 +367,7 @@ pub(crate) fn start_data(core: &mut Core, index: u32) {
     let transport = &mut core.transports[core.state.peers[peer].route as usize];
     task.stage = SendStage::Streaming;
     if let Some(parts) = &mut task.parts {
-        parts.cleared = true;
+        parts.clear();
         return go_on(core, index);
     }
     if task.bulk && transport.limits(peer).bulk {
@@ -382,7 +399,7 @@ pub(crate) fn flush(core: &mut Core, peer: Peer) {
         core.lose(peer, reason.into());
     }
     if core.state.peers[peer].lost {
-        return core.state.drop_parcels(peer, queue.parcels);
+        return drop_parcels(&mut core.state, peer, queue.parcels);
     }
     core.state.peers[peer].queued = queue.blocks();
     if !queue.is_empty() {
@@ -454,7 +471,7 @@ fn fragment(core: &mut Core, index: u32, route: usize) -> Result<Fragment, SendE
 
 /// Ends the sends of a plan that has failed as far as nobody touches their memory any more. True if it is over.
 pub(crate) fn abandon(core: &mut Core, index: u32) -> bool {
-    if core.state.withdraw(index) {
+    if withdraw(&mut core.state, index) {
         forget(core, index);
         return true;
     }
@@ -470,7 +487,9 @@ pub(crate) fn abandon(core: &mut Core, index: u32) -> bool {
         return false;
     }
     let peer = task.peer;
-    core.state.unanswered.abandoned(token, task);
+    if task.stage == SendStage::Waiting {
+        core.state.unanswered.abandoned(token, peer);
+    }
     if let Some(queue) = core.state.outgoing.get_mut(&peer) {
         queue.messages.retain(|&i| i != index);
     }

@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 
 use crate::Request;
 use crate::base::message::Message;
-use crate::base::requests::{SendStage, SendTask};
 
 /// What may still be said of them, by the names that the peers know.
 #[derive(Debug, Default)]
@@ -23,11 +22,9 @@ pub(crate) struct Unanswered {
 }
 
 impl Unanswered {
-    /// The send with this name ends before its time.
-    pub(crate) fn abandoned(&mut self, token: u64, task: &SendTask) {
-        if task.stage == SendStage::Waiting {
-            self.messages.insert(token, task.peer);
-        }
+    /// The send with this name ends before its time, and waited for an answer of its receiver.
+    pub(crate) fn abandoned(&mut self, token: u64, peer: Peer) {
+        self.messages.insert(token, peer);
     }
 
     /// The send with this name ends, and its peer was asked whether the message can be had back.

@@ -10,15 +10,17 @@ use isthmus_wire::waiting::Item;
 use crate::base::agreement::{Amount, Found, Known, Which};
 use crate::base::asking::{cannot_go_on, compare_kept, error_of, known_of, question};
 use crate::base::buffer::transfer;
-use crate::base::core::Core;
-use crate::base::machine::{Machine, Part};
+use crate::base::request::Part;
 use crate::base::requests::{NONE, Outcome, Owned, Owner};
-use crate::base::state::{CHUNK, State};
-use crate::base::waits::collective;
 use crate::groups::meeting::Groups;
-use crate::p2p::queue::{Outbound, chunk};
+use crate::machine::Machine;
+use crate::p2p::Core;
+use crate::p2p::State;
+use crate::p2p::queue::Outbound;
 use crate::p2p::receive::{Inbound, start_receive};
 use crate::p2p::send::{abandon, count, start_send, try_send};
+use crate::p2p::state::scratch;
+use crate::p2p::waits::collective;
 use crate::plans::execution::Execution;
 use crate::plans::scratch::Spare;
 use crate::vendor::native::Vendor;
@@ -82,9 +84,9 @@ impl<'a> Machine<Hands<'a>> for Plans {
         let Some(running) = running.filter(|running| running.is_some()) else {
             return;
         };
-        if with.core.state.foreign && running.as_ref().is_some_and(|execution| execution.calls_user()) {
+        if with.core.state.is_foreign() && running.as_ref().is_some_and(|execution| execution.calls_user()) {
             self.postponed.push(part);
-            with.core.state.events += 1;
+            with.core.state.happened();
             return;
         }
         let Some(mut execution) = running.take() else { return };
@@ -114,14 +116,14 @@ impl<'a> Machine<Hands<'a>> for Plans {
     fn pending(&self, state: &State, index: u32) -> Option<Item> {
         let execution = self.running.get(index as usize)?.as_ref()?;
         let channel = &execution.channel;
-        let name = state.tools.name(execution.operation);
+        let name = state.tools().name(execution.operation);
         let context = channel.context.number() & !1;
         Some(collective(name, context, execution.sequence(), &channel.members))
     }
 }
 
 fn own(with: &mut Hands<'_>, request: u32, plan: u32, step: u32) {
-    let slot = with.core.state.requests.slot_mut(request);
+    let slot = with.core.state.requests_mut().slot_mut(request);
     slot.owner = plan;
     slot.step = step;
 }
@@ -142,8 +144,8 @@ fn take_together(
 
 /// The call that made a persistent operation, and what it was.
 fn call_of(state: &State, which: Which) -> Option<(Which, Operation)> {
-    let call = state.agreement.call_of(which)?;
-    Some((call, state.agreement.note(call)?.operation))
+    let call = state.agreement().call_of(which)?;
+    Some((call, state.agreement().note(call)?.operation))
 }
 
 impl Plans {
@@ -165,22 +167,24 @@ impl Plans {
         if self.running.len() <= index as usize {
             self.running.resize_with(index as usize + 1, || None);
         }
-        let request = with.core.state.requests.name(index);
+        let request = with.core.state.requests().name(index);
         let pooled = self.pool.pop();
         let mut execution = pooled.unwrap_or_else(|| Box::new(Execution::new(channel.clone(), operation)));
         execution.channel.clone_from(channel);
         execution.operation = operation;
-        with.core.state.tools.begins(operation);
-        execution.name(sequence & 0xffff, with.core.state.tools.apart(operation));
+        with.core.state.tools_mut().begins(operation);
+        execution.name(sequence & 0xffff, with.core.state.tools().apart(operation));
         execution.next = next;
         execution.told = false;
         let sequence = execution.sequence();
         let state = &mut with.core.state;
-        state.tools.plan_begins(channel.context.number(), operation, sequence);
+        state
+            .tools_mut()
+            .plan_begins(channel.context.number(), operation, sequence);
         if let Some(notes) = channel.notes.as_ref().filter(|_| channel.frame.is_none()) {
             let which = execution.which();
             if state
-                .agreement
+                .agreement_mut()
                 .begins(notes, which, operation, Amount::of(binding.amount))
             {
                 compare_kept(state, which);
@@ -203,7 +207,7 @@ impl Plans {
             return;
         };
         if let Some(execution) = self.take(index) {
-            let completion = &mut with.core.state.requests.slot_mut(index).completion;
+            let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
             completion.goes_wrong(error);
             self.run(with, index, execution);
         }
@@ -218,7 +222,7 @@ impl Plans {
             let call = call_of(state, which);
             for rank in execution.next_asked() {
                 let peer = execution.channel.members.peer(rank);
-                if peer == state.me {
+                if state.is_own(peer) {
                     continue;
                 }
                 all.push((peer, question(state, which, execution.operation)));
@@ -254,7 +258,7 @@ impl Plans {
         })?;
         let known = known_of(&execution.channel, execution.asked(), found)?;
         Some(known.map(|known| AtOdds {
-            request: state.requests.name(index),
+            request: state.requests().name(index),
             known,
             error: error_of(state, &execution.channel, operation, known),
         }))
@@ -283,7 +287,7 @@ impl Plans {
             }
             Ok(Outcome::Done) => Outcome::Done,
             Err(error) => {
-                let completion = &mut with.core.state.requests.slot_mut(index).completion;
+                let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
                 completion.goes_wrong(error);
                 Outcome::Done
             }
@@ -297,7 +301,7 @@ impl Plans {
             return;
         }
         if let Some(error) = execution.lacks(step, bytes) {
-            let completion = &mut with.core.state.requests.slot_mut(index).completion;
+            let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
             completion.goes_wrong(error);
         }
     }
@@ -336,7 +340,12 @@ impl Plans {
             },
             error => error,
         };
-        with.core.state.requests.slot_mut(index).completion.goes_wrong(error);
+        with.core
+            .state
+            .requests_mut()
+            .slot_mut(index)
+            .completion
+            .goes_wrong(error);
     }
 
     fn run_steps(&mut self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
@@ -359,7 +368,7 @@ impl Plans {
                 return Ok(());
             };
             if let Some(mistake) = &binding.mistake {
-                let completion = &mut with.core.state.requests.slot_mut(index).completion;
+                let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
                 completion.goes_wrong(mistake.clone());
             }
             execution.told = true;
@@ -369,14 +378,14 @@ impl Plans {
 
     /// Errors that leave the plan nothing to go on with. (A truncated message does not.)
     fn hopeless_plan(with: &Hands<'_>, index: u32) -> bool {
-        let error = &with.core.state.requests.slot(index).completion.error;
+        let error = &with.core.state.requests().slot(index).completion.error;
         error.as_ref().is_some_and(EngineError::is_fatal)
     }
 
     /// Ends what can be ended of a plan that has failed; the rest completes by itself.
     fn abort(&self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
         if execution.channel.node.is_some() {
-            let error = with.core.state.requests.slot(index).completion.error.clone();
+            let error = with.core.state.requests().slot(index).completion.error.clone();
             if let Some(error) = error {
                 with.groups.leave_node(with.core, &execution.channel, &error);
             }
@@ -402,9 +411,9 @@ impl Plans {
 
     fn ends(&mut self, with: &mut Hands<'_>, mut execution: Box<Execution>) {
         let (channel, sequence) = (&execution.channel, execution.sequence());
-        let tools = &mut with.core.state.tools;
+        let tools = with.core.state.tools_mut();
         tools.plan_ends(channel.context.number(), execution.operation, sequence);
-        with.core.state.agreement.ends(execution.which());
+        with.core.state.agreement_mut().ends(execution.which());
         execution.end(&mut self.spare);
         self.share_links(with, 1);
         if self.pool.len() < POOL {
@@ -454,12 +463,7 @@ impl Plans {
             Action::Copy { from, to } => {
                 let (mut from, mut to) = (execution.sending(&from)?, execution.receiving(&to)?);
                 let (given, room) = (from.length(), to.length());
-                transfer(
-                    &mut from,
-                    &mut to,
-                    given.min(room),
-                    chunk(&mut with.core.state.chunk, CHUNK),
-                );
+                transfer(&mut from, &mut to, given.min(room), scratch(&mut with.core.state));
                 if given > room {
                     // As if it had been a message of this process to itself.
                     let error = EngineError::Truncate {
@@ -468,7 +472,7 @@ impl Plans {
                         message: given,
                         buffer: room,
                     };
-                    let completion = &mut with.core.state.requests.slot_mut(index).completion;
+                    let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
                     completion.goes_wrong(error);
                 }
                 Ok(Outcome::Done)
@@ -511,7 +515,7 @@ impl Plans {
         if try_send(with.core, &mut outbound) {
             return Ok(Outcome::Done);
         }
-        if with.core.state.peers[peer].lost {
+        if with.core.state.is_lost(peer) {
             return Err(with.core.state.lost_error(peer));
         }
         let request = start_send(with.core, outbound);
@@ -573,14 +577,14 @@ impl Plans {
     /// A request that has completed at once ends the step, if it was a receive with so many bytes; a truncation is
     /// noted for the plan.
     fn outcome(&self, with: &mut Hands<'_>, plan: u32, request: u32) -> Result<(Outcome, u64), EngineError> {
-        if !with.core.state.requests.slot(request).done {
+        if !with.core.state.requests().slot(request).done {
             return Ok((Outcome::Started(request), 0));
         }
-        let completion = with.core.state.requests.remove(request);
+        let completion = with.core.state.requests_mut().remove(request);
         match completion.error {
             None => Ok((Outcome::Done, completion.bytes)),
             Some(error) if !error.is_fatal() && plan != NONE => {
-                let completion = &mut with.core.state.requests.slot_mut(plan).completion;
+                let completion = &mut with.core.state.requests_mut().slot_mut(plan).completion;
                 completion.goes_wrong(error);
                 Ok((Outcome::Done, completion.bytes))
             }

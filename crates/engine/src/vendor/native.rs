@@ -16,9 +16,10 @@ use isthmus_transport::Peer;
 use isthmus_transport::native::{self, Created, Native, Pattern};
 
 use crate::base::buffer::SendForm;
-use crate::base::core::Core;
-use crate::base::machine::Machine;
-use crate::base::requests::{Owned, Owner, Task};
+use crate::base::requests::{Owned, Owner};
+use crate::machine::Machine;
+use crate::p2p::Core;
+use crate::p2p::Task;
 use crate::p2p::direct::{Direct, Received};
 use crate::p2p::queue::Outbound;
 use crate::p2p::send::count;
@@ -205,8 +206,8 @@ impl Vendor {
         self.sends += 1;
         let index = self.wait_for(core, request, 0, Held::Send(buffer, memory));
         if buffered {
-            core.state.requests.slot_mut(index).done = true;
-            core.state.events += 1;
+            core.state.requests_mut().slot_mut(index).done = true;
+            core.state.happened();
         }
         Ok(Some(index))
     }
@@ -235,14 +236,14 @@ impl Vendor {
         self.sends += 1;
         let held = Held::Send(SendBuffer::EMPTY, memory);
         let index = self.wait_for(core, request, 0, held);
-        Ok(Some(core.state.requests.name(index)))
+        Ok(Some(core.state.requests().name(index)))
     }
 
     pub(crate) fn isend(&mut self, core: &mut Core, channel: &Channel, to: u32, outbound: Outbound) -> Request {
         let index = match self.send(core, channel, to, outbound) {
             Ok(Some(index)) => index,
             sent => {
-                let index = core.state.requests.insert(Task::Nothing);
+                let index = core.state.requests_mut().insert(Task::Nothing);
                 match sent {
                     Ok(_) => core.state.finish(index),
                     Err(error) => core.state.fail(index, error),
@@ -250,7 +251,7 @@ impl Vendor {
                 index
             }
         };
-        core.state.requests.name(index)
+        core.state.requests().name(index)
     }
 
     /// Whether collective operations that were started on a communicator are not over.
@@ -335,11 +336,11 @@ impl Vendor {
             }),
             Ok(Err(request)) => {
                 let index = self.wait_for(core, request, room, Held::Placed);
-                Direct::Posted(core.state.requests.name(index))
+                Direct::Posted(core.state.requests().name(index))
             }
             Err(text) => {
                 let index = core.failed(vendor_error(text));
-                Direct::Posted(core.state.requests.name(index))
+                Direct::Posted(core.state.requests().name(index))
             }
         }
     }
@@ -391,7 +392,7 @@ impl Vendor {
             Ok(request) => self.wait_for(core, request, room, held),
             Err(error) => core.failed(error),
         };
-        core.state.requests.name(index)
+        core.state.requests().name(index)
     }
 
     /// Asks to cancel a receive; a send goes on.
@@ -437,7 +438,7 @@ impl Vendor {
             Held::Collective(running) => self.over(core, running),
             Held::Step(step) => step.finish(),
             held => {
-                let slot = core.state.requests.slot_mut(task.index);
+                let slot = core.state.requests_mut().slot_mut(task.index);
                 slot.completion = completion(arrival, task.room);
                 if let Held::Staged(mut buffer, between) = held {
                     let bytes = slot.completion.bytes as usize;
@@ -451,7 +452,7 @@ impl Vendor {
     /// Whether others may wait for something that this process has begun and not ended outside the other MPI.
     #[inline(always)]
     pub(crate) fn is_waited_for(&self, core: &Core) -> bool {
-        !core.state.outgoing.is_empty() || core.state.requests.any_of_ours(self.waiting.len())
+        core.state.has_outgoing() || core.state.requests().any_of_ours(self.waiting.len())
     }
 }
 

@@ -14,7 +14,7 @@ use isthmus_schedule::{self as schedule, Call};
 use isthmus_transport::native::{Collective, General, Kind, Row};
 
 use crate::base::binding::Blocks;
-use crate::base::core::Core;
+use crate::p2p::Core;
 use crate::vendor::native::{Held, Vendor, vendor_error};
 use crate::{Binding, BoundBuffer, Channel, EngineError, Operation, Request};
 
@@ -275,9 +275,9 @@ impl Vendor {
         sequence: u32,
         native: NativeOperation,
     ) -> Request {
-        core.state.tools.called(operation);
+        core.state.tools_mut().called(operation);
         core.state
-            .tools
+            .tools_mut()
             .plan_begins(channel.context.number(), operation, sequence);
         let native = Box::new(native);
         let started = match self.get() {
@@ -297,19 +297,19 @@ impl Vendor {
             }
             Err(error) => {
                 core.state
-                    .tools
+                    .tools_mut()
                     .plan_ends(channel.context.number(), operation, sequence);
                 core.failed(error)
             }
         };
-        core.state.requests.name(index)
+        core.state.requests().name(index)
     }
 
     /// One that was started is over.
     pub(crate) fn over(&self, core: &mut Core, running: Running) {
         running.native.finish();
         core.state
-            .tools
+            .tools_mut()
             .plan_ends(running.context, running.operation, running.sequence);
     }
 

@@ -14,8 +14,8 @@ use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::native::{General, Row};
 
 use crate::base::binding::{Side, Sides};
-use crate::base::core::Core;
 use crate::base::requests::Outcome;
+use crate::p2p::Core;
 use crate::vendor::native::{Held, Vendor, vendor_error};
 use crate::vendor::native_collective::{MOST, kind};
 use crate::{Binding, BoundBuffer, Channel, EngineError, StepsBy};

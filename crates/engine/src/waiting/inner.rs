@@ -76,7 +76,7 @@ impl Inner {
     /// What a call that has found nothing is to do before it returns.
     #[inline]
     pub(super) fn look_again(&mut self, pace: &Pace) -> Step {
-        let events = self.engine.core.state.events;
+        let events = self.engine.core.state.events();
         let (patience, seen) = &mut self.looking;
         if *seen != events {
             (*patience, *seen) = (pace.patience(), events);
@@ -92,9 +92,9 @@ impl Inner {
 
     /// Progress by a thread of the library; sleepers hear of what it has changed.
     pub(super) fn advance(&mut self, bell: &Bell) {
-        let events = self.engine.core.state.events;
+        let events = self.engine.core.state.events();
         self.engine.progress_without_callbacks();
-        if self.sleepers > 0 && events != self.engine.core.state.events {
+        if self.sleepers > 0 && events != self.engine.core.state.events() {
             bell.ring();
         }
     }

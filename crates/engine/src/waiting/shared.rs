@@ -28,10 +28,10 @@ use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
 use isthmus_transport::{Transport, is_readable, wait as sleep_on};
 
-use crate::base::core::Core;
 use crate::groups::data::Bound;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Told;
+use crate::p2p::Core;
 use crate::p2p::receive::begin_directly;
 use crate::tools::waited::{PROMPT, PROMPT_DIRECTLY};
 use crate::waiting::NAP;
@@ -127,7 +127,7 @@ impl DerefMut for Guard<'_> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.inner.sleepers > 0 && self.events != self.inner.engine.core.state.events {
+        if self.inner.sleepers > 0 && self.events != self.inner.engine.core.state.events() {
             self.shared.bell.ring();
         }
     }
@@ -169,7 +169,7 @@ impl Shared {
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
         let pace = Pace::new(engine.tuning(), neighbours(&engine.core.transports));
-        let callbacks = engine.core.state.callbacks.clone();
+        let callbacks = engine.core.state.callbacks().clone();
         let inner = Inner::new(engine, policy.guests, pace.patience());
         Self {
             inner: lock(inner),
@@ -242,7 +242,7 @@ impl Shared {
             }
         }
         Guard {
-            events: inner.engine.core.state.events,
+            events: inner.engine.core.state.events(),
             inner,
             shared: self,
             _after: After(self),
@@ -318,7 +318,7 @@ impl Shared {
         loop {
             if let Some(found) = check(&mut guard) {
                 if let Some(began) = began {
-                    guard.core.state.tools.wait_ends(began);
+                    guard.core.state.tools_mut().wait_ends(began);
                 }
                 if nap != Nap::None {
                     self.reports.over(&mut guard.inner);
@@ -341,7 +341,7 @@ impl Shared {
                 nap = nap.with_news();
             } else {
                 in_vain += 1;
-                let tools = &guard.core.state.tools;
+                let tools = guard.core.state.tools();
                 if began.is_none() && (in_vain >= self.pace.counts_from(PROMPT) || tools.traces()) {
                     began = Some(tools.wait_begins());
                 }
@@ -415,7 +415,7 @@ impl Shared {
             .engine
             .core
             .state
-            .asked
+            .asked()
             .next()
             .unwrap_or(longest)
             .min(longest);

@@ -8,9 +8,9 @@ use isthmus_wire::time::Time;
 use isthmus_wire::waiting::Item;
 
 use crate::Engine;
-use crate::base::machine::Machine;
 use crate::base::requests::Owner;
-use crate::base::waits::waits;
+use crate::machine::Machine;
+use crate::p2p::waits::waits;
 use crate::tools::waited::Waited;
 use crate::waiting::NAP;
 use crate::waiting::inner::Inner;
@@ -23,7 +23,7 @@ fn pending(engine: &Engine) -> (Vec<Item>, u32) {
         Owner::Groups => engine.groups.pending(state, index),
         Owner::Vendor => engine.vendor.pending(state, index),
         Owner::Partitioned => engine.partitioned.pending(state, index),
-        Owner::Registered(number) => state.machines.get(number)?.pending(state, index),
+        Owner::Registered(number) => state.machines().get(number)?.pending(state, index),
     })
 }
 
@@ -103,7 +103,7 @@ impl Reports {
     /// waiting asks others, too. It may as well be computing, so nobody is told that it waits.
     #[cold]
     pub(super) fn tests_in_vain(&self, inner: &mut Inner) {
-        let (now, events) = (Instant::now(), inner.engine.core.state.events);
+        let (now, events) = (Instant::now(), inner.engine.core.state.events());
         match inner.quiet.tests {
             Some((since, then)) if then == events && now.saturating_duration_since(since) < NAP => {}
             Some((_, then)) if then == events => {

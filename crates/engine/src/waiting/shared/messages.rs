@@ -51,16 +51,16 @@ impl Shared {
         while !guard.progress_directly() {
             in_vain += 1;
             if in_vain == counts_from {
-                began = Some(guard.core.state.tools.wait_begins());
+                began = Some(guard.core.state.tools_mut().wait_begins());
             }
             if !self.pace.pause_with(&mut patience, !self.policy.guests) {
                 break;
             }
         }
-        let end = guard.core.state.direct.end();
+        let end = guard.core.state.direct().end();
         if let Some(began) = began {
             let over = matches!(end, Direct::Received(_));
-            guard.core.state.tools.waited_directly(began, over);
+            guard.core.state.tools_mut().waited_directly(began, over);
         }
         end
     }

@@ -60,7 +60,7 @@ impl GroupCall<'_> {
     #[inline]
     pub fn together(&self, step: &Together, binding: &Binding) -> Option<Result<(), EngineError>> {
         let guard = self.shared.lock();
-        if self.channel.native == 0 && guard.core.state.tools.observes_plans() {
+        if self.channel.native == 0 && guard.core.state.tools().observes_plans() {
             return None;
         }
         Some(self.in_memory(guard, |groups, core, pause| {
@@ -72,11 +72,11 @@ impl GroupCall<'_> {
     pub fn start_together(&self, step: &Together, binding: &Binding) -> Option<Option<Request>> {
         let mut guard = self.shared.lock();
         let Engine { core, groups, .. } = &mut *guard;
-        if core.state.tools.observes_plans() {
+        if core.state.tools().observes_plans() {
             return None;
         }
-        core.state.tools.called(self.operation);
-        core.state.tools.begins(self.operation);
+        core.state.tools_mut().called(self.operation);
+        core.state.tools_mut().begins(self.operation);
         let begun = groups.together(core, self.channel, step, binding, false, || false);
         Some(core.begun(begun))
     }
@@ -143,7 +143,7 @@ impl GroupCall<'_> {
     pub fn pass(&self, step: Unequal) -> Option<Request> {
         let mut guard = self.shared.lock();
         let Engine { core, groups, .. } = &mut *guard;
-        core.state.tools.called(self.operation);
+        core.state.tools_mut().called(self.operation);
         let begun = groups.pass(core, self.channel, step);
         core.begun(begun)
     }
@@ -158,10 +158,12 @@ impl GroupCall<'_> {
         let Engine { core, groups, .. } = &mut *guard;
         let began = Cell::new(None);
         let mut pause = self.shared.pause_together(core, &began);
-        core.state.tools.begins(self.operation);
+        core.state.tools_mut().begins(self.operation);
         self.tell_begin(core);
         let done = begin(groups, core, &mut pause);
-        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
+        core.state
+            .tools_mut()
+            .waited_together(began.get(), matches!(done, Ok(None)));
         self.over(guard, done)
     }
 
@@ -172,7 +174,7 @@ impl GroupCall<'_> {
         begin: impl FnOnce(&mut Groups, &mut Core) -> Result<Option<Request>, EngineError>,
     ) -> Option<Request> {
         let Engine { core, groups, .. } = engine;
-        core.state.tools.begins(self.operation);
+        core.state.tools_mut().begins(self.operation);
         self.tell_begin(core);
         let begun = begin(groups, core);
         match &begun {
@@ -195,7 +197,7 @@ impl GroupCall<'_> {
     pub fn start_short(&self, short: &Short) -> Option<Option<Request>> {
         let mut guard = self.shared.lock();
         let Engine { core, groups, .. } = &mut *guard;
-        if self.channel.native != 0 || core.state.tools.observes_plans() {
+        if self.channel.native != 0 || core.state.tools().observes_plans() {
             return None;
         }
         let begun = groups.short(core, self.channel, (self.operation, self.sequence), short, || false)?;
@@ -211,7 +213,9 @@ impl GroupCall<'_> {
         let began = Cell::new(None);
         let pause = self.shared.pause_together(core, &began);
         let done = groups.short(core, self.channel, (self.operation, self.sequence), short, pause)?;
-        core.state.tools.waited_together(began.get(), matches!(done, Ok(None)));
+        core.state
+            .tools_mut()
+            .waited_together(began.get(), matches!(done, Ok(None)));
         Some(self.over(guard, done))
     }
 
@@ -238,7 +242,7 @@ impl GroupCall<'_> {
     /// It was called, and begins.
     #[inline]
     fn tell_begin(&self, core: &mut Core) {
-        let tools = &mut core.state.tools;
+        let tools = core.state.tools_mut();
         tools.called(self.operation);
         tools.plan_begins(self.channel.context.number(), self.operation, self.sequence);
     }
@@ -246,7 +250,7 @@ impl GroupCall<'_> {
     #[inline]
     fn tell_end(&self, core: &mut Core) {
         let context = self.channel.context.number();
-        core.state.tools.plan_ends(context, self.operation, self.sequence);
+        core.state.tools_mut().plan_ends(context, self.operation, self.sequence);
     }
 
     /// A blocking collective operation of a vendor MPI on a communicator of it ([`Channel::native`]). Others may wait

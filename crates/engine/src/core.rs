@@ -5,17 +5,12 @@ use std::sync::Arc;
 
 use isthmus_transport::{Job, Peer, Processes, Rates, Transport, Tuning as Traffic};
 
-use crate::base::machine::{Machine, Port};
-use crate::base::requests::{Kept, Owned, Owner, ReceiveStage, Task};
-use crate::base::state::State;
+use crate::base::requests::{Kept, Owned, Owner};
+use crate::machine::{Machine, Port};
+use crate::p2p::state::gauges;
+use crate::p2p::{Core, State, Task};
 use crate::tools::Tools;
 use crate::{Completion, EngineError, Gauges, Members, Operation, Request, Tuning};
-
-/// Transports, requests, matching: what all machines stand on.
-pub struct Core {
-    pub(crate) transports: Vec<Box<dyn Transport>>,
-    pub(crate) state: State,
-}
 
 impl Core {
     // ---- requests -------------------------------------------------------------------------------------------------
@@ -24,15 +19,15 @@ impl Core {
     /// A request that does not exist (released) has none.
     #[inline]
     pub fn test(&self, request: Request) -> Option<&Completion> {
-        let slot = self.state.requests.slot(self.state.requests.index(request)?);
+        let slot = self.state.requests().slot(self.state.requests().index(request)?);
         slot.done.then_some(&slot.completion)
     }
 
     /// If the request has completed, its completion; the request is gone then.
     #[inline]
     pub fn take(&mut self, request: Request) -> Option<Completion> {
-        let index = self.state.requests.index(request)?;
-        let slot = self.state.requests.slot_mut(index);
+        let index = self.state.requests().index(request)?;
+        let slot = self.state.requests_mut().slot_mut(index);
         if !slot.done {
             return None;
         }
@@ -41,14 +36,14 @@ impl Core {
             slot.detached = true;
             return Some(Completion::default());
         }
-        Some(self.state.requests.remove(index))
+        Some(self.state.requests_mut().remove(index))
     }
 
     /// As [`Core::take`] if the request has completed without an error and was not cancelled: source, tag and bytes.
     #[inline]
     pub fn take_success(&mut self, request: Request) -> Option<(u32, i32, u64)> {
-        let index = self.state.requests.index(request)?;
-        let slot = self.state.requests.slot(index);
+        let index = self.state.requests().index(request)?;
+        let slot = self.state.requests().slot(index);
         let Completion {
             source,
             tag,
@@ -62,74 +57,74 @@ impl Core {
         if !slot.done || !matches!(slot.task, Task::Nothing) {
             return None;
         }
-        self.state.requests.discard(index);
+        self.state.requests_mut().discard(index);
         Some((source, tag, bytes))
     }
 
     /// Keeps something until what the request began is over; before [`Core::release`].
     pub fn keep(&mut self, request: Request, kept: Kept) {
-        if let Some(index) = self.state.requests.index(request) {
-            self.state.requests.keep(index, kept);
+        if let Some(index) = self.state.requests().index(request) {
+            self.state.requests_mut().keep(index, kept);
         }
     }
 
     /// Forgets the request; what it began goes on (MPI_Request_free).
     pub fn release(&mut self, request: Request) {
-        let Some(index) = self.state.requests.index(request) else {
+        let Some(index) = self.state.requests().index(request) else {
             return;
         };
-        let slot = self.state.requests.slot_mut(index);
+        let slot = self.state.requests_mut().slot_mut(index);
         slot.detached = true;
         let gone = match &slot.task {
             Task::Nothing => slot.done,
             task => !task.moves(),
         };
         if gone {
-            self.state.requests.remove(index);
+            self.state.requests_mut().remove(index);
         }
     }
 
     /// A request that somebody else completes ([`Core::complete_user`]): generalized requests.
     pub fn user_request(&mut self) -> Request {
-        let index = self.state.requests.insert(Task::User);
-        self.state.requests.name(index)
+        let index = self.state.requests_mut().insert(Task::User);
+        self.state.requests().name(index)
     }
 
     /// Completes a request made by [`Core::user_request`].
     pub fn complete_user(&mut self, request: Request, completion: Completion) {
-        let Some(index) = self.state.requests.index(request) else {
+        let Some(index) = self.state.requests().index(request) else {
             return;
         };
-        if matches!(self.state.requests.slot(index).task, Task::User) {
-            self.state.requests.slot_mut(index).completion = completion;
+        if matches!(self.state.requests().slot(index).task, Task::User) {
+            self.state.requests_mut().slot_mut(index).completion = completion;
             self.state.finish(index);
         }
     }
 
     /// A request of a machine.
     pub(crate) fn own(&mut self, owned: Owned) -> u32 {
-        self.state.requests.insert(Task::Of(owned))
+        self.state.requests_mut().insert(Task::Of(owned))
     }
 
     /// The machine that has the request, and its index.
     #[inline]
     pub(crate) fn owner(&self, request: Request) -> Option<(Owner, u32)> {
-        let index = self.state.requests.index(request)?;
-        Some((self.state.requests.slot(index).task.owner()?, index))
+        let index = self.state.requests().index(request)?;
+        Some((self.state.requests().slot(index).task.owner()?, index))
     }
 
     /// What an operation that does not block has come to: its errors are those of its request.
     pub(crate) fn begun(&mut self, begun: Result<Option<Request>, EngineError>) -> Option<Request> {
         begun.unwrap_or_else(|error| {
             let index = self.failed(error);
-            Some(self.state.requests.name(index))
+            Some(self.state.requests().name(index))
         })
     }
 
     /// A request that has failed at once.
     #[cold]
     pub(crate) fn failed(&mut self, error: EngineError) -> u32 {
-        let index = self.state.requests.insert(Task::Nothing);
+        let index = self.state.requests_mut().insert(Task::Nothing);
         self.state.fail(index, error);
         index
     }
@@ -138,40 +133,33 @@ impl Core {
 
     /// What tools are told.
     pub fn tools(&mut self) -> &mut Tools {
-        &mut self.state.tools
+        self.state.tools_mut()
     }
 
     /// Lengths of the queues.
     pub fn gauges(&self) -> Gauges {
-        let (posted, unexpected) = self.state.matcher.lengths();
-        Gauges {
-            posted: posted as u64,
-            unexpected: unexpected as u64,
-            unexpected_peak: self.state.unexpected_peak as u64,
-            sends: self.state.requests.sends as u64,
-            operation: self.state.tools.last(),
-        }
+        gauges(&self.state)
     }
 
     /// The operation with this name, for [`Engine::start_plan`](crate::Engine::start_plan) and [`Core::called`].
     pub fn operation(&mut self, name: &'static str) -> Operation {
-        self.state.tools.operation(name)
+        self.state.tools_mut().operation(name)
     }
 
     /// Counts a call of an operation by the user.
     #[inline]
     pub fn called(&mut self, operation: Operation) {
-        self.state.tools.called(operation);
+        self.state.tools_mut().called(operation);
     }
 
     /// What may be changed while the engine runs.
     pub(crate) fn tuning(&self) -> Arc<Tuning> {
-        self.state.tuning.clone()
+        self.state.tuning().clone()
     }
 
     /// Who the peers are.
     pub fn processes(&self) -> &Arc<Processes> {
-        &self.state.processes
+        self.state.processes()
     }
 
     // ---- transports -----------------------------------------------------------------------------------------------
@@ -193,21 +181,21 @@ impl Core {
     /// Changes whenever a request completes or a message arrives that nobody waits for: what others may wait for.
     #[inline]
     pub fn events(&self) -> u64 {
-        self.state.events
+        self.state.events()
     }
 
     /// Nothing has been begun that is not over.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.state.outgoing.is_empty() && self.state.requests.is_empty()
+        !self.state.has_outgoing() && self.state.requests().is_empty()
     }
 
     /// Is there anything that progress might complete? Arrivals that nobody waits for are no reason to look for them.
     /// Looks through all requests.
     pub(crate) fn is_pending(&self) -> bool {
-        let requests = &self.state.requests;
+        let requests = self.state.requests();
         let moves = |index: u32| requests.slot(index).task.moves();
-        !self.state.outgoing.is_empty() || requests.indices().any(moves)
+        self.state.has_outgoing() || requests.indices().any(moves)
     }
 
     /// Ends what arming has begun.
@@ -247,9 +235,9 @@ impl Core {
         number: u8,
         ask: impl FnOnce(&mut dyn Machine, &mut Self) -> T,
     ) -> Option<T> {
-        let mut machine = self.state.machines.take(number)?;
+        let mut machine = self.state.machines_mut().take(number)?;
         let answer = ask(&mut *machine, self);
-        self.state.machines.put(number, machine);
+        self.state.machines_mut().put(number, machine);
         Some(answer)
     }
 
@@ -258,7 +246,7 @@ impl Core {
     pub(crate) fn each_machine(&mut self, mut ask: impl FnMut(&mut dyn Machine, &mut Self) -> bool) -> bool {
         let mut any = false;
         let mut at = 0;
-        while let Some(number) = self.state.machines.number(at) {
+        while let Some(number) = self.state.machines().number(at) {
             any |= self.with_machine(number, &mut ask).unwrap_or(false);
             at += 1;
         }
@@ -279,11 +267,11 @@ impl Core {
     /// Why nothing that waits for all of these members can go well.
     #[cold]
     pub fn lost_of(&self, members: &Members) -> Option<EngineError> {
-        if self.state.reasons.is_empty() {
+        if !self.state.has_losses() {
             return None;
         }
         let mut peers = (0..members.count()).map(|rank| members.peer(rank));
-        let lost = peers.find(|&peer| self.state.peers[peer].lost)?;
+        let lost = peers.find(|&peer| self.state.is_lost(peer))?;
         Some(self.state.lost_error(lost))
     }
 }
@@ -291,10 +279,10 @@ impl Core {
 /// The rank whose message a receive has matched that is not complete.
 #[cold]
 pub fn matched(core: &Core, request: Request) -> Option<u32> {
-    let requests = &core.state.requests;
+    let requests = core.state.requests();
     let slot = requests.slot(requests.index(request)?);
     match &slot.task {
-        Task::Receive(task) if !matches!(task.stage, ReceiveStage::Posted(_)) => Some(slot.completion.source),
+        Task::Receive(task) if task.has_matched() => Some(slot.completion.source),
         _ => None,
     }
 }
@@ -302,13 +290,13 @@ pub fn matched(core: &Core, request: Request) -> Option<u32> {
 /// Those of these members who are not lost; the others are nobody, with their ranks.
 #[cold]
 pub fn surviving(core: &Core, members: &Members) -> Members {
-    let lost = &core.state.reasons;
-    if lost.is_empty() {
+    if !core.state.has_losses() {
         return members.clone();
     }
+    let lost: Vec<Peer> = core.state.losses().collect();
     let peers = (0..members.count()).map(|rank| members.peer(rank));
     let left: Vec<Peer> = peers
-        .map(|peer| if lost.contains_key(&peer) { Peer::NONE } else { peer })
+        .map(|peer| if lost.contains(&peer) { Peer::NONE } else { peer })
         .collect();
     Members::Table(left.into())
 }

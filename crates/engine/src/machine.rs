@@ -6,26 +6,16 @@ use std::any::Any;
 
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_transport::{Lent, Peer, Placement, SendError, Transport};
+use isthmus_transport::{Lent, Peer, Placement, Transport};
 use isthmus_wire::frame::{Header, Kind, protocol};
 use isthmus_wire::waiting::Item;
 
-use crate::base::core::Core;
-use crate::base::parcels::{Parcel, send_piece};
-use crate::base::requests::{Owned, Owner, Task};
-use crate::base::state::{CHUNK, State, Work};
-use crate::{Completion, EngineError, Operation, Request, SendBuffer};
-
-/// A part of a request that is over: a message of a plan, for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The request.
-    pub of: Request,
-    /// Which of its parts, as the machine numbers them.
-    pub number: u32,
-    /// Bytes, if it was a receive.
-    pub bytes: u64,
-}
+use crate::base::parcels::Parcel;
+use crate::base::requests::{Owned, Owner};
+use crate::p2p::Core;
+use crate::p2p::beside::{budget, enqueue, go_on, known_budget, leaves_at_once};
+use crate::p2p::{State, Task};
+use crate::{Completion, EngineError, Operation, Part, Request, SendBuffer};
 
 /// A protocol, or a way to do operations, with a state of its own. `With`: what it works with, the core or more.
 ///
@@ -159,68 +149,29 @@ impl<'a> Port<'a> {
         payload: SendBuffer,
         name: Option<u64>,
     ) -> Result<Sending, EngineError> {
-        let known = self.state.peers.get(peer).filter(|known| !known.own);
+        let known = self.state.peer(peer).filter(|known| !known.own);
         let known = known.ok_or(EngineError::Misuse {
             what: "a frame of a protocol to this process itself, or to nobody",
         })?;
         if known.lost {
             return Err(self.state.lost_error(peer));
         }
-        let mut parcel = Parcel {
-            header: Header {
-                kind: Kind::Protocol,
-                flags: self.number,
-                length: payload.length(),
-                ..header
-            },
-            payload,
-            sent: 0,
-            name,
-        };
-        if self.leaves_at_once(peer, &mut parcel)? {
-            return Ok(Sending::Left);
+        let mut parcel = Parcel::new(self.number, header, payload, name);
+        if let Some(transports) = &mut self.transports {
+            if leaves_at_once(self.state, transports, peer, self.number, &mut parcel)? {
+                return Ok(Sending::Left);
+            }
         }
-        self.state.partners.entry((peer, self.number)).or_default().waiting += 1;
-        let parcels = &mut self.state.outgoing.entry(peer).or_default().parcels;
-        parcels.push(self.number, parcel);
-        parcels.take_turns(self.number);
-        self.state.work.push_back(Work::Flush(peer));
+        enqueue(self.state, peer, self.number, parcel);
         Ok(Sending::Queued)
-    }
-
-    /// Gives a short parcel to the transport, if nothing is before it.
-    #[inline]
-    fn leaves_at_once(&mut self, peer: Peer, parcel: &mut Parcel) -> Result<bool, EngineError> {
-        let (Some(transports), known) = (&mut self.transports, &self.state.peers[peer]) else {
-            return Ok(false);
-        };
-        let transport = &mut transports[usize::from(known.route)];
-        let length = parcel.header.length;
-        let partner = self.state.partners.entry((peer, self.number)).or_default();
-        let free = !known.queued && partner.waiting == 0 && partner.budget.allows(length);
-        if !free || length > transport.limits(peer).frame.min(CHUNK) as u64 {
-            return Ok(false);
-        }
-        let (header, scratch) = (parcel.header, &mut self.state.chunk);
-        match send_piece(&mut **transport, peer, &header, &mut parcel.payload, 0, scratch) {
-            Ok(()) => {
-                partner.budget.sent(length);
-                Ok(true)
-            }
-            Err(SendError::WouldBlock) => Ok(false),
-            Err(SendError::Lost(reason)) => {
-                self.state.work.push_back(Work::Lost(peer, reason.as_str().into()));
-                Err(self.state.unreachable(peer, reason.into()))
-            }
-        }
     }
 
     /// The machine is done with a frame of so many bytes that it had [kept](Taken::Kept).
     pub fn done(&mut self, peer: Peer, bytes: u64) {
-        let Some(partner) = self.state.partners.get_mut(&(peer, self.number)) else {
+        let Some(budget) = known_budget(self.state, peer, self.number) else {
             return;
         };
-        if let Some(cost) = partner.budget.done(bytes) {
+        if let Some(cost) = budget.done(bytes) {
             let mut credit = Header::control(Kind::Protocol, self.number.into(), cost, 0);
             credit.flags = protocol::CREDIT;
             self.state.reply(peer, credit);
@@ -229,8 +180,8 @@ impl<'a> Port<'a> {
 
     /// Functions of the program are due, which are [called](crate::Callbacks) with the engine free.
     pub fn call_back(&mut self) {
-        self.state.events += 1;
-        self.state.callbacks.set_due(true);
+        self.state.happened();
+        self.state.callbacks().set_due(true);
     }
 
     /// The peer has broken the rules of the protocol: it counts as lost, for this reason.
@@ -241,42 +192,41 @@ impl<'a> Port<'a> {
 
     /// Why nothing can be sent to the peer, if that is so.
     pub fn loss(&self, peer: Peer) -> Option<EngineError> {
-        let lost = self.state.peers.get(peer).is_some_and(|known| known.lost);
+        let lost = self.state.peer(peer).is_some_and(|known| known.lost);
         lost.then(|| self.state.lost_error(peer))
     }
 
     /// How the peer represents data.
     pub fn representation(&self, peer: Peer) -> Representation {
-        let known = self.state.representations.get(peer.index());
-        known.copied().unwrap_or(Representation::LOCAL)
+        self.state.representation(peer)
     }
 
     /// Counts bytes of an operation of the machine to the peer, by how far away that is.
     pub fn count(&mut self, operation: Operation, peer: Peer, bytes: u64) {
-        let level = self.state.peers[peer].level;
-        self.state.tools.count(operation, level, bytes);
+        let level = self.state.peer(peer).map_or(0, |known| known.level);
+        self.state.tools_mut().count(operation, level, bytes);
     }
 
     /// Counts operations of the machine that were done in memory of the node.
     pub fn count_in_memory(&mut self, operation: Operation, operations: u64, bytes: u64) {
-        self.state.tools.count_in_memory(operation, operations, bytes);
+        self.state.tools_mut().count_in_memory(operation, operations, bytes);
     }
 
     /// A request of this machine, which [completes](Self::complete) it.
     pub fn request(&mut self) -> Request {
         let owned = Owned::by(Owner::Registered(self.number));
-        let index = self.state.requests.insert(Task::Of(owned));
-        self.state.requests.name(index)
+        let index = self.state.requests_mut().insert(Task::Of(owned));
+        self.state.requests().name(index)
     }
 
     /// What the request asked for is done.
     pub fn complete(&mut self, request: Request, completion: Completion) {
-        let Some(index) = self.state.requests.index(request) else {
+        let Some(index) = self.state.requests().index(request) else {
             return;
         };
         let own = Some(Owner::Registered(self.number));
-        if self.state.requests.slot(index).task.owner() == own {
-            self.state.requests.slot_mut(index).completion = completion;
+        if self.state.requests().slot(index).task.owner() == own {
+            self.state.requests_mut().slot_mut(index).completion = completion;
             self.state.finish(index);
         }
     }
@@ -289,25 +239,24 @@ pub(crate) fn to_machine(state: &mut State, peer: Peer, header: &Header, payload
     if number == protocol::CREDIT {
         return credited(state, peer, header);
     }
-    state.machines.awaken(number);
-    let Some(mut machine) = state.machines.take(number) else {
+    state.machines_mut().awaken(number);
+    let Some(mut machine) = state.machines_mut().take(number) else {
         return state.broken(peer, "a frame of a protocol that this process does not know");
     };
     if has_credit(state, peer, header) {
         // Threads may sleep until the machine knows more, without a request.
-        state.events += 1;
+        state.happened();
         let mut port = Port::within(number, state);
         if machine.frame(&mut port, peer, header, payload) == Taken::Done {
             port.done(peer, header.length);
         }
     }
-    state.machines.put(number, machine);
+    state.machines_mut().put(number, machine);
 }
 
 /// Charges a frame that has arrived.
 fn has_credit(state: &mut State, peer: Peer, header: &Header) -> bool {
-    let partner = state.partners.entry((peer, header.flags)).or_default();
-    let fits = partner.budget.arrives(header.length);
+    let fits = budget(state, peer, header.flags).arrives(header.length);
     if !fits {
         let what = format!(
             "it sent more frames of protocol {} than it had credit for",
@@ -321,24 +270,20 @@ fn has_credit(state: &mut State, peer: Peer, header: &Header) -> bool {
 /// The peer is done with frames of a machine.
 fn credited(state: &mut State, peer: Peer, header: &Header) {
     let number = u8::try_from(header.token).unwrap_or(protocol::CREDIT);
-    let partner = state.partners.get_mut(&(peer, number));
-    let fits = partner.map(|partner| (partner.budget.credited(header.auxiliary()), partner.waiting > 0));
-    let Some((true, waits)) = fits.filter(|_| header.length == 0) else {
+    let fits = known_budget(state, peer, number).map(|budget| budget.credited(header.auxiliary()));
+    if fits.filter(|_| header.length == 0) != Some(true) {
         return state.broken(peer, "it gave more credit back than it had been lent");
-    };
-    if let Some(queue) = state.outgoing.get_mut(&peer).filter(|_| waits) {
-        queue.parcels.take_turns(number);
-        state.work.push_back(Work::Flush(peer));
     }
+    go_on(state, peer, number);
 }
 
 /// Memory for the payload of a frame, if its machine knows where it goes.
 pub(crate) fn place_for_machine(state: &mut State, peer: Peer, header: &Header) -> Placement {
-    let Some(mut machine) = state.machines.take(header.flags) else {
+    let Some(mut machine) = state.machines_mut().take(header.flags) else {
         return Placement::Collect;
     };
     let lent = machine.place(&mut Port::within(header.flags, state), peer, header);
-    state.machines.put(header.flags, machine);
+    state.machines_mut().put(header.flags, machine);
     let has_room = |memory: &mut WriteMemory| {
         let (low, high) = memory.window();
         low <= 0 && i64::try_from(header.length).is_ok_and(|length| length <= high as i64)
@@ -351,16 +296,16 @@ pub(crate) fn place_for_machine(state: &mut State, peer: Peer, header: &Header) 
 
 /// The payload of a frame of a machine has arrived where it was to go.
 pub(crate) fn placed_for_machine(state: &mut State, peer: Peer, header: &Header) {
-    let Some(mut machine) = state.machines.take(header.flags) else {
+    let Some(mut machine) = state.machines_mut().take(header.flags) else {
         return;
     };
     if has_credit(state, peer, header) {
-        state.events += 1;
+        state.happened();
         let mut port = Port::within(header.flags, state);
         machine.placed(&mut port, peer, header);
         port.done(peer, header.length);
     }
-    state.machines.put(header.flags, machine);
+    state.machines_mut().put(header.flags, machine);
 }
 
 /// Makes a machine when its first frame comes.

@@ -5,8 +5,8 @@ use isthmus_transport::Peer;
 use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind, MOST_ITEMS, MOST_MEMBERS};
 
 use crate::Members;
-use crate::base::requests::{NONE, Owner, ReceiveStage, SendStage, Slot, Task};
-use crate::base::state::State;
+use crate::base::requests::{NONE, Owner, Slot};
+use crate::p2p::{ReceiveStage, SendStage, State, Task};
 
 /// Messages of collective operations have odd contexts, those that construct communicators the upper bit.
 fn is_the_programs(context: u32) -> bool {
@@ -64,7 +64,7 @@ fn asked_of(state: &State, index: u32) -> u32 {
 }
 
 /// A request that waits for something but a message to match.
-fn pending(slot: &Slot) -> Option<Item> {
+fn pending(slot: &Slot<Task>) -> Option<Item> {
     match &slot.task {
         Task::Send(task) if is_the_programs(task.header.context) => Some(Item {
             kind: match task.stage {
