@@ -2,9 +2,8 @@
 //! What must not be somewhere: operating-system things on the floors of words and thinking, unsafe code outside its
 //! rooms, print macros outside the commands.
 
-use super::Finding;
 use super::layers::Layers;
-use super::source::Source;
+use super::source::{Finding, Source};
 use crate::tree::Result;
 
 /// Time, chance, files, sockets: arguments on floors 0 and 1, never taken from the system.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sources in C: functions and files are as short as those in Rust.
 
-use super::Finding;
+use super::source::Finding;
 use crate::tree::{self, Result};
 
 /// Longest function, lines.

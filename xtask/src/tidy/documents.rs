@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Texts: every room has a README.md, every file that a text names exists, every source says its licence.
 
-use super::Finding;
-use super::source::Source;
+use super::source::{Finding, Source};
 use crate::tree::{self, Result};
 
 /// Directories whose contents texts name from the top.

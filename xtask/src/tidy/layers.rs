@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use super::Finding;
+use super::source::Finding;
 use crate::tree::{self, Result};
 
 /// Says of every outside crate what it is for.

@@ -16,9 +16,6 @@ mod source;
 use crate::codegen;
 use crate::tree::Result;
 
-/// A broken rule: one line, beginning with the file.
-type Finding = String;
-
 /// Prints which imports close the circles of a room.
 pub(crate) fn circles_of(room: &str) -> Result<()> {
     for line in circles::of_room(&source::load()?, room) {

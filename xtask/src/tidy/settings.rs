@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Settings are read through `crates/settings`: no other code spells the name of one, and every one is read.
 
-use super::Finding;
-use super::source::Source;
+use super::source::{Finding, Source};
 use crate::spec::Spec;
 use crate::tree::Result;
 

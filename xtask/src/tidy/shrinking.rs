@@ -13,8 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Finding;
-use super::source::Source;
+use super::source::{Finding, Source};
 use super::{circles, methods, prose};
 use crate::tree::{self, Result};
 

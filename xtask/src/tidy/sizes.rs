@@ -2,8 +2,7 @@
 //! Lengths of files and functions: a report, and findings where a limit without a reason is broken.
 //! `ci/sizes.txt` holds the reasons: `PATH[:FUNCTION] reason`.
 
-use super::Finding;
-use super::source::Source;
+use super::source::{Finding, Source};
 use crate::tree::{self, Result};
 
 /// Above this a file must be explained, above the next it must be split.

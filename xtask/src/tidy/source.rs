@@ -5,6 +5,9 @@ use std::ops::Range;
 
 use crate::tree::{self, Result};
 
+/// A broken rule: one line, beginning with the file.
+pub(super) type Finding = String;
+
 /// One Rust file.
 pub(super) struct Source {
     /// Relative to the top.

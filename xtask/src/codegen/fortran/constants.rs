@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::OBJECTS;
+use super::binding::OBJECTS;
 use crate::spec::{Constant, Spec};
 
 /// Kinds of the types that are not default ones.

@@ -12,7 +12,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Binding, OBJECTS, Role, arguments, role};
+use super::binding::{Binding, OBJECTS, Role, arguments, role};
 use crate::interfaces::Parameter;
 use crate::spec::Function;
 

@@ -4,8 +4,9 @@
 
 use std::fmt::Write as _;
 
+use super::binding::{Binding, OBJECTS, Role, arguments, role};
 use super::constants::{self, KINDS, STATUS};
-use super::{Binding, OBJECTS, Role, arguments, role, sizeof};
+use super::sizeof;
 use crate::interfaces::Parameter;
 use crate::spec::Spec;
 
