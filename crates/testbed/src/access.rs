@@ -7,8 +7,9 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
+use crate::addresses::{address6, gateway_address, tunnel_network};
 use crate::error::Error;
-use crate::topology::{address6, gateway_address, tunnel_network, wrong};
+use crate::error::wrong;
 
 /// How a site can be reached, and what it can reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,7 +114,7 @@ impl Access {
         }
         match jump.filter(|_| self.kind == Kind::Jump) {
             Some(number) => {
-                let four = crate::topology::address(site, number);
+                let four = crate::addresses::address(site, number);
                 rule(format!("iifname \"{wide}\" ip daddr {four} tcp dport 22 accept"));
                 rule(format!(
                     "iifname \"{wide}\" ip6 daddr {} tcp dport 22 accept",

@@ -11,11 +11,12 @@ use crate::capture::Capture;
 use crate::error::Error;
 use crate::forwarder::Forwarder;
 use crate::host::{Holder, Host, User, furnish};
+use crate::link::LinkSpec;
 use crate::network;
 use crate::ssh;
 use crate::state::{self, Description, HostDescription, StateDir};
 use crate::stats::{Report, Ticks};
-use crate::topology::{HostPlan, LinkSpec, Topology};
+use crate::topology::{HostPlan, Topology};
 
 /// How long an sshd may take to answer.
 const SSHD_START: Duration = Duration::from_secs(10);

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::bed::Testbed;
 use crate::error::Error;
-use crate::topology::{LinkSpec, Topology};
+use crate::link::LinkSpec;
+use crate::topology::Topology;
 
 /// Share of the rate that is TCP payload: 1448 of 1538 bytes of each packet on the line.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1538.0;

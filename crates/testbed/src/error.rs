@@ -48,6 +48,14 @@ pub enum Error {
     },
 }
 
+/// The description of the topology is wrong.
+pub(crate) fn wrong(what: String, hint: &str) -> Error {
+    Error::Topology {
+        what,
+        hint: hint.to_owned(),
+    }
+}
+
 impl Error {
     /// Makes a [`Error::System`]; meant for `map_err`.
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {

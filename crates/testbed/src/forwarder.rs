@@ -19,12 +19,14 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::addresses::{place_of, place_of6};
 use crate::capture::Tap;
 use crate::error::Error;
+use crate::link::LinkSpec;
 use crate::packet::{self, Burst};
 use crate::shaper::{FRAMING, Shaper, Verdict};
 use crate::stats::{Counters, LinkReport};
-use crate::topology::{LinkSpec, Topology, place_of, place_of6};
+use crate::topology::Topology;
 
 /// The part of a wait that is spun, in nanoseconds: how late a timer may wake a sleeper.
 const SPIN: u64 = 60_000;
@@ -478,7 +480,7 @@ fn make_realtime(thread: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{LinkSpec, Queue};
+    use crate::link::{LinkSpec, Queue};
 
     fn line(queue: u64) -> Line {
         let spec = LinkSpec {

@@ -26,6 +26,7 @@
 #![deny(unsafe_code)]
 
 mod access;
+mod addresses;
 mod bed;
 mod capture;
 mod check;
@@ -33,6 +34,7 @@ mod control;
 mod error;
 mod forwarder;
 mod host;
+mod link;
 mod network;
 mod packet;
 mod shaper;
@@ -53,7 +55,8 @@ pub use check::{CheckPlan, CheckRow, check};
 pub use control::{Client, Reply, Request, serve};
 pub use error::Error;
 pub use host::Host;
+pub use link::{LinkSpec, Queue};
 pub use shaper::{Shaper, Verdict};
 pub use state::{Description, HostDescription, default_root, running, sweep};
 pub use stats::{LinkReport, Report};
-pub use topology::{LinkSpec, Pair, Queue, Site, Topology};
+pub use topology::{Pair, Site, Topology};

@@ -19,10 +19,11 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use crate::access::Kind;
+use crate::addresses::{address, address6, gateway_address, tunnel_address};
 use crate::error::Error;
 use crate::host::Holder;
 use crate::sys::{Namespaces, open_tun};
-use crate::topology::{HostPlan, Topology, address, address6, gateway_address, tunnel_address};
+use crate::topology::{HostPlan, Topology};
 
 /// Name of the device that leads to the wide area.
 const WIDE: &str = "wide";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One direction of a wide-area link as arithmetic: no clock, no packets, only times and sizes.
 
-use crate::topology::{LinkSpec, Queue};
+use crate::link::{LinkSpec, Queue};
 
 /// Bytes that Ethernet adds to an IP packet: preamble 8, header 14, check sequence 4, gap 12.
 pub(crate) const FRAMING: u64 = 38;

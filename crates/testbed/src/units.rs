@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::topology::Queue;
+use crate::link::Queue;
 
 /// `40ms`, `1.5s`, `250us`; a bare number is refused except 0.
 pub(crate) fn duration(text: &str) -> Result<Duration, Error> {

@@ -11,8 +11,8 @@ use clap::Args;
 use isthmus_testbed::{Client, Error, Host, Options, Report, Testbed, serve};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Shape;
 use super::events::{Event, exit_of, signals};
+use super::shape::Shape;
 
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(10);

@@ -12,9 +12,9 @@ use clap::Args;
 use isthmus_testbed::{Error, Options, Testbed};
 use rustix::process::{Pid, test_kill_process};
 
-use super::Shape;
 use super::events::signals;
 use super::run::{downs, sole};
+use super::shape::Shape;
 
 /// How long `down` waits for the holding process to go.
 const END: Duration = Duration::from_secs(10);

@@ -3,13 +3,24 @@
 
 use serde::Deserialize;
 
-use super::{LinkSpec, Pair, Site, Topology, wrong};
+use super::{Pair, Site, Topology};
 use crate::access::Access;
-use crate::error::Error;
+use crate::error::{Error, wrong};
+use crate::link::LinkSpec;
 use crate::units;
 
+impl Topology {
+    /// Reads a TOML description; the README shows one.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] with line and column when it is malformed or inconsistent.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        read(text)?.checked()
+    }
+}
+
 /// What the text says; not checked yet.
-pub(super) fn read(text: &str) -> Result<Topology, Error> {
+fn read(text: &str) -> Result<Topology, Error> {
     let file: File =
         toml::from_str(text).map_err(|e| wrong(e.to_string().trim_end().to_owned(), "see crates/testbed/README.md"))?;
     file.topology()

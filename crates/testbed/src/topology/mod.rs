@@ -6,10 +6,11 @@ mod file;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
 
 use crate::access::{Access, Kind};
-use crate::error::Error;
+use crate::addresses::{address, address6};
+use crate::error::{Error, wrong};
+use crate::link::LinkSpec;
 use crate::units;
 
 /// Most sites a testbed can have.
@@ -54,32 +55,6 @@ pub struct Site {
 /// Two sites, without order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair(pub String, pub String);
-
-/// A wide-area link; the same in both directions.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkSpec {
-    /// Round trip without queueing; half of it in each direction.
-    pub round_trip: Duration,
-    /// Bits per second including 38 bytes of Ethernet framing per packet; `None` is unlimited.
-    pub rate: Option<u64>,
-    /// Room for packets that wait for the line.
-    pub queue: Queue,
-    /// Probability that a packet is lost on the way.
-    pub loss: f64,
-    /// Each packet is later by a random time up to this; order is kept.
-    pub jitter: Duration,
-}
-
-/// Size of a drop-tail queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queue {
-    /// One bandwidth-delay product, at least 100 full packets.
-    Auto,
-    /// Full-sized packets of 1538 bytes on the line.
-    Packets(u64),
-    /// Bytes on the line.
-    Bytes(u64),
-}
 
 /// A host before it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,14 +112,6 @@ impl Topology {
             ..Self::default()
         }
         .checked()
-    }
-
-    /// Reads a TOML description; the README shows one.
-    ///
-    /// # Errors
-    /// [`Error::Topology`] with line and column when it is malformed or inconsistent.
-    pub fn from_toml(text: &str) -> Result<Self, Error> {
-        file::read(text)?.checked()
     }
 
     /// Sets the round trip of every link: `40ms`.
@@ -379,29 +346,6 @@ impl Default for Topology {
     }
 }
 
-impl Default for LinkSpec {
-    fn default() -> Self {
-        Self {
-            round_trip: Duration::from_millis(40),
-            rate: Some(200_000_000),
-            queue: Queue::Auto,
-            loss: 0.0,
-            jitter: Duration::ZERO,
-        }
-    }
-}
-
-impl LinkSpec {
-    /// Between machines of a site, where nothing else is said: no delay, no limit.
-    fn local() -> Self {
-        Self {
-            round_trip: Duration::ZERO,
-            rate: None,
-            ..Self::default()
-        }
-    }
-}
-
 impl Site {
     /// Name of the machine with this number, from 1.
     pub(crate) fn machine(&self, number: usize) -> String {
@@ -413,70 +357,6 @@ impl Pair {
     fn joins(&self, a: &str, b: &str) -> bool {
         (self.0 == a && self.1 == b) || (self.0 == b && self.1 == a)
     }
-}
-
-/// Address of host `number` (from 1) of a site.
-pub(crate) fn address(site: usize, number: usize) -> Ipv4Addr {
-    let octet = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
-    Ipv4Addr::new(10, octet(site + 1), 0, octet(number))
-}
-
-/// IPv6 address of host `number` (from 1) of a site.
-pub(crate) fn address6(site: usize, number: usize) -> Ipv6Addr {
-    let word = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-    Ipv6Addr::new(0xfd00, 0, 0, word(site + 1), 0, 0, 0, word(number))
-}
-
-/// Address of a host's end of the tunnel between all sites.
-pub(crate) fn tunnel_address(site: usize, number: usize) -> Ipv4Addr {
-    let octet = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
-    Ipv4Addr::new(10, 200, octet(site + 1), octet(number))
-}
-
-/// All these addresses of a site.
-pub(crate) fn tunnel_network(site: usize) -> String {
-    format!("{}/24", tunnel_address(site, 0))
-}
-
-/// Address of a site's gateway on its LAN.
-pub(crate) fn gateway_address(site: usize) -> Ipv4Addr {
-    address(site, 254)
-}
-
-/// The numbers of the site and of its host, both from 0, that `address` belongs to, whether or not there are such.
-pub(crate) fn place_of(address: [u8; 4]) -> Option<(usize, usize)> {
-    match address {
-        [10, 200, site @ 1..=255, host @ 1..=255] | [10, site @ 1..=255, 0, host @ 1..=255] => {
-            Some((usize::from(site) - 1, usize::from(host) - 1))
-        }
-        _ => None,
-    }
-}
-
-/// As [`place_of`], for IPv6.
-pub(crate) fn place_of6(address: [u8; 16]) -> Option<(usize, usize)> {
-    let [
-        0xfd,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        site @ 1..=255,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        host @ 1..=255,
-    ] = address
-    else {
-        return None;
-    };
-    Some((usize::from(site) - 1, usize::from(host) - 1))
 }
 
 fn check_site(site: &Site) -> Result<(), Error> {
@@ -507,13 +387,6 @@ fn check_site(site: &Site) -> Result<(), Error> {
         ));
     }
     Ok(())
-}
-
-pub(crate) fn wrong(what: String, hint: &str) -> Error {
-    Error::Topology {
-        what,
-        hint: hint.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+use std::time::Duration;
+
 use super::*;
+use crate::addresses::{place_of, place_of6, tunnel_address};
 
 #[test]
 fn grid_names_hosts_after_their_site() {
