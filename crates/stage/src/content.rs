@@ -171,6 +171,18 @@ pub fn runs(machine: &str, architecture: &str) -> bool {
         || (machine.starts_with("arm") && architecture == "arm")
 }
 
+/// The hash that is written so in hexadecimal.
+pub(crate) fn unhex(text: &str) -> Option<Hash> {
+    let mut hash = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(hash)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,17 +12,19 @@
 //! is received what has not been used for longest is removed until there is room; what is in use stays.
 
 mod evict;
+mod lease;
 mod partial;
 
 pub use crate::error::StageError;
 pub use evict::{Held, USUAL_LIMIT};
 pub use partial::Partial;
 
-use crate::content::{Hasher, MAX_FILE, hex};
+use crate::content::{Hasher, MAX_FILE, hex, unhex};
 use crate::error::failed;
 use crate::words;
 use isthmus_wire::grid::Hash;
-use isthmus_wire::service::{Manifest, Placed};
+use isthmus_wire::service::Placed;
+use lease::{LEASE, is_locked};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,9 +36,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most bytes of a file name.
 const MAX_NAME: usize = 255;
-/// What is in use, in the directory of each file.
-const LEASE: &str = ".lease";
-
 /// A cache. What it has given away cannot be removed from it as long as it lives.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -94,7 +93,7 @@ impl Store {
     /// Keeps the file at this path, if it is one of the cache.
     pub fn keep(&self, path: &Path) -> Result<(), StageError> {
         let directory = path.parent().filter(|d| d.parent() == Some(&self.files()));
-        let hash = directory.and_then(|d| evict::unhex(d.file_name()?.to_str()?));
+        let hash = directory.and_then(|d| unhex(d.file_name()?.to_str()?));
         hash.map_or(Ok(()), |hash| self.lease(&hash))
     }
 
@@ -131,12 +130,6 @@ impl Store {
             received: 0,
             hasher: Hasher::default(),
         })
-    }
-
-    /// Begins or goes on to receive a file by pieces.
-    pub fn receive_pieces(&self, manifest: Manifest, name: &str) -> Result<Partial, StageError> {
-        self.path(&manifest.hash, name)?;
-        Partial::open(self, manifest, name)
     }
 
     fn path(&self, hash: &Hash, name: &str) -> Result<PathBuf, StageError> {
@@ -208,7 +201,7 @@ impl Store {
         let part = crate::local::beside(target);
         // What a job uses stays where it is.
         self.release(hash);
-        let used = evict::is_locked(&self.files().join(hex(hash)).join(LEASE));
+        let used = is_locked(&self.files().join(hex(hash)).join(LEASE));
         self.lease(hash)?;
         let copy = || fs::copy(&source, &part).map(|_| ());
         let done = if used || keep {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Words of a selection.
 
-use super::{Kind, Operator};
+use super::condition::{Kind, Operator};
 use isthmus_job::JobError;
 use std::ops::Range;
 

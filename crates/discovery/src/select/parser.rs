@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading a selection. Errors point at the word.
 
+use super::condition::{FIELDS, Kind, MAX_DEPTH, MAX_LENGTH, Node, Operator, Value};
 use super::lexer::{Token, tokens};
-use super::{FIELDS, Kind, MAX_DEPTH, MAX_LENGTH, Node, Operator, Value};
 use isthmus_job::JobError;
 use isthmus_settings::nearest;
 use std::ops::Range;

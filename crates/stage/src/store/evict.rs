@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the cache holds, its limit, and what is removed to keep it.
 
-use super::{LEASE, Store};
-use crate::content::hex;
+use super::Store;
+use super::lease::{LEASE, is_locked, open_lease};
+use crate::content::{hex, unhex};
 use crate::error::{StageError, failed};
 use isthmus_wire::grid::Hash;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Most bytes of a cache unless its user says otherwise.
@@ -158,34 +159,9 @@ impl Store {
     }
 }
 
-fn open_lease(path: &PathBuf) -> io::Result<fs::File> {
-    fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-}
-
-pub(super) fn is_locked(path: &PathBuf) -> bool {
-    let lock = || flock(open_lease(path)?, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from);
-    lock().is_err()
-}
-
 fn age(metadata: &fs::Metadata) -> Duration {
     let modified = metadata.modified().ok();
     modified
         .and_then(|m| SystemTime::now().duration_since(m).ok())
         .unwrap_or_default()
-}
-
-pub(super) fn unhex(text: &str) -> Option<Hash> {
-    let mut hash = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in hash.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(hash)
 }

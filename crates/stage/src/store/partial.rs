@@ -21,8 +21,16 @@ pub struct Partial {
     left: usize,
 }
 
+impl Store {
+    /// Begins or goes on to receive a file by pieces.
+    pub fn receive_pieces(&self, manifest: Manifest, name: &str) -> Result<Partial, StageError> {
+        self.path(&manifest.hash, name)?;
+        Partial::open(self, manifest, name)
+    }
+}
+
 impl Partial {
-    pub(super) fn open(store: &Store, manifest: Manifest, name: &str) -> Result<Self, StageError> {
+    fn open(store: &Store, manifest: Manifest, name: &str) -> Result<Self, StageError> {
         if !content::is_sound(&manifest) {
             return Err(StageError::Corrupt);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
 use crate::content;
+use isthmus_wire::service::Manifest;
 use isthmus_wire::service::PIECE;
 
 fn scratch() -> tempfile::TempDir {
