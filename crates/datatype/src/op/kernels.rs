@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loops behind the operations: one generic loop, one type per operation.
 
-use super::Spacing;
 use super::element::{Bits, Element, Number, Ordered, Truth};
+use super::predefined::Spacing;
 use crate::basic::Basic;
 
 /// Applies one operation to as many elements as both slices hold.

@@ -8,8 +8,8 @@ use super::half::Half;
 use super::kernels::{
     Band, Bor, Bxor, Kernel, Land, Lor, Lxor, Max, Min, Prod, Sum, elementwise, maxloc, minloc, nothing, replace,
 };
+use super::predefined::{OpError, Predefined};
 use super::quad::Quad;
-use super::{OpError, Predefined};
 use crate::basic::{Basic, Kind};
 
 /// The loop for an operation on a type.
