@@ -118,6 +118,33 @@ impl Foreign {
         refused
     }
 
+    /// Basics in so many bytes of this process's stream: those that are whole.
+    pub fn local_basics_in(&self, bytes: u64) -> u64 {
+        self.datatype.signature().elements_in(bytes).0
+    }
+
+    /// Converts `basics` basics from number `first` on to a packed stream of this process. `data` holds them. The first
+    /// value that does not fit is an error of all of them.
+    pub fn localize(&self, first: u64, basics: u64, data: &[u8]) -> Result<Vec<u8>, ConversionError> {
+        let conversion = Conversion {
+            from: self.representation,
+            to: Representation::LOCAL,
+        };
+        let length = self.local_bytes_of(first + basics) - self.local_bytes_of(first);
+        let mut stream = vec![0; length as usize];
+        let (mut read, mut written, mut refused) = (0, 0, Ok(()));
+        self.each(first, basics, &mut |basic, number, count| {
+            let from = &data[read..][..count as usize * self.representation.size(basic)];
+            let to = &mut stream[written..][..count as usize * basic.size()];
+            (read, written) = (read + from.len(), written + to.len());
+            let result = conversion.run(basic, number, from, to);
+            if refused.is_ok() {
+                refused = result;
+            }
+        });
+        refused.map(|()| stream)
+    }
+
     /// Converts `basics` basics from number `first` on from the elements in memory to `out`, which has room for exactly
     /// them.
     pub fn pack(&self, first: u64, basics: u64, packer: &mut Packer, out: &mut [u8]) -> Result<(), ConversionError> {

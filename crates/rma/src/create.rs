@@ -110,10 +110,7 @@ impl Window {
         if !together && flavor == Flavor::Shared {
             return not_together(flavor, comm);
         }
-        let mut own = Own::new(flavor, given);
-        if let (false, Err(error)) = (together, far::check(world, comm)) {
-            own = Err(error);
-        }
+        let own = Own::new(flavor, given);
         let said = match &own {
             Ok(own) => own.said,
             Err(error) => std::array::from_fn(|at| if at == 0 { error.class as u64 } else { 0 }),

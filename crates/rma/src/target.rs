@@ -12,6 +12,7 @@ use isthmus_engine::Reach;
 use crate::attach::{check_attached, own_region};
 use crate::data::{Place, When};
 use crate::error::unreached;
+use crate::far::form_of;
 use crate::pscw::await_post;
 use crate::spot::{Spot, Target};
 use crate::store::Store;
@@ -39,7 +40,9 @@ pub(crate) fn find(window: &Window, place: &Place<'_>, when: When) -> Result<Opt
         dynamic(window, rank, offset, start as u64, end as u64)?
     } else {
         let size = i64::try_from(window.parts.get(rank).size).unwrap_or(i64::MAX);
-        if high > low && (start < 0 || end > size) {
+        // Elements may have other sizes at a process that represents data differently: it looks itself.
+        let known = form_of(window, rank).is_none();
+        if known && high > low && (start < 0 || end > size) {
             return outside(window, place, rank, start.into());
         }
         spot(window, rank, offset)?

@@ -24,7 +24,8 @@
 //! `type`: see [`datatype`](crate::datatype). `number`: the target keeps the type by this number, from 1 to
 //! [`MOST_TYPES`], instead of what it has kept by it; without a type it is the one that was kept. 0: it is not kept.
 //! What is kept has [`MOST_TYPE_BYTES`] at most, together. `length`: bytes of data that come, or are asked for.
-//! `first`: the byte of the stream of the type with which they begin. Little-endian. What a peer sends is applied in
+//! `first`: the byte of the stream of the type with which they begin. Data are as their sender represents them, what
+//! comes counts as at the origin, what is asked for as at the target. What a peer sends is applied in
 //! the order in which it was sent. The bit `common` of Operate and Data says whether they follow an odd number of
 //! fences.
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Error;
-use isthmus_datatype::Unpacker;
 use isthmus_engine::{
     Completion, Context, Core, EngineError, Machine, Members, Peer, Port, Request, SendBuffer, Sending, Taken,
 };
 use isthmus_wire::frame::{Header, Kind, protocol};
 use isthmus_wire::rma::{Failure, Operation, What};
 
+use super::landing::Landing;
 use super::open::{Open, Step};
 use crate::window::Window;
 
@@ -51,7 +51,7 @@ struct Asked {
     /// Whether data were asked for.
     data: bool,
     /// Where they go; `None`: nowhere, or not any more.
-    to: Option<Unpacker>,
+    to: Option<Landing>,
     length: u64,
     got: u64,
     /// A part of what is over when the answer has come.
@@ -265,7 +265,7 @@ impl Desk {
     pub(crate) fn ask(
         &mut self,
         (key, peer): (Key, Peer),
-        data: Option<(Unpacker, u64)>,
+        data: Option<(Landing, u64)>,
         request: Option<Request>,
     ) -> u32 {
         loop {
@@ -329,11 +329,14 @@ impl Desk {
                 if at != asked.got || payload.len() as u64 > left {
                     return port.accuse(peer, "more data of a window than were asked for");
                 }
-                if let Some(to) = &mut asked.to {
-                    to.unpack(payload);
-                }
+                let taken = asked.to.as_mut().map_or(Ok(()), |to| to.take(payload));
                 asked.got += payload.len() as u64;
-                if asked.got == asked.length {
+                let over = asked.got == asked.length;
+                if let Err(error) = taken {
+                    // The rest arrives all the same.
+                    self.failed_here(port, context, peer, question, error);
+                }
+                if over {
                     self.answered(port, question, None);
                 }
             }
@@ -341,22 +344,31 @@ impl Desk {
                 self.answered(port, question, None);
             }
             (Some(What::Failed), known) if known.is_some() || question == 0 => {
-                let requested = known.is_some_and(|asked| asked.request.is_some());
-                let open = named(&mut self.windows, context, peer);
-                let (Ok(failure), true) = (Failure::decode(payload), open.is_some() || question != 0) else {
+                let is_known = question != 0 || named(&mut self.windows, context, peer).is_some();
+                let (Ok(failure), true) = (Failure::decode(payload), is_known) else {
                     return port.accuse(peer, "a failure of no operation on a window");
                 };
                 let error = Error::new(failure.class as i32, failure.text);
-                let mut told = None;
-                match open {
-                    // Whoever waits for the request hears of it.
-                    Some((_, open)) if requested => told = Some(open.told(&error)),
-                    Some((_, open)) => open.fail(error),
-                    None => {}
-                }
-                self.answered(port, question, told);
+                self.failed_here(port, context, peer, question, error);
+                self.answered(port, question, None);
             }
             _ => port.accuse(peer, "an answer about a window that nobody has asked for"),
+        }
+    }
+
+    /// An operation has failed: whoever waits for its request hears of it, or else whoever ends the epoch.
+    fn failed_here(&mut self, port: &mut Port<'_>, context: u32, peer: Peer, question: u32, error: Error) {
+        let asked = self.asked.get_mut(&question);
+        let request = asked.and_then(|asked| asked.request.take());
+        let Some((_, open)) = named(&mut self.windows, context, peer) else {
+            return self.part_is_over(port, request, None);
+        };
+        match request {
+            Some(_) => {
+                let told = open.told(&error);
+                self.part_is_over(port, request, Some(told));
+            }
+            None => open.fail(error),
         }
     }
 

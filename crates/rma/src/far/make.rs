@@ -14,21 +14,17 @@ use isthmus_wire::frame::protocol;
 use super::desk::Desk;
 use super::{Far, refuse};
 
-/// Whether windows over several nodes work among these processes.
-pub(crate) fn check(world: &World, comm: &Comm) -> Result<()> {
+/// How the members represent data; empty: all as this process.
+fn forms(world: &World, comm: &Comm) -> Box<[Representation]> {
     let mut engine = world.engine().lock();
-    let members = comm.group().members().to_vec();
-    let unlike = with_port(&mut engine, protocol::RMA, |port| {
-        let mut all = members.iter();
-        all.any(|&peer: &Peer| port.representation(peer) != Representation::LOCAL)
+    let members = comm.group().members().iter();
+    let forms: Box<[Representation]> = with_port(&mut engine, protocol::RMA, |port| {
+        members.map(|&peer: &Peer| port.representation(peer)).collect()
     });
-    if unlike {
-        return refuse(
-            &comm.describe(),
-            "some represent data differently; windows of such processes are not implemented in this version of Isthmus",
-        );
+    match forms.iter().all(|&form| form == Representation::LOCAL) {
+        true => Box::default(),
+        false => forms,
     }
-    Ok(())
 }
 
 /// Frames about windows are taken from now on.
@@ -43,10 +39,11 @@ fn register(world: &World) {
     }
 }
 
-fn far(near: Box<[bool]>, node: &Arc<Comm>) -> Far {
+fn far(near: Box<[bool]>, node: &Arc<Comm>, forms: Box<[Representation]>) -> Far {
     Far {
         near,
         node: node.clone(),
+        forms,
         sent: Default::default(),
     }
 }
@@ -70,7 +67,7 @@ pub(crate) fn make(world: &World, comm: &Comm) -> Result<(Far, Arc<Comm>)> {
             "do not agree on who shares memory; this is a bug in Isthmus",
         );
     };
-    Ok((far(near, &node), node))
+    Ok((far(near, &node, forms(world, comm)), node))
 }
 
 /// The same where processes of the node must not reach each other's memory: each is on a node of its own; collective
@@ -84,7 +81,7 @@ pub(crate) fn apart(world: &World, comm: &Comm, node: &Comm) -> Result<(Far, Arc
         );
     };
     let near = (0..comm.size()).map(|rank| rank == comm.rank()).collect();
-    Ok((far(near, &alone), alone))
+    Ok((far(near, &alone, forms(world, comm)), alone))
 }
 
 impl Far {

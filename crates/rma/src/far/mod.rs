@@ -8,6 +8,7 @@
 
 mod counts;
 mod desk;
+mod landing;
 mod make;
 mod open;
 mod origin;
@@ -23,15 +24,16 @@ use isthmus_abi::constants as abi;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_datatype::Datatype;
 use isthmus_datatype::op::Predefined;
+use isthmus_datatype::{Datatype, Representation};
 use isthmus_engine::{Engine, EngineError, Port, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, PIECE, What};
 
 use self::counts::Counts;
 use self::desk::{Desk, header};
-pub(crate) use self::make::{apart, check, make, open};
+use self::landing::{Landing, bytes_there, foreign};
+pub(crate) use self::make::{apart, make, open};
 use self::send::Call;
 pub(crate) use self::settle::{complete, has_done_of, meet};
 use self::types::Told;
@@ -46,6 +48,8 @@ pub(crate) struct Far {
     near: Box<[bool]>,
     /// A communicator of these.
     node: Arc<Comm>,
+    /// How members represent data; empty: all as this process.
+    forms: Box<[Representation]>,
     sent: Mutex<Sent>,
 }
 
@@ -73,6 +77,12 @@ fn with_desk<T>(
 ) -> Result<T> {
     let acted = with_machine(engine, protocol::RMA, act).unwrap_or_else(|| Err(lost_desk()));
     acted.map_err(|error| (&error).into())
+}
+
+/// How a member represents data, if differently.
+pub(crate) fn form_of(window: &Window, rank: u32) -> Option<Representation> {
+    let form = window.far.as_ref()?.forms.get(rank as usize).copied()?;
+    (form != Representation::LOCAL).then_some(form)
 }
 
 impl Window {
@@ -114,6 +124,8 @@ impl Window {
         when: When,
     ) -> Result<Option<Request>> {
         let bytes = place.datatype.bytes(place.count)?;
+        let form = form_of(self, target.rank);
+        let there = bytes_there(foreign(place.datatype, form)?.as_ref(), bytes);
         let call = Call {
             does: Does::Get,
             op: 0,
@@ -122,7 +134,7 @@ impl Window {
             length: 0,
             moved: bytes,
         };
-        let sinks = vec![(sink.unpacker()?, 0, bytes)];
+        let sinks = vec![(Landing::new(sink, form)?, 0, there)];
         self.send(target, &call, SendBuffer::EMPTY, sinks, when)
     }
 
@@ -137,20 +149,24 @@ impl Window {
     ) -> Result<Option<Request>> {
         let bytes = place.datatype.bytes(place.count)?;
         let given = source.map_or(Ok(0), Source::bytes)?;
+        let form = form_of(self, target.rank);
+        let foreign = foreign(place.datatype, form)?;
         let mut sinks = Vec::new();
         if let Some(result) = result {
-            let unpacker = result.unpacker()?;
+            let landing = Landing::new(result, form)?;
             if source.is_some() {
-                sinks.push((unpacker, 0, given));
+                sinks.push((landing, 0, bytes_there(foreign.as_ref(), given)));
             } else {
                 // Nobody keeps much of an answer in memory of its own.
-                let unit = crate::accumulate::element(place.datatype).map_or(1, |basic| basic.size().max(1)) as u64;
+                let unit = crate::accumulate::element(place.datatype);
+                let unit = unit.map_or(1, |basic| form.unwrap_or(Representation::LOCAL).size(basic).max(1)) as u64;
+                let all = bytes_there(foreign.as_ref(), bytes);
                 let (mut from, piece) = (0, PIECE / unit * unit);
-                while from < bytes {
-                    let length = piece.min(bytes - from);
-                    let mut unpacker = unpacker.clone();
-                    unpacker.seek(from);
-                    sinks.push((unpacker, from, length));
+                while from < all {
+                    let length = piece.min(all - from);
+                    let mut landing = landing.clone();
+                    landing.seek(from);
+                    sinks.push((landing, from, length));
                     from += length;
                 }
             }
@@ -190,8 +206,9 @@ impl Window {
             length: data.len() as u64,
             moved: data.len() as u64 / 2,
         };
-        let bytes = data.len() as u64 / 2;
-        let sinks = vec![(result.unpacker()?, 0, bytes)];
+        let form = form_of(self, target.rank);
+        let bytes = bytes_there(foreign(datatype, form)?.as_ref(), data.len() as u64 / 2);
+        let sinks = vec![(Landing::new(result, form)?, 0, bytes)];
         self.send(target, &call, SendBuffer::owned(data.into()), sinks, When::Always)
             .map(drop)
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use isthmus_core::error::Error;
+use isthmus_core::error::{Error, Result};
 use isthmus_engine::{EngineError, Members, Peer, Port, SendBuffer, Taken};
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::{Does, Failure, MAX_OPERATION, Operation, What};
@@ -369,12 +369,13 @@ impl Doing<'_, '_> {
         let Ok(operation) = Operation::decode(bytes) else {
             return Step::Lie("an operation on a window that is none");
         };
+        let form = self.port.representation(self.from.0);
         let datatype = match self.origin.types.find(operation.number, operation.datatype) {
             Ok(datatype) => datatype,
             Err(lie) => return Step::Lie(lie),
         };
         let question = operation.question;
-        let elements = match Elements::of(self.window, &operation, datatype) {
+        let elements = match Elements::of(self.window, &operation, datatype, form) {
             Ok(elements) => Ok(elements),
             Err(Wrong::Lie(what)) => return Step::Lie(what),
             Err(Wrong::Mistake(error)) => Err(error),
@@ -407,7 +408,8 @@ impl Doing<'_, '_> {
             return Step::Over;
         }
         let mut rest = Vec::new();
-        self.apply((operation.does, question), &elements, 0, operation.data, &mut rest)
+        let applied = self.apply((operation.does, question), &elements, 0, operation.data, &mut rest);
+        applied.unwrap_or_else(|error| self.fail(question, &error))
     }
 
     /// A piece of the data of the operation that has begun.
@@ -419,20 +421,25 @@ impl Doing<'_, '_> {
         if self.from.1.auxiliary() != begun.got || bytes == 0 || bytes > begun.length - begun.got {
             return Step::Lie("more data of an operation on a window than it has");
         }
-        let step = match &begun.elements {
+        let applied = match &begun.elements {
             Some(elements) => {
                 let mut rest = std::mem::take(&mut begun.rest);
                 let at = begun.got - rest.len() as u64;
                 let before = rest.len();
                 let step = self.apply((begun.does, begun.question), elements, at, payload, &mut rest);
-                if matches!(step, Step::Later { .. }) {
+                if matches!(step, Ok(Step::Later { .. })) {
                     rest.truncate(before);
                 }
                 begun.rest = rest;
                 step
             }
-            None => Step::Over,
+            None => Ok(Step::Over),
         };
+        let step = applied.unwrap_or_else(|error| {
+            // An operation fails once. What else comes of its data is thrown away.
+            begun.elements = None;
+            self.fail(begun.question, &error)
+        });
         if !matches!(step, Step::Later { .. }) {
             begun.got += bytes;
         }
@@ -442,19 +449,19 @@ impl Doing<'_, '_> {
         step
     }
 
-    /// Applies data from byte `at` on. `rest`: the beginning of an element, in and out; if nothing could be done it has
-    /// bytes of the data behind what it had.
+    /// Applies data from byte `at` on, as their origin counts. `rest`: the beginning of an element, in and out; if
+    /// nothing could be done it has bytes of the data behind what it had.
     fn apply(
         &mut self,
         (does, question): (Does, u32),
         elements: &Elements,
-        at: u64,
+        mut at: u64,
         data: &[u8],
         rest: &mut Vec<u8>,
-    ) -> Step {
+    ) -> Result<Step> {
         let done = match does {
-            Does::Put => elements.put(at, data).map(|()| Ok(None)),
-            Does::Swap if !self.has_room(data.len() as u64) => return Step::Later { block: false },
+            Does::Put if elements.is_alike() => elements.put(at, data).map(|()| Ok(None)),
+            Does::Swap if !self.has_room(data.len() as u64) => return Ok(Step::Later { block: false }),
             Does::Swap => elements.swap(self.window, data).map(|done| done.map(Some)),
             _ => {
                 let joined;
@@ -465,28 +472,30 @@ impl Doing<'_, '_> {
                     joined = rest.clone();
                     &joined
                 };
-                let whole = all.len() - all.len() % elements.unit();
+                let whole = elements.whole(at, all.len());
+                let operands = elements.localized(at, &all[..whole])?;
                 let fetches = does == Does::Fetch;
-                if fetches && !self.has_room(whole as u64) {
-                    return Step::Later { block: false };
+                if fetches && !self.has_room(operands.bytes.len() as u64) {
+                    return Ok(Step::Later { block: false });
                 }
-                let mut before = vec![0; if fetches { whole } else { 0 }];
-                let changed = match whole {
-                    0 => Ok(Ok(())),
-                    _ => elements.change(self.window, at, &all[..whole], &mut before),
+                let mut before = vec![0; if fetches { operands.bytes.len() } else { 0 }];
+                let changed = match (whole, does) {
+                    (0, _) => Ok(Ok(())),
+                    (_, Does::Put) => elements.put(operands.at, &operands.bytes).map(Ok),
+                    _ => elements.change(self.window, operands.at, &operands.bytes, &mut before),
                 };
                 if let Ok(Ok(())) = changed {
                     *rest = all[whole..].to_vec();
                 }
+                at = operands.at;
                 changed.map(|done| done.map(|()| (fetches && whole > 0).then_some(before)))
             }
         };
-        match done {
-            Ok(Ok(None)) => Step::Over,
-            Ok(Ok(Some(before))) => self.give(question, at, before),
-            Ok(Err(_)) => Step::Later { block: true },
-            Err(error) => self.fail(question, &error),
-        }
+        Ok(match done? {
+            Ok(None) => Step::Over,
+            Ok(Some(before)) => self.give(question, at, before),
+            Err(_) => Step::Later { block: true },
+        })
     }
 
     /// What a fetch that changes nothing asks for.

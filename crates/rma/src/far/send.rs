@@ -3,13 +3,14 @@
 
 use isthmus_core::error::Result;
 use isthmus_core::world::{WindowCount, window_operation};
-use isthmus_datatype::{Datatype, Unpacker};
+use isthmus_datatype::Datatype;
 use isthmus_engine::{EngineError, Peer, Port, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, Operation, SHORT, What};
 
 use super::counts::Counts;
 use super::desk::{Desk, Key, header};
+use super::landing::Landing;
 use super::types::Name;
 use super::with_desk;
 use crate::data::When;
@@ -26,7 +27,7 @@ pub(super) struct Call<'a> {
     pub(super) op: u32,
     pub(super) count: u64,
     pub(super) datatype: &'a Datatype,
-    /// Bytes of data that go there.
+    /// Bytes of data that go there, as they are here.
     pub(super) length: u64,
     /// Bytes of data that the operation is about.
     pub(super) moved: u64,
@@ -42,8 +43,8 @@ impl Call<'_> {
     }
 }
 
-/// Where data go that are asked for, the first byte of the stream, and how many.
-pub(super) type Piece = (Unpacker, u64, u64);
+/// Where data go that are asked for, the first byte of the target's stream, and how many.
+pub(super) type Piece = (Landing, u64, u64);
 
 /// What goes with an operation: data that are copied, or lent, and where what it asks for goes.
 struct Load {

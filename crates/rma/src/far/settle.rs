@@ -13,7 +13,7 @@ use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
 
 use super::desk::{Desk, header};
-use super::{Far, with_desk};
+use super::{Far, form_of, with_desk};
 use crate::window::{Flavor, Window, locked};
 
 impl Window {
@@ -71,7 +71,7 @@ impl Window {
 /// A fence: waits until all operations of all members are done. Each hears how many bytes of them it gets.
 pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
     // Others wait for this process whatever has gone wrong.
-    let settled = match errs_there(window) {
+    let settled = match errs_there(window, far) {
         true => window.settle(None, false),
         false => Ok(()),
     };
@@ -110,7 +110,7 @@ pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn
         tell(&|_| 0);
         return Ok(());
     };
-    let settled = match errs_there(window) {
+    let settled = match errs_there(window, far) {
         true => window.settle(None, false),
         false => Ok(()),
     };
@@ -175,8 +175,12 @@ fn lost_beside(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error>
 
 /// Whether only the target knows what is wrong with an operation: then its answer is waited for, so that this process
 /// hears of it in time.
-fn errs_there(window: &Window) -> bool {
-    window.flavor == Flavor::Dynamic
+fn errs_there(window: &Window, far: &Far) -> bool {
+    let converts = || {
+        let sent = locked(&far.sent);
+        sent.open.iter().any(|&rank| form_of(window, rank).is_some())
+    };
+    window.flavor == Flavor::Dynamic || converts()
 }
 
 /// Waits until no memory of the program is read any more: it may change it then, after an error too.

@@ -2,16 +2,19 @@
 //! Operations that come in messages, done to memory of this process under the same locks as those that come by memory.
 //! Nothing here waits.
 
+use std::borrow::Cow;
+
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_datatype::op::{OnType, Predefined};
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_datatype::{Basic, Datatype};
+use isthmus_datatype::{Basic, Datatype, Foreign, Representation};
 use isthmus_engine::SendBuffer;
 use isthmus_wire::rma::{Does, Operation, PIECE};
 
 use crate::accumulate::{Change, element, on, takes_swaps};
 use crate::attach::own_region;
+use crate::far::landing;
 use crate::locks::{self, BlockLocks};
 use crate::reach::Stream;
 use crate::spot::{Spot, Target};
@@ -27,6 +30,14 @@ pub(super) struct Elements {
     target: Target,
     /// For those that change elements.
     change: Option<(Basic, Predefined, OnType)>,
+    /// The stream as the origin has it, if that is another one.
+    foreign: Option<Foreign>,
+}
+
+/// Data of an operation as this process represents them.
+pub(super) struct Localized<'a> {
+    pub(super) at: u64,
+    pub(super) bytes: Cow<'a, [u8]>,
 }
 
 /// What is wrong with an operation.
@@ -46,6 +57,7 @@ impl Elements {
         window: &Window,
         operation: &Operation<'_>,
         datatype: Datatype,
+        form: Representation,
     ) -> std::result::Result<Self, Wrong> {
         let lie = |what| Err(Wrong::Lie(what));
         let (count, place) = (operation.count, operation.place);
@@ -56,17 +68,29 @@ impl Elements {
         let (Some(start), Some(end)) = ends else {
             return lie("an operation on bytes beyond all memory");
         };
+        let unlike = (form != Representation::LOCAL).then_some(form);
+        let foreign = landing::foreign(&datatype, unlike).map_err(Wrong::Mistake)?;
+        // What is asked for is counted as it is here, what comes as it is at its origin.
+        let comes = !asks_only(operation);
+        let bytes = match &foreign {
+            Some(foreign) if comes => foreign.bytes(count).unwrap_or(0),
+            _ => bytes,
+        };
         let last = operation.first.checked_add(operation.length);
         if operation.length == 0 || last.is_none_or(|last| last > bytes) && operation.does != Does::Swap {
             return lie("an operation whose data do not fit its type");
         }
-        let change = change(operation, &datatype)?;
+        let change = change(operation, &datatype, form)?;
         let memory = if window.flavor == Flavor::Dynamic {
             let region = own_region(window, start as u64, end as u64).map_err(Wrong::Mistake)?;
             region.shifted((place as u64).wrapping_sub(start as u64) as isize)
         } else {
             if start < 0 || end as u64 > window.size() {
-                return lie("an operation on bytes outside of the window");
+                return match unlike {
+                    // It cannot know what sizes elements have here.
+                    Some(_) => Err(Wrong::Mistake(outside(window, start, end))),
+                    None => lie("an operation on bytes outside of the window"),
+                };
             }
             window.own.shifted(place as isize)
         };
@@ -75,6 +99,44 @@ impl Elements {
             datatype,
             count,
             change,
+            foreign,
+        })
+    }
+
+    /// Whether data are the same here as at their origin.
+    pub(super) fn is_alike(&self) -> bool {
+        self.foreign.is_none()
+    }
+
+    /// How many of the data's bytes from byte `at` on are whole elements; both as the origin counts.
+    pub(super) fn whole(&self, at: u64, bytes: usize) -> usize {
+        let Some(foreign) = &self.foreign else {
+            return bytes - bytes % self.change.map_or(1, |(basic, ..)| basic.size().max(1));
+        };
+        let first = foreign.basics_in(at).0;
+        let (mut end, _) = foreign.basics_in(at + bytes as u64);
+        if let Some((basic, ..)) = self.change {
+            // Pairs are two basics.
+            end -= (end - first) % Datatype::of(basic).signature().elements().max(1);
+        }
+        (foreign.bytes_of(end) - at) as usize
+    }
+
+    /// Whole elements from byte `at` on, which their origin has sent, as they are here.
+    pub(super) fn localized<'a>(&self, at: u64, data: &'a [u8]) -> Result<Localized<'a>> {
+        let Some(foreign) = &self.foreign else {
+            let bytes = Cow::Borrowed(data);
+            return Ok(Localized { at, bytes });
+        };
+        let first = foreign.basics_in(at).0;
+        let basics = foreign.basics_in(at + data.len() as u64).0 - first;
+        let bytes = foreign
+            .localize(first, basics, data)
+            .map_err(|error| landing::refused(&error))?;
+        let at = foreign.local_bytes_of(first);
+        Ok(Localized {
+            at,
+            bytes: Cow::Owned(bytes),
         })
     }
 
@@ -93,11 +155,6 @@ impl Elements {
     /// Replaces bytes of the stream.
     pub(super) fn put(&self, at: u64, data: &[u8]) -> Result<()> {
         self.stream()?.write(at, data)
-    }
-
-    /// Bytes of an element.
-    pub(super) fn unit(&self) -> usize {
-        self.change.map_or(1, |(basic, ..)| basic.size().max(1))
     }
 
     /// Changes whole elements from byte `at` on; what was there goes to `before`, if that is as long.
@@ -130,7 +187,8 @@ impl Elements {
 
     /// Replaces an element by the first half of `data` if it is as the second; gives what was there.
     pub(super) fn swap(&self, window: &Window, data: &[u8]) -> Result<std::result::Result<Vec<u8>, Busy>> {
-        let (new, old) = data.split_at(data.len() / 2);
+        let both = self.localized(0, data)?;
+        let (new, old) = both.bytes.split_at(both.bytes.len() / 2);
         let which = locks::blocks(self.target.rank, self.target.start, self.target.end);
         let mut stream = self.stream()?;
         if !enter(window, which) {
@@ -155,10 +213,30 @@ fn target(window: &Window, memory: WriteMemory, start: u64, end: u64) -> Target 
     }
 }
 
-/// What changes the elements, if that is what the operation does.
+/// Whether no data come with an operation.
+fn asks_only(operation: &Operation<'_>) -> bool {
+    let reads = operation.does == Does::Fetch && operation.op == Predefined::NoOp.handle();
+    operation.does == Does::Get || reads
+}
+
+fn outside(window: &Window, start: i64, end: i64) -> Error {
+    Error::of_argument(
+        abi::MPI_ERR_RMA_RANGE,
+        "target_disp",
+        format!(
+            "leads to the bytes {start} to {end} of rank {}, whose part of the window has {}, with elements as large as \
+             they are there",
+            window.comm.rank(),
+            window.size()
+        ),
+    )
+}
+
+/// What changes the elements, if that is what the operation does. `form`: how its origin represents data.
 fn change(
     operation: &Operation<'_>,
     datatype: &Datatype,
+    form: Representation,
 ) -> std::result::Result<Option<(Basic, Predefined, OnType)>, Wrong> {
     let lie = |what| Err(Wrong::Lie(what));
     if matches!(operation.does, Does::Put | Does::Get) {
@@ -171,7 +249,12 @@ fn change(
     let Some(basic) = element(datatype) else {
         return lie("an operation on elements of different types");
     };
-    let size = basic.size().max(1) as u64;
+    let size_in = |form: Representation| form.size(basic).max(1) as u64;
+    let size = size_in(if asks_only(operation) {
+        Representation::LOCAL
+    } else {
+        form
+    });
     if operation.does == Does::Swap {
         let one = datatype.basic().is_some() && operation.count == 1 && operation.length == 2 * size;
         return match one && takes_swaps(basic) && operation.data.len() as u64 == operation.length {

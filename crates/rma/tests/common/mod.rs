@@ -56,6 +56,16 @@ fn places(size: u32) -> Arc<PlaceTable> {
 }
 
 pub(crate) fn world(me: Peer, end: Memory, size: u32) -> &'static World {
+    world_beside(me, end, size, Representation::LOCAL)
+}
+
+/// `others`: how this process believes that the others represent data.
+fn world_beside(me: Peer, end: Memory, size: u32, others: Representation) -> &'static World {
+    let mut representations = vec![others; size as usize];
+    representations[me.index()] = Representation::LOCAL;
+    if others == Representation::LOCAL {
+        representations.clear();
+    }
     let own: Box<dyn Transport> = Box::new(end);
     let engine = Engine::new(Setup {
         me,
@@ -63,7 +73,7 @@ pub(crate) fn world(me: Peer, end: Memory, size: u32) -> &'static World {
         transports: vec![own],
         routes: vec![0; size as usize],
         levels: vec![0; size as usize],
-        representations: Vec::new(),
+        representations,
     });
     let policy = Policy {
         threads: true,
@@ -97,9 +107,14 @@ impl Stage {
     }
 
     pub(crate) fn with(flavor: Flavor, bytes: usize) -> Self {
+        Self::unlike(flavor, bytes, Representation::LOCAL)
+    }
+
+    /// Each believes that the other represents data like this.
+    pub(crate) fn unlike(flavor: Flavor, bytes: usize, form: Representation) -> Self {
         let (mut ends, _) = network(2, Options::default()).expect("eventfd");
-        let liar = world(LIAR, ends.remove(1), 2);
-        let host = world(HOST, ends.remove(0), 2);
+        let liar = world_beside(LIAR, ends.remove(1), 2, form);
+        let host = world_beside(HOST, ends.remove(0), 2, form);
         let other = std::thread::spawn(move || window(liar, (flavor, bytes)));
         let windows = [window(host, (flavor, bytes)), other.join().expect("a window")];
         Self {
