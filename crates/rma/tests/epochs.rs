@@ -9,9 +9,12 @@ use common::Stage;
 use isthmus_abi::constants as abi;
 use isthmus_core::group::Group;
 use isthmus_core::{comm, members};
+use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
+use isthmus_engine::Peer;
 use isthmus_rma::{Flavor, LockKind, Place, Sink, Source, When, Window};
+use isthmus_transport::memory::{Options, network};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::rma::What;
 
@@ -203,4 +206,58 @@ fn what_follows_a_fence_waits_until_it_is_over_at_the_target() {
     stage.progress();
     assert_eq!(own(&stage.windows[0], 8), 9);
     assert_eq!(stage.accused(), None);
+}
+
+/// Counts a number of rank 0 on by one, so many times, under its lock: what it saw.
+fn count_on(window: &Window, times: i64) -> Vec<i64> {
+    let long = Datatype::of(Basic::Int64);
+    let (one, got) = (OwnMemory::with(&1_i64.to_ne_bytes()), OwnMemory::new(0, 8));
+    let source = Source {
+        memory: one.reading(),
+        count: 1,
+        datatype: &long,
+    };
+    let mut sink = Sink {
+        memory: got.memory(),
+        count: 1,
+        datatype: &long,
+    };
+    let there = Place {
+        rank: 0,
+        disp: 24,
+        count: 1,
+        datatype: &long,
+    };
+    let count = |_| {
+        window.lock(LockKind::Exclusive, 0, 0).expect("locked");
+        let added = window.accumulate(Predefined::Sum, Some(&source), None, &there, When::Always);
+        added.expect("added");
+        window.get(&mut sink, &there, When::Always).expect("asked for");
+        window.unlock(0).expect("unlocked");
+        i64::from_ne_bytes(*got.content().first_chunk().expect("eight"))
+    };
+    (0..times).map(count).collect()
+}
+
+#[test]
+fn what_is_got_under_a_lock_is_what_was_there_under_it() {
+    const TIMES: i64 = 300;
+    let (ends, _switch) = network(3, Options::default()).expect("eventfd");
+    let act = |(rank, end)| {
+        std::thread::spawn(move || {
+            let world = common::world(Peer::new(rank), end, 3);
+            let window = common::window(world, (Flavor::Allocate, 64));
+            let seen = match rank {
+                0 => Vec::new(),
+                _ => count_on(&window, TIMES),
+            };
+            members::meet(world, &comm::of_world(world)).expect("met");
+            seen
+        })
+    };
+    let threads: Vec<_> = (0..).zip(ends).map(act).collect();
+    let seen = threads.into_iter().flat_map(|thread| thread.join().expect("ended"));
+    let mut seen: Vec<i64> = seen.collect();
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(1..=2 * TIMES), "nobody sees a number twice");
 }

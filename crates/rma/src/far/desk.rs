@@ -75,6 +75,8 @@ pub(super) struct Answered {
     pub(super) odd: bool,
     /// Bytes of the answer in memory of our own.
     pub(super) copied: u64,
+    /// It is read from the window until it has left.
+    pub(super) lent: bool,
 }
 
 /// What leaves, by the name that the engine calls it by.
@@ -110,6 +112,7 @@ impl Outgoing {
                 self.leaving.insert(self.names, Leaving::Answer(key, answered));
                 Step::Answered {
                     copied: answered.copied,
+                    lent: answered.lent,
                 }
             }
             Ok(Sending::Left) | Err(_) => Step::Over,
@@ -437,7 +440,7 @@ impl Machine for Desk {
                 port.done(peer, answered.frame);
                 if let Some(open) = self.windows.get_mut(&key) {
                     open.answered(peer, answered);
-                    if answered.copied > 0 {
+                    if answered.copied > 0 || answered.lent {
                         open.go_on(port, &mut self.out);
                     }
                 }

@@ -27,7 +27,7 @@ pub(super) enum Step {
     /// All is done.
     Over,
     /// An answer leaves; until then the frame counts as here.
-    Answered { copied: u64 },
+    Answered { copied: u64, lent: bool },
     /// It cannot be done now. `block`: because of the lock of a block.
     Later { block: bool },
     /// An honest process does not send it.
@@ -113,6 +113,7 @@ impl Open {
         self.done[usize::from(answered.odd)] += answered.frame;
         if let Some(origin) = self.origins.get_mut(&peer) {
             origin.copied -= answered.copied.min(origin.copied);
+            origin.lent -= u64::from(answered.lent).min(origin.lent);
             origin.done += answered.frame;
         }
     }
@@ -192,6 +193,8 @@ impl Open {
                 doing.origin.join(&self.window, kind);
                 Step::Over
             }
+            // Whoever comes next must not change what has not left.
+            Some(What::Unlock) if doing.origin.lent > 0 => Step::Later { block: false },
             Some(What::Unlock) if between && payload.is_empty() && doing.origin.leave(&self.window) => {
                 self.left = true;
                 doing.done()
@@ -199,9 +202,10 @@ impl Open {
             _ => Step::Lie("a lock, an unlock or a flush of a window out of turn"),
         };
         match step {
-            Step::Answered { copied } => {
+            Step::Answered { copied, lent } => {
                 self.leaving += 1;
                 origin.copied += copied;
+                origin.lent += u64::from(lent);
             }
             Step::Over => {
                 self.done[usize::from(header.common)] += header.length;
@@ -308,10 +312,15 @@ impl Doing<'_, '_> {
     }
 
     fn answer(&mut self, header: Header, payload: SendBuffer, copied: u64) -> Step {
+        self.answer_with(header, payload, copied, false)
+    }
+
+    fn answer_with(&mut self, header: Header, payload: SendBuffer, copied: u64, lent: bool) -> Step {
         let answered = Answered {
             frame: self.from.1.length,
             odd: self.from.1.common,
             copied,
+            lent,
         };
         let to = (key(self.window.comm.channel().context), self.from.0);
         self.out.answer(self.port, to, header, payload, answered)
@@ -396,7 +405,7 @@ impl Doing<'_, '_> {
         if operation.does == Does::Get {
             let header = header(What::Answer, halves(self.from.1).0, question, 0);
             return match elements.data() {
-                Ok(data) => self.answer(header, data, 0),
+                Ok(data) => self.answer_with(header, data, 0, true),
                 Err(error) => self.fail(question, &error),
             };
         }

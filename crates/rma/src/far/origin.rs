@@ -55,6 +55,8 @@ pub(super) struct Origin {
     pub(super) begun: Option<Begun>,
     /// Bytes of answers in memory of our own that have not left.
     pub(super) copied: u64,
+    /// Answers that are read from the window and have not left.
+    pub(super) lent: u64,
     /// Types it has described.
     pub(super) types: types::Kept,
     /// Bytes of its operations that are done.
