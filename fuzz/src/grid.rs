@@ -107,6 +107,7 @@ fn boot_messages() -> Vec<Message> {
         Message::Finished(counters),
         Message::Traffic(vec![link(), link()]),
         Message::Gone(Gone {
+            number: 1,
             first: 3,
             count: 1,
             reason: reason.clone(),

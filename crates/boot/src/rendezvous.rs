@@ -398,6 +398,7 @@ mod tests {
         };
         let gone = |first| {
             Message::Gone(Gone {
+                number: first,
                 first,
                 count: 1,
                 reason: "killed".into(),

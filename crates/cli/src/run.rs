@@ -5,6 +5,7 @@ mod beside;
 mod bound;
 pub(crate) mod carry;
 mod how;
+mod losing;
 mod places;
 
 pub(crate) use self::how::Launch;
@@ -96,6 +97,10 @@ pub(crate) struct Run {
     /// Each process prints to standard error which processors it may use
     #[arg(long)]
     report_bindings: bool,
+    /// What happens when a process, a machine or a site is lost while the job runs: the job ends, or the others are
+    /// told and go on [default: end]
+    #[arg(long, value_name = "WHAT", value_parser = ["end", "go-on"])]
+    on_loss: Option<String>,
     /// Name of the job for isthmus ps, attach and other commands; no other running job here may have it
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -136,7 +141,7 @@ pub(crate) struct Run {
 pub(crate) fn run(arguments: &Run) -> ExitCode {
     let named = |described: Described| -> Result<Described, JobErrors> {
         let name = arguments.name.as_deref().map(JobName::parse).transpose()?;
-        let job = described.job.called(name);
+        let job = losing::as_said(described.job.called(name), arguments.on_loss.as_deref())?;
         Ok(Described { job, ..described })
     };
     match job_of(arguments).and_then(named) {
@@ -180,8 +185,9 @@ pub(crate) fn run_mpiexec(words: &[String]) -> ExitCode {
 /// A job is run unless only its description is wanted.
 fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
     described.notes.iter().for_each(note);
+    let job = described.job.at_home(reach::is_home);
     let described = Described {
-        job: described.job.at_home(reach::is_home),
+        job: losing::as_set(job),
         ..described
     };
     let plain = described.job.clone();

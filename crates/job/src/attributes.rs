@@ -145,13 +145,18 @@ pub fn find(name: &str) -> Option<&'static Attribute> {
 pub(crate) fn ask_vendor(requests: &mut Vec<Request>, mpiexec: &str) {
     let given = [("jobType", "mpi"), ("mpiexec", mpiexec)];
     for (name, text) in given.into_iter().filter(|(_, text)| !text.is_empty()) {
-        requests.retain(|r| r.attribute.name != name || r.operator != Operator::Equal);
-        requests.extend(find(name).map(|attribute| Request {
-            attribute,
-            operator: Operator::Equal,
-            values: vec![Setting::Text(text.to_owned())],
-        }));
+        ask(requests, name, text);
     }
+}
+
+/// Asks for one thing, instead of what has been asked for under that name.
+pub(crate) fn ask(requests: &mut Vec<Request>, name: &str, text: &str) {
+    requests.retain(|r| r.attribute.name != name || r.operator != Operator::Equal);
+    requests.extend(find(name).map(|attribute| Request {
+        attribute,
+        operator: Operator::Equal,
+        values: vec![Setting::Text(text.to_owned())],
+    }));
     sort(requests);
 }
 

@@ -14,12 +14,13 @@
 //! Before its barrier is open a subjob may fail, or not be there in time. What then happens is a matter of its
 //! [`crate::Terms`]: a substitute is tried, the user is asked, the job goes on without it, or the job ends. Subjobs are
 //! released in *worlds*: the world of the job, and one for each subjob that is not part of that. Nobody is released
-//! before all of their world are in MPI_Init.
+//! before all of their world are in MPI_Init. What is lost after that ends the job, or the job goes on without it.
 
 mod barrier;
 mod edit;
 mod ending;
 mod later;
+mod losses;
 mod site;
 mod subjobs;
 mod words;
@@ -31,6 +32,8 @@ pub use subjobs::Subjobs;
 use crate::model::Job;
 use crate::terms::Substitute;
 use isthmus_wire::grid::Exit;
+use isthmus_wire::word::counted;
+use losses::{Losses, ranges};
 use site::{Process, Site};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -101,10 +104,23 @@ pub enum Action {
         /// Which.
         site: usize,
     },
+    /// These processes of this subjob are lost, and the job goes on without them.
+    Lost {
+        /// Which subjob.
+        site: usize,
+        /// Which processes of it, by index.
+        indices: Vec<u32>,
+        /// Whether all that is left of it is lost with them: nothing it says counts any more.
+        whole: bool,
+        /// What happened.
+        problem: String,
+    },
     /// Tell the processes of these subjobs, who are a world, that others of it are gone.
     Gone {
         /// Whom to tell.
         sites: Vec<usize>,
+        /// How many deaths of this job were decided before the first of these.
+        number: u32,
         /// Rank in that world of the first one.
         first: u32,
         /// How many, one after the other.
@@ -222,6 +238,9 @@ pub struct Coallocation {
     interrupts: u32,
     /// Deaths that the others were told of since the job ends.
     told_at_the_end: u32,
+    /// Processes that the job goes on without.
+    losses: Losses,
+    first_loss: Option<Verdict>,
     actions: VecDeque<Action>,
     last_progress: Duration,
     /// Since when all processes run.
@@ -238,6 +257,8 @@ impl Coallocation {
             verdict: None,
             interrupts: 0,
             told_at_the_end: 0,
+            losses: Losses::default(),
+            first_loss: None,
             actions: VecDeque::new(),
             last_progress: Duration::ZERO,
             running_since: None,
@@ -262,7 +283,7 @@ impl Coallocation {
 
     /// How the job ended, or stands when it is not over.
     pub fn verdict(&self) -> Verdict {
-        self.verdict.clone().unwrap_or_default()
+        self.verdict.clone().or_else(|| loss_of(self)).unwrap_or_default()
     }
 
     /// The next thing to do.
@@ -349,6 +370,9 @@ impl Coallocation {
 
     /// A process called MPI_Abort or met an error that ends the job.
     pub fn handle_aborted(&mut self, site: usize, index: u32, code: i32, reason: &str, now: Duration) {
+        if is_lost(self, site, index) {
+            return;
+        }
         let status = if code & 0xff == 0 { 1 } else { code & 0xff };
         // A reason is a whole sentence of the library, which knows the rank and its host. One that speaks of somebody
         // else is told as the word of who has said it.
@@ -379,10 +403,19 @@ impl Coallocation {
         ended.ended += 1;
         let verdict = self.subjobs.judge_exit(site, index, was, exit);
         if let Some(verdict) = later::judge(self, site, index, was, verdict) {
-            if was == Process::Arrived {
-                self.tell_gone(site, index..index + 1, &verdict);
+            if goes_on(self, site) {
+                let loss = Loss {
+                    site,
+                    whole: false,
+                    processes: vec![(index, was)],
+                };
+                lose(self, &loss, &verdict, now);
+            } else {
+                if was == Process::Arrived {
+                    self.tell_gone(site, index..index + 1, &verdict);
+                }
+                self.fail_site(site, verdict, now);
             }
-            self.fail_site(site, verdict, now);
         }
         // A subjob that begins again elsewhere has no process that ended.
         let ended = self.subjobs.site_mut(site);
@@ -399,6 +432,9 @@ impl Coallocation {
     pub fn handle_site_failed(&mut self, site: usize, problem: &str, hint: &str, now: Duration) {
         let name = &self.subjobs.site(site).name;
         let verdict = Verdict::launch(format!("site '{name}': {problem}"), hint);
+        if goes_on(self, site) {
+            return lose_site(self, site, &verdict, now);
+        }
         self.tell_gone(site, 0..self.subjobs.site(site).size(), &verdict);
         self.fail_site(site, verdict, now);
     }
@@ -445,15 +481,94 @@ impl Coallocation {
         let Some(Listeners { sites, first }) = listeners else {
             return;
         };
+        let count = indices.end - indices.start;
         self.actions.push_back(Action::Gone {
             sites,
+            number: self.losses.decide(count),
             first,
-            count: indices.end - indices.start,
+            count,
             reason: verdict.problem.clone().unwrap_or_default(),
         });
     }
 }
 
+/// Whether the job goes on when processes of this subjob are lost: they have begun, and its terms say so.
+fn goes_on(job: &Coallocation, site: usize) -> bool {
+    let subject = job.subjobs.site(site);
+    job.phase.is_open() && subject.is_live() && subject.world.is_some() && subject.terms.goes_on()
+}
+
+/// Whether the job goes on without this process, which was lost.
+pub fn is_lost(job: &Coallocation, site: usize, index: u32) -> bool {
+    job.losses.has(site, index)
+}
+
+/// What is lost of a subjob at once.
+struct Loss {
+    site: usize,
+    /// With these processes all that there is of it at its site.
+    whole: bool,
+    /// Processes, in the order of their indices, and how they were before.
+    processes: Vec<(u32, Process)>,
+}
+
+/// The job goes on without these, whose end is noted already.
+fn lose(job: &mut Coallocation, loss: &Loss, verdict: &Verdict, now: Duration) {
+    let (site, indices) = (loss.site, loss.processes.iter().map(|(index, _)| *index));
+    let indices: Vec<u32> = indices.collect();
+    job.last_progress = now;
+    job.first_loss.get_or_insert_with(|| verdict.clone());
+    job.losses.add(site, &indices);
+    for range in ranges(&indices) {
+        job.tell_gone(site, range, verdict);
+    }
+    job.actions.push_back(Action::Lost {
+        site,
+        indices,
+        whole: loss.whole,
+        problem: verdict.problem.clone().unwrap_or_default(),
+    });
+    // Whoever waits in MPI_Finalize does not wait for them.
+    for (_, was) in &loss.processes {
+        if let Some(sites) = job.subjobs.go_on_without(site, *was) {
+            job.actions.push_back(Action::Dismiss(sites));
+        }
+    }
+}
+
+/// All that is left of a subjob is lost.
+fn lose_site(job: &mut Coallocation, site: usize, verdict: &Verdict, now: Duration) {
+    let subject = job.subjobs.site_mut(site);
+    let all = (0u32..).zip(subject.processes.iter().copied());
+    let processes: Vec<(u32, Process)> = all.filter(|(_, was)| *was != Process::Ended).collect();
+    if processes.is_empty() {
+        return;
+    }
+    subject.advance(State::Failed);
+    subject.end();
+    let whole = true;
+    let loss = Loss { site, whole, processes };
+    lose(job, &loss, verdict, now);
+    job.leave_when_ended(now);
+}
+
+/// How a job ends that has lost processes and has no other reason to end badly: as the first loss.
+fn loss_of(job: &Coallocation) -> Option<Verdict> {
+    let first = job.first_loss.as_ref()?;
+    let (lost, all) = (job.losses.count(), counted(job.subjobs.begun(), "process"));
+    let words = match lost {
+        1 => "was lost",
+        _ => "were lost; the first loss",
+    };
+    let problem = first.problem.clone().unwrap_or_default();
+    Some(Verdict {
+        problem: Some(format!("{lost} of {all} {words}: {problem}")),
+        ..first.clone()
+    })
+}
+
+#[cfg(test)]
+mod losing;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

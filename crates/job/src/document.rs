@@ -25,7 +25,7 @@ pub use crate::source::MAX_BYTES;
 /// A job file with everything that it can say.
 pub const EXAMPLE: &str = include_str!("document/example.toml");
 
-const TOP_KEYS: [&str; 25] = [
+const TOP_KEYS: [&str; 26] = [
     "arguments",
     "directory",
     "environment",
@@ -35,6 +35,7 @@ const TOP_KEYS: [&str; 25] = [
     "link",
     "name",
     "need",
+    "on_loss",
     "outputs",
     "process",
     "program",
@@ -52,7 +53,7 @@ const TOP_KEYS: [&str; 25] = [
     "substitutes",
     "world",
 ];
-const SUBJOB_KEYS: [&str; 41] = [
+const SUBJOB_KEYS: [&str; 42] = [
     "account",
     "address",
     "appnum",
@@ -73,6 +74,7 @@ const SUBJOB_KEYS: [&str; 41] = [
     "mpi",
     "need",
     "nodes",
+    "on_loss",
     "outputs",
     "path",
     "ports",

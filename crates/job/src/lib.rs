@@ -56,7 +56,7 @@ pub use error::{JobError, JobErrors, Location, Paint};
 pub use isthmus_wire::grid::{Allocation, Scheduler};
 pub use model::{Contact, Job, Program, Subjob};
 pub use naming::JobName;
-pub use terms::{Need, StartType, Substitute, Terms};
+pub use terms::{Need, OnLoss, StartType, Substitute, Terms};
 
 struct Nothing;
 

@@ -7,7 +7,7 @@ use crate::error::JobError;
 use crate::links::Pins;
 use crate::naming::JobName;
 use crate::rsl::syntax::Operator;
-use crate::terms::Terms;
+use crate::terms::{OnLoss, Terms};
 use crate::transfer::{MAX_SHARED, MAX_TRANSFERS, Transfers};
 use isthmus_wire::grid::Allocation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,6 +175,22 @@ impl Job {
             name: self.name.clone(),
             ..Self::new(subjobs)?
         })
+    }
+
+    /// The same with what happens when a process is lost, of all subjobs or those that do not say it themselves.
+    #[must_use]
+    pub fn losing(mut self, on_loss: OnLoss, of_all: bool) -> Self {
+        let silent = |subjob: &Subjob| Terms::of(subjob).is_ok_and(|terms| terms.on_loss.is_none());
+        let subjobs = self.subjobs.iter_mut().filter(|s| of_all || silent(s));
+        subjobs.for_each(|subjob| on_loss.set(subjob));
+        self
+    }
+
+    /// Whether it goes on, at least partly, when a process is lost.
+    pub fn goes_on(&self) -> bool {
+        self.subjobs
+            .iter()
+            .any(|s| Terms::of(s).is_ok_and(|terms| terms.goes_on()))
     }
 
     /// The same under this name, if it is one.

@@ -290,7 +290,7 @@ fn term(key: &str, value: &str) -> Result<Option<Request>, JobError> {
 }
 
 const OPTIONS: &str = "options are scheduler=, queue=, account=, limit=, nodes=, exclusive, directive=, start=, need=, \
-    start_timeout=, substitute=, world=, stdin=, stdout=, stderr=, share=, mpi";
+    start_timeout=, substitute=, on_loss=, world=, stdin=, stdout=, stderr=, share=, mpi";
 
 /// Somebody asks for a queue of nobody.
 pub(crate) fn needs_scheduler(site: &str) -> JobError {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! On which terms a subjob takes part in a job: what the attributes `subjobStartType`, `subjobCommsType`, `subjobNeed`,
-//! `subjobStartTimeout` and `subjobSubstitutes` say.
+//! `subjobStartTimeout`, `subjobSubstitutes` and `subjobOnLoss` say.
 //!
 //! | start | the barrier of the job | world |
 //! |---|---|---|
@@ -10,7 +10,8 @@
 //!
 //! A subjob that is `independent` takes part in the barrier and has a world of its own. What is needed of a subjob says
 //! what its failure before its barrier means: a required one ends the job, the user is asked about an interactive one,
-//! the job goes on without an optional one. Substitutes are tried first, in order.
+//! the job goes on without an optional one. Substitutes are tried first, in order. What its loss, or that of one of its
+//! processes, means later says [`OnLoss`].
 
 use crate::contact;
 use crate::error::JobError;
@@ -46,6 +47,47 @@ pub enum Need {
     Optional,
 }
 
+/// What it means when a process that has begun is lost: it was killed, ended without MPI_Finalize, or its machine or
+/// site cannot be reached any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLoss {
+    /// The job ends.
+    #[default]
+    End,
+    /// The other processes hear of it and go on.
+    GoOn,
+}
+
+impl OnLoss {
+    /// The word for it, which is also a value of `ISTHMUS_ON_LOSS`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::GoOn => GO_ON,
+        }
+    }
+
+    /// What a word says.
+    pub fn parse(text: &str) -> Result<Self, JobError> {
+        match text {
+            "end" => Ok(Self::End),
+            GO_ON => Ok(Self::GoOn),
+            _ => Err(JobError::new(format!(
+                "what happens when a process is lost is one of end and {GO_ON}, not '{text}'"
+            ))),
+        }
+    }
+
+    /// Says so of a subjob.
+    pub fn set(self, subjob: &mut Subjob) {
+        attributes::ask(&mut subjob.requests, ON_LOSS, self.word());
+    }
+}
+
+const GO_ON: &str = "go-on";
+/// The attribute that says it.
+const ON_LOSS: &str = "subjobOnLoss";
+
 /// The terms of one subjob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
@@ -59,6 +101,8 @@ pub struct Terms {
     pub timeout: Option<Duration>,
     /// Where else it may run, in the order of preference.
     pub substitutes: Vec<Substitute>,
+    /// What it means when one of its processes is lost, if the job says that.
+    pub on_loss: Option<OnLoss>,
 }
 
 /// Another place for a subjob.
@@ -73,12 +117,13 @@ pub struct Substitute {
 }
 
 /// The attributes, and the keys of a job file and options of `--site` that say the same.
-pub(crate) const KEYS: [(&str, &str); 8] = [
+pub(crate) const KEYS: [(&str, &str); 9] = [
     ("start", "subjobStartType"),
     ("world", "subjobCommsType"),
     ("need", "subjobNeed"),
     ("start_timeout", "subjobStartTimeout"),
     ("substitutes", "subjobSubstitutes"),
+    ("on_loss", ON_LOSS),
     ("stdin", "stdin"),
     ("stdout", "stdout"),
     ("stderr", "stderr"),
@@ -199,13 +244,20 @@ impl Terms {
             ..error
         };
         let substitutes = substitutes.iter().map(|text| Substitute::parse(text).map_err(wrong));
+        let on_loss = subjob.request(ON_LOSS).map(OnLoss::parse).transpose()?;
         Ok(Self {
             start,
             independent: subjob.request("subjobCommsType") == Some("independent"),
             need,
             timeout: timeout.map(Duration::from_secs),
             substitutes: substitutes.collect::<Result<_, _>>()?,
+            on_loss,
         })
+    }
+
+    /// Whether the job goes on when a process of the subjob is lost.
+    pub fn goes_on(&self) -> bool {
+        self.on_loss == Some(OnLoss::GoOn)
     }
 
     /// Whether the subjob takes part in the world of the job when it is there in time.
@@ -234,6 +286,7 @@ mod tests {
         assert_eq!(terms("start=none,need=required").need, Need::Required);
         let all = terms("need=optional,start_timeout=20s,substitute=b/jobmanager-slurm,substitute=home,world=own");
         assert_eq!((all.timeout, all.independent), (Some(Duration::from_secs(20)), true));
+        assert_eq!((terms("on_loss=go-on").goes_on(), all.goes_on()), (true, false));
         let places: Vec<String> = all.substitutes.iter().map(Substitute::to_string).collect();
         assert_eq!(places, ["b/jobmanager-slurm", "home"]);
     }

@@ -74,7 +74,7 @@ fn terms() -> impl Strategy<Value = Vec<Request>> {
     let need = select(vec!["need=required", "need=interactive", "need=optional"]);
     let rest = select(vec![
         "start_timeout=90s,substitute=b,substitute=c/jobmanager-slurm",
-        "world=own,stdin=/i n,stdout=file:///o",
+        "on_loss=go-on,world=own,stdin=/i n,stdout=file:///o",
     ]);
     (start, need, rest).prop_map(|(start, need, rest)| {
         let text = format!("x,{start},{need},{rest}");

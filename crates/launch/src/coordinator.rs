@@ -8,6 +8,7 @@ mod away;
 mod board;
 mod ending;
 mod holding;
+mod losing;
 mod people;
 mod sites;
 mod spawning;
@@ -230,6 +231,7 @@ impl Coordinator {
             directories: Directories::default(),
             examine: false,
             planned: job.subjobs().len(),
+            goes_on: job.goes_on(),
             options,
         });
         let options = &shared.options;

@@ -105,6 +105,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
         reach: Reach::Wide,
         examine: true,
         planned: job.subjobs().len(),
+        goes_on: false,
     });
     let mut commands = Vec::new();
     for (number, subjob) in job.subjobs().iter().enumerate() {

@@ -7,6 +7,7 @@
 //! | `state` | site, state, detail; expected_start_unix_seconds: when a scheduler expects to start it, or null |
 //! | `start` | sites, processes: a barrier opens |
 //! | `drop` | site, problem |
+//! | `lost` | site, ranks, problem: the job goes on without these processes |
 //! | `substitute` | site, place, problem |
 //! | `question` | site, problem |
 //! | `exit` | rank, site, status or signal |
@@ -40,6 +41,10 @@ impl JobEvent {
 
     pub(crate) fn drop(site: &str, problem: &str) -> Self {
         Self::new(json!({"event": "drop", "site": site, "problem": problem}))
+    }
+
+    pub(crate) fn lost(site: &str, ranks: &[u32], problem: &str) -> Self {
+        Self::new(json!({"event": "lost", "site": site, "ranks": ranks, "problem": problem}))
     }
 
     pub(crate) fn substitute(site: &str, place: &str, problem: &str) -> Self {

@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) directories: Directories,
     /// How many subjobs the job began with; others were asked for by its processes.
     pub(crate) planned: usize,
+    /// Whether the job goes on, at least partly, when a process is lost.
+    pub(crate) goes_on: bool,
     /// Nothing is to be started: only what is there and how it is connected is of interest.
     pub(crate) examine: bool,
 }

@@ -15,7 +15,7 @@ use crate::shared::Shared;
 use crate::staging::{self, Staged};
 use isthmus_job::scratch::{self, MARK};
 use isthmus_job::transfer::Place;
-use isthmus_job::{Contact, Program, Subjob};
+use isthmus_job::{Contact, OnLoss, Program, Subjob, Terms};
 use isthmus_stage::words;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
@@ -253,6 +253,10 @@ impl Site {
         );
         environment.extend(scratch.map(|path| (scratch::VARIABLE.to_owned(), path)));
         environment.extend(subjob.environment.iter().cloned());
+        // Whether the others of a job go on is one matter for all of its processes.
+        let goes_on = self.shared.goes_on || Terms::of(subjob).is_ok_and(|terms| terms.goes_on());
+        let on_loss = if goes_on { OnLoss::GoOn } else { OnLoss::End };
+        environment.push((isthmus_settings::ON_LOSS.name.to_owned(), on_loss.word().to_owned()));
         Start {
             job: self.shared.job.clone(),
             subjob: u32::try_from(self.number).unwrap_or(u32::MAX),

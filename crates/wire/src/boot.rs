@@ -46,7 +46,7 @@ use crate::usage::Usage;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
@@ -57,6 +57,8 @@ pub const MAX_NODE_PROCESSES: u32 = 1024;
 /// Processes that have died, or cannot be reached any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
+    /// How many deaths the coordinator has decided before the first of these. All hear of them in this order.
+    pub number: u32,
     /// Rank in MPI_COMM_WORLD of the first one.
     pub first: u32,
     /// How many, one after the other.
@@ -68,17 +70,22 @@ pub struct Gone {
 impl Gone {
     /// Appends it to a message.
     pub fn write(&self, w: &mut Writer) {
-        w.u32(self.first).u32(self.count).text(cut(&self.reason));
+        w.u32(self.number)
+            .u32(self.first)
+            .u32(self.count)
+            .text(cut(&self.reason));
     }
 
     /// Reads it from a message.
     pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let gone = Self {
+            number: r.u32("number")?,
             first: r.u32("first")?,
             count: r.u32("count")?,
             reason: read_reason(r)?,
         };
-        match gone.first.checked_add(gone.count) {
+        let most = gone.first.max(gone.number);
+        match most.checked_add(gone.count) {
             Some(_) => Ok(gone),
             None => Err(DecodeError::Invalid {
                 field: "count",

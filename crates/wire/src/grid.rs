@@ -38,7 +38,7 @@
 //! | `Gateway` | 12 | a message to the gateway ([`crate::gateway::ToGateway`]); the first one starts it |
 //! | `Launch` | 13 | \[host text, processes u32\] |
 //! | `LauncherEnded` | 14 | how u8, number u32, said text |
-//! | `Gone` | 15 | first u32, count u32, reason text |
+//! | `Gone` | 15 | number u32, first u32, count u32, reason text |
 //! | `Hold` | 16 | secret 32, seconds u32 |
 //! | `Resume` | 17 | secret 32, launcher u32, standings u64, outputs u64 |
 //! | `Answer` | 18 | index u32, answer ([`crate::question`]) |
@@ -94,7 +94,7 @@ pub use to_agent::{Commit, ToAgent};
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;

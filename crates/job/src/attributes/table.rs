@@ -12,7 +12,8 @@ const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
 const NO_LIMIT: &str = "Isthmus does not enforce limits yet";
 const GLOBUS: &str = "only Globus' job manager needs it";
 
-/// All attributes of RSL 1.0, of its co-allocator and of GRAM, and one of ours (`mpiexec`), and what becomes of them.
+/// All attributes of RSL 1.0, of its co-allocator and of GRAM, and two of ours (`mpiexec`, `subjobOnLoss`), and what
+/// becomes of them.
 pub static ATTRIBUTES: &[Attribute] = &[
     row(
         "resourceManagerContact",
@@ -58,6 +59,11 @@ pub static ATTRIBUTES: &[Attribute] = &[
         "subjobSubstitutes",
         Texts,
         Obeyed("other contacts, tried in turn if it fails before the start"),
+    ),
+    row(
+        "subjobOnLoss",
+        Word(&["end", "go-on"]),
+        Obeyed("what happens if one of its processes is lost after the start: the job ends, or goes on without it"),
     ),
     row("hostCount", Counted(1), Scheduled("number of nodes")),
     row("queue", Text, Scheduled("queue")),

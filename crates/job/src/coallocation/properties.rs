@@ -32,7 +32,9 @@ fn job() -> impl Strategy<Value = Vec<String>> {
     let need = select(vec!["", ",need=required", ",need=interactive", ",need=optional"]);
     let timeout = select(vec!["", ",start_timeout=5s", ",start_timeout=60s"]);
     let substitutes = select(vec!["", ",substitute=x", ",substitute=x,substitute=y"]);
-    let terms = (start, need, timeout, substitutes).prop_map(|(a, b, c, d)| format!("{a}{b}{c}{d}"));
+    let on_loss = select(vec!["", ",on_loss=go-on"]);
+    let terms = (start, need, timeout, substitutes, on_loss);
+    let terms = terms.prop_map(|(a, b, c, d, e)| format!("{a}{b}{c}{d}{e}"));
     vec(terms, 1..5)
 }
 
@@ -68,6 +70,10 @@ struct Trial {
     here: BTreeSet<(usize, u32)>,
     begun: BTreeSet<usize>,
     dropped: BTreeSet<usize>,
+    /// Who the job goes on without.
+    lost: BTreeSet<(usize, u32)>,
+    /// Deaths that were told.
+    deaths: u32,
     ended: bool,
 }
 
@@ -95,6 +101,8 @@ impl Trial {
             here: BTreeSet::new(),
             begun: BTreeSet::new(),
             dropped: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            deaths: 0,
             ended: false,
         }
     }
@@ -172,9 +180,21 @@ impl Trial {
                     self.here.retain(|(other, _)| *other != site);
                 }
                 Action::Abort { .. } | Action::Leave => self.ended = true,
+                Action::Lost { site, indices, .. } => {
+                    assert!(self.begun.contains(&site) && !indices.is_empty() && !self.ended);
+                    for index in indices {
+                        assert!(self.lost.insert((site, index)), "s{site} loses {index} twice");
+                    }
+                }
                 Action::Gone {
-                    sites, first, count, ..
+                    sites,
+                    first,
+                    count,
+                    number,
+                    ..
                 } => {
+                    assert_eq!(number, self.deaths, "numbers are in the order of the decisions");
+                    self.deaths += count;
                     assert!(
                         sites.iter().all(|site| self.begun.contains(site)),
                         "only a world hears of it"

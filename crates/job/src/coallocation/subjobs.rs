@@ -230,6 +230,22 @@ impl Subjobs {
         Some((world.unfinished == 0).then(|| world.sites.clone()))
     }
 
+    /// The job goes on without a process, which was as `was`. The subjobs of its world if all others have finished.
+    pub(super) fn go_on_without(&mut self, site: usize, was: Process) -> Option<Vec<usize>> {
+        let world = &mut self.worlds[self.sites[site].world?];
+        if was != Process::Arrived {
+            return None;
+        }
+        world.unfinished -= 1;
+        (world.unfinished == 0).then(|| world.sites.clone())
+    }
+
+    /// Number of processes of subjobs that have begun.
+    pub(super) fn begun(&self) -> u32 {
+        let begun = self.sites.iter().filter(|s| s.world.is_some());
+        begun.map(Site::size).sum()
+    }
+
     /// Whether there are worlds, all processes of which have finished.
     pub(super) fn have_finished(&self) -> bool {
         !self.worlds.is_empty() && self.worlds.iter().all(|w| w.unfinished == 0)

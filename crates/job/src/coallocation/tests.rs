@@ -78,6 +78,7 @@ fn the_first_failure_is_the_verdict_and_ends_the_job() {
     );
     let gone = Action::Gone {
         sites: vec![0, 1],
+        number: 0,
         first: 2,
         count: 1,
         reason: "rank 2 (site 's1') was killed by signal 9 (SIGKILL)".to_owned(),
@@ -89,7 +90,15 @@ fn the_first_failure_is_the_verdict_and_ends_the_job() {
     );
     assert!(matches!(m.poll_action(), Some(Action::Abort { code: 137, .. })));
     assert!(
-        matches!(m.poll_action(), Some(Action::Gone { first: 0, count: 1, .. })),
+        matches!(
+            m.poll_action(),
+            Some(Action::Gone {
+                first: 0,
+                count: 1,
+                number: 1,
+                ..
+            })
+        ),
         "who died together with it is told of, too"
     );
     m.handle_time(GRACE);

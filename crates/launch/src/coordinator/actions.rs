@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What co-allocation decides is done here.
 
-use super::{Coordinator, spawning};
+use super::{Coordinator, losing, spawning};
 use crate::console::Print;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
@@ -31,13 +31,25 @@ impl Coordinator {
                 self.printer.notice_of(&self.subjobs[site].site, "is there now");
                 self.questions_settled(site);
             }
+            Action::Lost {
+                site,
+                indices,
+                whole,
+                problem,
+            } => losing::lose(self, site, &indices, whole, &problem),
             Action::Gone {
                 sites,
+                number,
                 first,
                 count,
                 reason,
             } => {
-                let gone = ToAgent::Gone(Gone { first, count, reason });
+                let gone = ToAgent::Gone(Gone {
+                    number,
+                    first,
+                    count,
+                    reason,
+                });
                 sites
                     .iter()
                     .for_each(|&site| self.connections.send_lasting(site, &gone));

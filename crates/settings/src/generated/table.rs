@@ -11,6 +11,9 @@ pub const STATS: Flag = Flag { name: "ISTHMUS_STATS", default: false };
 /// how long a site may be unreachable before it counts as lost, for the launcher, its agents and the processes; a warning appears after 9 s
 pub const AWAY: Seconds = Seconds { name: "ISTHMUS_AWAY", default: 300, least: 1, most: 1000000 };
 
+/// what happens when a process of a running job is lost: the job ends, or the others go on; --on-loss, site option on_loss=, job file key on_loss. Processes have the job's answer in it
+pub const ON_LOSS: Word = Word { name: "ISTHMUS_ON_LOSS", default: Some("end"), words: &["end", "go-on"] };
+
 /// C compiler that mpicc runs; if it is not set, MPICH_CC, OMPI_CC or I_MPI_CC
 pub const CC: Command = Command { name: "ISTHMUS_CC", default: "cc" };
 
@@ -189,6 +192,15 @@ pub static SETTINGS: &[Setting] = &[
         scope: "job",
         help: "how long a site may be unreachable before it counts as lost, for the launcher, its agents and the processes; a warning appears after 9 s",
         kind: Kind::Seconds(AWAY),
+    },
+    Setting {
+        name: "ISTHMUS_ON_LOSS",
+        unit: "end or go-on",
+        default: "end",
+        reason: "a program that does not expect a loss would wait for the dead, or compute without them",
+        scope: "job",
+        help: "what happens when a process of a running job is lost: the job ends, or the others go on; --on-loss, site option on_loss=, job file key on_loss. Processes have the job's answer in it",
+        kind: Kind::Word(ON_LOSS),
     },
     Setting {
         name: "ISTHMUS_CC",

@@ -9,6 +9,7 @@ fn messages_survive_the_wire() {
             reason: "rank 3 called MPI_Abort".into(),
         },
         Message::Gone(Gone {
+            number: 5,
             first: 3,
             count: 1,
             reason: "rank 3 was killed by signal 9".into(),
@@ -80,13 +81,18 @@ fn messages_survive_the_wire() {
 
 #[test]
 fn who_is_gone_is_bounded_by_who_was_there() {
-    let gone = |first, count, reason: String| Gone { first, count, reason };
+    let gone = |first, count, reason: String| Gone {
+        number: 0,
+        first,
+        count,
+        reason,
+    };
     assert_eq!(gone(2, 2, String::new()).ranks(8), 2..4);
     assert_eq!(gone(2, u32::MAX - 2, String::new()).ranks(8), 2..8);
     assert_eq!(gone(9, 2, String::new()).ranks(8), 8..8);
     let body = |gone: &Gone| {
         let mut w = Writer::new(10);
-        w.u32(gone.first).u32(gone.count).text(&gone.reason);
+        w.u32(gone.number).u32(gone.first).u32(gone.count).text(&gone.reason);
         w.into_framed()[4..].to_vec()
     };
     assert!(Message::decode(&body(&gone(1, 1, "x".repeat(MAX_REASON)))).is_ok());

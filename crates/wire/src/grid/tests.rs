@@ -93,6 +93,7 @@ fn messages_to_an_agent_survive_the_wire() {
             reason: "why".into(),
         },
         ToAgent::Gone(Gone {
+            number: 7,
             first: 2,
             count: 3,
             reason: "site 'b' cannot be reached".into(),

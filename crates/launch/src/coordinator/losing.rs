@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes that the job goes on without: people are told, and what is left of a lost site is ended.
+
+use super::{Coordinator, answering};
+use crate::events::JobEvent;
+
+/// These processes of a subjob are lost; `whole`: nothing is left of it.
+pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: bool, problem: &str) {
+    let all = job.machine.subjobs();
+    let numbers: Vec<u32> = indices.iter().map(|&index| all.number_of(site, index)).collect();
+    job.printer
+        .tell(&JobEvent::lost(&job.subjobs[site].site, &numbers, problem));
+    let them = match indices.len() {
+        1 => "it".to_owned(),
+        more => format!("its {more} processes"),
+    };
+    job.printer.notice(format!("{problem}; the job goes on without {them}"));
+    for (&index, &number) in indices.iter().zip(&numbers) {
+        job.waits.end(number);
+        answering::forget(job, (site, index));
+    }
+    if whole {
+        // Whatever still runs there was decided to be dead.
+        job.connections.end_subjob(site);
+        job.crossings.leave(site);
+        job.questions_settled(site);
+        if job.inputs.remove(site) {
+            let name = job.subjobs[site].site.clone();
+            job.printer.notice_of(&name, "nobody reads its standard input any more");
+        }
+    }
+}

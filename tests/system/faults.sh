@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Jobs that go on when processes, machines and sites of theirs are lost (--on-loss go-on): the survivors end as usual, each loss is told
+# once, and the status is that of the first one.
+. "$(dirname "$0")/common.sh"
+for tool in isthmus mpiexec mpicc; do
+    command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
+done
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/faults.c" -o faults || fail "mpicc faults.c"
+
+# went_on SURVIVORS LOST STATUS WORDS: what the last job, whose status is in $status, has printed.
+went_on() {
+    [ "$status" = "$3" ] || fail "exit status $status and not $3: $(cat out err)"
+    [ "$(grep -c "went on as one of $1\$" out)" = "$1" ] || fail "not all $1 survivors went on: $(cat out err)"
+    [ "$(grep -c 'the job goes on without' err)" = "$2" ] || fail "not $2 losses are told, each once: $(cat err)"
+    grep -q "error: .*$4" err || fail "the end is not '$4': $(cat err)"
+}
+
+while read -r how lost expected words; do
+    timeout -k 5 60 isthmus run --on-loss go-on -n 4 ./faults "$how" "$lost" </dev/null >out 2>err
+    status=$?
+    went_on $((4 - lost)) "$lost" "$expected" "$words"
+done <<'EOF'
+signal 1 137 1 of 4 processes was lost: rank 3 (site 'home') was killed by signal 9
+status 2 3 2 of 4 processes were lost; the first loss: rank . (site 'home') exited with status 3
+silent 1 1 rank 3 (site 'home') exited with status 0 without calling MPI_Finalize
+EOF
+
+# The words of a job file and the variable say the same, and MPI_Abort ends all the same.
+printf 'program = "./faults"\non_loss = "go-on"\n[[subjob]]\nsite = "home"\ncount = 3\n' >job.toml
+timeout -k 5 60 isthmus run job.toml </dev/null >out 2>err
+status=$?
+went_on 2 1 137 "1 of 3 processes was lost"
+ISTHMUS_ON_LOSS=go-on timeout -k 5 60 mpiexec -n 3 ./faults </dev/null >out 2>err
+status=$?
+went_on 2 1 137 "1 of 3 processes was lost"
+timeout -k 5 60 isthmus run --on-loss go-on -n 3 ./faults abort </dev/null >out 2>err
+status=$?
+[ $status = 5 ] && ! grep -q 'goes on' err || fail "MPI_Abort: exit status $status: $(cat out err)"
+timeout -k 5 60 isthmus run --on-loss end -n 3 ./faults </dev/null >out 2>err
+status=$?
+[ $status = 137 ] && ! grep -q 'goes on' err || fail "--on-loss end: exit status $status: $(cat out err)"
+
+# A machine is lost with its agent, which takes its processes along.
+timeout -k 5 60 isthmus run --on-loss go-on --site home:2 --site other=home:2 ./faults agent 2 </dev/null >out 2>err
+status=$?
+went_on 2 1 1 "2 of 4 processes were lost; the first loss: site 'other': "
+echo "survivors of lost processes and of a lost machine went on and ended as usual"
