@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a program asks for when it spawns processes, as subjobs of its job.
 
-use isthmus_job::{Program, Subjob};
+use isthmus_job::{OnLoss, Program, Subjob, Terms};
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use isthmus_wire::question::{Kind, Part, Refusal};
 use isthmus_wire::word::counted;
@@ -40,7 +40,11 @@ impl Spawn<'_> {
             counts.push(count);
             if count > 0 {
                 let place = self.place(&wishes)?;
-                subjobs.push(self.subjob(place, part, &wishes, appnum, count));
+                let mut subjob = self.subjob(place, part, &wishes, appnum, count);
+                if let Some(on_loss) = wishes.on_loss(place)? {
+                    on_loss.set(&mut subjob);
+                }
+                subjobs.push(subjob);
             }
         }
         match subjobs.is_empty() {
@@ -151,6 +155,7 @@ struct Wishes<'a> {
     path: Option<&'a str>,
     architecture: Option<&'a str>,
     soft: Option<&'a str>,
+    on_loss: Option<&'a str>,
     environment: Vec<(String, String)>,
 }
 
@@ -167,6 +172,7 @@ impl<'a> Wishes<'a> {
                 "path" => &mut wishes.path,
                 "arch" => &mut wishes.architecture,
                 "soft" => &mut wishes.soft,
+                "isthmus_on_loss" => &mut wishes.on_loss,
                 "env" => {
                     let lines = value.lines().filter_map(|line| line.split_once('='));
                     let pairs = lines.map(|(name, value)| (name.trim().to_owned(), value.to_owned()));
@@ -178,6 +184,13 @@ impl<'a> Wishes<'a> {
             *slot = Some(value).filter(|value| !value.is_empty());
         }
         wishes
+    }
+
+    /// What happens when one of its processes is lost: what its keys say, or else what holds at the place.
+    fn on_loss(&self, place: &Subjob) -> Result<Option<OnLoss>, Refusal> {
+        let said = self.on_loss.map(OnLoss::parse).transpose();
+        let said = said.map_err(|error| refused(format!("isthmus_on_loss: {error}")))?;
+        Ok(said.or(Terms::of(place).ok().and_then(|terms| terms.on_loss)))
     }
 
     /// How many processes a part gets: the most that are allowed and possible.
@@ -332,6 +345,17 @@ mod tests {
         assert_eq!(subjobs[1].program.for_architecture("x86_64"), None);
         assert_eq!(subjobs[1].program.for_architecture("riscv64"), Some("./x"));
         assert!(spawned(&[part(0, &[])]).unwrap_err().contains("no process"));
+    }
+
+    #[test]
+    fn what_a_loss_means_is_said_by_a_key_or_holds_as_at_the_place() {
+        let goes_on = |keys: &[(&str, &str)]| {
+            let (subjobs, _) = spawned(&[part(1, keys)])?;
+            Ok::<_, String>(Terms::of(&subjobs[0]).unwrap().goes_on())
+        };
+        assert_eq!(goes_on(&[]), Ok(false));
+        assert_eq!(goes_on(&[("isthmus_on_loss", "go-on")]), Ok(true));
+        assert!(goes_on(&[("isthmus_on_loss", "x")]).unwrap_err().contains("isthmus_on_loss: "));
     }
 
     #[test]
