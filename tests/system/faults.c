@@ -20,6 +20,10 @@ int main(int argc, char **argv)
     int few = argc > 2 ? atoi(argv[2]) : 1, dies = rank >= size - few;
     MPI_Comm_split(MPI_COMM_WORLD, dies, rank, &survivors);
     MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        printf("ready\n");
+        fflush(stdout);
+    }
     if (dies) {
         if (strcmp(how, "signal") == 0)
             raise(SIGKILL);
