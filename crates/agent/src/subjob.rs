@@ -19,7 +19,7 @@ use crate::told::{self, Told};
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
 use isthmus_stage::words;
-use isthmus_wire::boot::{self, Hello, Message};
+use isthmus_wire::boot::{self, Gone, Hello, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, Stream, ToAgent};
 use isthmus_wire::question::{Answer, Question};
 use std::collections::HashMap;
@@ -61,8 +61,8 @@ pub(crate) struct Subjob {
     told: Told,
     /// What they have asked the coordinator.
     asked: Asked,
-    /// Name of their site, once they have begun.
-    site: OnceLock<String>,
+    /// Name of their site, and the rank of our first one in their world, once they have begun.
+    site: OnceLock<(String, u32)>,
     /// How the system treats the processes.
     conditions: Conditions,
     /// What processes of other sites reach here.
@@ -290,7 +290,7 @@ impl Subjob {
 
     /// Handles what a process did.
     pub(crate) fn handle(&mut self, event: Event, outbox: &Outbox, events: &mpsc::Sender<Event>) {
-        let site = self.site.get().map_or("", String::as_str);
+        let site = self.site.get().map_or("", |(name, _)| name.as_str());
         let event = match told::overreach(&event, site) {
             Some((index, what)) => {
                 let (code, reason) = (1, broken(&what));
@@ -373,7 +373,10 @@ impl Subjob {
         match message {
             ToAgent::Commit(commit) => self.commit(*commit),
             ToAgent::Dismiss => self.tell_all(&Message::Dismissed),
-            ToAgent::Gone(gone) => self.tell_all(&Message::Gone(gone)),
+            ToAgent::Gone(gone) => {
+                self.end_decided(&gone);
+                self.tell_all(&Message::Gone(gone));
+            }
             ToAgent::Abort { code, reason } => {
                 self.tell_all(&Message::Abort { code, reason });
                 self.processes
@@ -479,10 +482,11 @@ impl Subjob {
         let Some(own) = commit.places.subjobs.get(commit.subjob as usize) else {
             return;
         };
-        let _ = self.site.set(own.name.clone());
+        let first_rank = own.first_rank.saturating_add(self.first);
+        let _ = self.site.set((own.name.clone(), first_rank));
         let world = Arc::new(World {
             job: commit.name.clone(),
-            first_rank: own.first_rank.saturating_add(self.first),
+            first_rank,
             shared_memory: self.directories.shared_memory(),
             node_directory: self.directories.node().to_owned(),
             shared: self.shared.clone(),
@@ -491,6 +495,15 @@ impl Subjob {
         for process in &self.processes {
             process.tell(ToProcess::World(Arc::clone(&world)));
         }
+    }
+
+    /// Whoever was decided to be dead does not live on.
+    fn end_decided(&self, gone: &Gone) {
+        let Some((_, first)) = self.site.get() else { return };
+        let ranks = gone.ranks(u32::MAX);
+        let all = (*first..).zip(&self.processes);
+        let decided = all.filter(|(rank, p)| ranks.contains(rank) && p.exit.is_none());
+        decided.for_each(|(_, process)| process.signal(9));
     }
 
     fn tell_all(&self, message: &Message) {
