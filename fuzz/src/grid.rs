@@ -12,7 +12,8 @@ use isthmus_wire::grid::{
 };
 use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
-use isthmus_wire::question::{self, Ask, Kind, Question, Refusal, Scope};
+use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which};
+use isthmus_wire::question::{self, Ask, Kind, Question, Refusal, Said, Scope};
 use isthmus_wire::time::Time;
 use isthmus_wire::waiting::{Item, Process, Waiting};
 /// A message between a process and its agent.
@@ -115,7 +116,20 @@ fn boot_messages() -> Vec<Message> {
         Message::Abort { code: 1, reason },
         Message::Dismissed,
         Message::Question(question()),
+        Message::Question(Question {
+            number: 8,
+            ask: Ask::Agree(Box::new(agree())),
+        }),
         Message::Answer(answer()),
+        Message::Answer(question::Answer {
+            number: 8,
+            said: Ok(Said::Agreed(Box::new(Agreed {
+                flag: 1,
+                contexts: [16, 0, 0],
+                news: true,
+                lost: vec![(1, 1)],
+            }))),
+        }),
     ]
 }
 
@@ -127,6 +141,26 @@ fn question() -> Question {
             name: "ocean".to_owned(),
             port: "isthmus1:x".to_owned(),
         },
+    }
+}
+
+fn agree() -> Agree {
+    Agree {
+        what: What::Members,
+        which: Which {
+            scope: [1; 16],
+            context: 18,
+            round: 2,
+        },
+        flag: 1,
+        contexts: [16, 0, 0],
+        worlds: vec![[1; 16]],
+        members: vec![Members {
+            world: 0,
+            first: 0,
+            count: 4,
+        }],
+        known: vec![(1, 1)],
     }
 }
 

@@ -2,6 +2,7 @@
 //! The coordinator's loop: events in, co-allocation decides, commands out.
 
 mod actions;
+mod agreeing;
 mod answering;
 mod asked;
 mod away;
@@ -181,6 +182,7 @@ struct Coordinator {
     /// What processes have asked, and the names that they have published.
     answering: Asked,
     names: Names,
+    agreements: agreeing::Agreements,
     /// Processes that were asked for and have not begun, and how often some were.
     spawning: Vec<spawning::Pending>,
     spawned: u32,
@@ -265,6 +267,7 @@ impl Coordinator {
             statistics: Statistics::default(),
             tally: Tally::default(),
             answering: Asked::default(),
+            agreements: agreeing::Agreements::default(),
             spawning: Vec::new(),
             spawned: 0,
             worlds: 0,
@@ -322,6 +325,7 @@ impl Coordinator {
             while let Some(action) = self.machine.poll_action() {
                 self.act(action);
             }
+            agreeing::settle(self);
             if !self.committing.is_empty() && self.crossings.unsettled_until().is_none() {
                 for sites in std::mem::take(&mut self.committing) {
                     self.commit(&sites);

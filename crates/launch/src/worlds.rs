@@ -12,6 +12,9 @@ use isthmus_wire::place::PlaceTable;
 /// What opens the barrier at each subjob of a world, and what is known of its links.
 pub(crate) struct World {
     pub(crate) commits: Vec<Commit>,
+    /// What it is called, and the secret of its members.
+    pub(crate) name: String,
+    pub(crate) secret: [u8; 32],
     pub(crate) links: JobLinks,
     /// Who is where.
     pub(crate) places: PlaceTable,
@@ -53,6 +56,8 @@ pub(crate) fn world(
     }
     Ok(World {
         commits,
+        name: name.to_owned(),
+        secret: credentials.secret,
         links,
         places,
         notice,

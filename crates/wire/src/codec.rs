@@ -87,6 +87,11 @@ impl Writer {
     pub fn text(&mut self, v: &str) -> &mut Self {
         self.bytes(v.as_bytes())
     }
+    /// A fixed array.
+    pub fn fixed<const N: usize>(&mut self, v: &[u8; N]) -> &mut Self {
+        self.0.extend(v);
+        self
+    }
     /// A list: count and items.
     pub fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) -> &mut Self {
         self.u32(items.len() as u32);

@@ -16,6 +16,7 @@
 //! * [`control`]: what commands and a running coordinator say to each other (Unix socket).
 //! * [`published`]: a name that was published for all jobs of a user.
 //! * [`question`]: what a process asks its coordinator.
+//! * [`agreeing`]: how the members of a communicator agree by their coordinator, whoever of them fails.
 //! * [`port`]: names of ports, and how who connects to one begins.
 //! * [`joining`]: how groups of processes of two jobs come to know each other.
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
@@ -30,6 +31,7 @@
 //! the sender's [`place::Representation`] and the receiver makes it right.
 #![forbid(unsafe_code)]
 
+pub mod agreeing;
 pub mod boot;
 pub mod calendar;
 pub mod chosen;

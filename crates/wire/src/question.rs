@@ -19,6 +19,7 @@
 //! | 2 | `Unpublish` | scope u8 (0: any), name text, port text |
 //! | 3 | `Lookup` | scope u8 (0: any), name text |
 //! | 4 | `Spawn` | port text, \[program text, arguments \[text\], processes u32, keys \[key text, value text\]\] |
+//! | 5 | `Agree` | [`agreeing`](crate::agreeing) |
 //!
 //! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
 //!
@@ -28,7 +29,9 @@
 //! | 1 | `Done` | |
 //! | 2 | `Port` | port text |
 //! | 3 | `Started` | \[processes u32\] |
+//! | 4 | `Agreed` | [`agreeing`](crate::agreeing) |
 
+use crate::agreeing::{Agree, Agreed};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::reason::{cut, read_reason};
 
@@ -113,6 +116,8 @@ pub enum Ask {
         /// What they run: [`MAX_PARTS`] at most.
         parts: Vec<Part>,
     },
+    /// To agree with the other members of a communicator that live. Answered when all of them have asked.
+    Agree(Box<Agree>),
 }
 
 /// Processes of one program that are to be started.
@@ -146,6 +151,8 @@ pub enum Said {
     Port(String),
     /// So many processes of each part have been started.
     Started(Vec<u32>),
+    /// What all members that live have agreed on.
+    Agreed(Box<Agreed>),
 }
 
 /// What is wrong with what was asked.
@@ -195,6 +202,10 @@ impl Question {
             Ask::Unpublish { scope, name, port } => w.u8(2).u8(any(*scope)).text(name).text(port),
             Ask::Lookup { scope, name } => w.u8(3).u8(any(*scope)).text(name),
             Ask::Spawn { port, parts } => w.u8(4).text(port).list(parts, |w, part| part.write(w)),
+            Ask::Agree(agree) => {
+                agree.write(w.u8(5));
+                w
+            }
         };
     }
 
@@ -221,6 +232,7 @@ impl Question {
                 port: text(r, "port", MAX_PORT)?,
                 parts: read_parts(r)?,
             },
+            5 => Ask::Agree(Box::new(Agree::read(r)?)),
             other => return Err(invalid("what is asked", other)),
         };
         Ok(Self { number, ask })
@@ -238,6 +250,10 @@ impl Answer {
             Ok(Said::Started(processes)) => w.u8(3).list(processes, |w, number| {
                 w.u32(*number);
             }),
+            Ok(Said::Agreed(agreed)) => {
+                agreed.write(w.u8(4));
+                w
+            }
         };
     }
 
@@ -259,6 +275,7 @@ impl Answer {
             1 => Ok(Said::Done),
             2 => Ok(Said::Port(text(r, "port", MAX_PORT)?)),
             3 => Ok(Said::Started(r.list("processes", |r| r.u32("processes"))?)),
+            4 => Ok(Said::Agreed(Box::new(Agreed::read(r)?))),
             other => return Err(invalid("what is said", other)),
         };
         Ok(Self { number, said })

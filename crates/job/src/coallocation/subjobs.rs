@@ -131,6 +131,17 @@ impl Subjobs {
         site.and_then(|s| s.processes.get(index as usize)) == Some(&Process::Arrived)
     }
 
+    /// Whether what a process does still counts: it is between MPI_Init and MPI_Finalize, and its machine is heard.
+    pub fn takes_part(&self, site: usize, index: u32) -> bool {
+        self.is_inside(site, index) && !self.sites[site].gone
+    }
+
+    /// The subjobs that are a world with this one, each with its number of processes, in the order of their ranks.
+    pub fn world_of(&self, site: usize) -> Option<impl Iterator<Item = (usize, u32)> + '_> {
+        let world = &self.worlds[self.sites.get(site)?.world?];
+        Some(world.sites.iter().map(|&site| (site, self.sites[site].size())))
+    }
+
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Site> {
         self.sites.iter()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What co-allocation decides is done here.
 
-use super::{Coordinator, losing, spawning};
+use super::{Coordinator, agreeing, losing, spawning};
 use crate::console::Print;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
@@ -23,7 +23,10 @@ impl Coordinator {
                 }
             }
             Action::NotStarted { sites, problem, hint } => spawning::not_started(self, &sites, &problem, &hint),
-            Action::Retire(sites) => spawning::retire(self, &sites),
+            Action::Retire(sites) => {
+                spawning::retire(self, &sites);
+                agreeing::look_again(self);
+            }
             Action::Drop { site, problem } => self.drop_site(site, &problem),
             Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
             Action::Ask { site, problem, hint } => self.ask(site, &problem, &hint),
@@ -53,6 +56,7 @@ impl Coordinator {
                 sites
                     .iter()
                     .for_each(|&site| self.connections.send_lasting(site, &gone));
+                agreeing::look_again(self);
             }
             Action::Abort { code, reason } => {
                 self.committing.clear();
@@ -98,6 +102,7 @@ impl Coordinator {
                 self.printer.tell(&JobEvent::start(&names, processes));
                 self.worlds += 1;
                 self.hold(sites);
+                agreeing::begun(self, &world.secret, &world.name, sites);
                 spawning::begun(self, sites);
             }
             Err(problem) => {

@@ -2,7 +2,7 @@
 //! What processes ask, and what they are answered.
 
 use super::answering::{Process, Worth, answer};
-use super::{Coordinator, spawning};
+use super::{Coordinator, agreeing, spawning};
 use crate::site::broken;
 use isthmus_wire::grid::ToAgent;
 use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said};
@@ -35,6 +35,10 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
     Some(match ask {
         Ask::Publish { scope, name, port } => job.names.publish(by, scope, name, port).map(|()| Said::Done),
         Ask::Unpublish { scope, name, port } => job.names.unpublish(by, scope, &name, &port).map(|()| Said::Done),
+        Ask::Agree(agree) => {
+            agreeing::ask(job, by, number, *agree);
+            return None;
+        }
         Ask::Spawn { port, parts } => return spawning::begin(job, by, number, &port, &parts),
         Ask::Lookup { scope, name } => job.names.look_up(scope, &name).map(Said::Port),
     })
