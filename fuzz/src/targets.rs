@@ -91,6 +91,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: words::offers,
     },
     Target {
+        name: "gathering",
+        run: isthmus_wire::gathering::fuzz,
+        corpus: words::parts,
+    },
+    Target {
         name: "waiting",
         run: waiting::fuzz,
         corpus: grid::waiting_processes,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Words of the user that need not be UTF-8.
 
+use isthmus_wire::gathering::{Come, FromPart, Member, ToPart};
 use isthmus_wire::joining::{Terms, Verdict};
 use isthmus_wire::port::{Message, PortName};
 use isthmus_wire::word;
@@ -45,6 +46,35 @@ pub(crate) fn ports() -> Vec<Vec<u8>> {
     ];
     let names = names.iter().map(|name| name.encode().into_bytes());
     names.chain(messages.iter().map(Message::encode)).collect()
+}
+
+/// What launchers of parts of a world tell each other.
+pub(crate) fn parts() -> Vec<Vec<u8>> {
+    let come = Come {
+        world: "ocean".into(),
+        part: 2,
+        of: 3,
+        host: "desk".into(),
+        machine: [1; 32],
+        members: vec![Member {
+            site: "home".into(),
+            lan: "home".into(),
+            count: 4,
+            appnum: 0,
+            home: true,
+        }],
+    };
+    let over = ToPart::Over {
+        status: 1,
+        problem: "p".into(),
+        hint: String::new(),
+    };
+    let tell = ToPart::Tell {
+        subjob: 0,
+        message: vec![1, 2],
+    };
+    let all = [FromPart::Come(come).encode(), over.encode(), tell.encode()];
+    all.iter().map(|message| message[4..].to_vec()).collect()
 }
 
 /// What leaders of groups that join tell each other.

@@ -39,6 +39,7 @@ pub use guard::{GUARD, run as run_guard};
 pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
 pub use node::run as run_node;
 pub use processors::count as count_parts;
+pub use secure::secure;
 pub use succession::carry as run_successor;
 pub use sweeper::{SWEEPER, sweep};
 

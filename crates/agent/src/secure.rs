@@ -11,7 +11,7 @@ const WINDOW: usize = 256 << 10;
 const PIECE: usize = 32 << 10;
 
 /// The plain side of a connection; the other side is served by a task until either end closes.
-pub(crate) fn secure(stream: TcpStream, connection: impl Into<rustls::Connection>) -> DuplexStream {
+pub fn secure(stream: TcpStream, connection: impl Into<rustls::Connection>) -> DuplexStream {
     let (plain, inner) = tokio::io::duplex(WINDOW);
     let _ = stream.set_nodelay(true);
     let pump = Pump {

@@ -39,29 +39,6 @@ pub fn random<const N: usize>() -> Result<[u8; N], String> {
     isthmus_stage::guarded::random().map_err(|error| format!("cannot read /dev/urandom: {error}"))
 }
 
-/// Equal at processes that reach each other over the loopback interface: what the kernel was named when it started, and
-/// the number of the network that the process sees.
-fn machine() -> [u8; 32] {
-    let mut machine = [0; 32];
-    let network = rustix::fs::stat("/proc/self/ns/net").map(|stat| stat.st_ino);
-    match (std::fs::read("/proc/sys/kernel/random/boot_id"), network) {
-        (Ok(kernel), Ok(network)) => {
-            let digits: Vec<u8> = kernel.into_iter().filter(u8::is_ascii_hexdigit).collect();
-            let pairs = digits.chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
-            let bytes = pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok());
-            machine
-                .iter_mut()
-                .take(16)
-                .zip(bytes)
-                .for_each(|(place, byte)| *place = byte);
-            machine[16..24].copy_from_slice(&network.to_le_bytes());
-        }
-        // It is near nobody then, whom it reaches as it does those of other sites.
-        _ => machine = random().unwrap_or(machine),
-    }
-    machine
-}
-
 /// Addresses of this node for others.
 pub fn addresses() -> Vec<String> {
     let pinned = isthmus_settings::ADDRESS.read(std::env::var_os);
@@ -109,7 +86,8 @@ impl Reacher for Sockets {
 impl Prepared for Listening {
     fn contact(&self) -> Contact {
         Contact {
-            machine: machine(),
+            // It is near nobody then, whom it reaches as it does those of other sites.
+            machine: isthmus_net::machine().unwrap_or_else(|| random().unwrap_or_default()),
             addresses: addresses(),
             port: self.listener.port(),
             request: self.request.clone(),

@@ -24,6 +24,7 @@ mod given;
 mod info;
 mod inherited;
 mod job;
+mod join;
 mod json;
 mod limits;
 mod links;
@@ -62,6 +63,7 @@ struct Command {
 #[derive(Subcommand, Debug)]
 enum Verb {
     Run(Box<run::Run>),
+    Join(Box<join::Join>),
     Job(job::JobCommand),
     Info(info::Info),
     Links(links::Links),
@@ -217,6 +219,7 @@ fn isthmus() -> ExitCode {
     }
     match verb {
         Verb::Run(arguments) => run::run(&arguments),
+        Verb::Join(arguments) => join::join(*arguments),
         Verb::Job(command) => job::job(&command),
         Verb::Info(arguments) => info::info(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),

@@ -7,7 +7,8 @@ use isthmus_wire::control::{Reply, Request};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// List the names that programs have published on this machine (MPI_Publish_name)
+/// List the names that programs have published on this machine (MPI_Publish_name), and worlds of which parts wait for
+/// others (isthmus run --world)
 #[derive(Args, Debug)]
 pub(crate) struct Names {
     /// As JSON
@@ -62,6 +63,14 @@ fn rows() -> std::io::Result<Vec<Row>> {
             since: Some(known.since),
         })
         .collect();
+    // Not the ticket: whoever reads it can take part.
+    rows.extend(isthmus_stage::names::worlds()?.into_iter().map(|known| Row {
+        name: known.name,
+        scope: "world",
+        job: "-".to_owned(),
+        port: "-".to_owned(),
+        since: Some(known.since),
+    }));
     for entry in Entry::all().iter().filter(|entry| entry.lives) {
         // A job that ends meanwhile has no names any more.
         if let Ok(Reply::Names(names)) = isthmus_launch::request(entry, &Request::Names) {

@@ -38,6 +38,7 @@ fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
     let reached = match &subjob.contact {
         Contact::Home => "this machine".to_owned(),
         Contact::Ssh(to) => format!("ssh {to}"),
+        Contact::Part(_) => "its own launcher".to_owned(),
     };
     let program = &subjob.program;
     let programs = program.any.iter().cloned();

@@ -127,7 +127,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    launch: Launch,
+    pub(crate) launch: Launch,
     /// Program and arguments, or a description of the job ending in .toml or .rsl
     #[arg(
         trailing_var_arg = true,
@@ -551,6 +551,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         catalogue: reach::catalogue().unwrap_or_default(),
         described: Vec::new(),
         held: None,
+        world: launch.world()?,
     })
 }
 

@@ -75,7 +75,7 @@ pub fn at_home(hosts: Vec<Host>, is_own: &mut dyn FnMut(&str) -> bool) -> Vec<Ho
         // Who names a user or a port means ssh.
         let own = match &host.contact {
             Contact::Ssh(name) => !name.contains('@') && !name.contains("://") && is_own(name),
-            Contact::Home => false,
+            Contact::Home | Contact::Part(_) => false,
         };
         if own {
             host.contact = Contact::Home;

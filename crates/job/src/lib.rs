@@ -18,6 +18,7 @@
 //! * [`allocation`]: what a subjob may ask of a scheduler.
 //! * [`terms`]: on which terms a subjob takes part in a job.
 //! * [`coallocation`]: the life of a job over all its sites.
+//! * [`gathering`]: parts that are started by hand and become one job.
 //! * [`numbering`]: ranks and the place table.
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ mod contact;
 pub mod document;
 pub mod error;
 pub mod form;
+pub mod gathering;
 pub mod grid;
 pub mod hostfile;
 pub mod links;

@@ -77,6 +77,8 @@ pub enum Contact {
     Home,
     /// A destination for the ssh client.
     Ssh(String),
+    /// The launcher of another part of a world that is put together by hand, which has called.
+    Part(u32),
 }
 
 /// What to run, possibly one file per architecture.
@@ -136,6 +138,7 @@ impl Display for Contact {
         match self {
             Self::Home => f.write_str("home"),
             Self::Ssh(destination) => f.write_str(destination),
+            Self::Part(number) => write!(f, "part {number}"),
         }
     }
 }

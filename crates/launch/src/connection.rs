@@ -201,6 +201,7 @@ impl Connection {
                 command
             }
             Contact::Home => home(access, verb),
+            Contact::Part(_) => return Err(Failure::new("only the user of that part can start anything there", "")),
         };
         command
             .stdin(Stdio::piped())
@@ -342,7 +343,7 @@ impl Client {
                 "the machine, the network or the agent went down; the processes there end by themselves",
             )
             .unreached(),
-            Contact::Home => Failure::new(format!("its agent ended{}", detail(status, &words)), ""),
+            Contact::Home | Contact::Part(_) => Failure::new(format!("its agent ended{}", detail(status, &words)), ""),
             Contact::Ssh(destination) => explain_ssh(destination, &self.command, status, &words),
         }
     }
@@ -370,6 +371,7 @@ fn what(contact: &Contact) -> &'static str {
     match contact {
         Contact::Home => "the isthmus binary",
         Contact::Ssh(_) => "the ssh client",
+        Contact::Part(_) => "the launcher of another part",
     }
 }
 

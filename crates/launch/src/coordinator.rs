@@ -21,6 +21,7 @@ use crate::control;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
 use crate::files::Directories;
+use crate::gathering::Gathered;
 use crate::happening::Event;
 use crate::inputs::Inputs;
 use crate::links::{JobLinks, LinkOptions};
@@ -56,10 +57,10 @@ const TICK: Duration = Duration::from_millis(500);
 /// How long connections that were replaced may take to close once the job is over.
 const DEPARTING: Duration = Duration::from_secs(3);
 /// Exit status when the reader of our output is gone, as a shell tells it of SIGPIPE.
-const SIGPIPE: u32 = 13;
+pub(crate) const SIGPIPE: u32 = 13;
 
 /// Runs a job.
-pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console>) -> Outcome {
+pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console>, gathered: Gathered) -> Outcome {
     let (sender, mut events) = mpsc::unbounded_channel();
     let mut session = options.session.take();
     let (printer, credentials, name) = match prepare(&job, &options, session.as_mut(), &sender, console) {
@@ -70,7 +71,17 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
         Ok(crossings) => crossings,
         Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
     };
-    let mut coordinator = Coordinator::new((job, crossings), options, session, name, printer, credentials, sender);
+    let interrupts = sender.clone();
+    gathered.hear_interrupts(move |signal| drop(interrupts.send(Event::Interrupt(signal))));
+    let mut coordinator = Coordinator::new(
+        (job, crossings, gathered),
+        options,
+        session,
+        name,
+        printer,
+        credentials,
+        sender,
+    );
     match coordinator.shared.options.held.clone() {
         Some(held) => coordinator.take_up(&held),
         None => coordinator.start(),
@@ -89,27 +100,7 @@ fn prepare(
     events: &mpsc::UnboundedSender<Event>,
     console: Box<dyn Console>,
 ) -> std::io::Result<Parts> {
-    for (kind, number) in [
-        (SignalKind::interrupt(), 2),
-        (SignalKind::quit(), 3),
-        (SignalKind::terminate(), 15),
-        (SignalKind::hangup(), 1),
-    ] {
-        if number == 1 && away::is_ignored(1) {
-            continue;
-        }
-        let mut signals = signal(kind)?;
-        let events = events.clone();
-        tokio::spawn(async move {
-            while signals.recv().await.is_some() {
-                if number == 1 {
-                    let _ = events.send(Event::HangUp);
-                }
-                let _ = events.send(Event::Interrupt(number));
-            }
-        });
-    }
-    away::forward(events)?;
+    listen_to_signals(events)?;
     let number = match &mut session {
         Some(session) => {
             if let Some(listener) = session.take_listener() {
@@ -145,6 +136,31 @@ fn prepare(
     });
     let printer = Printer::start(console, files, (trace.transpose()?, record), events.clone())?;
     Ok((printer, credentials, name))
+}
+
+/// Makes events of the signals that this process gets.
+pub(crate) fn listen_to_signals(events: &mpsc::UnboundedSender<Event>) -> std::io::Result<()> {
+    for (kind, number) in [
+        (SignalKind::interrupt(), 2),
+        (SignalKind::quit(), 3),
+        (SignalKind::terminate(), 15),
+        (SignalKind::hangup(), 1),
+    ] {
+        if number == 1 && away::is_ignored(1) {
+            continue;
+        }
+        let mut signals = signal(kind)?;
+        let events = events.clone();
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                if number == 1 {
+                    let _ = events.send(Event::HangUp);
+                }
+                let _ = events.send(Event::Interrupt(number));
+            }
+        });
+    }
+    away::forward(events)
 }
 
 fn reach(job: &Job) -> Reach {
@@ -213,7 +229,7 @@ struct Coordinator {
 
 impl Coordinator {
     fn new(
-        (job, crossings): (Job, Crossings),
+        (job, crossings, gathered): (Job, Crossings, Gathered),
         options: Options,
         session: Option<Session>,
         name: String,
@@ -231,6 +247,7 @@ impl Coordinator {
             job: name.clone(),
             access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
             directories: Directories::default(),
+            gathered,
             examine: false,
             planned: job.subjobs().len(),
             goes_on: job.goes_on(),
@@ -387,7 +404,7 @@ impl Coordinator {
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -103,6 +103,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
         options,
         job: name,
         reach: Reach::Wide,
+        gathered: Default::default(),
         examine: true,
         planned: job.subjobs().len(),
         goes_on: false,

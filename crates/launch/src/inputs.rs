@@ -4,7 +4,7 @@
 use crate::happening::Event;
 use crate::input::{InputTo, Source};
 use crate::output::Place;
-use isthmus_job::Subjob;
+use isthmus_job::{Contact, Subjob};
 use isthmus_wire::grid::Input;
 use tokio::sync::mpsc;
 
@@ -33,6 +33,8 @@ impl Inputs {
             let index = |rank: u32| rank.checked_sub(*first).filter(|index| *index < subjob.count);
             let place = Place::of(subjob, "stdin");
             let input = match (&place, self.to) {
+                // What is typed at the terminal of another part.
+                _ if matches!(subjob.contact, Contact::Part(_)) => Input::Nobody,
                 (Place::There(_), _) | (Place::Here, InputTo::Nobody) => Input::Nobody,
                 (Place::File(_), _) | (Place::Here, InputTo::All) => Input::All,
                 (Place::Here, InputTo::First) => index(0).map_or(Input::Nobody, Input::One),

@@ -24,6 +24,7 @@ mod doctor;
 mod events;
 mod fetch;
 mod files;
+mod gathering;
 pub mod hang;
 mod happening;
 mod here;
@@ -63,6 +64,7 @@ mod worlds;
 pub use connection::{Failure, plain};
 pub use console::Console;
 pub use control::request;
+pub use gathering::{World, read_ticket, tickets};
 pub use here::here;
 pub use hold::Held;
 pub use input::InputTo;
@@ -82,7 +84,7 @@ pub use doctor::{Examination, SiteReport, is_our_version};
 pub use paths::{PathReport, Policy};
 
 use isthmus_job::catalogue::Catalogue;
-use isthmus_job::{Job, Subjob};
+use isthmus_job::{Job, JobError, Subjob};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -132,6 +134,8 @@ pub struct Options {
     pub described: Vec<Subjob>,
     /// The job runs already: what its last launcher has left.
     pub held: Option<Held>,
+    /// The job is a part of a world that is put together by hand.
+    pub world: Option<World>,
 }
 
 impl Options {
@@ -175,7 +179,7 @@ pub fn run(job: Job, options: Options, console: impl Console) -> Outcome {
         Ok(runtime) => runtime,
         Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
     };
-    let outcome = runtime.block_on(coordinator::run(job, options, Box::new(console)));
+    let outcome = runtime.block_on(gathering::run(job, options, Box::new(console)));
     // A read of standard input may hang for ever in a thread of its own; nobody waits for it.
     runtime.shutdown_background();
     outcome
@@ -193,6 +197,22 @@ pub fn examine(job: &Job, options: Options) -> std::io::Result<Examination> {
 }
 
 impl Outcome {
+    /// What the user wants cannot be.
+    fn refused(error: JobError) -> Self {
+        Self {
+            hint: error.hint.unwrap_or_default(),
+            ..Self::failure(error.problem)
+        }
+    }
+
+    /// The user ended a part of a world that is put together by hand.
+    fn interrupted(signal: u32) -> Self {
+        Self {
+            status: 128 + i32::try_from(signal).unwrap_or(0),
+            ..Self::failure("this part was interrupted".to_owned())
+        }
+    }
+
     fn failure(problem: String) -> Self {
         Self {
             status: 1,

@@ -3,6 +3,7 @@
 
 use crate::Options;
 use crate::files::Directories;
+use crate::gathering::Gathered;
 use crate::sharing::Access;
 use isthmus_wire::grid::Reach;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) planned: usize,
     /// Whether the job goes on, at least partly, when a process is lost.
     pub(crate) goes_on: bool,
+    /// Parts that other launchers start.
+    pub(crate) gathered: Gathered,
     /// Nothing is to be started: only what is there and how it is connected is of interest.
     pub(crate) examine: bool,
 }

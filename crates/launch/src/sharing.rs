@@ -171,7 +171,7 @@ impl Sharing {
     /// Held while a connection is made: those that come meanwhile wait, so that the user signs on once.
     pub(crate) async fn gate(&self, contact: &Contact) -> Option<OwnedMutexGuard<()>> {
         match contact {
-            Contact::Home => None,
+            Contact::Home | Contact::Part(_) => None,
             Contact::Ssh(destination) => Some(Arc::clone(&self.site(destination).gate).lock_owned().await),
         }
     }

@@ -53,6 +53,12 @@ const PARTING: Duration = Duration::from_secs(4);
 impl Site {
     /// Runs until the connection is closed.
     pub(crate) async fn run(mut self, commands: mpsc::UnboundedReceiver<Vec<u8>>) {
+        if matches!(self.subjob.contact, Contact::Part(_)) {
+            let (events, connection) = (self.events.clone(), self.connection);
+            let failure = self.run_by_part(commands).await;
+            let _ = events.send(Event::Site(connection, SiteEvent::Closed(failure)));
+            return;
+        }
         let mut leaving = self.leaving.clone();
         let given_up = async {
             let _ = leaving.wait_for(|l| *l).await;
@@ -80,7 +86,7 @@ impl Site {
         self.tell(SiteEvent::Closed(failure));
     }
 
-    fn tell(&self, event: SiteEvent) {
+    pub(crate) fn tell(&self, event: SiteEvent) {
         let _ = self.events.send(Event::Site(self.connection, event));
     }
 

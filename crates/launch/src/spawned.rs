@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a program asks for when it spawns processes, as subjobs of its job.
 
-use isthmus_job::{OnLoss, Program, Subjob, Terms};
+use isthmus_job::{Contact, OnLoss, Program, Subjob, Terms};
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use isthmus_wire::question::{Kind, Part, Refusal};
 use isthmus_wire::word::counted;
@@ -77,6 +77,11 @@ impl Spawn<'_> {
             )));
         };
         let site = &place.subjob.site;
+        if let Contact::Part(number) = place.subjob.contact {
+            return Err(refused(format!(
+                "site '{site}' is part {number} of a world that was put together by hand: only its own launcher starts processes there"
+            )));
+        }
         if wishes.scheduler.is_some_and(|scheduler| scheduler != "fork") || place.subjob.allocation.is_some() {
             return Err(refused(format!(
                 "processes at site '{site}' would have to be started by its scheduler, which spawning cannot do yet"

@@ -28,6 +28,24 @@ pub fn own_addresses(pinned: &str) -> Vec<String> {
     if own.is_empty() { texts(all.iter()) } else { own }
 }
 
+/// Equal at processes that reach each other over the loopback interface: what the kernel was named when it started, and
+/// the number of the network that the process sees. Nothing: the system does not say.
+pub fn machine() -> Option<[u8; 32]> {
+    let network = rustix::fs::stat("/proc/self/ns/net").ok()?.st_ino;
+    let kernel = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: Vec<u8> = kernel.into_iter().filter(u8::is_ascii_hexdigit).collect();
+    let pairs = digits.chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
+    let bytes = pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok());
+    let mut machine = [0; 32];
+    machine
+        .iter_mut()
+        .take(16)
+        .zip(bytes)
+        .for_each(|(place, byte)| *place = byte);
+    machine[16..24].copy_from_slice(&network.to_le_bytes());
+    Some(machine)
+}
+
 /// What the user pinned as addresses at which this node can be dialled: those of interfaces that are named, and
 /// addresses as they are.
 ///

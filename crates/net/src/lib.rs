@@ -51,7 +51,7 @@ mod turns;
 mod wide;
 mod writing;
 
-pub use addresses::{local_addresses, own_addresses, pinned_addresses};
+pub use addresses::{local_addresses, machine, own_addresses, pinned_addresses};
 pub use carrying::{Carrying, Looked, Trunkline};
 pub use config::{Config, Reach};
 pub use contact::{Contact, Contacts, MAX_OF_STRANGER};

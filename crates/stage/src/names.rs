@@ -4,7 +4,7 @@
 
 mod directory;
 
-pub use directory::all;
+pub use directory::{Announced, all, announce, worlds};
 
 use directory::{Owner, Refused};
 use isthmus_wire::question::{Kind, Refusal, Scope};

@@ -19,6 +19,7 @@
 //! * [`agreeing`]: how the members of a communicator agree by their coordinator, whoever of them fails.
 //! * [`port`]: names of ports, and how who connects to one begins.
 //! * [`joining`]: how groups of processes of two jobs come to know each other.
+//! * [`gathering`]: parts of a world that are started by hand.
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
 //! * [`links`]: what messages cost.
 //! * [`relay`]: a command of ours at another site.
@@ -41,6 +42,7 @@ pub mod datatype;
 pub mod file;
 pub mod frame;
 pub mod gateway;
+pub mod gathering;
 pub mod grid;
 pub mod guard;
 pub mod hello;

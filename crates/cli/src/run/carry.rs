@@ -88,7 +88,7 @@ impl There<'_> {
     /// Whether the launcher there will reach the other sites: before anything is begun that could not go on.
     fn check_reach(&self, job: &Job) -> Result<(), JobError> {
         let others = job.subjobs().iter().filter_map(|subjob| match &subjob.contact {
-            Contact::Home => None,
+            Contact::Home | Contact::Part(_) => None,
             Contact::Ssh(destination) => Some(destination.clone()),
         });
         let mut words: Vec<String> = others.collect();

@@ -5,6 +5,9 @@ use crate::terminal::Show;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use isthmus_job::JobError;
+use isthmus_job::gathering::WorldPart;
+use isthmus_launch::World;
+use isthmus_wire::port::PortName;
 
 /// What concerns the launcher and not the job.
 #[derive(Args, Debug, Default)]
@@ -41,6 +44,13 @@ pub(crate) struct Launch {
     /// the job and return; see isthmus ps, attach, logs, kill
     #[arg(long)]
     pub(super) detach: bool,
+    /// This is one part of a world whose parts are started by hand, in any order: NAME=2of3 is part 2 of 3. Parts find
+    /// each other on this machine, and where its home directory is shared; elsewhere see isthmus join
+    #[arg(long, value_name = "NAME=PARTofPARTS", conflicts_with_all = ["detach", "at", "trace"])]
+    pub(super) world: Option<String>,
+    /// The ticket of those that wait for this part
+    #[arg(skip)]
+    pub(super) ticket: Option<Box<PortName>>,
     /// Run the launcher at this site, so that the job does not need this machine. It connects to the other sites with
     /// that site's keys
     #[arg(long, value_name = "SITE", requires = "detach")]
@@ -73,6 +83,31 @@ impl Launch {
     pub(crate) fn carried(&self) -> Option<&str> {
         let is_one = |id: &&str| id.len() == 8 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         self.carried.as_deref().filter(is_one)
+    }
+
+    /// It is a part of the world that this ticket is for.
+    ///
+    /// # Errors
+    /// It asks for what parts cannot have.
+    pub(crate) fn take_ticket(&mut self, ticket: PortName) -> Result<(), JobError> {
+        self.ticket = Some(Box::new(ticket));
+        if self.detach || self.at.is_some() || self.trace.is_some() {
+            let error = JobError::new("a part of a world cannot be run with --detach, --at or --trace");
+            return Err(error.hint("run it in the foreground, for example inside tmux"));
+        }
+        Ok(())
+    }
+
+    /// What world the job is a part of, if it is one.
+    ///
+    /// # Errors
+    /// What is wrong with what is said of it.
+    pub(super) fn world(&self) -> Result<Option<World>, JobError> {
+        let part = self.world.as_deref().map(WorldPart::parse).transpose()?;
+        Ok(match (&self.ticket, part) {
+            (Some(ticket), part) => Some(World::Ticket(ticket.clone(), part)),
+            (None, part) => part.map(World::Named),
+        })
     }
 
     /// The same options for a launcher that follows this one, without those that would begin a file anew.

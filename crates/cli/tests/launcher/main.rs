@@ -11,6 +11,7 @@ mod completing;
 mod descriptions;
 mod detach;
 mod endings;
+mod gathering;
 mod refusals;
 mod runs;
 mod schedulers;

@@ -100,6 +100,6 @@ pub(super) fn write(job: &Job, line: impl Fn(&str, u32) -> String) -> String {
 pub(super) fn host(contact: &Contact) -> String {
     match contact {
         Contact::Home => "localhost".to_owned(),
-        Contact::Ssh(_) => contact.bracketed(),
+        Contact::Ssh(_) | Contact::Part(_) => contact.bracketed(),
     }
 }

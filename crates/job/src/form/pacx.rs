@@ -166,6 +166,8 @@ pub(super) fn write(job: &Job) -> String {
         let started = subjob.count + DAEMONS;
         match &subjob.contact {
             Contact::Home if number == 0 => {}
+            // Its own launcher starts it, as a part of PACX-MPI that is started by hand.
+            Contact::Part(_) => {}
             Contact::Home => text.push_str(&format!(" (mpirun -np {started} {{exe}})")),
             Contact::Ssh(to) => text.push_str(&format!(" (ssh {to} mpirun -np {started} {{exe}})")),
         }

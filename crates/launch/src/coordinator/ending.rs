@@ -194,6 +194,8 @@ impl Coordinator {
                 Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PrintFailed = event { break },
             }
         }
+        let problem = verdict.problem.as_deref();
+        self.shared.gathered.over(verdict.status, problem, &verdict.hint).await;
         if let Some(session) = self.session {
             session.close(verdict.status, verdict.problem.as_deref(), &verdict.hint);
         }

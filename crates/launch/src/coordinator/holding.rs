@@ -178,7 +178,9 @@ fn is_later(message: &FromAgent) -> bool {
 /// Who starts processes on this machine alone, and in the foreground, sees them end with the launcher.
 fn is_worth_holding(subjobs: &[Subjob], session: Option<&Session>) -> bool {
     let elsewhere = subjobs.iter().any(|subjob| subjob.contact != Contact::Home);
-    elsewhere || session.is_some_and(Session::is_kept)
+    // Launchers of other parts do not follow to a successor.
+    let by_hand = subjobs.iter().any(|subjob| matches!(subjob.contact, Contact::Part(_)));
+    !by_hand && (elsewhere || session.is_some_and(Session::is_kept))
 }
 
 #[cfg(test)]

@@ -23,6 +23,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Most names that are listed.
 const MOST: usize = 10_000;
 
+/// Directories below the user's cache: of names, and of worlds that are put together by hand.
+const NAMES: &str = "names";
+const WORLDS: &str = "worlds";
+
 /// Why a name was not published.
 #[derive(Debug)]
 pub(super) enum Refused {
@@ -53,7 +57,7 @@ impl Owner {
     /// # Errors
     /// There is no place for names.
     pub(super) fn begin(job: &str) -> io::Result<Self> {
-        Self::begin_at(Place::of_user()?, job)
+        Self::begin_at(Place::of_user(NAMES)?, job)
     }
 
     fn begin_at(place: Place, job: &str) -> io::Result<Self> {
@@ -122,12 +126,34 @@ impl Drop for Owner {
     }
 }
 
+/// A world of which parts wait for others here, as long as this value lives.
+#[derive(Debug)]
+pub struct Announced(#[expect(dead_code, reason = "it holds the lock")] Owner);
+
+/// Tells other launchers of the user that parts of a world wait here, and the ticket with which to join them; or gives
+/// the ticket of whoever was first.
+///
+/// # Errors
+/// There is no place for that, or it cannot be used.
+pub fn announce(world: &str, ticket: &str) -> io::Result<Result<Announced, String>> {
+    announce_at(Place::of_user(WORLDS)?, world, ticket)
+}
+
+fn announce_at(place: Place, world: &str, ticket: &str) -> io::Result<Result<Announced, String>> {
+    let owner = Owner::begin_at(place, world)?;
+    match owner.publish(world, ticket) {
+        Ok(()) => Ok(Ok(Announced(owner))),
+        Err(Refused::Taken(known)) => Ok(Err(known.port)),
+        Err(Refused::NoPlace(error)) => Err(error),
+    }
+}
+
 /// The port that a name stands for, and whose it is.
 ///
 /// # Errors
 /// There is no place for names, or it cannot be used.
 pub(super) fn look_up(name: &str) -> io::Result<Option<Published>> {
-    Place::of_user()?.good(name)
+    Place::of_user(NAMES)?.good(name)
 }
 
 /// All names, in order. Those that are stale are removed.
@@ -135,7 +161,19 @@ pub(super) fn look_up(name: &str) -> io::Result<Option<Published>> {
 /// # Errors
 /// There is no place for names, or it cannot be used.
 pub fn all() -> io::Result<Vec<Published>> {
-    let place = Place::of_user()?;
+    list(NAMES)
+}
+
+/// All worlds of which parts wait for others, in order; their ports are tickets. Those that are stale are removed.
+///
+/// # Errors
+/// There is no place for them, or it cannot be used.
+pub fn worlds() -> io::Result<Vec<Published>> {
+    list(WORLDS)
+}
+
+fn list(kind: &str) -> io::Result<Vec<Published>> {
+    let place = Place::of_user(kind)?;
     let _turn = place.turn()?;
     Ok(place.sweep())
 }
@@ -145,8 +183,8 @@ pub fn all() -> io::Result<Vec<Published>> {
 struct Place(PathBuf);
 
 impl Place {
-    fn of_user() -> io::Result<Self> {
-        let base = cache::directory().map_err(io::Error::other)?.join("names");
+    fn of_user(kind: &str) -> io::Result<Self> {
+        let base = cache::directory().map_err(io::Error::other)?.join(kind);
         Self::at(base)
     }
 
@@ -274,6 +312,16 @@ mod tests {
         assert_eq!(port(&place, "a"), None);
         second.publish("a", "q").unwrap();
         assert_eq!(place.sweep().len(), 1);
+    }
+
+    #[test]
+    fn of_two_parts_that_come_the_first_one_gathers() {
+        let (_directory, place) = place();
+        let first = announce_at(place.clone(), "ocean", "t1").unwrap().unwrap();
+        assert_eq!(announce_at(place.clone(), "ocean", "t2").unwrap().unwrap_err(), "t1");
+        assert!(announce_at(place.clone(), "sea", "t3").unwrap().is_ok());
+        drop(first);
+        assert!(announce_at(place, "ocean", "t4").unwrap().is_ok());
     }
 
     #[test]

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `isthmus join`: takes part in a world that others have begun on another machine.
+
+use crate::diagnostic::refuse;
+use crate::run::{self, Run};
+use clap::Args;
+use isthmus_job::{JobError, JobErrors};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Take part in a world whose first part waits on another machine (isthmus run --world)
+#[derive(Args, Debug)]
+#[command(override_usage = "isthmus join TICKET [OPTIONS] PROGRAM [ARGUMENT]...")]
+pub(crate) struct Join {
+    /// File with the ticket that the first part names, which nobody else may read; - to type it. Which part this is
+    /// says --world; without it, it is the first that is missing
+    ticket: PathBuf,
+    #[command(flatten)]
+    run: Run,
+}
+
+/// `isthmus join`.
+pub(crate) fn join(arguments: Join) -> ExitCode {
+    let Join { ticket, mut run } = arguments;
+    let found = isthmus_launch::read_ticket(&ticket).map_err(|why| {
+        JobError::new(format!("'{}' is no ticket: {why}", ticket.display()))
+            .hint("copy the file that the part which was started first names, with its rights: scp -p")
+    });
+    match found.and_then(|ticket| run.launch.take_ticket(ticket)) {
+        Ok(()) => run::run(&run),
+        Err(error) => refuse(&JobErrors::from(error)),
+    }
+}

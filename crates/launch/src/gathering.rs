@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Worlds that are put together by hand: parts that their users start, in any order and on any machines, and that
+//! become one job.
+//!
+//! ```text
+//!  first part: gathers, then coordinates            another part
+//!    door      <--- TLS, the ticket's secret ---      joins
+//!    Gathering: who is missing                        waits
+//!    Coordinator, one Line per subjob  <-- stream --> its own site tasks
+//! ```
+//! Whoever comes first gathers. Parts of one user find each other by the directory of worlds, or by a ticket. A part
+//! starts its own program, with its own sites, files and output; the coordinator sees its agents as it sees others.
+
+mod by_part;
+mod door;
+mod here;
+mod joined;
+mod lines;
+mod stream;
+mod ticket;
+
+pub(crate) use lines::Gathered;
+pub use ticket::{read as read_ticket, tickets};
+
+use crate::console::Console;
+use crate::happening::Event;
+use crate::{Options, Outcome, coordinator};
+use door::{Came, Door, News};
+use here::{host, machine};
+use isthmus_job::Job;
+use isthmus_job::gathering::{self, Gathering, WorldPart};
+use isthmus_stage::names::{Announced, announce};
+use isthmus_wire::port::PortName;
+use lines::Part;
+use std::collections::BTreeMap;
+use tokio::sync::mpsc;
+
+/// How parts of a world find each other.
+#[derive(Clone, Debug)]
+pub enum World {
+    /// By the user's directory of worlds: whoever comes first gathers.
+    Named(WorldPart),
+    /// By a ticket, which says who gathers; as this part of it, or as any.
+    Ticket(Box<PortName>, Option<WorldPart>),
+}
+
+/// Runs a job, which may be a part of a world.
+pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console>) -> Outcome {
+    let Some(world) = options.world.take() else {
+        return coordinator::run(job, options, console, Gathered::default()).await;
+    };
+    if let Err(error) = gathering::check(&job) {
+        return Outcome::refused(error);
+    }
+    let part = match world {
+        World::Ticket(ticket, part) => return joined::run(job, options, console, &ticket, part).await,
+        World::Named(part) => part,
+    };
+    let door = match Door::open() {
+        Ok(door) => door,
+        Err(error) => return Outcome::failure(format!("cannot wait for the other parts of the world: {error}")),
+    };
+    match announce(part.world.as_str(), &door.ticket.encode()) {
+        Ok(Ok(announced)) => gather(job, options, console, part, door, announced).await,
+        Ok(Err(first)) => match PortName::decode(&first) {
+            Ok(ticket) => joined::run(job, options, console, &ticket, Some(part)).await,
+            Err(why) => Outcome::failure(format!(
+                "what is known of the world '{}' is no ticket: {why}",
+                part.world
+            )),
+        },
+        Err(error) => Outcome::failure(format!("the directory of worlds cannot be used: {error}")),
+    }
+}
+
+/// Waits for the other parts, then coordinates all of them.
+async fn gather(
+    job: Job,
+    mut options: Options,
+    mut console: Box<dyn Console>,
+    world: WorldPart,
+    door: Door,
+    announced: Announced,
+) -> Outcome {
+    let own = gathering::come(Some(&world), &job, &host(), machine());
+    let mut gathering = Gathering::new(world.clone(), own);
+    let note = ticket::write(world.world.as_str(), &door.ticket);
+    console.notice(&waits(&world, &gathering.missing(), note.as_ref()));
+    let (events, mut happening) = mpsc::unbounded_channel();
+    if let Err(error) = coordinator::listen_to_signals(&events) {
+        return Outcome::failure(format!("cannot start the launcher: {error}"));
+    }
+    let (tell, mut news) = mpsc::unbounded_channel();
+    let answering = door.serve(tell.clone());
+    let mut parts: BTreeMap<u32, Part> = BTreeMap::new();
+    while !gathering.missing().is_empty() {
+        tokio::select! {
+            Some(event) = happening.recv() => if let Event::Interrupt(signal) = event {
+                let why = format!("part {} on {} was interrupted", world.part, host());
+                for part in parts.into_values() {
+                    part.refuse(&why).await;
+                }
+                return Outcome::interrupted(signal);
+            },
+            Some(news) = news.recv() => match news {
+                News::Came(came) => let_in(&mut gathering, &mut parts, *came, &tell, console.as_mut(), &world).await,
+                News::Left(part) => if parts.remove(&part).is_some() {
+                    let from = gathering.host(part).to_owned();
+                    gathering.leave(part);
+                    let missing = gathering::parts(&gathering.missing());
+                    let left = format!("part {part} on {from} has left; waiting for {missing}");
+                    console.notice(&format!("world '{}': {left}", world.world));
+                },
+            },
+        }
+    }
+    drop((answering, announced, note));
+    let (job, places) = match gathering.job(&job) {
+        Ok(whole) => whole,
+        Err(error) => {
+            for part in parts.into_values() {
+                part.refuse(&error.problem).await;
+            }
+            return Outcome::refused(error);
+        }
+    };
+    // What was described is numbered otherwise.
+    options.described = Vec::new();
+    let host = |part| gathering.host(part).to_owned();
+    coordinator::run(job, options, console, Gathered::new(parts, &places, host)).await
+}
+
+async fn let_in(
+    gathering: &mut Gathering,
+    parts: &mut BTreeMap<u32, Part>,
+    came: Came,
+    tell: &mpsc::UnboundedSender<News>,
+    console: &mut dyn Console,
+    world: &WorldPart,
+) {
+    match gathering.admit(came.come.clone()) {
+        Ok(number) => {
+            let missing = gathering.missing();
+            let then = match missing.is_empty() {
+                true => "all parts are there".to_owned(),
+                false => format!("waiting for {}", gathering::parts(&missing)),
+            };
+            console.notice(&format!(
+                "world '{}': part {number} is there, from {}; {then}",
+                world.world,
+                gathering.host(number)
+            ));
+            parts.insert(number, Part::admit(came, number, world.of, tell.clone()));
+        }
+        Err(why) => came.refuse(&why).await,
+    }
+}
+
+/// What the user is told who has come first.
+fn waits(world: &WorldPart, missing: &[u32], note: Option<&ticket::Note>) -> String {
+    let (name, of) = (&world.world, world.of);
+    if missing.is_empty() {
+        return format!("world '{name}' has no other part");
+    }
+    let example = format!("isthmus run --world {name}={}of{of} ...", missing[0]);
+    let elsewhere = match note {
+        Some(note) => format!(
+            "; elsewhere: isthmus join TICKET ..., where TICKET is a copy of {}",
+            note.path().display()
+        ),
+        None => String::new(),
+    };
+    format!(
+        "world '{name}': part {} is here and waits for {}; on this machine: {example}{elsewhere}",
+        world.part,
+        gathering::parts(missing)
+    )
+}

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A part that joins others: it runs the tasks of its own subjobs and passes on what they and the coordinator, which is
+//! in another part, say to each other. What its processes print and read stays here.
+
+use super::door::dial;
+use super::here::{host, machine};
+use super::stream::{LONGEST, receive, send};
+use crate::claims::MOST_OUTPUT;
+use crate::console::{Console, Print, Printer};
+use crate::files::{Directories, Tell};
+use crate::happening::{Event, SiteEvent};
+use crate::inputs::Inputs;
+use crate::output::Files;
+use crate::paths::Opening;
+use crate::shared::Shared;
+use crate::sharing::Access;
+use crate::site::Site;
+use crate::{Options, Outcome, Session, control, coordinator};
+use isthmus_job::gathering::{WorldPart, come, renamed};
+use isthmus_job::{Job, Subjob};
+use isthmus_wire::control::{Reply, Request, Standing};
+use isthmus_wire::gathering::{Begin, FromPart, Said, ToPart, VERSION};
+use isthmus_wire::grid::{FromAgent, Reach, Stream, ToAgent};
+use isthmus_wire::port::PortName;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// How long whoever gathers may take to let this part in.
+const ADMISSION: Duration = Duration::from_secs(20);
+/// How long what was started here has to end once the job is over.
+const ENDING: Duration = Duration::from_secs(8);
+/// After so many interrupts this part does not wait for the others.
+const INSISTING: u32 = 3;
+
+/// Joins those that wait where the ticket says, and takes part until the job is over.
+pub(super) async fn run(
+    job: Job,
+    options: Options,
+    mut console: Box<dyn Console>,
+    ticket: &PortName,
+    part: Option<WorldPart>,
+) -> Outcome {
+    let (mut stream, number, of) = match enter(&job, ticket, part.as_ref()).await {
+        Ok(entered) => entered,
+        Err(outcome) => return outcome,
+    };
+    console.notice(&format!(
+        "part {number} of {of} has joined the others; they begin when all are there"
+    ));
+    let (events, mut happening) = mpsc::unbounded_channel();
+    if let Err(error) = coordinator::listen_to_signals(&events) {
+        return Outcome::failure(format!("cannot start the launcher: {error}"));
+    }
+    let begins = tokio::select! {
+        begins = all_begin(&mut stream, &job) => begins,
+        signal = interrupted(&mut happening) => return Outcome::interrupted(signal),
+    };
+    let begins = match begins {
+        Ok(begins) => begins,
+        Err(outcome) => return outcome,
+    };
+    match Joined::new(job, options, console, begins, stream, events) {
+        Ok((joined, reader)) => joined.run(reader, &mut happening).await,
+        Err(outcome) => outcome,
+    }
+}
+
+async fn interrupted(happening: &mut mpsc::UnboundedReceiver<Event>) -> u32 {
+    loop {
+        if let Some(Event::Interrupt(signal)) = happening.recv().await {
+            return signal;
+        }
+    }
+}
+
+/// Shows the ticket; gives which part this is of how many.
+async fn enter(job: &Job, ticket: &PortName, part: Option<&WorldPart>) -> Result<(DuplexStream, u32, u32), Outcome> {
+    let unreached = |why: String| Outcome {
+        unreached: true,
+        hint: "the part that was started first must still wait, and its machine be reached from here: ISTHMUS_ADDRESS \
+               there names the address, ISTHMUS_PORTS the ports"
+            .to_owned(),
+        ..Outcome::failure(format!("the other parts of the world are not reached: {why}"))
+    };
+    let mut stream = dial(ticket).await.map_err(unreached)?;
+    let knock = FromPart::Knock {
+        version: VERSION,
+        secret: ticket.secret,
+    };
+    let come = FromPart::Come(come(part, job, &host(), machine()));
+    let talked = async {
+        send(&mut stream, &knock.encode()).await?;
+        send(&mut stream, &come.encode()).await?;
+        receive(&mut stream, LONGEST).await
+    };
+    let body = match tokio::time::timeout(ADMISSION, talked).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(error)) => return Err(unreached(format!("they have closed the connection ({error})"))),
+        Err(_) => return Err(unreached(format!("no answer for {} s", ADMISSION.as_secs()))),
+    };
+    match ToPart::decode(&body) {
+        Ok(ToPart::Admitted { part, of }) => Ok((stream, part, of)),
+        Ok(ToPart::Refused(why)) => Err(turned_away(&why)),
+        _ => Err(nonsense()),
+    }
+}
+
+fn turned_away(why: &str) -> Outcome {
+    Outcome::failure(format!("the other parts do not take this one: {}", crate::plain(why)))
+}
+
+fn nonsense() -> Outcome {
+    Outcome {
+        hint: "use the same isthmus for all parts".to_owned(),
+        ..Outcome::failure("whoever gathers the parts of the world sent nonsense".to_owned())
+    }
+}
+
+fn gone() -> Outcome {
+    Outcome::failure("the launcher of the part that was started first is gone, and the job with it".to_owned())
+}
+
+/// What each of our subjobs needs to begin, once all parts are there.
+async fn all_begin(stream: &mut DuplexStream, job: &Job) -> Result<Vec<Begin>, Outcome> {
+    let count = job.subjobs().len();
+    let mut begins = BTreeMap::new();
+    while begins.len() < count {
+        let body = receive(stream, LONGEST).await.map_err(|_| gone())?;
+        match ToPart::decode(&body) {
+            Ok(ToPart::Begin(begin)) if (begin.subjob as usize) < count => drop(begins.insert(begin.subjob, begin)),
+            Ok(ToPart::Refused(why)) => return Err(turned_away(&why)),
+            Ok(ToPart::Over { status, problem, hint }) => return Err(over(status, &problem, &hint)),
+            _ => return Err(nonsense()),
+        }
+    }
+    Ok(begins.into_values().collect())
+}
+
+fn over(status: i32, problem: &str, hint: &str) -> Outcome {
+    Outcome {
+        status,
+        began: true,
+        problem: Some(crate::plain(problem)).filter(|text| !text.is_empty()),
+        hint: crate::plain(hint),
+        ..Outcome::default()
+    }
+}
+
+/// One of our subjobs.
+struct Own {
+    first: u32,
+    commands: mpsc::UnboundedSender<Vec<u8>>,
+    leaving: watch::Sender<bool>,
+    lost: watch::Sender<bool>,
+    started: bool,
+    open: bool,
+    unprinted: usize,
+}
+
+impl Own {
+    fn send(&self, message: &ToAgent) {
+        // Its task may have ended.
+        let _ = self.commands.send(message.encode());
+    }
+
+    fn end(&self) {
+        self.send(&ToAgent::End);
+        self.leaving.send_replace(true);
+    }
+}
+
+/// This part while it takes part.
+struct Joined {
+    shared: Arc<Shared>,
+    subjobs: Vec<Subjob>,
+    own: Vec<Own>,
+    printer: Printer,
+    inputs: Inputs,
+    out: mpsc::UnboundedSender<Vec<u8>>,
+    events: mpsc::UnboundedSender<Event>,
+    session: Option<Session>,
+    interrupts: u32,
+    /// How the job has ended.
+    verdict: Option<Outcome>,
+    /// Since when everything ends.
+    ending: Option<Instant>,
+}
+
+impl Joined {
+    fn new(
+        job: Job,
+        mut options: Options,
+        console: Box<dyn Console>,
+        begins: Vec<Begin>,
+        stream: DuplexStream,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> Result<(Self, ReadHalf<DuplexStream>), Outcome> {
+        let cannot = |error: std::io::Error| Outcome::failure(format!("cannot start the launcher: {error}"));
+        let subjobs: Option<Vec<Subjob>> = begins.iter().map(|begin| renamed(&job, begin)).collect();
+        let (Some(subjobs), Some(one)) = (subjobs, begins.first()) else {
+            return Err(nonsense());
+        };
+        if let Err(error) = job.with_subjobs(subjobs.clone()) {
+            return Err(Outcome::refused(error));
+        }
+        let mut session = options.session.take();
+        if let Some(listener) = session.as_mut().and_then(Session::take_listener) {
+            control::serve(listener, events.clone()).map_err(cannot)?;
+        }
+        let name = one.job.strip_prefix("isthmus-").unwrap_or(&one.job);
+        let files = Files::new(name, &options.directory, options.output.clone(), &subjobs);
+        let printer = Printer::start(console, files, (None, None), events.clone()).map_err(cannot)?;
+        options.silence = Duration::from_secs(u64::from(one.silence));
+        let mut inputs = Inputs::new(options.input);
+        let firsts: Vec<u32> = begins.iter().map(|begin| begin.first).collect();
+        let dealt = inputs.deal(&subjobs, &firsts);
+        let (out, queue) = mpsc::unbounded_channel();
+        let (reader, writer) = tokio::io::split(stream);
+        tokio::spawn(write(writer, queue));
+        let shared = Arc::new(Shared {
+            reach: Reach::Wide,
+            job: one.job.clone(),
+            // Nobody is asked anything here: who is asked is who coordinates.
+            access: Arc::new(Access::new(&options.binary, &options.ssh, false).patient(options.silence)),
+            directories: Directories::default(),
+            examine: false,
+            planned: one.planned as usize,
+            gathered: Default::default(),
+            options,
+        });
+        let mut joined = Self {
+            shared,
+            subjobs,
+            own: Vec::new(),
+            printer,
+            inputs,
+            out,
+            events,
+            session,
+            interrupts: 0,
+            verdict: None,
+            ending: None,
+        };
+        begins
+            .iter()
+            .zip(dealt)
+            .for_each(|(begin, input)| joined.start(begin, input));
+        Ok((joined, reader))
+    }
+
+    fn start(&mut self, begin: &Begin, input: isthmus_wire::grid::Input) {
+        let (commands, queue) = mpsc::unbounded_channel();
+        let (leaving, seen) = watch::channel(false);
+        let (lost, lost_seen) = watch::channel(false);
+        let connection = self.own.len();
+        let gateway = (!begin.gateway.is_empty()).then(|| Opening {
+            first: begin.gateway.clone(),
+            is_only_way: begin.only_way,
+        });
+        let site = Site {
+            number: begin.number as usize,
+            connection,
+            subjob: self.subjobs[connection].clone(),
+            input,
+            shared: Arc::clone(&self.shared),
+            events: self.events.clone(),
+            leaving: seen,
+            gateway,
+            last: mpsc::unbounded_channel().1,
+            lost: lost_seen,
+            again: None,
+        };
+        self.own.push(Own {
+            first: begin.first,
+            commands,
+            leaving,
+            lost,
+            started: false,
+            open: true,
+            unprinted: 0,
+        });
+        tokio::spawn(site.run(queue));
+    }
+
+    async fn run(mut self, mut reader: ReadHalf<DuplexStream>, events: &mut mpsc::UnboundedReceiver<Event>) -> Outcome {
+        let (tell, mut told) = mpsc::channel(16);
+        tokio::spawn(async move {
+            while let Ok(body) = receive(&mut reader, LONGEST).await {
+                if tell.send(body).await.is_err() {
+                    return;
+                }
+            }
+        });
+        while self.own.iter().any(|own| own.open) || self.verdict.is_none() {
+            let until = self.ending.map(|since| since + ENDING);
+            tokio::select! {
+                Some(event) = events.recv() => self.handle(event),
+                body = told.recv(), if self.verdict.is_none() => self.hear(body.as_deref()),
+                () = coordinator::until(until) => break,
+            }
+        }
+        self.finish(events).await
+    }
+
+    /// Whoever coordinates says; nothing: it is gone.
+    fn hear(&mut self, body: Option<&[u8]>) {
+        match body.map(ToPart::decode) {
+            Some(Ok(ToPart::Tell { subjob, message })) => match self.own.get(subjob as usize) {
+                Some(own) => own.pass(&message),
+                None => self.end(nonsense()),
+            },
+            Some(Ok(ToPart::Over { status, problem, hint })) => self.end(over(status, &problem, &hint)),
+            Some(Ok(ToPart::Refused(why))) => self.end(turned_away(&why)),
+            Some(_) => self.end(nonsense()),
+            None => self.end(gone()),
+        }
+    }
+
+    fn end(&mut self, how: Outcome) {
+        self.verdict.get_or_insert(how);
+        self.ending.get_or_insert_with(Instant::now);
+        self.own.iter().for_each(Own::end);
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Site(site, event) => self.handle_site(site, event),
+            Event::Printed { connection, bytes } => {
+                let own = &mut self.own[connection];
+                own.unprinted = own.unprinted.saturating_sub(bytes);
+                own.send(&ToAgent::OutputCredit(u32::try_from(bytes).unwrap_or(u32::MAX)));
+            }
+            Event::Input { source, bytes } => {
+                for reader in self.inputs.take(source, bytes.len()) {
+                    self.own[reader].send(&ToAgent::Input(bytes.clone()));
+                }
+            }
+            Event::Interrupt(signal) => self.interrupt(signal),
+            Event::PrintFailed => self.interrupt(coordinator::SIGPIPE),
+            Event::FileFailed(why) => {
+                self.printer.notice(format!("output cannot be written: {why}"));
+                self.interrupt(coordinator::SIGPIPE);
+            }
+            Event::Forward(signal) => self.own.iter().for_each(|own| own.send(&ToAgent::Signal(signal))),
+            Event::HangUp => self.printer.print(Print::HangUp),
+            Event::Control { request, reply } => {
+                // Who asked may be gone.
+                let _ = reply.send(self.answer(&request));
+            }
+            Event::Marked | Event::Fetching { .. } | Event::Asking(_) | Event::Typed(_) => {}
+        }
+    }
+
+    /// The user wants the end, for which all parts are asked; who insists does not wait for them.
+    fn interrupt(&mut self, signal: u32) {
+        self.interrupts += 1;
+        let _ = self.out.send(FromPart::Interrupt(signal).encode());
+        if self.interrupts >= INSISTING {
+            self.end(Outcome::interrupted(signal));
+        }
+    }
+
+    fn handle_site(&mut self, site: usize, event: SiteEvent) {
+        let said = match event {
+            SiteEvent::Progress => Said::Progress,
+            SiteEvent::Staging(how) => Said::Staging(how),
+            SiteEvent::Serving => Said::Serving,
+            SiteEvent::Hello(hello) => message(&FromAgent::Hello(*hello)),
+            SiteEvent::Notice(text) => {
+                self.printer.notice_of(&self.subjobs[site].site, &text);
+                return;
+            }
+            SiteEvent::Closed(failure) => {
+                self.own[site].open = false;
+                Said::Closed(failure.problem, failure.hint)
+            }
+            SiteEvent::Message(FromAgent::Output { index, stream, bytes }) if stream != Stream::Trace => {
+                return self.print(site, index, stream, bytes);
+            }
+            SiteEvent::Message(FromAgent::InputCredit(bytes)) => {
+                return self.inputs.add_credit(site, bytes as usize);
+            }
+            SiteEvent::Message(told) => {
+                if let FromAgent::Started(_) = &told {
+                    self.own[site].started = true;
+                    let runs = |site: usize| self.own[site].started;
+                    self.inputs.start(site, runs, &self.events);
+                }
+                message(&told)
+            }
+        };
+        let subjob = u32::try_from(site).unwrap_or(u32::MAX);
+        let _ = self.out.send(FromPart::Said { subjob, said }.encode());
+    }
+
+    fn print(&mut self, site: usize, index: u32, stream: Stream, bytes: Vec<u8>) {
+        let own = &mut self.own[site];
+        own.unprinted = own.unprinted.saturating_add(bytes.len());
+        if own.unprinted > MOST_OUTPUT + bytes.len() {
+            // Its task ends, and says so.
+            own.lost.send_replace(true);
+            return;
+        }
+        self.printer.print(Print::Output {
+            connection: site,
+            site,
+            rank: own.first.saturating_add(index),
+            stream,
+            bytes,
+        });
+    }
+
+    /// Another command on this machine asks.
+    fn answer(&mut self, request: &Request) -> Reply {
+        match request {
+            Request::Status => Reply::Status {
+                committed: self.own.iter().all(|own| own.started),
+                subjobs: self.subjobs.iter().map(standing).collect(),
+            },
+            Request::Names => Reply::Names(Vec::new()),
+            Request::Signal(signal) => {
+                self.own.iter().for_each(|own| own.send(&ToAgent::Signal(*signal)));
+                Reply::Done
+            }
+            Request::End => {
+                self.interrupt(15);
+                Reply::Done
+            }
+            Request::Traffic | Request::Where | Request::Edit { .. } => Reply::Refused(
+                "this is a part of a world that was put together by hand: ask where its first part was started"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Outputs come back, and what is left is printed.
+    async fn finish(mut self, events: &mut mpsc::UnboundedReceiver<Event>) -> Outcome {
+        let mut outcome = self.verdict.take().unwrap_or_else(gone);
+        let tell: Tell = Arc::new(|_, _| {});
+        let mut emptying = self.shared.directories.empty(&self.shared, &[], &tell);
+        while let Some(Ok(emptied)) = emptying.join_next().await {
+            let problem = emptied.problem.clone();
+            emptied
+                .left
+                .into_iter()
+                .chain(problem.clone())
+                .for_each(|news| self.printer.notice(news));
+            if let (0, Some(problem)) = (outcome.status, problem) {
+                (outcome.status, outcome.problem) = (1, Some(problem));
+            }
+        }
+        self.printer.close();
+        loop {
+            tokio::select! {
+                () = self.printer.finished() => break,
+                Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PrintFailed = event { break },
+            }
+        }
+        if let Some(session) = self.session {
+            session.close(outcome.status, outcome.problem.as_deref(), &outcome.hint);
+        }
+        self.shared.access.close();
+        outcome
+    }
+}
+
+impl Own {
+    /// What whoever coordinates says to the agent. Input comes from here, and so does what is started.
+    fn pass(&self, body: &[u8]) {
+        match ToAgent::decode(body) {
+            Ok(ToAgent::End) => self.end(),
+            Ok(
+                message @ (ToAgent::Commit(_)
+                | ToAgent::Dismiss
+                | ToAgent::Abort { .. }
+                | ToAgent::Signal(_)
+                | ToAgent::Ping(_)
+                | ToAgent::Gone(_)
+                | ToAgent::Answer { .. }
+                | ToAgent::OutputCredit(_)
+                | ToAgent::Gateway(_)),
+            ) => self.send(&message),
+            _ => {}
+        }
+    }
+}
+
+fn message(message: &FromAgent) -> Said {
+    // Without the length that it has on a stream of its own.
+    Said::Message(message.encode().split_off(4))
+}
+
+fn standing(subjob: &Subjob) -> Standing {
+    Standing {
+        name: subjob.site.clone(),
+        state: "part".to_owned(),
+        detail: "of a world that was put together by hand".to_owned(),
+        processes: subjob.count,
+        starts: 0,
+    }
+}
+
+async fn write(mut writer: tokio::io::WriteHalf<DuplexStream>, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(message) = queue.recv().await {
+        if send(&mut writer, &message).await.is_err() {
+            return;
+        }
+    }
+    let _ = writer.shutdown().await;
+}
