@@ -360,7 +360,11 @@ mod tests {
         };
         assert_eq!(goes_on(&[]), Ok(false));
         assert_eq!(goes_on(&[("isthmus_on_loss", "go-on")]), Ok(true));
-        assert!(goes_on(&[("isthmus_on_loss", "x")]).unwrap_err().contains("isthmus_on_loss: "));
+        assert!(
+            goes_on(&[("isthmus_on_loss", "x")])
+                .unwrap_err()
+                .contains("isthmus_on_loss: ")
+        );
     }
 
     #[test]

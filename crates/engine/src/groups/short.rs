@@ -206,6 +206,17 @@ impl Short {
     }
 }
 
+/// Whether a block goes in one round, without long cells. On a communicator of a machine's own MPI what does not fit
+/// into short ones is the affair of that.
+#[inline]
+fn is_one_round(cut: &Cut, native: bool) -> bool {
+    match cut.lane {
+        Lane::Word | Lane::Short => true,
+        Lane::Middle => !native && !cut.twice,
+        Lane::Long => false,
+    }
+}
+
 impl Groups {
     /// Does it, looking for the others as often as `pause` allows, which is called between two looks; what is not over
     /// then has a request. `None`: it is not one for this way, and nothing was done. On a communicator of a machine's
@@ -233,13 +244,7 @@ impl Groups {
         let meeting = self.meeting(core)?;
         let begun = self.begun(frame)?;
         let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit(), true);
-        // What does not fit into short cells is that MPI's on a communicator of it.
-        let fits = match cut.lane {
-            Lane::Word | Lane::Short => true,
-            Lane::Middle => !native && !cut.twice,
-            Lane::Long => false,
-        };
-        if !fits {
+        if !is_one_round(&cut, native) {
             return None;
         }
         if let Some(error) = begun.broken() {

@@ -229,6 +229,8 @@ impl Joined {
             directories: Directories::default(),
             examine: false,
             planned: one.planned as usize,
+            // Who coordinates decides what a loss means.
+            goes_on: false,
             gathered: Default::default(),
             options,
         });

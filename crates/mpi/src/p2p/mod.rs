@@ -273,10 +273,6 @@ fn start_both(message: Option<Outbound<'_>>, room: Option<Inbound<'_>>) -> Resul
 }
 
 fn sendrecv(out: (Source, Envelope), into: (Target, Envelope), status: Out<Status>) -> Result<()> {
-    // What has left already takes no part in what is waited for.
-    if quick::send_before(out.0, &out.1, into.0, &into.1) {
-        return recv(into.0, into.1, status);
-    }
     request::finish(&isendrecv(out, into)?, status)
 }
 

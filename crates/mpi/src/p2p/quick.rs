@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages that need not wait for anything and about which nothing is unusual: called by threads that take turns, data in one piece, arguments
-//! without a mistake. Whatever is unusual takes the longer way, which knows all cases and names what is wrong.
+//! Messages that need not wait for anything and about which nothing is unusual: called by threads that take turns, data
+//! in one piece, arguments without a mistake. Whatever is unusual takes the longer way, which knows all cases and names
+//! what is wrong.
 
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
