@@ -164,7 +164,17 @@ pub fn of(world: &World, comm: &Comm) -> Arc<Known> {
 /// Marks numbers that this process has taken for a new communicator, if it knows more of the links than what is in
 /// force here.
 pub(crate) fn marked(world: &World, comm: &Comm, numbers: context::Numbers) -> context::Numbers {
-    let known = of(world, comm.everybody());
+    marked_beside(world, comm, comm.everybody().own_links(), numbers)
+}
+
+/// The same where the new one begins with these links, if they are not those of the world.
+pub(crate) fn marked_beside(
+    world: &World,
+    comm: &Comm,
+    links: Option<Arc<Known>>,
+    numbers: context::Numbers,
+) -> context::Numbers {
+    let known = links.unwrap_or_else(|| world.links().clone());
     // Processes of several jobs have no common names for local areas, so they tell each other no news.
     if numbers[0] != 0 && !joined::is_joined(comm) && !news(world, &known).is_empty() {
         context::with_news(numbers)

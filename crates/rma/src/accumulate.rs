@@ -14,7 +14,7 @@ use isthmus_datatype::{Basic, Datatype, Kind, Packer};
 use isthmus_engine::Request;
 
 use crate::data::{Place, Side, Sink, Source, When, check_fits};
-use crate::locks::{self, BlockLocks};
+use crate::locks;
 use crate::reach::Stream;
 use crate::spot::{Spot, Target};
 use crate::target;
@@ -101,7 +101,7 @@ impl Change<'_> {
     fn apply(&mut self, locks: u64, at: u64, operands: &[u8], before: &mut [u8]) -> Result<()> {
         exclude(self.window, locks)?;
         let done = self.change(at, operands, before);
-        BlockLocks::of(self.window.store.words(), self.window.parts.count()).leave(locks);
+        self.window.store.blocks().leave(locks);
         done
     }
 
@@ -167,7 +167,7 @@ pub(crate) fn on(operation: Predefined, basic: Basic) -> Result<OnType> {
 
 /// Takes locks of blocks, the lowest first, so that nobody waits in a circle.
 fn exclude(window: &Window, which: u64) -> Result<()> {
-    let locks = BlockLocks::of(window.store.words(), window.parts.count());
+    let locks = window.store.blocks();
     let (me, mut left) = (window.comm.rank(), which);
     while left != 0 {
         let lock = left.trailing_zeros();
@@ -325,7 +325,7 @@ impl Window {
         if swapped.is_ok() && before[..size] == old[..size] {
             swapped = stream.write(0, &new[..size]);
         }
-        BlockLocks::of(self.store.words(), self.parts.count()).leave(locks);
+        self.store.blocks().leave(locks);
         swapped?;
         result.unpacker()?.unpack(&before[..size]);
         Ok(())
@@ -346,7 +346,7 @@ fn in_place(
     };
     let (from, bytes) = source.datatype.contiguous(source.count)?;
     let (to, _) = place.datatype.contiguous(place.count)?;
-    let locks = BlockLocks::of(window.store.words(), window.parts.count());
+    let locks = window.store.blocks();
     let mut at = 0;
     while at < bytes {
         // Pieces end between two elements.

@@ -11,7 +11,7 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::Reach;
 
 use crate::error::unreached;
-use crate::locks::{self, Notice};
+use crate::locks::Notice;
 use crate::regions::{MOST, Table, covers};
 use crate::wait;
 use crate::window::{Flavor, Window, locked};
@@ -70,7 +70,7 @@ fn check_dynamic(window: &Window) -> Result<()> {
 }
 
 fn notice(window: &Window) -> Notice<'_> {
-    locks::notice(window.store.words(), window.comm.rank())
+    window.store.notice(window.comm.rank())
 }
 
 /// Attached memory of this process in which all of these bytes lie, with the first address as origin.
@@ -85,7 +85,7 @@ pub(crate) fn own_region(window: &Window, start: u64, end: u64) -> Result<WriteM
 
 /// Makes sure that another process has attached these bytes.
 pub(crate) fn check_attached(window: &Window, rank: u32, reach: &dyn Reach, start: u64, end: u64) -> Result<()> {
-    let notice = locks::notice(window.store.words(), rank);
+    let notice = window.store.notice(rank);
     let mut known = locked(&window.attached.known);
     let version = notice.version.load(Ordering::Acquire);
     let up_to_date = known.get(&rank).filter(|(seen, _)| *seen == version);

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::{Comm, create};
+use isthmus_core::comm::create::{duplicate_and_say, near};
+use isthmus_core::comm::{Comm, Near};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
@@ -86,6 +87,28 @@ fn is_refused(world: &World, node: &Comm) -> Result<bool> {
     Ok(all.iter().any(|said| said[0] != 0))
 }
 
+/// Members that a window of this kind has near this process, where that is not all of them: those that share memory, or
+/// nobody where they must not reach that of the program; collective.
+fn near_for(world: &World, comm: &Comm, flavor: Flavor, together: bool) -> Result<Option<Arc<Near>>> {
+    let shared = match together {
+        true => None,
+        false => Some(near(world, comm)?),
+    };
+    let refused = match of_node(comm, shared.as_deref()) {
+        Some(node) if !flavor.allocates() => is_refused(world, node)?,
+        _ => false,
+    };
+    Ok(if refused { Some(Near::alone(comm)) } else { shared })
+}
+
+/// A communicator of the members near this process; `None`: it is alone.
+fn of_node<'a>(comm: &'a Comm, near: Option<&'a Near>) -> Option<&'a Comm> {
+    match near {
+        None => (comm.size() > 1).then_some(comm),
+        Some(near) => near.comm(),
+    }
+}
+
 fn not_together<T>(flavor: Flavor, comm: &Comm) -> Result<T> {
     fail!(
         abi::MPI_ERR_RMA_SHARED,
@@ -116,30 +139,23 @@ impl Window {
             Err(error) => std::array::from_fn(|at| if at == 0 { error.class as u64 } else { 0 }),
         };
         let words: Vec<u8> = said.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let heard = create::duplicate_and_say(world, comm, &words)?;
+        let heard = duplicate_and_say(world, comm, &words)?;
         let said: Vec<[u64; SAID]> = heard.said.iter().map(|words| decode(words)).collect();
         let own = own?;
         agree(flavor, &said)?;
-        let comm = heard.comm;
-        let (mut far, mut node) = match together {
-            true => (None, comm.clone()),
-            false => {
-                let (far, node) = far::make(world, &comm)?;
-                (Some(far), node)
-            }
-        };
-        if !flavor.allocates() && node.size() > 1 && is_refused(world, &node)? {
-            let (apart, alone) = far::apart(world, &comm, &node)?;
-            (far, node) = (Some(apart), alone);
-        }
+        // What its members say while it is made they say over the program's communicator: the plans for that are there.
+        let (program, comm) = (comm, heard.comm);
+        let near = near_for(world, program, flavor, together)?;
+        let node = of_node(program, near.as_deref());
+        let far = near.clone().map(|near| Far::new(world, &comm, near));
         let provided = match &far {
             None => lay_out(flavor, &said),
             Some(far) => lay_out_node(flavor, &said, far),
         };
         let wish = (own.wish.memory, &own.hints);
-        let provided = provided.and_then(|laid| provide(world, (flavor, comm.rank()), &node, laid, wish, allocate));
+        let provided = provided.and_then(|laid| provide(world, (flavor, comm.rank()), node, laid, wish, allocate));
         if far.is_some() {
-            agree_on_memory(world, &comm, &provided)?;
+            agree_on_memory(world, program, &provided)?;
         }
         let (parts, store, memory) = provided?;
         let window = Arc::new(Self {
@@ -160,7 +176,7 @@ impl Window {
         if window.far.is_some() {
             // Nobody operates on it before all hear of it.
             far::open(&window);
-            members::meet(world, &window.comm)?;
+            members::meet(world, program)?;
         }
         Ok(window)
     }
@@ -245,27 +261,27 @@ fn lay_out(flavor: Flavor, said: &[[u64; SAID]]) -> Result<(Vec<Part>, usize)> {
 fn provide(
     world: &World,
     (flavor, rank): (Flavor, u32),
-    node: &Comm,
+    node: Option<&Comm>,
     (parts, bytes): (Vec<Part>, usize),
     (memory, hints): (Option<WriteMemory>, &Hints),
     allocate: Allocate<'_>,
 ) -> Result<(Vec<Part>, Store, WriteMemory)> {
     let part = parts[rank as usize];
-    let (size, words) = (to_usize(part.size)?, locks::words(parts.len()));
+    let size = to_usize(part.size)?;
     let given = memory.unwrap_or(WriteMemory::EMPTY);
-    let (store, memory) = if node.size() == 1 {
-        let memory = match flavor.allocates() {
-            true => allocate(size, hints.alignment()?)?,
-            false => given,
-        };
-        (Store::own(words), memory)
-    } else {
-        let shared = share(world, node, words, bytes)?;
+    let (store, memory) = if let Some(node) = node {
+        let shared = share(world, node, locks::words(parts.len()), bytes)?;
         let memory = match flavor.allocates() {
             true => shared.memory().part(part.at as isize, size),
             false => given,
         };
         (Store::Node(shared), memory)
+    } else {
+        let memory = match flavor.allocates() {
+            true => allocate(size, hints.alignment()?)?,
+            false => given,
+        };
+        (Store::own(), memory)
     };
     Ok((parts, store, memory))
 }

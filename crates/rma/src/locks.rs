@@ -4,10 +4,11 @@
 //! ```text
 //!  words                  content
 //!  8 for each process     its lock: tickets, write, read | its attached memory: version, address, length |
-//!                        who waits on other nodes for its lock | unused
+//!                        who waits on other nodes for its lock | fences that it has come to the end of
 //!  8 for each of 64       who changes elements of a block: rank + 1, or 0 | unused
 //! ```
-//! Each is a cache line of its own.
+//! Each is a cache line of its own. A process that is alone on its node has one line for itself, and a word with a bit
+//! for each block.
 //!
 //! **The lock of a process** (MPI_Win_lock) lets in whoever comes in the order in which they came, readers together.
 //! Each takes a ticket. A writer enters when `write` has come to its ticket, a reader when `read` has, which it passes
@@ -26,6 +27,9 @@ const LINE: usize = 8;
 const BLOCK_LOCKS: u32 = 64;
 /// Bytes of a block.
 const BLOCK: u64 = 4096;
+
+/// Words of a process that is alone on its node.
+pub(crate) const OWN: usize = LINE + 1;
 
 /// Words of a window of so many processes.
 pub(crate) fn words(processes: usize) -> usize {
@@ -69,6 +73,11 @@ pub(crate) fn notice(words: &[AtomicU64], rank: u32) -> Notice<'_> {
         address: &line[4],
         length: &line[5],
     }
+}
+
+/// How many fences process `rank`, which there is, has come to the end of.
+pub(crate) fn fences(words: &[AtomicU64], rank: u32) -> &AtomicU64 {
+    &words[LINE * rank as usize + 7]
 }
 
 impl ProcessLock<'_> {
@@ -118,24 +127,45 @@ pub(crate) fn blocks(rank: u32, start: u64, end: u64) -> u64 {
 
 /// The locks of a window's blocks.
 #[derive(Clone, Copy)]
-pub(crate) struct BlockLocks<'a>(&'a [AtomicU64]);
+pub(crate) enum BlockLocks<'a> {
+    /// A line for each, for all processes of a node.
+    Lines(&'a [AtomicU64]),
+    /// A bit for each, for threads of one process.
+    Bits(&'a AtomicU64),
+}
 
 impl<'a> BlockLocks<'a> {
-    pub(crate) fn of(words: &'a [AtomicU64], processes: usize) -> Self {
-        Self(&words[LINE * processes..])
+    /// Among all words of a node.
+    pub(crate) fn of_node(words: &'a [AtomicU64]) -> Self {
+        Self::Lines(&words[words.len().saturating_sub(LINE * BLOCK_LOCKS as usize)..])
+    }
+
+    /// Among those of a process that is alone.
+    pub(crate) fn of_one(words: &'a [AtomicU64]) -> Self {
+        Self::Bits(&words[LINE])
     }
 
     /// Takes one for process `me`, if nobody has it.
     pub(crate) fn enter(self, lock: u32, me: u32) -> bool {
-        let word = &self.0[LINE * lock as usize];
-        word.compare_exchange_weak(0, u64::from(me) + 1, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        match self {
+            Self::Lines(lines) => lines[LINE * lock as usize]
+                .compare_exchange_weak(0, u64::from(me) + 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok(),
+            Self::Bits(word) => word.fetch_or(1 << lock, Ordering::Acquire) & 1 << lock == 0,
+        }
     }
 
     /// Gives locks back that were taken.
     pub(crate) fn leave(self, mut which: u64) {
+        let lines = match self {
+            Self::Lines(lines) => lines,
+            Self::Bits(word) => {
+                word.fetch_and(!which, Ordering::Release);
+                return;
+            }
+        };
         while which != 0 {
-            self.0[LINE * which.trailing_zeros() as usize].store(0, Ordering::Release);
+            lines[LINE * which.trailing_zeros() as usize].store(0, Ordering::Release);
             which &= which - 1;
         }
     }
@@ -224,11 +254,15 @@ mod tests {
 
     #[test]
     fn a_block_is_changed_by_one_at_a_time() {
-        let words = fresh(3);
-        let locks = BlockLocks::of(&words, 3);
-        assert!(!(0..100).all(|_| !locks.enter(7, 1)), "free");
-        assert!((0..100).all(|_| !locks.enter(7, 2)), "taken");
-        locks.leave(1 << 7);
-        assert!((0..100).any(|_| locks.enter(7, 2)), "free again");
+        let (words, own) = (fresh(3), fresh(1));
+        for locks in [BlockLocks::of_node(&words), BlockLocks::of_one(&own)] {
+            assert!(!(0..100).all(|_| !locks.enter(7, 1)), "free");
+            assert!((0..100).all(|_| !locks.enter(7, 2)), "taken");
+            assert!((0..100).any(|_| locks.enter(8, 2)), "another one");
+            locks.leave(1 << 7);
+            assert!((0..100).any(|_| locks.enter(7, 2)), "free again");
+            assert!((0..100).all(|_| !locks.enter(8, 1)), "taken");
+        }
+        assert!(words[..3 * LINE].iter().all(|word| word.load(Ordering::Relaxed) == 0));
     }
 }

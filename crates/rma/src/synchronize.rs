@@ -10,7 +10,6 @@ use isthmus_core::{fail, members};
 
 use crate::epoch::{Held, LockKind};
 use crate::far;
-use crate::locks;
 use crate::wait;
 use crate::window::{Window, locked};
 
@@ -128,7 +127,7 @@ fn take(window: &Window, rank: u32, held: Held) -> Result<()> {
         return Ok(());
     }
     if let Held::Lock(kind) = held {
-        let lock = locks::of_process(window.store.words(), rank);
+        let lock = window.store.lock(rank);
         let ticket = lock.take_ticket();
         wait::until(window.world, &window.comm, || lock.enter(kind, ticket).then_some(()))?;
     }
@@ -142,7 +141,7 @@ fn give_back(window: &Window, rank: u32, held: Held) {
         return;
     }
     if let Held::Lock(kind) = held {
-        let lock = locks::of_process(window.store.words(), rank);
+        let lock = window.store.lock(rank);
         lock.leave(kind);
         fence(Ordering::SeqCst);
         if lock.far.load(Ordering::SeqCst) > 0 {

@@ -200,13 +200,17 @@ impl Agreement {
     pub(crate) fn begins(&mut self, notes: &Arc<Notes>, which: Which, operation: Operation, amount: Amount) -> bool {
         let mut kept = notes.lock();
         if kept.notes.is_empty() {
-            kept.notes.resize(2 * KEPT, NOTHING);
             if self.notes.len() >= self.room {
                 self.forget();
             }
             self.notes.insert(which.context, Arc::downgrade(notes));
         }
-        kept.notes[slot(which.sequence)] = Note {
+        let slot = slot(which.sequence);
+        if kept.notes.len() <= slot {
+            // Many communicators have few operations.
+            kept.notes.resize(slot + 1, NOTHING);
+        }
+        kept.notes[slot] = Note {
             sequence: which.sequence,
             operation,
             amount,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_engine::Request;
 
-use super::{Blueprint, Comm, joined, traffic};
+use super::{Blueprint, Comm, Near, joined, traffic};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
@@ -53,8 +53,13 @@ impl Taken {
     fn take(world: &World, comm: &Comm, new: Option<&Blueprint>) -> Self {
         let inter = new.is_some_and(Blueprint::is_inter);
         let members = new.filter(|new| new.shares_memory(world)).map(|new| new.group.size());
+        let taken = joined::contexts(world, comm).take(inter);
+        let numbers = match new.and_then(|new| new.in_force.as_ref()) {
+            Some(begins_with) => links::marked_beside(world, comm, begins_with.links(), taken),
+            None => links::marked(world, comm, taken),
+        };
         Self {
-            numbers: links::marked(world, comm, joined::contexts(world, comm).take(inter)),
+            numbers,
             frame: Frame::Told(members.and_then(|members| frames::take(world, members))),
         }
     }
@@ -92,7 +97,12 @@ impl Blueprint {
     /// The communicator with what one process has taken for all, and with what that knows of the links; collective
     /// over the new one.
     pub(crate) fn build_and_hear(self, world: &World, taken: impl Into<Taken>) -> Result<Arc<Comm>> {
-        let Taken { numbers, frame } = taken.into();
+        self.build_over(world, taken.into(), None)
+    }
+
+    /// The same where `same` has the same members in the same order: it hears the news, too.
+    fn build_over(self, world: &World, taken: Taken, same: Option<&Comm>) -> Result<Arc<Comm>> {
+        let Taken { numbers, frame } = taken;
         let (numbers, news) = context::without_news(numbers);
         let mut comm = self.build(context::granted(numbers)?);
         if let Some(comm) = Arc::get_mut(&mut comm) {
@@ -101,6 +111,9 @@ impl Blueprint {
         traffic::tune(world, &comm);
         if news {
             links::hear(world, &comm)?;
+            if let Some(same) = same {
+                same.in_force.heard_by(&comm.in_force);
+            }
         }
         let own = match frame {
             Frame::Told(own) => own,
@@ -146,6 +159,7 @@ fn copy(world: &World, comm: &Comm, hints: Info) -> Result<Blueprint> {
         remote: comm.joint().and_then(|j| Some((comm.remote()?.clone(), j.is_low()))),
         topology: comm.topology.clone(),
         hints,
+        in_force: Some(comm.in_force.of_copy()),
         ..copy
     })
 }
@@ -167,7 +181,7 @@ fn agree(world: &World, comm: &Comm, root: u32, new: Option<&Blueprint>) -> Resu
 pub fn duplicate(world: &World, comm: &Comm, hints: Info) -> Result<Arc<Comm>> {
     let copy = copy(world, comm, hints)?;
     let taken = agree(world, comm, 0, Some(&copy))?;
-    copy.build_and_hear(world, taken)
+    copy.build_over(world, taken, Some(comm))
 }
 
 /// A duplicate, and what its members have said when it was made.
@@ -187,7 +201,7 @@ pub fn duplicate_and_say(world: &World, comm: &Comm, mine: &[u8]) -> Result<Hear
     words.extend(mine);
     let all = internal::gather_equal(world, comm, &words)?;
     let taken = own.unwrap_or_else(|| Taken::told(world, &all[..Taken::BYTES], Some(&copy)));
-    let comm = copy.build_and_hear(world, taken)?;
+    let comm = copy.build_over(world, taken, Some(comm))?;
     let said = all
         .chunks_exact(words.len())
         .map(|words| words[Taken::BYTES..].to_vec());
@@ -242,6 +256,33 @@ fn check_subgroup(comm: &Comm, group: &Group) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Those near this process; collective until all have them.
+pub fn near(world: &World, comm: &Comm) -> Result<Arc<Near>> {
+    if let Some(known) = comm.near.get() {
+        return Ok(known.clone());
+    }
+    let members: Box<[bool]> = {
+        let mut engine = world.engine().lock();
+        let all = comm.group().members().iter().enumerate();
+        let me = comm.rank() as usize;
+        all.map(|(rank, &peer)| rank == me || engine.frames().are_shared_with([peer]))
+            .collect()
+    };
+    let first = members.iter().position(|&near| near).unwrap_or(0);
+    let node = split(world, comm, Some(first as i32), 0)?;
+    let expected = members.iter().filter(|&&near| near).count();
+    let Some(node) = node.filter(|node| node.size() as usize == expected) else {
+        let why = format!(
+            "the processes of {} do not agree on who shares memory; this is a bug in Isthmus",
+            comm.describe()
+        );
+        return Err(Error::new(abi::MPI_ERR_INTERN, why));
+    };
+    let node = (node.size() > 1).then_some(node);
+    let found = Near { members, comm: node };
+    Ok(comm.near.get_or_init(|| Arc::new(found)).clone())
 }
 
 /// MPI_Comm_split; collective. Processes without a colour get `None`.

@@ -69,12 +69,39 @@ pub struct Comm {
     topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
     pub(super) nodes: Nodes,
+    near: OnceLock<Arc<Near>>,
     /// Where its members have met, if they are not all of one job, or it was made of one whose members are not.
     joined: Option<Arc<Meeting>>,
     /// Frees the context in the end.
     _lease: Option<Lease>,
     /// Gives the frame back in the end.
     _frame: Option<frames::Use>,
+}
+
+/// Members of a communicator that share memory with this process, for rooms that build on that. A communicator keeps
+/// them, so that what is made again and again needs no communicator of a node each time.
+#[derive(Debug)]
+pub struct Near {
+    members: Box<[bool]>,
+    comm: Option<Arc<Comm>>,
+}
+
+impl Near {
+    /// Of each rank, whether it shares memory with this process, which does.
+    pub fn members(&self) -> &[bool] {
+        &self.members
+    }
+
+    /// A communicator of those that do; `None`: this process is alone.
+    pub fn comm(&self) -> Option<&Comm> {
+        self.comm.as_deref()
+    }
+
+    /// The same for a process that must not reach the memory of others.
+    pub fn alone(comm: &Comm) -> Arc<Self> {
+        let members = (0..comm.size()).map(|rank| rank == comm.rank()).collect();
+        Arc::new(Self { members, comm: None })
+    }
 }
 
 /// Everything of a new communicator but its contexts.
@@ -94,6 +121,8 @@ pub(crate) struct Blueprint {
     pub(super) session: Option<Arc<Attachment>>,
     /// The links in force, if they are not those of the world.
     pub(super) links: Option<Arc<Known>>,
+    /// These and their network, if it is a duplicate.
+    pub(super) in_force: Option<InForce>,
     /// Where the members have met, if that was not in their world.
     pub(super) joined: Option<Arc<Meeting>>,
 }
@@ -112,6 +141,7 @@ impl Blueprint {
             hints: Info::default(),
             contexts: world.contexts().clone(),
             links: None,
+            in_force: None,
             joined: None,
         })
     }
@@ -167,7 +197,10 @@ impl Blueprint {
         }
         comm.neighbours = self.topology.as_ref().map(|t| Arc::new(t.neighbours(self.rank)));
         comm.topology = self.topology;
-        comm.set_links(self.links);
+        match self.in_force {
+            Some(same) => comm.in_force = same,
+            None => comm.set_links(self.links),
+        }
         comm.joined = self.joined;
         comm.user = comm.user.inherited(self.handler, self.session);
         comm.hints = Hints::of(self.hints);
@@ -210,6 +243,7 @@ impl Comm {
             topology: None,
             neighbours: None,
             nodes: Nodes::default(),
+            near: OnceLock::new(),
             joined: None,
             _lease: None,
             _frame: None,

@@ -20,10 +20,8 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use isthmus_abi::constants as abi;
-use isthmus_core::comm::Comm;
+use isthmus_core::comm::Near;
 use isthmus_core::error::Result;
-use isthmus_core::fail;
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::{Datatype, Representation};
 use isthmus_engine::{Engine, EngineError, Port, Request, SendBuffer, with_machine};
@@ -33,7 +31,7 @@ use isthmus_wire::rma::{Does, PIECE, What};
 use self::counts::Counts;
 use self::desk::{Desk, header};
 use self::landing::{Landing, bytes_there, foreign};
-pub(crate) use self::make::{apart, make, open};
+pub(crate) use self::make::open;
 use self::send::Call;
 pub(crate) use self::settle::{complete, has_done_of, meet};
 use self::types::Told;
@@ -45,9 +43,7 @@ use crate::window::Window;
 /// What a process knows of a window that has members on other nodes.
 pub(crate) struct Far {
     /// Which members share this process's node.
-    near: Box<[bool]>,
-    /// A communicator of these.
-    node: Arc<Comm>,
+    near: Arc<Near>,
     /// How members represent data; empty: all as this process.
     forms: Box<[Representation]>,
     sent: Mutex<Sent>,
@@ -88,7 +84,7 @@ pub(crate) fn form_of(window: &Window, rank: u32) -> Option<Representation> {
 impl Window {
     /// Whether a member is on another node.
     pub(crate) fn is_far(&self, rank: u32) -> bool {
-        self.far.as_ref().is_some_and(|far| !far.near[rank as usize])
+        self.far.as_ref().is_some_and(|far| !far.near.members()[rank as usize])
     }
 
     fn key(&self) -> desk::Key {
@@ -243,13 +239,4 @@ impl Window {
             desk.close(key, early);
         });
     }
-}
-
-/// Processes on several nodes, which some things cannot be done with.
-fn refuse<T>(window: &str, why: &str) -> Result<T> {
-    fail!(
-        abi::MPI_ERR_UNSUPPORTED_OPERATION,
-        argument("comm"),
-        "is {window}, whose processes are on several nodes, and {why}"
-    )
 }

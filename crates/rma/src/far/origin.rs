@@ -10,7 +10,6 @@ use isthmus_wire::rma::Does;
 use super::types;
 use super::work::Elements;
 use crate::epoch::LockKind;
-use crate::locks;
 use crate::window::Window;
 
 /// Whether it may come in.
@@ -68,7 +67,7 @@ pub(super) struct Origin {
 impl Origin {
     /// Joins those who want the lock of this process.
     pub(super) fn join(&mut self, window: &Window, kind: LockKind) {
-        let lock = locks::of_process(window.store.words(), window.comm.rank());
+        let lock = window.store.lock(window.comm.rank());
         self.turn = Turn::Waits(kind, lock.take_ticket());
         lock.far.fetch_add(1, Ordering::SeqCst);
         self.enter(window);
@@ -80,7 +79,7 @@ impl Origin {
             return false;
         };
         fence(Ordering::SeqCst);
-        let lock = locks::of_process(window.store.words(), window.comm.rank());
+        let lock = window.store.lock(window.comm.rank());
         if !lock.enter(kind, ticket) {
             return false;
         }
@@ -95,7 +94,7 @@ impl Origin {
             return false;
         };
         fence(Ordering::SeqCst);
-        locks::of_process(window.store.words(), window.comm.rank()).leave(kind);
+        window.store.lock(window.comm.rank()).leave(kind);
         self.turn = Turn::Free;
         true
     }

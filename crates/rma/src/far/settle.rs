@@ -14,6 +14,7 @@ use isthmus_wire::rma::What;
 
 use super::desk::{Desk, header};
 use super::{Far, form_of, with_desk};
+use crate::wait;
 use crate::window::{Flavor, Window, locked};
 
 impl Window {
@@ -92,15 +93,23 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
         });
         done.unwrap_or(true).then_some(())
     });
-    // Those of the node need no messages to operate on each other, so the fence must be over at all of them.
-    let met = match far.node.size() {
-        1 => Ok(()),
-        _ => members::meet_or_lose(window.world, &far.node),
-    };
+    let met = meet_near(window, far);
     let settled = settled.and(met);
     wait_until_left(window);
     let mistakes = window.mistakes();
     settled.and(mistakes)
+}
+
+/// Those of the node need no messages to operate on each other, so a fence must be over at all of them: each counts its
+/// fences where the others see it. Fences of two windows may be called by two threads, so each window has its own way.
+fn meet_near(window: &Window, far: &Far) -> Result<()> {
+    let mine = window.store.fences(window.comm.rank()).fetch_add(1, Ordering::SeqCst) + 1;
+    for rank in far.near() {
+        let theirs = window.store.fences(rank as u32);
+        let come = || (theirs.load(Ordering::SeqCst).wrapping_sub(mine) as i64 >= 0).then_some(());
+        wait::until(window.world, &window.comm, come)?;
+    }
+    Ok(())
 }
 
 /// MPI_Win_complete has nothing to do any more but to tell `ranks`, which is done by `tell` with the bytes of

@@ -15,7 +15,7 @@ use isthmus_wire::rma::{Does, Operation, PIECE};
 use crate::accumulate::{Change, element, on, takes_swaps};
 use crate::attach::own_region;
 use crate::far::landing;
-use crate::locks::{self, BlockLocks};
+use crate::locks;
 use crate::reach::Stream;
 use crate::spot::{Spot, Target};
 use crate::window::{Flavor, Window};
@@ -181,7 +181,7 @@ impl Elements {
             return Ok(Err(Busy));
         }
         let done = change.change(at, operands, before);
-        BlockLocks::of(window.store.words(), window.parts.count()).leave(which);
+        window.store.blocks().leave(which);
         done.map(Ok)
     }
 
@@ -199,7 +199,7 @@ impl Elements {
         if swapped.is_ok() && before == old {
             swapped = stream.write(0, new);
         }
-        BlockLocks::of(window.store.words(), window.parts.count()).leave(which);
+        window.store.blocks().leave(which);
         swapped.map(|()| Ok(before))
     }
 }
@@ -289,7 +289,7 @@ impl Elements {
 
 /// Takes locks of blocks, if that needs no waiting.
 fn enter(window: &Window, which: u64) -> bool {
-    let locks = BlockLocks::of(window.store.words(), window.parts.count());
+    let locks = window.store.blocks();
     let (me, mut left) = (window.comm.rank(), which);
     while left != 0 {
         let lock = left.trailing_zeros();
