@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For windows.sh. `held`: the last process dies while it holds a lock; the others, which wait for it, must get an error.
+/* For windows.sh. `held`: the last process dies while it holds locks of others; these go on to those who wait, and what needs the
+   dead one itself is an error.
    `nodes`: shared memory over several nodes is refused, other windows work. `large`: more memory than
    there is. `refused`: the system does not let processes copy each other's memory, and messages go. */
 #include <mpi.h>
@@ -27,12 +28,29 @@ static int held(void)
     long *memory;
     MPI_Win_allocate(1 << 16, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-    if (rank == size - 1)
+    MPI_Group all, dead;
+    int last = size - 1, code;
+    long one = 1;
+    if (rank == last) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == size - 1)
+    if (rank == last)
         raise(SIGKILL);
-    say("lock", MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+    for (int target = 0; target < 2; target++) {
+        code = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+        if (code == MPI_SUCCESS)
+            code = MPI_Accumulate(&one, 1, MPI_LONG, target, 0, 1, MPI_LONG, MPI_SUM, win);
+        if (code == MPI_SUCCESS)
+            code = MPI_Win_unlock(target, win);
+        say(target ? "reader" : "writer", code);
+    }
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &last, &dead);
+    MPI_Win_start(dead, 0, win);
+    say("complete", MPI_Win_complete(win));
+    say("fence", MPI_Win_fence(0, win));
     /* The job is being ended. */
     pause();
     return 1;

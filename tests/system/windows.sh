@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Windows: an error for whoever waits for the lock of a process that has died; shared memory over several nodes is refused,
+# Windows: the lock of a process that has died goes on to who waits, what needs it is an error; shared memory over several nodes is refused,
 # by name, while other windows work; no more memory than there is; memory that may not be copied; and nothing is left in the memory file system, however the job ended.
 . "$(dirname "$0")/common.sh"
 for tool in mpiexec mpicc isthmus; do
@@ -16,7 +16,12 @@ timeout -k 5 60 mpiexec -n 3 ./windows held </dev/null >out 2>&1
 status=$?
 [ $status -ne 124 ] && [ $status -ne 0 ] || { cat out; fail "held: status $status"; }
 for rank in 0 1; do
-    grep -q "^rank $rank: lock: .*MPI_Win_lock failed.*SIGKILL" out || { cat out; fail "rank $rank does not hear of the process that held the lock"; }
+    for call in writer reader; do
+        grep -q "^rank $rank: $call: fine" out || { cat out; fail "rank $rank does not get the lock that a dead process had ($call)"; }
+    done
+    for call in complete fence; do
+        grep -q "^rank $rank: $call: .*MPI_Win_$call failed.*SIGKILL" out || { cat out; fail "rank $rank does not hear in MPI_Win_$call of the process that died"; }
+    done
 done
 clean held
 

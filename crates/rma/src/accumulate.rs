@@ -172,8 +172,7 @@ fn exclude(window: &Window, which: u64) -> Result<()> {
     while left != 0 {
         let lock = left.trailing_zeros();
         if !locks.enter(lock, me) {
-            let entered = wait::until(window.world, &window.comm, || locks.enter(lock, me).then_some(()));
-            if let Err(error) = entered {
+            if let Err(error) = wait::for_block(window.world, &window.comm, locks, lock) {
                 locks.leave(which & ((1 << lock) - 1));
                 return Err(error);
             }

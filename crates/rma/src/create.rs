@@ -275,7 +275,7 @@ fn provide(
             true => shared.memory().part(part.at as isize, size),
             false => given,
         };
-        (Store::Node(shared), memory)
+        (Store::Node(shared, parts.len()), memory)
     } else {
         let memory = match flavor.allocates() {
             true => allocate(size, hints.alignment()?)?,

@@ -4,7 +4,8 @@
 //! ```text
 //!  words                  content
 //!  8 for each process     its lock: tickets, write, read | its attached memory: version, address, length |
-//!                        who waits on other nodes for its lock | fences that it has come to the end of
+//!                        how many on other nodes wait for its lock, and have it | fences that it has ended
+//!  8 for each 64 members  a byte for each of them that wants or has the lock of the process
 //!  8 for each of 64       who changes elements of a block: rank + 1, or 0 | unused
 //! ```
 //! Each is a cache line of its own. A process that is alone on its node has one line for itself, and a word with a bit
@@ -12,7 +13,8 @@
 //!
 //! **The lock of a process** (MPI_Win_lock) lets in whoever comes in the order in which they came, readers together.
 //! Each takes a ticket. A writer enters when `write` has come to its ticket, a reader when `read` has, which it passes
-//! on at once. Who leaves moves `write`, a writer both.
+//! on at once. Who leaves moves `write`, a writer both. Members say in their bytes what they are about, so that those
+//! who live can go the steps of one that is lost ([`ProcessLock::recover`]).
 //!
 //! **Elements** are changed by accumulate and its kin under the locks of the blocks that they lie in, whichever way
 //! they reach them: that is what makes them atomic.
@@ -31,10 +33,24 @@ const BLOCK: u64 = 4096;
 /// Words of a process that is alone on its node.
 pub(crate) const OWN: usize = LINE + 1;
 
+/// Words of one of so many processes.
+fn stride(processes: usize) -> usize {
+    LINE + processes.div_ceil(EACH).next_multiple_of(LINE)
+}
+
 /// Words of a window of so many processes.
 pub(crate) fn words(processes: usize) -> usize {
-    LINE * (processes + BLOCK_LOCKS as usize)
+    stride(processes) * processes + LINE * BLOCK_LOCKS as usize
 }
+
+/// Members that say in a word what they are about.
+const EACH: usize = 8;
+/// In the byte of a member: it waits with a ticket to read, or to write (or writes); it reads. Its ticket is above.
+const READER: u64 = 1;
+const WRITER: u64 = 2;
+const READS: u64 = 3;
+/// Tickets that a byte tells apart.
+const TOLD: u64 = 64;
 
 /// The lock of one process.
 #[derive(Clone, Copy)]
@@ -42,8 +58,10 @@ pub(crate) struct ProcessLock<'a> {
     tickets: &'a AtomicU64,
     write: &'a AtomicU64,
     read: &'a AtomicU64,
-    /// How many on other nodes have a ticket and wait.
-    pub(crate) far: &'a AtomicU64,
+    /// How many on other nodes have a ticket and wait, and how many of them it has let in: the upper half.
+    far: &'a AtomicU64,
+    /// Bytes of members on the node.
+    members: &'a [AtomicU64],
 }
 
 /// What is known of the memory that a process has attached: see `attach`.
@@ -54,20 +72,25 @@ pub(crate) struct Notice<'a> {
     pub(crate) length: &'a AtomicU64,
 }
 
-/// The lock of process `rank`, which there is.
-pub(crate) fn of_process(words: &[AtomicU64], rank: u32) -> ProcessLock<'_> {
-    let line = &words[LINE * rank as usize..];
+/// The words of process `rank`, which there is, of so many.
+pub(crate) fn line(words: &[AtomicU64], processes: usize, rank: u32) -> &[AtomicU64] {
+    let stride = stride(processes);
+    &words[stride * rank as usize..][..stride]
+}
+
+/// The lock in the words of a process.
+pub(crate) fn of_process(line: &[AtomicU64]) -> ProcessLock<'_> {
     ProcessLock {
         tickets: &line[0],
         write: &line[1],
         read: &line[2],
         far: &line[6],
+        members: &line[LINE..],
     }
 }
 
-/// The notice of process `rank`, which there is.
-pub(crate) fn notice(words: &[AtomicU64], rank: u32) -> Notice<'_> {
-    let line = &words[LINE * rank as usize..];
+/// The notice in the words of a process.
+pub(crate) fn notice(line: &[AtomicU64]) -> Notice<'_> {
     Notice {
         version: &line[3],
         address: &line[4],
@@ -75,15 +98,140 @@ pub(crate) fn notice(words: &[AtomicU64], rank: u32) -> Notice<'_> {
     }
 }
 
-/// How many fences process `rank`, which there is, has come to the end of.
-pub(crate) fn fences(words: &[AtomicU64], rank: u32) -> &AtomicU64 {
-    &words[LINE * rank as usize + 7]
+/// How many fences a process has come to the end of, in its words.
+pub(crate) fn fences(line: &[AtomicU64]) -> &AtomicU64 {
+    &line[7]
 }
 
 impl ProcessLock<'_> {
     /// Joins those who want it.
     pub(crate) fn take_ticket(self) -> u64 {
         self.tickets.fetch_add(1, Ordering::AcqRel)
+    }
+
+    /// The same for member `me` of the node.
+    pub(crate) fn join(self, me: u32, kind: LockKind) -> u64 {
+        let ticket = self.take_ticket();
+        let what = match kind {
+            LockKind::Shared => READER,
+            LockKind::Exclusive => WRITER,
+        };
+        self.say(me, what | ticket % TOLD << 2);
+        ticket
+    }
+
+    /// Member `me` enters if it is its ticket's turn.
+    pub(crate) fn let_in(self, me: u32, kind: LockKind, ticket: u64) -> bool {
+        let entered = self.enter(kind, ticket);
+        if entered && kind == LockKind::Shared {
+            self.say(me, READS);
+        }
+        entered
+    }
+
+    /// Member `me` leaves.
+    pub(crate) fn give_back(self, me: u32, kind: LockKind) {
+        self.say(me, 0);
+        self.leave(kind);
+    }
+
+    /// What a member says, in the place of what it has said.
+    fn say(self, member: u32, what: u64) {
+        let Some(word) = self.members.get(member as usize / EACH) else {
+            return;
+        };
+        let shift = 8 * (member % EACH as u32);
+        let before = word.load(Ordering::Relaxed) >> shift & 0xff;
+        // Nobody else changes this byte.
+        word.fetch_xor((before ^ what) << shift, Ordering::AcqRel);
+    }
+
+    /// Somebody on another node has a ticket and waits.
+    pub(crate) fn far_waits(self) {
+        self.far.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// It has entered.
+    pub(crate) fn far_enters(self) {
+        self.far.fetch_add((1 << 32) - 1, Ordering::SeqCst);
+    }
+
+    /// It has left.
+    pub(crate) fn far_leaves(self) {
+        self.far.fetch_sub(1 << 32, Ordering::SeqCst);
+    }
+
+    /// Whether anybody on another node waits.
+    pub(crate) fn is_wanted_far(self) -> bool {
+        self.far.load(Ordering::SeqCst) as u32 > 0
+    }
+
+    /// Whether somebody who lives wants or has it, other than member `me`.
+    pub(crate) fn is_used(self, me: u32, is_lost: &dyn Fn(u32) -> bool) -> bool {
+        let wants = self.said().any(|(member, _)| member != me && !is_lost(member));
+        wants || self.far.load(Ordering::SeqCst) != 0
+    }
+
+    /// The same among those of this node.
+    pub(crate) fn is_wanted_near(self, is_lost: &dyn Fn(u32) -> bool) -> bool {
+        self.said().any(|(member, _)| !is_lost(member))
+    }
+
+    /// It is the turn of this ticket.
+    pub(crate) fn restart(self, ticket: u64) {
+        self.write.store(ticket, Ordering::Release);
+        self.read.store(ticket, Ordering::Release);
+    }
+
+    /// Members that say something, with that.
+    fn said(self) -> impl Iterator<Item = (u32, u64)> {
+        let words = (0..).zip(self.members.iter());
+        words.flat_map(|(at, word)| {
+            let word = word.load(Ordering::Acquire);
+            let bytes = (0..EACH as u32).map(move |byte| (at * EACH as u32 + byte, word >> (8 * byte) & 0xff));
+            bytes.filter(|&(_, what)| what != 0)
+        })
+    }
+
+    /// Goes the steps of members that are lost, as far as it is their turn. What one was about between two words of
+    /// memory nobody knows.
+    pub(crate) fn recover(self, is_lost: &dyn Fn(u32) -> bool) {
+        for (member, what) in self.said().filter(|&(member, _)| is_lost(member)) {
+            let ticket = what >> 2;
+            let (write, read) = (self.write.load(Ordering::Acquire), self.read.load(Ordering::Acquire));
+            let ahead = ticket.wrapping_sub(read) % TOLD;
+            let waits = ahead < self.tickets.load(Ordering::Acquire).wrapping_sub(read);
+            let turn = match what & 3 {
+                READS => true,
+                READER => ahead == 0 || !waits,
+                _ => ticket.wrapping_sub(write) % TOLD == 0,
+            };
+            // One of those who see it does it.
+            if !turn || !self.silence(member, what) {
+                continue;
+            }
+            match what & 3 {
+                READS => self.leave(LockKind::Shared),
+                READER if waits => {
+                    self.read.fetch_add(1, Ordering::AcqRel);
+                    self.leave(LockKind::Shared);
+                }
+                READER => self.leave(LockKind::Shared),
+                _ => self.leave(LockKind::Exclusive),
+            }
+        }
+    }
+
+    /// Takes back what a lost member says; false: another process has.
+    fn silence(self, member: u32, what: u64) -> bool {
+        let Some(word) = self.members.get(member as usize / EACH) else {
+            return false;
+        };
+        let shift = 8 * (member % EACH as u32);
+        let taken = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |all| {
+            (all >> shift & 0xff == what).then_some(all & !(0xff << shift))
+        });
+        taken.is_ok()
     }
 
     /// Enters if it is the ticket's turn.
@@ -155,6 +303,32 @@ impl<'a> BlockLocks<'a> {
         }
     }
 
+    /// Takes one from a process that is lost and had it.
+    pub(crate) fn take_over(self, lock: u32, me: u32, is_lost: &dyn Fn(u32) -> bool) -> bool {
+        let Self::Lines(lines) = self else { return false };
+        let word = &lines[LINE * lock as usize];
+        let had = word.load(Ordering::Acquire);
+        let lost = had
+            .checked_sub(1)
+            .and_then(|rank| u32::try_from(rank).ok())
+            .filter(|&rank| is_lost(rank));
+        let mine = u64::from(me) + 1;
+        let take = || word.compare_exchange(had, mine, Ordering::Acquire, Ordering::Relaxed);
+        lost.is_some() && take().is_ok()
+    }
+
+    /// Gives back what processes had that are lost.
+    pub(crate) fn recover(self, is_lost: &dyn Fn(u32) -> bool) {
+        let Self::Lines(lines) = self else { return };
+        for word in lines.iter().step_by(LINE) {
+            let had = word.load(Ordering::Acquire);
+            if had.checked_sub(1).is_some_and(|rank| is_lost(rank as u32)) {
+                // Whoever waits for it may have been quicker.
+                let _ = word.compare_exchange(had, 0, Ordering::AcqRel, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Gives locks back that were taken.
     pub(crate) fn leave(self, mut which: u64) {
         let lines = match self {
@@ -184,7 +358,7 @@ mod tests {
     #[test]
     fn a_writer_keeps_all_out_and_readers_come_together() {
         let words = fresh(2);
-        let lock = of_process(&words, 1);
+        let lock = of_process(line(&words, 2, 1));
         let writer = lock.take_ticket();
         assert!(lock.enter(LockKind::Exclusive, writer));
         let readers = [lock.take_ticket(), lock.take_ticket()];
@@ -212,7 +386,7 @@ mod tests {
                 let (words, counted) = (words.clone(), counted.clone());
                 std::thread::spawn(move || {
                     for round in 0..2000 {
-                        let lock = of_process(&words, 0);
+                        let lock = of_process(line(&words, 1, 0));
                         let kind = if (thread + round) % 3 == 0 {
                             LockKind::Shared
                         } else {
@@ -242,6 +416,78 @@ mod tests {
     }
 
     #[test]
+    fn what_lost_members_had_or_waited_for_goes_on_to_those_who_live() {
+        let kinds = [LockKind::Shared, LockKind::Exclusive];
+        for (old, first, second, third) in all_of(kinds) {
+            let words = fresh(70);
+            let lock = of_process(line(&words, 70, 69));
+            // Tickets are beyond what a byte tells apart.
+            for _ in 0..u64::from(old == LockKind::Shared) * 200 + 7 {
+                let ticket = lock.join(5, old);
+                assert!(lock.let_in(5, old, ticket));
+                lock.give_back(5, old);
+            }
+            let has = lock.join(66, first);
+            assert!(lock.let_in(66, first, has));
+            let _waits = lock.join(3, second);
+            let mine = lock.join(0, third);
+            let is_lost = |member| member == 66 || member == 3;
+            assert!(!lock.is_used(0, &is_lost) && lock.is_used(0, &|_| false));
+            (0..3).for_each(|_| lock.recover(&is_lost));
+            assert!(lock.let_in(0, third, mine), "{first:?} {second:?} {third:?}");
+            lock.give_back(0, third);
+            let next = lock.join(1, LockKind::Exclusive);
+            assert!(lock.let_in(1, LockKind::Exclusive, next));
+            lock.recover(&is_lost);
+            assert_eq!(lock.said().map(|(member, _)| member).collect::<Vec<_>>(), [1]);
+        }
+    }
+
+    /// All choices of four.
+    fn all_of(kinds: [LockKind; 2]) -> impl Iterator<Item = (LockKind, LockKind, LockKind, LockKind)> {
+        (0..16).map(move |bits: usize| {
+            (
+                kinds[bits & 1],
+                kinds[bits >> 1 & 1],
+                kinds[bits >> 2 & 1],
+                kinds[bits >> 3 & 1],
+            )
+        })
+    }
+
+    #[test]
+    fn a_ticket_of_which_nobody_told_is_passed_when_those_who_wait_begin_anew() {
+        let words = fresh(2);
+        let lock = of_process(line(&words, 2, 0));
+        lock.take_ticket();
+        let ticket = lock.take_ticket();
+        lock.recover(&|member| member == 1);
+        assert!(!lock.enter(LockKind::Exclusive, ticket) && !lock.is_wanted_near(&|member| member == 1));
+        lock.restart(ticket);
+        assert!(lock.enter(LockKind::Exclusive, ticket));
+        lock.leave(LockKind::Exclusive);
+        let next = lock.join(0, LockKind::Shared);
+        assert!(lock.let_in(0, LockKind::Shared, next));
+    }
+
+    #[test]
+    fn a_lost_reader_behind_many_others_is_found() {
+        let words = fresh(2);
+        let lock = of_process(line(&words, 2, 0));
+        let old = lock.join(1, LockKind::Shared);
+        assert!(lock.let_in(1, LockKind::Shared, old));
+        for _ in 0..500 {
+            let ticket = lock.join(0, LockKind::Shared);
+            assert!(lock.let_in(0, LockKind::Shared, ticket));
+            lock.give_back(0, LockKind::Shared);
+        }
+        let ticket = lock.join(0, LockKind::Exclusive);
+        assert!(!lock.let_in(0, LockKind::Exclusive, ticket));
+        lock.recover(&|member| member == 1);
+        assert!(lock.let_in(0, LockKind::Exclusive, ticket));
+    }
+
+    #[test]
     fn blocks_have_locks_of_their_own_and_long_ranges_all() {
         assert_eq!(blocks(0, 5, 5), 0);
         assert_eq!(blocks(0, 0, 4096), 1);
@@ -263,6 +509,12 @@ mod tests {
             assert!((0..100).any(|_| locks.enter(7, 2)), "free again");
             assert!((0..100).all(|_| !locks.enter(8, 1)), "taken");
         }
-        assert!(words[..3 * LINE].iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        let locks = BlockLocks::of_node(&words);
+        assert!(!locks.take_over(8, 1, &|rank| rank != 2) && locks.take_over(8, 1, &|rank| rank == 2));
+        assert!(
+            words[..3 * stride(3)]
+                .iter()
+                .all(|word| word.load(Ordering::Relaxed) == 0)
+        );
     }
 }

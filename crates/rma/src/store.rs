@@ -11,8 +11,8 @@ use crate::locks::{self, BlockLocks, Notice, ProcessLock};
 
 /// See the module.
 pub(crate) enum Store {
-    /// In memory of the node.
-    Node(Arc<dyn SharedMemory>),
+    /// In memory of the node, with the number of all processes of the window.
+    Node(Arc<dyn SharedMemory>, usize),
     /// Of the one process of the window here.
     Own(Box<[AtomicU64; locks::OWN]>),
 }
@@ -23,36 +23,33 @@ impl Store {
         Self::Own(Box::new([const { AtomicU64::new(0) }; locks::OWN]))
     }
 
-    /// The words, and where those of a process are. Of one process here there is one line.
-    fn line(&self, rank: u32) -> (&[AtomicU64], u32) {
+    /// The words of a process on this node.
+    fn line(&self, rank: u32) -> &[AtomicU64] {
         match self {
-            Self::Node(memory) => (memory.words(), rank),
-            Self::Own(words) => (&words[..], 0),
+            Self::Node(memory, processes) => locks::line(memory.words(), *processes, rank),
+            Self::Own(words) => &words[..locks::OWN - 1],
         }
     }
 
     /// The lock of a process on this node.
     pub(crate) fn lock(&self, rank: u32) -> ProcessLock<'_> {
-        let (words, at) = self.line(rank);
-        locks::of_process(words, at)
+        locks::of_process(self.line(rank))
     }
 
     /// What a process on this node says of the memory that it has attached.
     pub(crate) fn notice(&self, rank: u32) -> Notice<'_> {
-        let (words, at) = self.line(rank);
-        locks::notice(words, at)
+        locks::notice(self.line(rank))
     }
 
     /// How many fences a process on this node has come to the end of.
     pub(crate) fn fences(&self, rank: u32) -> &AtomicU64 {
-        let (words, at) = self.line(rank);
-        locks::fences(words, at)
+        locks::fences(self.line(rank))
     }
 
     /// The locks of blocks.
     pub(crate) fn blocks(&self) -> BlockLocks<'_> {
         match self {
-            Self::Node(memory) => BlockLocks::of_node(memory.words()),
+            Self::Node(memory, _) => BlockLocks::of_node(memory.words()),
             Self::Own(words) => BlockLocks::of_one(&words[..]),
         }
     }
@@ -60,7 +57,7 @@ impl Store {
     /// The memory of all processes.
     pub(crate) fn memory(&self) -> Option<WriteMemory> {
         match self {
-            Self::Node(memory) => Some(memory.memory()),
+            Self::Node(memory, _) => Some(memory.memory()),
             Self::Own(_) => None,
         }
     }

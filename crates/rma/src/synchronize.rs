@@ -128,8 +128,11 @@ fn take(window: &Window, rank: u32, held: Held) -> Result<()> {
     }
     if let Held::Lock(kind) = held {
         let lock = window.store.lock(rank);
-        let ticket = lock.take_ticket();
-        wait::until(window.world, &window.comm, || lock.enter(kind, ticket).then_some(()))?;
+        let me = window.comm.rank();
+        let ticket = lock.join(me, kind);
+        wait::for_lock(window.world, &window.comm, rank, lock, || {
+            lock.let_in(me, kind, ticket).then_some(())
+        })?;
     }
     fence(Ordering::SeqCst);
     Ok(())
@@ -142,9 +145,9 @@ fn give_back(window: &Window, rank: u32, held: Held) {
     }
     if let Held::Lock(kind) = held {
         let lock = window.store.lock(rank);
-        lock.leave(kind);
+        lock.give_back(window.comm.rank(), kind);
         fence(Ordering::SeqCst);
-        if lock.far.load(Ordering::SeqCst) > 0 {
+        if lock.is_wanted_far() {
             window.let_in(rank);
         }
     }

@@ -100,7 +100,7 @@ fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
     if window.is_far(rank) {
         return Ok(Spot::Far(offset));
     }
-    if let (Store::Node(memory), true) = (&window.store, window.flavor.allocates()) {
+    if let (Store::Node(memory, _), true) = (&window.store, window.flavor.allocates()) {
         return Ok(Spot::Here(memory.memory().shifted((part.at as i64 + offset) as isize)));
     }
     if rank == window.comm.rank() {

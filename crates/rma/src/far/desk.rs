@@ -381,11 +381,6 @@ impl Desk {
         all.any(|(_, members)| members.contains(peer))
     }
 
-    /// Members of the window that are lost.
-    pub(crate) fn lost(&self, key: Key) -> Vec<Peer> {
-        self.windows.get(&key).map_or_else(Vec::new, Open::lost)
-    }
-
     /// What an origin says.
     fn told(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) -> Taken {
         let (context, _) = halves(header);

@@ -21,6 +21,9 @@ use crate::window::Window;
 /// Most bytes of answers in memory of our own for one origin: what more it asks for waits.
 const MOST_COPIED: u64 = 8 << 20;
 
+/// Looks at a lock that nobody has who lives, before those who wait for it begin anew.
+const MOST_FUTILE: u32 = 10_000;
+
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -50,6 +53,8 @@ pub(super) struct Open {
     odd: bool,
     /// Members that are gone.
     lost: BTreeSet<Peer>,
+    /// How often origins were found waiting for a lock that nobody has who lives.
+    futile: u32,
     /// What has gone wrong at targets.
     pub(super) failed: Option<Error>,
 }
@@ -65,6 +70,7 @@ impl Open {
             done: [0; 2],
             odd: false,
             lost: BTreeSet::new(),
+            futile: 0,
             failed: None,
         }
     }
@@ -76,11 +82,6 @@ impl Open {
 
     pub(super) fn members(&self) -> &Members {
         &self.window.comm.channel().members
-    }
-
-    /// Members that are lost.
-    pub(super) fn lost(&self) -> Vec<Peer> {
-        self.lost.iter().copied().collect()
     }
 
     /// A mistake in an operation of this process, for whoever waits for that.
@@ -104,7 +105,7 @@ impl Open {
 
     /// Whether frames wait for what nobody will tell about: the lock of a block, which nobody has for long.
     pub(super) fn is_busy(&self) -> bool {
-        self.origins.values().any(|origin| origin.busy)
+        self.origins.values().any(|origin| origin.busy) || !self.lost.is_empty() && self.waits()
     }
 
     /// An answer has left.
@@ -237,6 +238,7 @@ impl Open {
 
     fn go_on_with(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) -> bool {
         let mut any = false;
+        self.recover();
         let Some(origin) = self.origins.get_mut(&peer) else {
             return false;
         };
@@ -275,9 +277,34 @@ impl Open {
         }
     }
 
+    /// What lost members of this node had of the lock of this process, and of blocks, goes on to others.
+    fn recover(&mut self) {
+        if self.lost.is_empty() {
+            return;
+        }
+        let members = self.members();
+        let is_lost = |rank| rank < members.count() && self.lost.contains(&members.peer(rank));
+        let lock = self.window.store.lock(self.window.rank());
+        lock.recover(&is_lost);
+        self.window.store.blocks().recover(&is_lost);
+        let mut turns = self.origins.values().map(|origin| origin.turn);
+        let next = turns.clone().filter_map(|turn| match turn {
+            Turn::Waits(_, ticket) => Some(ticket),
+            _ => None,
+        });
+        // Whoever died between two steps has told nobody how far it came. Then those who wait begin anew.
+        let futile = !turns.any(|turn| matches!(turn, Turn::Holds(_))) && !lock.is_wanted_near(&is_lost);
+        self.futile = if futile { self.futile + 1 } else { 0 };
+        if let (Some(next), true) = (next.min(), self.futile > MOST_FUTILE) {
+            self.futile = 0;
+            lock.restart(next);
+        }
+    }
+
     /// A peer is gone: it neither has nor wants locks any more.
     pub(super) fn lose(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) {
         self.lost.insert(peer);
+        self.recover();
         if let Some(mut origin) = self.origins.remove(&peer) {
             origin.leave(&self.window);
             if let turn @ Turn::Waits(..) = origin.turn {

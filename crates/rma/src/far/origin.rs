@@ -69,7 +69,7 @@ impl Origin {
     pub(super) fn join(&mut self, window: &Window, kind: LockKind) {
         let lock = window.store.lock(window.comm.rank());
         self.turn = Turn::Waits(kind, lock.take_ticket());
-        lock.far.fetch_add(1, Ordering::SeqCst);
+        lock.far_waits();
         self.enter(window);
     }
 
@@ -83,7 +83,7 @@ impl Origin {
         if !lock.enter(kind, ticket) {
             return false;
         }
-        lock.far.fetch_sub(1, Ordering::SeqCst);
+        lock.far_enters();
         self.turn = Turn::Holds(kind);
         true
     }
@@ -94,7 +94,9 @@ impl Origin {
             return false;
         };
         fence(Ordering::SeqCst);
-        window.store.lock(window.comm.rank()).leave(kind);
+        let lock = window.store.lock(window.comm.rank());
+        lock.leave(kind);
+        lock.far_leaves();
         self.turn = Turn::Free;
         true
     }

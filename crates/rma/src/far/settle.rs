@@ -37,7 +37,7 @@ impl Window {
                 false => What::Flush,
             };
             let request = ask(self, &mut engine, rank, what)?;
-            match lost_beside(self, &mut engine, rank) {
+            match loss_of(self, &mut engine, rank) {
                 None => requests.push(request),
                 Some(error) => {
                     engine.release(request);
@@ -169,17 +169,10 @@ fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Re
     })
 }
 
-/// Why a member does not answer, or may not: it is lost, or a member on its node is, which may have had a lock there
-/// that nobody gives back.
-fn lost_beside(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error> {
-    let key = window.key();
-    let lost = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.lost(key))?;
-    let node = |peer| window.world.place_of(peer).map(|place| place.node);
+/// Why a member does not answer: it is lost.
+fn loss_of(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error> {
     let peer = window.comm.channel().members.peer(rank);
-    let beside = lost
-        .into_iter()
-        .find(|&other| other == peer || node(other) == node(peer))?;
-    with_desk(engine, |_, port| port.loss(beside).map_or(Ok(()), Err)).err()
+    with_desk(engine, |_, port| port.loss(peer).map_or(Ok(()), Err)).err()
 }
 
 /// Whether only the target knows what is wrong with an operation: then its answer is waited for, so that this process
