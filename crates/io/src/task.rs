@@ -264,6 +264,10 @@ pub(crate) struct Driver {
     post: Post,
     operation: Operation,
     under_way: Vec<(usize, Request, OwnMemory)>,
+    /// Receives of it for anybody's message, of which none has begun to come.
+    listening: Vec<(usize, Request)>,
+    /// What the engine had counted when all that is under way was looked at.
+    seen: Option<u64>,
     calls_user: bool,
 }
 
@@ -277,7 +281,8 @@ impl Driver {
 
     /// Tells the engine what the future wants, and the future what is over; true if there is news for it.
     fn exchange(&mut self, engine: &mut Core) -> bool {
-        let mut inner = self.post.lock();
+        let post = self.post.clone();
+        let mut inner = post.lock();
         for (slot, wish) in std::mem::take(&mut inner.wishes) {
             let (request, memory) = match wish {
                 Wish::Send(to, tag, memory) => {
@@ -296,7 +301,9 @@ impl Driver {
                                 members: isthmus_engine::surviving(engine, &self.channel.members),
                                 ..self.channel.clone()
                             };
-                            engine.post_receive(&channel, None, tag, buffer)
+                            let request = engine.post_receive(&channel, None, tag, buffer);
+                            self.listening.push((slot, request));
+                            request
                         }
                     };
                     (request, memory)
@@ -306,28 +313,7 @@ impl Driver {
         }
         self.accuse(engine, &mut inner);
         let mut news = std::mem::take(&mut inner.changed);
-        self.under_way
-            .retain_mut(|(slot, request, memory)| match engine.take(*request) {
-                Some(completion) => {
-                    news = true;
-                    // The last one who has it, since the engine has done with it: its content need not be copied.
-                    let memory = std::mem::replace(memory, OwnMemory::of(Vec::new()));
-                    inner.slots[*slot] = match inner.slots[*slot] {
-                        Slot::Left => Slot::Taken,
-                        _ => Slot::Done(completion, memory),
-                    };
-                    false
-                }
-                None => {
-                    if matches!(inner.slots[*slot], Slot::Listens) {
-                        if let Some(rank) = isthmus_engine::matched(engine, *request) {
-                            inner.slots[*slot] = Slot::Begun(rank);
-                            news = true;
-                        }
-                    }
-                    true
-                }
-            });
+        news |= self.look(engine, &mut inner);
         let waits = !news && inner.together && !self.under_way.is_empty();
         match waits.then(|| engine.lost_of(&self.channel.members)).flatten() {
             Some(error) => {
@@ -337,6 +323,38 @@ impl Driver {
             }
             None => news,
         }
+    }
+
+    /// What is over, and whose message has begun to come; true if there is anything. All that is under way is looked at
+    /// only if anything has ended in the engine since the last time.
+    fn look(&mut self, engine: &mut Core, inner: &mut Mailbox) -> bool {
+        let mut news = false;
+        if self.seen != Some(engine.events()) {
+            self.seen = Some(engine.events());
+            self.under_way.retain_mut(|(slot, request, memory)| {
+                let Some(completion) = engine.take(*request) else {
+                    return true;
+                };
+                news = true;
+                // The last one who has it, since the engine has done with it: its content need not be copied.
+                let memory = std::mem::replace(memory, OwnMemory::of(Vec::new()));
+                inner.slots[*slot] = match inner.slots[*slot] {
+                    Slot::Left => Slot::Taken,
+                    _ => Slot::Done(completion, memory),
+                };
+                false
+            });
+        }
+        self.listening.retain(|(slot, request)| {
+            let listens = matches!(inner.slots[*slot], Slot::Listens);
+            let Some(rank) = isthmus_engine::matched(engine, *request).filter(|_| listens) else {
+                return listens;
+            };
+            inner.slots[*slot] = Slot::Begun(rank);
+            news = true;
+            false
+        });
+        news
     }
 
     /// Everything that is under way has failed. It may yet come, so its memory is never used for anything else.
@@ -434,6 +452,8 @@ fn driver(channel: &Channel, post: Post, operation: Operation, calls_user: bool)
         post,
         operation,
         under_way: Vec::new(),
+        listening: Vec::new(),
+        seen: None,
         calls_user,
     }
 }
