@@ -20,7 +20,7 @@ impl Core {
     #[inline]
     pub fn test(&self, request: Request) -> Option<&Completion> {
         let slot = self.state.requests().slot(self.state.requests().index(request)?);
-        slot.done.then_some(&slot.completion)
+        slot.done().then_some(&slot.completion())
     }
 
     /// If the request has completed, its completion; the request is gone then.
@@ -28,12 +28,12 @@ impl Core {
     pub fn take(&mut self, request: Request) -> Option<Completion> {
         let index = self.state.requests().index(request)?;
         let slot = self.state.requests_mut().slot_mut(index);
-        if !slot.done {
+        if !slot.done() {
             return None;
         }
-        if !matches!(slot.task, Task::Nothing) {
+        if !matches!(slot.task(), Task::Nothing) {
             // Buffered mode: complete for the program, not for us.
-            slot.detached = true;
+            slot.detach();
             return Some(Completion::default());
         }
         Some(self.state.requests_mut().remove(index))
@@ -44,17 +44,17 @@ impl Core {
     pub fn take_success(&mut self, request: Request) -> Option<(u32, i32, u64)> {
         let index = self.state.requests().index(request)?;
         let slot = self.state.requests().slot(index);
-        let Completion {
+        let &Completion {
             source,
             tag,
             bytes,
             cancelled: false,
             error: None,
-        } = slot.completion
+        } = slot.completion()
         else {
             return None;
         };
-        if !slot.done || !matches!(slot.task, Task::Nothing) {
+        if !slot.done() || !matches!(slot.task(), Task::Nothing) {
             return None;
         }
         self.state.requests_mut().discard(index);
@@ -74,9 +74,9 @@ impl Core {
             return;
         };
         let slot = self.state.requests_mut().slot_mut(index);
-        slot.detached = true;
-        let gone = match &slot.task {
-            Task::Nothing => slot.done,
+        slot.detach();
+        let gone = match slot.task() {
+            Task::Nothing => slot.done(),
             task => !task.moves(),
         };
         if gone {
@@ -95,8 +95,8 @@ impl Core {
         let Some(index) = self.state.requests().index(request) else {
             return;
         };
-        if matches!(self.state.requests().slot(index).task, Task::User) {
-            self.state.requests_mut().slot_mut(index).completion = completion;
+        if matches!(self.state.requests().slot(index).task(), Task::User) {
+            *self.state.requests_mut().slot_mut(index).completion_mut() = completion;
             self.state.finish(index);
         }
     }
@@ -110,7 +110,7 @@ impl Core {
     #[inline]
     pub(crate) fn owner(&self, request: Request) -> Option<(Owner, u32)> {
         let index = self.state.requests().index(request)?;
-        Some((self.state.requests().slot(index).task.owner()?, index))
+        Some((self.state.requests().slot(index).task().owner()?, index))
     }
 
     /// What an operation that does not block has come to: its errors are those of its request.
@@ -194,7 +194,7 @@ impl Core {
     /// Looks through all requests.
     pub(crate) fn is_pending(&self) -> bool {
         let requests = self.state.requests();
-        let moves = |index: u32| requests.slot(index).task.moves();
+        let moves = |index: u32| requests.slot(index).task().moves();
         self.state.has_outgoing() || requests.indices().any(moves)
     }
 
@@ -281,8 +281,8 @@ impl Core {
 pub fn matched(core: &Core, request: Request) -> Option<u32> {
     let requests = core.state.requests();
     let slot = requests.slot(requests.index(request)?);
-    match &slot.task {
-        Task::Receive(task) if task.has_matched() => Some(slot.completion.source),
+    match slot.task() {
+        Task::Receive(task) if task.has_matched() => Some(slot.completion().source),
         _ => None,
     }
 }

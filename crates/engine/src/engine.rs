@@ -10,7 +10,6 @@ use isthmus_transport::{Job, Peer, Processes, Transport};
 
 use crate::EngineError;
 use crate::activity::Running;
-use crate::base::asking::give_up;
 use crate::base::peers::Acquaintance;
 use crate::base::request::Part;
 use crate::base::requests::Owner;
@@ -18,6 +17,7 @@ use crate::base::retired;
 use crate::base::work::Work;
 use crate::groups::meeting::Groups;
 use crate::machine::{Machine, Port};
+use crate::mismatch::asking::give_up;
 use crate::p2p::Core;
 use crate::p2p::State;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
@@ -246,7 +246,8 @@ impl Engine {
     fn end_in_vain(&mut self) {
         while let Some(vain) = self.groups.next_in_vain(&mut self.core) {
             let (plans, mut hands) = plans!(self);
-            plans.fail(&mut hands, vain.request, vain.error);
+            let (request, error) = vain.into_error();
+            plans.fail(&mut hands, request, error);
         }
     }
 
@@ -256,11 +257,12 @@ impl Engine {
         while let Some(found) = self.core.state.agreement_mut().next() {
             match self.plans.at_odds(&self.core.state, &found) {
                 Some(Ok(at_odds)) => {
-                    give_up(&mut self.core.state, &found, at_odds.known);
+                    give_up(&mut self.core.state, &found, at_odds.known());
                     let (plans, mut hands) = plans!(self);
-                    plans.fail(&mut hands, at_odds.request, at_odds.error);
+                    let (request, error) = at_odds.into_error();
+                    plans.fail(&mut hands, request, error);
                 }
-                Some(Err(lie)) => self.core.state.broken(found.peer, lie),
+                Some(Err(lie)) => self.core.state.broken(found.peer(), lie),
                 None => {}
             }
         }
@@ -283,7 +285,7 @@ impl Engine {
     pub(crate) fn progress_directly(&mut self) -> bool {
         let Core { transports, state } = &mut self.core;
         let peer = state.direct().next_look().and_then(|peer| state.peer(peer));
-        match peer.and_then(|peer| transports.get_mut(peer.route as usize)) {
+        match peer.and_then(|peer| transports.get_mut(peer.route() as usize)) {
             Some(transport) => {
                 let any = transport.poll(state);
                 any | self.work()
@@ -477,13 +479,8 @@ fn met(transports: &[Box<dyn Transport>], peer: Peer, route: u8, level: u8, own:
         let limits = transport.limits(peer);
         limits.eager.min(limits.frame) as u64 + 1
     });
-    Acquaintance {
-        route,
-        level,
-        own,
-        world: job.number(),
-        unasked,
-    }
+    let known = Acquaintance::new(route, level, job.number()).takes(unasked);
+    if own { known.itself() } else { known }
 }
 
 /// Messages of this process that nobody has received, in words: how many, and what one of them is. Looks through all

@@ -4,19 +4,17 @@
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
-use isthmus_transport::meeting::Lane;
 use isthmus_transport::sharing::Sharing;
 
-use crate::base::agreement::Made;
-use crate::base::asking::note_made;
 use crate::base::requests::Owner;
 use crate::engine::plans;
-use crate::groups::cut::Cut;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Slots;
-use crate::groups::turn::Taker;
+use crate::groups::{Cut, Taker};
+use crate::mismatch::Made;
+use crate::mismatch::asking::note_made;
 use crate::p2p::Core;
-use crate::p2p::queue::Outbound;
+use crate::p2p::Outbound;
 use crate::p2p::{cancel, receive, send};
 use crate::partitioned;
 use crate::plans::plan::Hands;
@@ -43,9 +41,9 @@ impl Engine {
         mode: Mode,
         buffer: SendBuffer,
     ) -> Result<Option<Request>, EngineError> {
-        let mut outbound = Outbound::new(channel, to, tag, mode, buffer);
+        let outbound = Outbound::new(channel, to, tag, mode, buffer);
         // A buffered one is complete at once.
-        outbound.waits = mode != Mode::Buffered;
+        let outbound = outbound.waits(mode != Mode::Buffered);
         if channel.native != 0 {
             let sent = self.vendor.send(&mut self.core, channel, to, outbound)?;
             return Ok(sent.map(|index| self.core.state.requests().name(index)));
@@ -308,7 +306,7 @@ impl<'a> Frames<'a> {
         let (members, unit) = (channel.members.count(), binding.unit_bytes());
         self.groups.meeting(self.core).is_some_and(|meeting| {
             let cut = Cut::new(meeting, step.what, members, step.block * unit, unit, true);
-            matches!(cut.lane, Lane::Word | Lane::Short)
+            cut.is_short()
         })
     }
 

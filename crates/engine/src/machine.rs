@@ -149,11 +149,11 @@ impl<'a> Port<'a> {
         payload: SendBuffer,
         name: Option<u64>,
     ) -> Result<Sending, EngineError> {
-        let known = self.state.peer(peer).filter(|known| !known.own);
+        let known = self.state.peer(peer).filter(|known| !known.own());
         let known = known.ok_or(EngineError::Misuse {
             what: "a frame of a protocol to this process itself, or to nobody",
         })?;
-        if known.lost {
+        if known.lost() {
             return Err(self.state.lost_error(peer));
         }
         let mut parcel = Parcel::new(self.number, header, payload, name);
@@ -192,7 +192,7 @@ impl<'a> Port<'a> {
 
     /// Why nothing can be sent to the peer, if that is so.
     pub fn loss(&self, peer: Peer) -> Option<EngineError> {
-        let lost = self.state.peer(peer).is_some_and(|known| known.lost);
+        let lost = self.state.peer(peer).is_some_and(|known| known.lost());
         lost.then(|| self.state.lost_error(peer))
     }
 
@@ -203,7 +203,7 @@ impl<'a> Port<'a> {
 
     /// Counts bytes of an operation of the machine to the peer, by how far away that is.
     pub fn count(&mut self, operation: Operation, peer: Peer, bytes: u64) {
-        let level = self.state.peer(peer).map_or(0, |known| known.level);
+        let level = self.state.peer(peer).map_or(0, |known| known.level());
         self.state.tools_mut().count(operation, level, bytes);
     }
 
@@ -225,8 +225,8 @@ impl<'a> Port<'a> {
             return;
         };
         let own = Some(Owner::Registered(self.number));
-        if self.state.requests().slot(index).task.owner() == own {
-            self.state.requests_mut().slot_mut(index).completion = completion;
+        if self.state.requests().slot(index).task().owner() == own {
+            *self.state.requests_mut().slot_mut(index).completion_mut() = completion;
             self.state.finish(index);
         }
     }

@@ -25,9 +25,9 @@ use crate::base::requests::{Owned, Owner};
 use crate::machine::Machine;
 use crate::p2p::Core;
 use crate::p2p::parts::NotMarked;
-use crate::p2p::queue::Outbound;
-use crate::p2p::receive::{Inbound, post, start_receive};
+use crate::p2p::receive::{post, start_receive};
 use crate::p2p::send::{begin, count, go_on_with_parts, start_or_send};
+use crate::p2p::{Inbound, Outbound};
 use crate::p2p::{ReceiveTask, SendTask, Task};
 use crate::{Channel, EngineError, Mode, Operation, ReceiveBuffer, Request, SendBuffer};
 
@@ -93,13 +93,9 @@ impl Partitioned {
         self.outlets.insert(index, outlet);
         let setup = Setup { name: index }.encode();
         let context = channel.context.number() | PARTITIONED;
-        let outbound = Outbound {
-            peer: channel.members.peer(to),
-            header: Header::new(Kind::Eager, context, channel.rank, tag, SETUP_BYTES as u64, 0),
-            mode: Mode::Buffered,
-            buffer: SendBuffer::owned(setup.into()),
-            waits: false,
-        };
+        let header = Header::new(Kind::Eager, context, channel.rank, tag, SETUP_BYTES as u64, 0);
+        let setup = SendBuffer::owned(setup.into());
+        let outbound = Outbound::to(channel.members.peer(to), header, Mode::Buffered, setup);
         let sent = start_or_send(core, outbound);
         core.release(core.state.requests().name(sent));
         core.state.requests().name(index)
@@ -120,23 +116,19 @@ impl Partitioned {
         let index = core.own(Owned::by(Owner::Partitioned));
         self.inlets.insert(index, inlet);
         let request = core.state.requests().name(index);
-        let inbound = Inbound {
-            pattern: Pattern {
-                context: channel.context.with(PARTITIONED),
-                source: Some(from),
-                tag: Some(tag),
-            },
-            peer: channel.members.peer(from),
-            members: None,
-            buffer,
+        let pattern = Pattern {
+            context: channel.context.with(PARTITIONED),
+            source: Some(from),
+            tag: Some(tag),
         };
+        let inbound = Inbound::from(channel.members.peer(from), pattern, buffer);
         let receive = start_receive(core, inbound);
         let requests = core.state.requests_mut();
-        if requests.slot(receive).done {
-            requests.slot_mut(index).completion.error = requests.remove(receive).error;
+        if requests.slot(receive).done() {
+            requests.slot_mut(index).completion_mut().error = requests.remove(receive).error;
             self.inlet_known(core, index);
         } else {
-            requests.slot_mut(receive).owner = index;
+            requests.slot_mut(receive).belongs_to(index, 0);
         }
         request
     }
@@ -151,8 +143,8 @@ impl Partitioned {
 
     fn inlet_known(&mut self, core: &mut Core, index: u32) {
         let slot = core.state.requests_mut().slot_mut(index);
-        let (error, detached) = (slot.completion.error.clone(), slot.detached);
-        slot.task = Task::Of(END);
+        let (error, detached) = (slot.completion().error.clone(), slot.detached());
+        *slot.task_mut() = Task::Of(END);
         let Some(inlet) = self.inlets.get_mut(&index) else {
             return;
         };
@@ -223,7 +215,7 @@ impl Partitioned {
         };
         let from = inlet.channel.members.peer(inlet.from);
         let task = ReceiveTask::in_parts(buffer, from, inlet.tag, partitions);
-        let error = core.state.requests().slot(at).completion.error.clone();
+        let error = core.state.requests().slot(at).completion().error.clone();
         let index = core.state.requests_mut().insert(Task::Receive(task));
         let request = core.state.requests().name(index);
         match (inlet.name.map(|name| inlet.pattern(name)), error) {
@@ -240,7 +232,7 @@ pub(crate) fn pready(core: &mut Core, request: Request, partition: u32) -> Resul
     let Some(index) = core.state.requests().index(request) else {
         return Err(MARKED);
     };
-    let failed = core.state.requests().slot(index).completion.error.is_some();
+    let failed = core.state.requests().slot(index).completion().error.is_some();
     let Some(task) = core.state.requests_mut().send(index) else {
         return if failed { Ok(()) } else { Err(MARKED) };
     };
@@ -257,18 +249,14 @@ pub(crate) fn parrived(core: &Core, request: Request, partition: u32) -> bool {
     let Some(index) = core.state.requests().index(request) else {
         return true;
     };
-    match &core.state.requests().slot(index).task {
+    match core.state.requests().slot(index).task() {
         Task::Receive(task) => task.has(partition),
         _ => true,
     }
 }
 
 /// An end of partitioned messages, which waits for nothing.
-const END: Owned = Owned {
-    by: Owner::Partitioned,
-    moves: false,
-    can_be_left: false,
-};
+const END: Owned = Owned::still(Owner::Partitioned);
 
 const NO_PARTITION: EngineError = EngineError::Misuse {
     what: "the request has no such partition",

@@ -4,6 +4,7 @@
 //! | rule | what is counted in a room |
 //! | --- | --- |
 //! | `circles` | files whose imports close a circle inside the room |
+//! | `fields` | fields that other files see, in rooms that count them ([`FIELDS`]) |
 //! | `columns` | comment lines wider than 120 columns, but for rows of tables |
 //! | `methods` | methods of objects above 40 each |
 //! | `tuples` | parameters of functions whose type is a tuple |
@@ -19,6 +20,8 @@ use crate::tree::{self, Result};
 
 const LIST: &str = "ci/shrinking.txt";
 const COLUMNS: usize = 120;
+/// Rooms of which each part keeps its own state: fields that other files see are counted there.
+const FIELDS: [&str; 1] = ["engine"];
 
 /// Rule and room.
 type Key = (&'static str, String);
@@ -72,9 +75,10 @@ fn compare(found: &BTreeMap<Key, usize>, listed: &BTreeMap<(String, String), usi
     }
     let total = |rule: &str| -> usize { found.iter().filter(|((r, _), _)| *r == rule).map(|(_, n)| n).sum() };
     let mut summary = format!(
-        "to shrink: {} files in circles, {} wide comments, {} methods above 40 of an object, {} tuples as parameters, {} long \
-         paragraphs",
+        "to shrink: {} files in circles, {} fields seen by other files of the engine, {} wide comments, {} methods above 40 \
+         of an object, {} tuples as parameters, {} long paragraphs",
         total("circles"),
+        total("fields"),
         total("columns"),
         total("methods"),
         total("tuples"),
@@ -97,6 +101,9 @@ fn count(sources: &[Source]) -> BTreeMap<Key, usize> {
         add("columns", source.room(), wide_comments(&source.text));
         if !source.is_test() {
             add("tuples", source.room(), tuple_parameters(&source.code));
+            if FIELDS.contains(&source.room()) {
+                add("fields", source.room(), seen_fields(&source.code));
+            }
         }
     }
     for (room, files) in circles::by_room(sources) {
@@ -114,6 +121,23 @@ fn wide_comments(text: &str) -> usize {
     let row = |line: &str| line.trim_start_matches(['/', '!', ' ']).starts_with('|');
     wide.filter(|line| line.trim_start().starts_with("//") && !row(line.trim_start()) || line.contains(" // "))
         .count()
+}
+
+/// Fields that are visible outside of the module that declares them.
+fn seen_fields(code: &str) -> usize {
+    let is_seen = |line: &&str| {
+        let Some(rest) = line.trim_start().strip_prefix("pub") else {
+            return false;
+        };
+        let rest = match rest.strip_prefix('(') {
+            Some(inside) => inside.split_once(')').map_or("", |(_, rest)| rest),
+            None => rest,
+        };
+        let name = rest.trim_start().split(':').next().unwrap_or_default();
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        line.starts_with(' ') && is_name && rest.contains(": ")
+    };
+    code.lines().filter(is_seen).count()
 }
 
 /// Parameters of functions whose type begins with a parenthesis: a tuple, with names or without.
@@ -180,6 +204,15 @@ mod tests {
         assert_eq!(wide_comments(&format!("/// {}\n", "x".repeat(116))), 0);
         assert_eq!(wide_comments(&format!("//! | {} |\n", "x".repeat(116))), 0);
         assert_eq!(wide_comments(&format!("f(); // {}\n", "x".repeat(113))), 1);
+    }
+
+    #[test]
+    fn a_field_that_other_files_see_is_found() {
+        let planted =
+            "pub struct A {\n    pub(crate) a: u8,\n    pub b: Vec<u8>,\n    c: u8,\n    pub(super) d: u8,\n}\n";
+        assert_eq!(seen_fields(planted), 3);
+        let none = "impl A {\n    pub fn f(a: u8) -> u8 {}\n    pub(crate) const N: u8 = 1;\n}\npub mod a;\n";
+        assert_eq!(seen_fields(none), 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 
-use crate::base::agreement::Notes;
+use crate::mismatch::Notes;
 
 /// The processes that ranks name, in order of rank.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all machines stand on: requests, the work list, matching, what is known of peers.
 
-pub(crate) mod agreement;
-pub(crate) mod asking;
 pub(crate) mod binding;
 pub(crate) mod block;
 pub(crate) mod buffer;
@@ -10,7 +8,6 @@ pub(crate) mod channel;
 pub(crate) mod conversion;
 pub(crate) mod counters;
 pub(crate) mod error;
-pub(crate) mod message;
 pub(crate) mod parcels;
 pub(crate) mod peers;
 pub(crate) mod request;

@@ -16,26 +16,112 @@ const PAGE: usize = 32;
 /// What is known of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerState {
-    pub(crate) route: u8,
-    pub(crate) level: u8,
+    route: u8,
+    level: u8,
     /// It is this process itself.
-    pub(crate) own: bool,
+    own: bool,
     /// Whose contexts it names, as this process numbers worlds.
-    pub(crate) world: u32,
+    world: u32,
     /// Something waits to be sent to it.
-    pub(crate) queued: bool,
-    pub(crate) lost: bool,
+    queued: bool,
+    lost: bool,
     /// It broke the protocol, and is about to be lost: nothing that it sends counts.
-    pub(crate) broken: bool,
+    broken: bool,
     /// Messages shorter than this may be sent without being asked for; 0 for this process itself, which has no
     /// transport.
-    pub(crate) unasked: u64,
+    unasked: u64,
     /// Messages that it may be copying out of the memory of this process.
-    pub(crate) offered: u32,
-    pub(crate) account: Account,
+    offered: u32,
+    account: Account,
 }
 
 impl PeerState {
+    /// Number of its transport.
+    #[inline(always)]
+    pub(crate) fn route(&self) -> u8 {
+        self.route
+    }
+
+    /// How far away it is.
+    #[inline(always)]
+    pub(crate) fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// Whether it is this process itself.
+    #[inline(always)]
+    pub(crate) fn own(&self) -> bool {
+        self.own
+    }
+
+    /// Whose contexts it names, as this process numbers worlds.
+    #[inline(always)]
+    pub(crate) fn world(&self) -> u32 {
+        self.world
+    }
+
+    /// Whether something waits to be sent to it.
+    #[inline(always)]
+    pub(crate) fn queued(&self) -> bool {
+        self.queued
+    }
+
+    pub(crate) fn set_queued(&mut self, queued: bool) {
+        self.queued = queued;
+    }
+
+    #[inline(always)]
+    pub(crate) fn lost(&self) -> bool {
+        self.lost
+    }
+
+    /// It is lost: nothing is sent to it any more.
+    pub(crate) fn is_lost_now(&mut self) {
+        (self.lost, self.queued) = (true, false);
+    }
+
+    /// Whether it broke the protocol.
+    #[inline(always)]
+    pub(crate) fn broken(&self) -> bool {
+        self.broken
+    }
+
+    pub(crate) fn breaks(&mut self) {
+        self.broken = true;
+    }
+
+    /// Messages shorter than this may be sent to it without being asked for.
+    #[inline(always)]
+    pub(crate) fn unasked(&self) -> u64 {
+        self.unasked
+    }
+
+    /// Messages that it may be copying out of the memory of this process.
+    pub(crate) fn offered(&self) -> u32 {
+        self.offered
+    }
+
+    /// It may copy another one.
+    pub(crate) fn offer(&mut self) {
+        self.offered += 1;
+    }
+
+    /// It has done with one of them.
+    pub(crate) fn end_offer(&mut self) {
+        self.offered -= 1;
+    }
+
+    /// The credit that both sides give each other.
+    #[inline(always)]
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    #[inline(always)]
+    pub(crate) fn account_mut(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
     /// Its messages cross a wide-area network.
     #[inline]
     pub(crate) fn is_far(&self) -> bool {
@@ -46,14 +132,35 @@ impl PeerState {
 /// All that tells a peer from others before anything has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acquaintance {
-    pub(crate) route: u8,
-    pub(crate) level: u8,
-    pub(crate) own: bool,
-    pub(crate) world: u32,
-    pub(crate) unasked: u64,
+    route: u8,
+    level: u8,
+    own: bool,
+    world: u32,
+    unasked: u64,
 }
 
 impl Acquaintance {
+    /// A peer of the transport `route`, as far away as `level` says, that names contexts of this world.
+    pub(crate) fn new(route: u8, level: u8, world: u32) -> Self {
+        Self {
+            route,
+            level,
+            own: false,
+            world,
+            unasked: 0,
+        }
+    }
+
+    /// It may be sent messages shorter than this without being asked.
+    pub(crate) fn takes(self, unasked: u64) -> Self {
+        Self { unasked, ..self }
+    }
+
+    /// It is this process itself.
+    pub(crate) fn itself(self) -> Self {
+        Self { own: true, ..self }
+    }
+
     fn state(self) -> PeerState {
         PeerState {
             route: self.route,

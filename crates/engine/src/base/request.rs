@@ -5,8 +5,6 @@ use std::num::NonZeroU64;
 
 use isthmus_datatype::Representation;
 
-use isthmus_transport::Peer;
-
 use crate::EngineError;
 
 /// Names an operation in flight. Stale names are recognised. The upper half is a generation, which is odd, the lower
@@ -48,15 +46,6 @@ pub struct Part {
     pub number: u32,
     /// Bytes, if it was a receive.
     pub bytes: u64,
-}
-
-/// A message that has left, of a send without a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Sent {
-    pub(crate) peer: Peer,
-    pub(crate) context: u32,
-    /// Names it to its receiver; no request has such a token.
-    pub(crate) token: u64,
 }
 
 /// Gives names to messages without requests.

@@ -27,14 +27,43 @@ pub(crate) enum Owner {
 /// What the core knows of a request that a machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owned {
-    pub(crate) by: Owner,
+    by: Owner,
     /// Progress may complete it.
-    pub(crate) moves: bool,
+    moves: bool,
     /// It can be given up at any time: nobody touches its memory any more when it has ended.
-    pub(crate) can_be_left: bool,
+    can_be_left: bool,
 }
 
 impl Owned {
+    /// Progress does nothing about it.
+    pub(crate) const fn still(by: Owner) -> Self {
+        Self {
+            by,
+            moves: false,
+            can_be_left: false,
+        }
+    }
+
+    /// It can be given up at any time.
+    pub(crate) fn leavable(self) -> Self {
+        Self {
+            can_be_left: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.by
+    }
+
+    pub(crate) fn moves(&self) -> bool {
+        self.moves
+    }
+
+    pub(crate) fn can_be_left(&self) -> bool {
+        self.can_be_left
+    }
+
     /// One that moves, and must be let end by itself.
     pub(crate) fn by(by: Owner) -> Self {
         Self {
@@ -63,18 +92,99 @@ pub(crate) trait Does: Sized {
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
     generation: u32,
-    pub(crate) done: bool,
+    done: bool,
     /// Nobody will ask: freed on completion.
-    pub(crate) detached: bool,
+    detached: bool,
     /// The plan it is a step of, or [`NONE`].
-    pub(crate) owner: u32,
-    pub(crate) step: u32,
+    owner: u32,
+    step: u32,
     /// Whom an eager message went to, or [`Peer::NONE`].
-    pub(crate) sent_to: Peer,
+    sent_to: Peer,
     /// Context of that message.
-    pub(crate) sent_in: u32,
-    pub(crate) completion: Completion,
-    pub(crate) task: T,
+    sent_in: u32,
+    completion: Completion,
+    task: T,
+}
+
+impl<T> Slot<T> {
+    /// It has ended for the program.
+    #[inline(always)]
+    pub(crate) fn done(&self) -> bool {
+        self.done
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_done(&mut self, done: bool) {
+        self.done = done;
+    }
+
+    /// Nobody will ask: it is freed on completion.
+    #[inline(always)]
+    pub(crate) fn detached(&self) -> bool {
+        self.detached
+    }
+
+    #[inline(always)]
+    pub(crate) fn detach(&mut self) {
+        self.detached = true;
+    }
+
+    /// The plan it is a step of, or [`NONE`].
+    #[inline(always)]
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Which step of that.
+    #[inline(always)]
+    pub(crate) fn step(&self) -> u32 {
+        self.step
+    }
+
+    /// It is this step of a plan.
+    #[inline(always)]
+    pub(crate) fn belongs_to(&mut self, plan: u32, step: u32) {
+        (self.owner, self.step) = (plan, step);
+    }
+
+    /// Whom an eager message went to, or [`Peer::NONE`].
+    #[inline(always)]
+    pub(crate) fn sent_to(&self) -> Peer {
+        self.sent_to
+    }
+
+    /// Context of that message.
+    #[inline(always)]
+    pub(crate) fn sent_in(&self) -> u32 {
+        self.sent_in
+    }
+
+    #[inline(always)]
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.completion
+    }
+
+    #[inline(always)]
+    pub(crate) fn completion_mut(&mut self) -> &mut Completion {
+        &mut self.completion
+    }
+
+    /// What it does.
+    #[inline(always)]
+    pub(crate) fn task(&self) -> &T {
+        &self.task
+    }
+
+    #[inline(always)]
+    pub(crate) fn task_mut(&mut self) -> &mut T {
+        &mut self.task
+    }
+
+    /// Both at once.
+    #[inline(always)]
+    pub(crate) fn halves(&mut self) -> (&mut T, &mut Completion) {
+        (&mut self.task, &mut self.completion)
+    }
 }
 
 /// All of them. `T`: what they do.

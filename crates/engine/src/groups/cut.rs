@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the blocks of a step together are cut into pieces, and in which rounds they go.
 
+use crate::groups::Cut;
 use isthmus_schedule::{ALONE, Operation as What};
 use isthmus_transport::meeting::{Lane, Meeting, Place};
 
@@ -12,22 +13,12 @@ const SHORTEST: u64 = 32 << 10;
 /// Short rounds of a step that may be copied.
 const COPY_ROUNDS: u64 = 2;
 
-/// How blocks are cut, and in which rounds they go; the same for all members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub(crate) lane: Lane,
-    /// Bytes of a piece.
-    pub(super) piece: u64,
-    pub(super) pieces: u64,
-    /// Long reduction: two rounds for each piece.
-    pub(super) twice: bool,
-    /// Members copy the blocks from each other, and need the rounds only if they cannot.
-    pub(super) pulls: bool,
-    /// Blocks may differ in length: one round of middle cells beside that of short ones.
-    rows: bool,
-}
-
 impl Cut {
+    /// Blocks fit into the shortest cells.
+    pub(crate) fn is_short(&self) -> bool {
+        matches!(self.lane, Lane::Word | Lane::Short)
+    }
+
     /// `all`: the members of the place are those of the group.
     #[inline]
     pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64, all: bool) -> Self {

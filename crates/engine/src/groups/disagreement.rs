@@ -10,12 +10,10 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place};
 
 use crate::base::requests::Owner;
-use crate::groups::cut::Cut;
-use crate::groups::meet::{LOOKS, Meet};
+use crate::groups::meet::LOOKS;
 use crate::groups::meeting::Groups;
-use crate::groups::pulling::Phase;
-use crate::groups::turn::{InVain, Taker, Turn};
 use crate::groups::words::{CALLED, MADE, NO_STEP, SETS_UP, in_words, in_words_of};
+use crate::groups::{Cut, InVain, Meet, Phase, Taker, Turn};
 use crate::p2p::Core;
 use crate::{Channel, EngineError, Request};
 
@@ -129,7 +127,7 @@ impl Groups {
 
     fn wait_for(&mut self, core: &Core, request: Request, place: Place, step: u64) {
         let index = core.state.requests().index(request);
-        if index.is_some_and(|index| !core.state.requests().slot(index).done) {
+        if index.is_some_and(|index| !core.state.requests().slot(index).done()) {
             self.turns.push(Turn {
                 request,
                 place,
@@ -159,7 +157,7 @@ impl Groups {
         self.turns.retain(|turn| {
             requests
                 .index(turn.request)
-                .is_some_and(|index| !requests.slot(index).done)
+                .is_some_and(|index| !requests.slot(index).done())
         });
         let Some(meeting) = self.meeting(core) else {
             return false;

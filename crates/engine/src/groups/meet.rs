@@ -11,7 +11,6 @@
 //!  taken    pieces that it has taken                     waits for all
 //! ```
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -20,14 +19,15 @@ use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
-use crate::base::binding::{BoundBuffer, Reducer, Side, Sides};
-use crate::groups::cut::{Cut, contributors};
+use crate::base::binding::{BoundBuffer, Sides};
+use crate::groups::cut::contributors;
 use crate::groups::data::{Bound, Unequal};
 use crate::groups::known::Lesson;
 pub(crate) use crate::groups::mistake::{no_memory, wrong_length};
-use crate::groups::pulling::{self, Phase, Pulling};
-use crate::groups::rows::{Rows, Told};
-use crate::{EngineError, Members, NodeMembers};
+use crate::groups::pulling;
+use crate::groups::rows::Rows;
+use crate::groups::{Begin, Cut, Meet, Phase, Pulling};
+use crate::{EngineError, Members};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
 pub(crate) const LOOKS: u32 = 4096;
@@ -37,55 +37,6 @@ const PAST_CACHES: u64 = 1 << 20;
 
 /// What a step is said to have taken if somebody could not copy: longer than any other way.
 const FAILED: Duration = Duration::from_secs(1);
-
-/// How a step begins here.
-#[derive(Default)]
-pub(crate) struct Begin {
-    /// Its first piece has been given.
-    pub(super) given: bool,
-    /// What this member wants, if it decides how the step goes.
-    pub(super) turn: Option<Turn>,
-}
-
-/// What a member does in a step together.
-pub(crate) struct Meet {
-    pub(super) what: What,
-    root: u32,
-    place: Place,
-    /// The whole group: whoever is lost of it, the step waits in vain.
-    pub(super) members: Members,
-    /// Those of the place, if they are only some of the group.
-    pub(super) node: Option<Arc<NodeMembers>>,
-    pub(super) give: Option<Side>,
-    pub(super) take: Option<Side>,
-    pub(super) block: u64,
-    /// Bytes of an element, and the reduction.
-    unit: u64,
-    reducer: Option<Reducer>,
-    cut: Cut,
-    pub(super) phase: Phase,
-    /// At the member that decides how results are stored: past the caches.
-    pub(super) past: bool,
-    /// Since when it lasts, and what for that is to be found out.
-    timed: Option<(Instant, Lesson)>,
-    /// Somebody could not copy.
-    pub(super) failed: bool,
-    /// Number of the step at its place, and of the first round in each lane.
-    pub(super) step: u64,
-    first: [u64; Lane::COUNT],
-    /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
-    pub(super) vain: u32,
-    pub(super) disagrees: bool,
-    given: u64,
-    middle: u64,
-    taken: u64,
-    /// Of the rounds that are waited for in the middle and at the end: number, and members known to have arrived.
-    seen: [(u64, u32); 2],
-    /// A member gave another length than this one expects.
-    pub(super) mistake: Option<EngineError>,
-    /// What those who watch were told of that has begun here.
-    pub(super) told: Option<Told>,
-}
 
 impl std::fmt::Debug for Meet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -10,13 +10,11 @@ use isthmus_wire::waiting::Item;
 
 use crate::base::binding::Sides;
 use crate::base::requests::{Outcome, Owned, Owner};
-use crate::groups::cut::Cut;
 use crate::groups::known::{Known, Lesson};
-use crate::groups::meet::Meet;
 use crate::groups::pulling;
 use crate::groups::rows::Told;
-use crate::groups::turn::{InVain, Turn};
 use crate::groups::words::in_words_of;
+use crate::groups::{Cut, InVain, Meet, Turn};
 use crate::machine::Machine;
 use crate::p2p::Core;
 use crate::p2p::State;
@@ -158,7 +156,7 @@ impl Groups {
         }
         if let Some(mistake) = meet.mistake.take() {
             let mistake = self.after_mistake(core, &meet, mistake);
-            let completion = &mut core.state.requests_mut().slot_mut(plan).completion;
+            let completion = core.state.requests_mut().slot_mut(plan).completion_mut();
             completion.error.get_or_insert(mistake);
         }
         Ok(Outcome::Done)
@@ -233,10 +231,7 @@ impl Groups {
 
     /// From now on progress goes on with it.
     pub(crate) fn go_on_with(&mut self, core: &mut Core, meet: Meet) -> u32 {
-        let index = core.own(Owned {
-            can_be_left: true,
-            ..Owned::by(Owner::Groups)
-        });
+        let index = core.own(Owned::by(Owner::Groups).leavable());
         self.going.push(Going {
             request: core.state.requests().name(index),
             meet: Box::new(meet),
@@ -341,9 +336,7 @@ impl Groups {
         let result = meet.advance(meeting);
         let over = meet.is_over();
         if let Some(told) = meet.told.take_if(|_| over || result.is_err()) {
-            core.state
-                .tools_mut()
-                .plan_ends(told.context, told.operation, told.sequence);
+            told.ends(core.state.tools_mut());
         }
         let Some(meeting) = self.meeting(core) else {
             return true;
@@ -373,7 +366,7 @@ impl Groups {
         let error = out_of_step
             .map(|error| self.give_up(core, meet.place(), error))
             .or(mistake);
-        core.state.requests_mut().slot_mut(index).completion.error = error;
+        core.state.requests_mut().slot_mut(index).completion_mut().error = error;
         core.state.finish(index);
         false
     }
@@ -423,7 +416,7 @@ impl Machine for Groups {
         self.going.retain(|going| {
             requests
                 .index(going.request)
-                .is_some_and(|index| !requests.slot(index).done)
+                .is_some_and(|index| !requests.slot(index).done())
         });
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The machine of groups that share memory: steps that all members take together.
+//! The machine of groups that share memory: steps that all members take together. What a member keeps of a step is
+//! seen in this folder only.
 
 pub(crate) mod cut;
 pub(crate) mod data;
@@ -11,6 +12,146 @@ pub(crate) mod mistake;
 pub(crate) mod pulling;
 pub(crate) mod rows;
 pub(crate) mod short;
-pub(crate) mod turn;
 pub(crate) mod unequal;
 pub(crate) mod words;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use isthmus_protocol::ways;
+use isthmus_schedule::Operation as What;
+use isthmus_transport::meeting::{Lane, Place};
+
+use crate::base::binding::{Reducer, Side};
+use crate::groups::data::Bound;
+use crate::groups::known::Lesson;
+use crate::groups::rows::{Rows, Told};
+use crate::{EngineError, Members, NodeMembers, Request};
+
+/// What a member does in a step together.
+pub(crate) struct Meet {
+    what: What,
+    root: u32,
+    place: Place,
+    /// The whole group: whoever is lost of it, the step waits in vain.
+    members: Members,
+    /// Those of the place, if they are only some of the group.
+    node: Option<Arc<NodeMembers>>,
+    give: Option<Side>,
+    take: Option<Side>,
+    block: u64,
+    /// Bytes of an element, and the reduction.
+    unit: u64,
+    reducer: Option<Reducer>,
+    cut: Cut,
+    phase: Phase,
+    /// At the member that decides how results are stored: past the caches.
+    past: bool,
+    /// Since when it lasts, and what for that is to be found out.
+    timed: Option<(Instant, Lesson)>,
+    /// Somebody could not copy.
+    failed: bool,
+    /// Number of the step at its place, and of the first round in each lane.
+    step: u64,
+    first: [u64; Lane::COUNT],
+    /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
+    vain: u32,
+    disagrees: bool,
+    given: u64,
+    middle: u64,
+    taken: u64,
+    /// Of the rounds that are waited for in the middle and at the end: number, and members known to have arrived.
+    seen: [(u64, u32); 2],
+    /// A member gave another length than this one expects.
+    mistake: Option<EngineError>,
+    /// What those who watch were told of that has begun here.
+    told: Option<Told>,
+}
+
+/// How a step goes on.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Through cells.
+    Cells,
+    /// By what the decider says.
+    Deciding(Pulling),
+    /// All is done without long rounds; so many of them are left.
+    Leaving(u64),
+    /// Blocks that may differ in length.
+    Rows(Box<Rows<Bound>>),
+}
+
+/// A step that may be copied.
+#[derive(Debug)]
+pub(crate) struct Pulling {
+    /// Number of the round of the offers.
+    first: u64,
+    decider: u32,
+    /// What the decider wants, once it is known; at the decider from the beginning.
+    turn: Option<ways::Turn>,
+    offered: bool,
+    /// Members whose blocks are still to be copied, the next one last.
+    missing: Vec<u32>,
+    failed: bool,
+    said: bool,
+    /// Outcomes of the first so many members are known.
+    known: u32,
+    others_failed: bool,
+}
+
+/// How blocks are cut, and in which rounds they go; the same for all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    lane: Lane,
+    /// Bytes of a piece.
+    piece: u64,
+    pieces: u64,
+    /// Long reduction: two rounds for each piece.
+    twice: bool,
+    /// Members copy the blocks from each other, and need the rounds only if they cannot.
+    pulls: bool,
+    /// Blocks may differ in length: one round of middle cells beside that of short ones.
+    rows: bool,
+}
+
+/// How a step begins here.
+#[derive(Default)]
+pub(crate) struct Begin {
+    /// Its first piece has been given.
+    given: bool,
+    /// What this member wants, if it decides how the step goes.
+    turn: Option<ways::Turn>,
+}
+
+/// Whose operation in messages takes a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Taker {
+    /// The program's, if it is waited for as this request.
+    Program(Option<Request>),
+    /// The library's own, by which it makes a communicator or opens a file.
+    Library(Request),
+}
+
+/// An operation in messages that is waited for, and its turn.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    request: Request,
+    place: Place,
+    step: u64,
+    /// It was found to wait in vain.
+    ends: bool,
+}
+
+/// An operation in messages whose members do not all take part, and what to say of it.
+pub(crate) struct InVain {
+    request: Request,
+    place: Place,
+    error: EngineError,
+}
+
+impl InVain {
+    /// The operation, and what is to be said of it.
+    pub(crate) fn into_error(self) -> (Request, EngineError) {
+        (self.request, self.error)
+    }
+}

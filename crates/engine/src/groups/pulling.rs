@@ -24,47 +24,15 @@ use isthmus_transport::meeting::{Lane, Meeting, OFFER, Place, Round};
 
 use crate::EngineError;
 use crate::base::binding::{BoundBuffer, Side, Sides};
-use crate::groups::data::Bound;
 use crate::groups::known::{self, Known, Lesson};
-use crate::groups::meet::{Meet, no_memory, wrong_length};
-use crate::groups::rows::Rows;
+use crate::groups::meet::{no_memory, wrong_length};
+use crate::groups::{Meet, Phase, Pulling};
 
 /// Bytes before the transport's offer.
 const WORDS: usize = 2 * size_of::<u64>();
 /// What the decider wants.
 const COPY: u64 = 1;
 const TELL: u64 = 2;
-
-/// How a step goes on.
-#[derive(Debug)]
-pub(crate) enum Phase {
-    /// Through cells.
-    Cells,
-    /// By what the decider says.
-    Deciding(Pulling),
-    /// All is done without long rounds; so many of them are left.
-    Leaving(u64),
-    /// Blocks that may differ in length.
-    Rows(Box<Rows<Bound>>),
-}
-
-/// A step that may be copied.
-#[derive(Debug)]
-pub(crate) struct Pulling {
-    /// Number of the round of the offers.
-    first: u64,
-    decider: u32,
-    /// What the decider wants, once it is known; at the decider from the beginning.
-    turn: Option<Turn>,
-    offered: bool,
-    /// Members whose blocks are still to be copied, the next one last.
-    missing: Vec<u32>,
-    failed: bool,
-    said: bool,
-    /// Outcomes of the first so many members are known.
-    known: u32,
-    others_failed: bool,
-}
 
 /// Bytes that a member copies before it looks at anything else. (A look at which others get the core in between costs
 /// 16 members on two cores as much as a block of 16 KiB.)

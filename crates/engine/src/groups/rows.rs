@@ -22,6 +22,7 @@ use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
 
 use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
 use crate::groups::mistake::{no_memory, wrong_length};
+use crate::tools::Tools;
 use crate::{EngineError, Operation};
 
 /// Bytes of a length in front of a block.
@@ -32,9 +33,24 @@ const SLOT: usize = 2 * size_of::<u64>();
 /// An operation as those who watch are told of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
-    pub(crate) context: u32,
-    pub(crate) operation: Operation,
-    pub(crate) sequence: u32,
+    context: u32,
+    operation: Operation,
+    sequence: u32,
+}
+
+impl Told {
+    pub(crate) fn new(context: u32, operation: Operation, sequence: u32) -> Self {
+        Self {
+            context,
+            operation,
+            sequence,
+        }
+    }
+
+    /// It is over.
+    pub(crate) fn ends(self, tools: &mut Tools) {
+        tools.plan_ends(self.context, self.operation, self.sequence);
+    }
 }
 
 /// Bytes of slots.

@@ -9,9 +9,10 @@ use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
-use crate::groups::cut::{Cut, contributors};
-use crate::groups::meet::{self, Begin, Meet};
+use crate::groups::cut::contributors;
+use crate::groups::meet;
 use crate::groups::meeting::Groups;
+use crate::groups::{Begin, Cut, Meet};
 use crate::p2p::Core;
 use crate::{Channel, EngineError, Operation, Request};
 

@@ -4,11 +4,10 @@
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Lane, Place, Round};
 
-use crate::groups::cut::Cut;
 use crate::groups::data::{Bound, Data, Unequal};
-use crate::groups::meet::Meet;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::{Rows, Slots};
+use crate::groups::{Cut, Meet};
 use crate::p2p::Core;
 use crate::{Binding, Channel, EngineError, Request};
 

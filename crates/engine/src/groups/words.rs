@@ -5,7 +5,7 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE};
 
 use crate::EngineError;
-use crate::groups::meet::Meet;
+use crate::groups::Meet;
 
 /// Bytes of a block in the note of an operation that takes no step together: what has the same name and takes one
 /// does not go together with it.

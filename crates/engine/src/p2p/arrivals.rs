@@ -7,14 +7,14 @@ use isthmus_transport::{Peer, Placement, Sink};
 use isthmus_wire::frame::{BULK, Header, Kind, ROOM, protocol};
 
 use crate::Request;
-use crate::base::asking::heard;
-use crate::base::message::Content;
 use crate::base::work::Work;
 use crate::machine::{place_for_machine, placed_for_machine, to_machine};
+use crate::mismatch::asking::heard;
 use crate::p2p::calls::{announced, called_data};
 use crate::p2p::cancel::{asked_back, recalled};
 use crate::p2p::conversion::Origin;
 use crate::p2p::long::{arrived, data, streaming};
+use crate::p2p::message::Content;
 use crate::p2p::placing::{lend, place_eager};
 use crate::p2p::state::{answer, arrive, fill, keep, lied, settle};
 use crate::p2p::{AnnouncedStage, SendStage, SendTask, State};
@@ -30,7 +30,7 @@ fn eager(state: &mut State, peer: Peer, world: u32, header: &Header, payload: &[
         Some(index) => {
             settle(state, peer, header.length, acknowledgement(header));
             if state.requests.fill_plainly(index, &envelope, payload) {
-                state.tools.came.what = Awaited::Message;
+                state.tools.came.completes(Awaited::Message);
                 state.events += 1;
                 return;
             }
@@ -134,11 +134,11 @@ fn acknowledgement(header: &Header) -> u64 {
 impl Sink for State {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
         let known = &self.peers[peer];
-        if known.broken {
+        if known.broken() {
             return;
         }
-        let world = known.world;
-        self.tools.came.level = known.level;
+        let world = known.world();
+        self.tools.came.comes(known.level());
         self.tools.arrived(peer, header);
         match header.kind {
             Kind::Eager | Kind::EagerSync => eager(self, peer, world, header, payload),
@@ -156,10 +156,10 @@ impl Sink for State {
             Kind::Padding => self.broken(peer, "padding on a connection without padding"),
             Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
             Kind::Credit => {
-                if !self.peers[peer].account.credited(header.length) {
+                if !self.peers[peer].account_mut().credited(header.length) {
                     return self.broken(peer, "it gave more credit back than it had been lent");
                 }
-                if self.peers[peer].queued {
+                if self.peers[peer].queued() {
                     self.work.push_back(Work::Flush(peer));
                 }
             }
@@ -167,7 +167,7 @@ impl Sink for State {
     }
 
     fn place(&mut self, peer: Peer, header: &Header) -> Placement {
-        if self.peers[peer].broken {
+        if self.peers[peer].broken() {
             return Placement::Collect;
         }
         match header.kind {
@@ -187,10 +187,10 @@ impl Sink for State {
 
     fn placed(&mut self, peer: Peer, header: &Header) {
         let known = &self.peers[peer];
-        if known.broken {
+        if known.broken() {
             return;
         }
-        self.tools.came.level = known.level;
+        self.tools.came.comes(known.level());
         if header.kind == Kind::Data {
             match streaming(self, peer, header) {
                 Some(index) => arrived(self, index, header.auxiliary(), header.length),
@@ -228,7 +228,7 @@ impl Sink for State {
     }
 
     fn writable(&mut self, peer: Peer) {
-        if self.peers[peer].queued {
+        if self.peers[peer].queued() {
             self.work.push_back(Work::Flush(peer));
         }
     }

@@ -51,10 +51,10 @@ pub(crate) fn leaves_at_once(
     parcel: &mut Parcel,
 ) -> Result<bool, EngineError> {
     let known = &state.peers[peer];
-    let transport = &mut transports[usize::from(known.route)];
+    let transport = &mut transports[usize::from(known.route())];
     let length = parcel.length();
     let partner = state.partners.entry((peer, number)).or_default();
-    let free = !known.queued && !partner.waits() && partner.budget().allows(length);
+    let free = !known.queued() && !partner.waits() && partner.budget().allows(length);
     if !free || length > transport.limits(peer).frame.min(CHUNK) as u64 {
         return Ok(false);
     }

@@ -7,9 +7,10 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind, ROOM};
 
 use crate::Request;
-use crate::base::message::{Content, Message};
 use crate::base::work::Work;
+use crate::p2p::Message;
 use crate::p2p::conversion::Origin;
+use crate::p2p::message::Content;
 use crate::p2p::state::{answer, arrive, fill, keep, lied, settle, tell_matched};
 use crate::p2p::{Called, ReceiveStage, State};
 
@@ -40,7 +41,7 @@ pub(crate) fn announced(state: &mut State, peer: Peer, header: &Header) {
 /// Asks for announced messages of this peer while there is room.
 pub(crate) fn call_in(state: &mut State, peer: Peer) {
     let known = state.peers[peer];
-    if known.lost || known.broken {
+    if known.lost() || known.broken() {
         return;
     }
     while let Some(call) = state.calls.next(peer.number()) {
@@ -91,7 +92,7 @@ pub(crate) fn deliver_announced(state: &mut State, index: u32, envelope: &Envelo
             tell_matched(state, peer, acknowledge);
             fill(state, index, envelope, Origin::new(peer, common), &data);
         }
-        Matched::Coming if state.peers[peer].lost => {
+        Matched::Coming if state.peers[peer].lost() => {
             state.calls.discard(name);
             let error = state.lost_error(peer);
             state.fail(index, error);
@@ -121,6 +122,6 @@ pub(crate) fn unkeep(state: &mut State, message: &Message) {
 /// Releases the memory that an unexpected message was accounted for.
 pub(crate) fn unaccount(state: &mut State, message: &Message) {
     if !matches!(message.content, Content::Local(_)) {
-        state.peers[message.peer].account.let_go(message.kept());
+        state.peers[message.peer].account_mut().let_go(message.kept());
     }
 }

@@ -23,14 +23,15 @@ use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::base::message::{Content, Message};
 use crate::base::work::Work;
 use crate::p2p::Core;
+use crate::p2p::Message;
 use crate::p2p::calls::{call_in, unkeep};
+use crate::p2p::message::Content;
 use crate::p2p::queue::{control, queue};
 use crate::p2p::receive::deliver;
 use crate::p2p::state::{arrive, lied, settle, withdraw};
-use crate::p2p::{SendStage, State, Task};
+use crate::p2p::{Asked, SendStage, State, Task};
 use crate::{Request, Sent};
 
 /// How long an answer is waited for: a receiver that is inside MPI gives it in microseconds, and has to get a core
@@ -52,7 +53,7 @@ pub(crate) fn cancel(core: &mut Core, request: Request) {
         return;
     };
     if withdraw(&mut core.state, index) || withdraw_send(core, index) {
-        core.state.requests.slot_mut(index).completion.cancelled = true;
+        core.state.requests.slot_mut(index).completion_mut().cancelled = true;
         core.state.finish(index);
     } else if let Some((peer, context)) = recallable(core, index) {
         recall(core, index, peer, context);
@@ -68,12 +69,12 @@ pub(crate) fn cancel_sent(core: &mut Core, sent: Sent) -> Request {
     let request = core.state.requests.name(index);
     if core.state.is_own(peer) {
         let thrown = throw_own(core, |content, t| !content.is_local() && t == token);
-        core.state.requests.slot_mut(index).completion.cancelled = thrown;
+        core.state.requests.slot_mut(index).completion_mut().cancelled = thrown;
         core.state.finish(index);
-    } else if core.state.peers[peer].lost {
+    } else if core.state.peers[peer].lost() {
         core.state.finish(index);
     } else {
-        core.state.requests.slot_mut(index).task = Task::Recall(peer);
+        *core.state.requests.slot_mut(index).task_mut() = Task::Recall(peer);
         core.state.requests.left(index, peer, context);
         core.state.recalls.insert(token, index);
         ask(core, request, peer, question(token, context, THROW));
@@ -85,9 +86,9 @@ pub(crate) fn cancel_sent(core: &mut Core, sent: Sent) -> Request {
 fn withdraw_send(core: &mut Core, index: u32) -> bool {
     let slot = core.state.requests.slot(index);
     let token = core.state.requests.token(index);
-    let (peer, stage) = match &slot.task {
+    let (peer, stage) = match slot.task() {
         Task::Send(task) if task.parts.is_none() => (task.peer, task.stage),
-        Task::Nothing if slot.sent_to != Peer::NONE && core.state.is_own(slot.sent_to) => {
+        Task::Nothing if slot.sent_to() != Peer::NONE && core.state.is_own(slot.sent_to()) => {
             return throw_own(core, |content, t| !content.is_local() && t == token);
         }
         _ => return false,
@@ -111,7 +112,7 @@ fn withdraw_send(core: &mut Core, index: u32) -> bool {
 /// Throws a message of this process to itself away.
 fn throw_own(core: &mut Core, which: impl Fn(&Content, u64) -> bool) -> bool {
     let peers = &core.state.peers;
-    let is_own = |peer: Peer| peers[peer].own;
+    let is_own = |peer: Peer| peers[peer].own();
     let found = core
         .state
         .matcher
@@ -126,22 +127,22 @@ fn throw_own(core: &mut Core, which: impl Fn(&Content, u64) -> bool) -> bool {
 /// Whom to ask for the message of this request, and its context.
 fn recallable(core: &Core, index: u32) -> Option<(Peer, u32)> {
     let slot = core.state.requests.slot(index);
-    let (peer, context) = match &slot.task {
+    let (peer, context) = match slot.task() {
         Task::Send(task) if task.stage == SendStage::Waiting && task.parts.is_none() && !task.recalled => {
             (task.peer, task.header.context)
         }
-        Task::Nothing if slot.done => (slot.sent_to, slot.sent_in),
+        Task::Nothing if slot.done() => (slot.sent_to(), slot.sent_in()),
         _ => return None,
     };
     let known = core.state.peers.get(peer)?;
-    (!known.own && !known.lost).then_some((peer, context))
+    (!known.own() && !known.lost()).then_some((peer, context))
 }
 
 fn recall(core: &mut Core, index: u32, peer: Peer, context: u32) {
     let token = core.state.requests.token(index);
     let slot = core.state.requests.slot_mut(index);
-    slot.done = false;
-    match &mut slot.task {
+    slot.set_done(false);
+    match slot.task_mut() {
         Task::Send(task) => task.recalled = true,
         other => *other = Task::Recall(peer),
     }
@@ -165,9 +166,9 @@ pub(crate) fn ask_no_longer(core: &mut Core) -> bool {
             continue;
         };
         let slot = core.state.requests.slot_mut(index);
-        match &mut slot.task {
+        match slot.task_mut() {
             Task::Recall(peer) => {
-                let (peer, context) = (*peer, slot.sent_in);
+                let (peer, context) = (*peer, slot.sent_in());
                 let recalls = &mut core.state.recalls;
                 let token = recalls
                     .iter()
@@ -209,17 +210,17 @@ pub(crate) fn let_go(core: &mut Core, request: Request) {
     };
     // What the transport sends by itself leaves without the receiver's help.
     let stays =
-        core.state.peers[task.peer].own || task.parts.is_some() || task.stage == SendStage::Bulk || task.recalled;
+        core.state.peers[task.peer].own() || task.parts.is_some() || task.stage == SendStage::Bulk || task.recalled;
     if stays {
         return;
     }
     if task.offered {
-        let route = core.state.peers[task.peer].route;
+        let route = core.state.peers[task.peer].route();
         core.transports[route as usize].revoke();
     }
     task.buffer.own();
     task.buffered = true;
-    core.state.requests.slot_mut(index).done = true;
+    core.state.requests.slot_mut(index).set_done(true);
     core.state.events += 1;
 }
 
@@ -314,10 +315,10 @@ pub(crate) fn recalled(state: &mut State, peer: Peer, header: &Header) {
     };
     let request = state.requests.name(index);
     let slot = state.requests.slot_mut(index);
-    let context = match &mut slot.task {
+    let context = match slot.task_mut() {
         Task::Recall(to) if *to == peer => {
             state.recalls.remove(&token);
-            slot.sent_in
+            slot.sent_in()
         }
         Task::Send(task) if task.peer == peer && task.recalled => {
             task.recalled = false;
@@ -333,7 +334,7 @@ pub(crate) fn recalled(state: &mut State, peer: Peer, header: &Header) {
         }
         _ => return state.broken(peer, UNASKED),
     };
-    slot.completion.cancelled = thrown;
+    slot.completion_mut().cancelled = thrown;
     state.asked.answered(request);
     if thrown {
         state
@@ -365,5 +366,23 @@ fn question(token: u64, context: u32, what: u64) -> Header {
 impl Content {
     fn is_local(&self) -> bool {
         matches!(self, Self::Local(_))
+    }
+}
+
+impl Asked {
+    /// No request waits for an answer.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.until.is_empty()
+    }
+
+    /// When the next request has waited long enough.
+    pub(crate) fn next(&self) -> Option<Duration> {
+        let first = self.until.iter().map(|(until, _)| *until).min()?;
+        Some(first.saturating_duration_since(Instant::now()))
+    }
+
+    pub(crate) fn answered(&mut self, request: Request) {
+        self.until.retain(|(_, waiting)| *waiting != request);
     }
 }

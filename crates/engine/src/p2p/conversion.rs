@@ -76,8 +76,8 @@ fn stream_of(state: &State, Origin { peer, common }: Origin) -> Stream {
 #[cold]
 pub(crate) fn convert(state: &mut State, index: u32) {
     let slot = state.requests.slot_mut(index);
-    let Task::Receive(task) = &mut slot.task else { return };
+    let Task::Receive(task) = slot.task_mut() else { return };
     if let Some(conversion) = task.conversion.take() {
-        conversion.convert(&mut slot.completion);
+        conversion.convert(slot.completion_mut());
     }
 }

@@ -95,10 +95,17 @@ enum Stage {
 
 /// What becomes of a direct receive whose memory is needed before all of its message is there.
 pub(crate) struct Ordinary {
-    pub(super) pattern: Pattern,
-    pub(super) buffer: ReceiveBuffer,
-    pub(super) peer: Peer,
-    pub(super) members: Option<Members>,
+    pattern: Pattern,
+    buffer: ReceiveBuffer,
+    peer: Peer,
+    members: Option<Members>,
+}
+
+impl Ordinary {
+    /// What it receives, into what, and from whom.
+    pub(super) fn parts(self) -> (Pattern, ReceiveBuffer, Peer, Option<Members>) {
+        (self.pattern, self.buffer, self.peer, self.members)
+    }
 }
 
 impl Default for Expected {

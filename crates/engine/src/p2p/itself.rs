@@ -2,12 +2,14 @@
 //! Messages of a process to itself.
 
 use crate::base::buffer::transfer;
-use crate::base::message::{Content, Message};
 use crate::base::work::CHUNK;
 use crate::p2p::Core;
+use crate::p2p::Message;
+use crate::p2p::Outbound;
 use crate::p2p::SendStage;
 use crate::p2p::conversion::{Origin, prepare};
-use crate::p2p::queue::{Outbound, chunk};
+use crate::p2p::message::Content;
+use crate::p2p::queue::chunk;
 use crate::p2p::ranges::receive_parts_from_self;
 use crate::p2p::state::{matched, unexpected};
 use crate::{Mode, SendBuffer};
@@ -35,7 +37,7 @@ pub(crate) fn send_to_self(core: &mut Core, outbound: &mut Outbound) -> bool {
     }
     let length = outbound.buffer.length();
     let keeps = outbound.mode != Mode::Synchronous && length <= SELF_EAGER;
-    if !keeps || !core.state.peers[me].account.hold(length) {
+    if !keeps || !core.state.peers[me].account_mut().hold(length) {
         return false;
     }
     let bytes = chunk(&mut core.state.chunk, length as usize);

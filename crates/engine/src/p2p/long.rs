@@ -32,7 +32,7 @@ pub(crate) fn answer_request(core: &mut Core, index: u32) {
         return;
     };
     let (peer, wanted) = (task.peer, task.wanted);
-    if core.state.peers[peer].lost {
+    if core.state.peers[peer].lost() {
         let error = core.state.lost_error(peer);
         return core.state.fail(index, error);
     }
@@ -93,7 +93,7 @@ fn expect(core: &mut Core, index: u32, peer: Peer, request: u64, wanted: u64) ->
     let Some(memory) = task.and_then(|task| task.buffer.memory()).filter(|_| wanted > 0) else {
         return false;
     };
-    let route = core.state.peers[peer].route;
+    let route = core.state.peers[peer].route();
     let lease = Lease::new(memory);
     let expected = core.transports[route as usize].expect(peer, request, lease.lent(), wanted);
     if let Some(task) = core.state.requests.receive(index).filter(|_| expected) {
@@ -109,10 +109,10 @@ fn pull(core: &mut Core, index: u32, handle: &[u8]) -> Result<bool, SendError> {
         return Ok(false);
     };
     let peer = &core.state.peers[task.peer];
-    let transport = &mut core.transports[peer.route as usize];
+    let transport = &mut core.transports[peer.route() as usize];
     match task.buffer.memory() {
         // Who copies a message of ours has no time for one of its own.
-        Some(memory) if peer.offered > 0 => transport.pull(task.peer, handle, 0, memory, task.wanted),
+        Some(memory) if peer.offered() > 0 => transport.pull(task.peer, handle, 0, memory, task.wanted),
         Some(memory) => transport.pull_together(task.peer, handle, memory, task.wanted),
         // A buffer in pieces takes data frames: chunks pulled one by one would cost a system call each all the same.
         None => Ok(false),

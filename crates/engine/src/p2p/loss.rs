@@ -20,10 +20,10 @@ impl Core {
     /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
     pub(crate) fn lose(&mut self, peer: Peer, reason: Arc<str>) {
         let known = self.state.peers[peer];
-        if known.lost || known.own {
+        if known.lost() || known.own() {
             return;
         }
-        self.transports[known.route as usize].lose(peer, &reason);
+        self.transports[known.route() as usize].lose(peer, &reason);
         self.state.lose(peer, reason);
     }
 
@@ -37,7 +37,7 @@ impl Core {
             .collect();
         machines.into_iter().for_each(|peer| self.lose(peer, AT_THE_END.into()));
         for index in self.state.requests.indices() {
-            match &self.state.requests.slot(index).task {
+            match self.state.requests.slot(index).task() {
                 Task::Send(task) if task.stage != SendStage::Waiting => {
                     self.lose(task.peer, AT_THE_END.into());
                 }
@@ -50,13 +50,13 @@ impl Core {
     /// as before. `freed`: only those whose request was freed.
     pub fn keep_unanswered(&mut self, freed: bool) {
         for index in self.state.requests.indices() {
-            if freed && !self.state.requests.slot(index).detached {
+            if freed && !self.state.requests.slot(index).detached() {
                 continue;
             }
             let name = self.state.requests.name(index);
             match self.state.requests.send(index) {
                 Some(task) if task.stage == SendStage::Waiting && task.parts.is_none() => {
-                    if self.state.peers[task.peer].own {
+                    if self.state.peers[task.peer].own() {
                         task.buffer.own();
                     } else {
                         let_go(self, name);
@@ -83,7 +83,7 @@ impl State {
     /// Whether a peer is lost.
     #[inline]
     pub(crate) fn is_lost(&self, peer: Peer) -> bool {
-        self.peers[peer].lost
+        self.peers[peer].lost()
     }
 
     /// Whether one of these is lost. Asked only where somebody is: time in proportion to their number.
@@ -102,7 +102,7 @@ impl State {
 
     /// The peer broke the protocol: nothing it says can be relied on, so it counts as lost.
     pub(crate) fn broken(&mut self, peer: Peer, what: &str) {
-        self.peers[peer].broken = true;
+        self.peers[peer].breaks();
         self.work.push_back(Work::Lost(
             peer,
             format!("it broke the message protocol: {what}").into(),
@@ -113,7 +113,7 @@ impl State {
     #[cold]
     pub(crate) fn accuse(&mut self, peer: Peer, what: &str) {
         let known = self.peers[peer];
-        if !known.own && !known.lost {
+        if !known.own() && !known.lost() {
             self.broken(peer, what);
         }
     }
@@ -126,7 +126,7 @@ impl State {
             .for_each(|queue| queue.parcels = Parcels::default());
         for index in self.requests.indices() {
             if !matches!(
-                self.requests.slot(index).task,
+                self.requests.slot(index).task(),
                 Task::Send(_) | Task::Receive(_) | Task::Plain(_)
             ) {
                 continue;
@@ -144,8 +144,7 @@ impl State {
     /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the
     /// source: they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
     fn lose(&mut self, peer: Peer, reason: Arc<str>) {
-        self.peers[peer].lost = true;
-        self.peers[peer].queued = false;
+        self.peers[peer].is_lost_now();
         self.reasons.entry(peer).or_insert(reason);
         self.tools.lost(peer);
         if let Some(queue) = self.outgoing.remove(&peer) {
@@ -157,12 +156,12 @@ impl State {
         self.unanswered.lose(peer);
         let requests = &self.requests;
         self.recalls
-            .retain(|_, index| !matches!(requests.slot(*index).task, Task::Recall(to) if to == peer));
+            .retain(|_, index| !matches!(requests.slot(*index).task(), Task::Recall(to) if *to == peer));
         forget_asked(self, peer);
         // Machines end what is theirs.
         self.work.push_back(Work::Gone(peer));
         for index in self.requests.indices() {
-            let doomed = match &self.requests.slot(index).task {
+            let doomed = match self.requests.slot(index).task() {
                 Task::Send(task) => task.peer == peer,
                 Task::Receive(task) => {
                     // One that has matched a message of another sender has nothing to do with it.
@@ -189,7 +188,7 @@ impl State {
 
 /// Peers of the transport with this number.
 pub(crate) fn served_by(state: &State, number: u8) -> Vec<Peer> {
-    let serves = |peer: &Peer| state.peers[*peer].route == number && !state.peers[*peer].own;
+    let serves = |peer: &Peer| state.peers[*peer].route() == number && !state.peers[*peer].own();
     Peer::first(state.peers.len() as u32).filter(serves).collect()
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod direct;
 pub(crate) mod itself;
 pub(crate) mod long;
 pub(crate) mod loss;
+pub(crate) mod message;
 pub(crate) mod parts;
 pub(crate) mod placing;
 pub(crate) mod queue;
@@ -30,27 +31,27 @@ use std::time::Instant;
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_protocol::calling::Calls;
-use isthmus_protocol::matching::{Envelope, Matcher, Posted};
+use isthmus_protocol::matching::{Envelope, Matcher, Pattern, Posted};
 use isthmus_protocol::ways::Ways;
 use isthmus_transport::{Lease, Peer, Processes, Transport};
 use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;
 
-use crate::base::agreement::Agreement;
 use crate::base::buffer::Conversion;
-use crate::base::message::Message;
 use crate::base::parcels::{Parcels, Partner};
 use crate::base::peers::Peers;
 use crate::base::request::Tokens;
 use crate::base::requests::{Owned, Requests};
 use crate::base::work::Work;
 use crate::machine::Machines;
+use crate::mismatch::Agreement;
 use crate::p2p::direct::Expected;
+use crate::p2p::message::Content;
 use crate::p2p::parts::{Arrivals, Ready};
-use crate::p2p::unanswered::{Asked, Unanswered};
+use crate::p2p::unanswered::Unanswered;
 use crate::tools::Tools;
 use crate::waiting::callbacks::Callbacks;
-use crate::{Members, ReceiveBuffer, SendBuffer, Tuning};
+use crate::{Members, Mode, ReceiveBuffer, Request, SendBuffer, Tuning};
 
 /// Transports, requests, matching: what all machines stand on.
 pub struct Core {
@@ -103,6 +104,62 @@ pub struct State {
     ways: FxHashMap<Peer, Box<Ways>>,
     /// Most messages that have waited at once.
     unexpected_peak: usize,
+}
+
+/// A message that has arrived and has not matched.
+#[derive(Debug)]
+pub(crate) struct Message {
+    peer: Peer,
+    bytes: u64,
+    /// Names the sender's request.
+    token: u64,
+    /// Packed data in the common form.
+    common: bool,
+    /// The sender waits to hear that the message matched.
+    synchronous: bool,
+    content: Content,
+}
+
+/// Messages that are asked back.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// Until when requests wait for answers.
+    until: Vec<(Instant, Request)>,
+    /// Receiver and token of messages whose senders did not wait for the answer.
+    late: Vec<(Peer, u64)>,
+    /// Of others, set aside here until the sender says what becomes of them. Accounted for as before, which bounds
+    /// them.
+    aside: Vec<(Envelope, Message)>,
+}
+
+/// Who sends what to whom: the arguments of a send.
+pub(crate) struct Outbound {
+    peer: Peer,
+    /// Complete but for kind and token.
+    header: Header,
+    mode: Mode,
+    buffer: SendBuffer,
+    /// A thread waits until the message has left.
+    waits: bool,
+}
+
+/// Who receives what from whom: the arguments of a receive.
+pub(crate) struct Inbound {
+    pattern: Pattern,
+    /// [`Peer::NONE`]: any.
+    peer: Peer,
+    /// For any.
+    members: Option<Members>,
+    buffer: ReceiveBuffer,
+}
+
+/// A message that has left, of a send without a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sent {
+    peer: Peer,
+    context: u32,
+    /// Names it to its receiver; no request has such a token.
+    token: u64,
 }
 
 /// What waits to be sent to a peer.

@@ -7,7 +7,6 @@ use isthmus_transport::{Lease, Peer, Placement};
 use isthmus_wire::frame::Header;
 
 use crate::p2p::conversion::{Origin, is_prepared_first};
-use crate::p2p::direct::Ordinary;
 use crate::p2p::state::matched;
 use crate::p2p::{ReceiveStage, ReceiveTask, State, Task};
 
@@ -61,12 +60,7 @@ fn post_direct(state: &mut State, peer: Peer, envelope: &Envelope) {
     let Some(ordinary) = state.direct.become_ordinary(peer, envelope) else {
         return;
     };
-    let Ordinary {
-        pattern,
-        buffer,
-        peer,
-        members,
-    } = ordinary;
+    let (pattern, buffer, peer, members) = ordinary.parts();
     let task = ReceiveTask::new(buffer, peer, members);
     let index = state.requests.insert(Task::Receive(task));
     let posted = state.matcher.post(pattern, index);

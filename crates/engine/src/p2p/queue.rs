@@ -5,21 +5,34 @@ use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::p2p::Core;
+use crate::p2p::Outbound;
 use crate::p2p::Outgoing;
 use crate::{Channel, Mode, SendBuffer};
 
-/// Who sends what to whom: the arguments of a send.
-pub(crate) struct Outbound {
-    pub(crate) peer: Peer,
-    /// Complete but for kind and token.
-    pub(crate) header: Header,
-    pub(crate) mode: Mode,
-    pub(crate) buffer: SendBuffer,
-    /// A thread waits until the message has left.
-    pub(crate) waits: bool,
-}
-
 impl Outbound {
+    /// To a peer. `header`: complete but for kind and token.
+    #[inline]
+    pub(crate) fn to(peer: Peer, header: Header, mode: Mode, buffer: SendBuffer) -> Self {
+        Self {
+            peer,
+            header,
+            mode,
+            buffer,
+            waits: false,
+        }
+    }
+
+    /// A thread waits until the message has left.
+    #[inline]
+    pub(crate) fn waits(self, waits: bool) -> Self {
+        Self { waits, ..self }
+    }
+
+    /// What is sent, and how.
+    pub(crate) fn into_message(self) -> (Header, Mode, SendBuffer) {
+        (self.header, self.mode, self.buffer)
+    }
+
     #[inline]
     pub(crate) fn new(channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Self {
         let mut header = Header::new(
@@ -58,18 +71,18 @@ impl Outgoing {
 
 /// A frame was taken: the peer is blocked no longer than something waits for it.
 pub(crate) fn unblocked(core: &mut Core, peer: Peer) {
-    core.state.peers[peer].queued = core.state.outgoing.get(&peer).is_some_and(Outgoing::blocks);
+    core.state.peers[peer].set_queued(core.state.outgoing.get(&peer).is_some_and(Outgoing::blocks));
 }
 
 pub(crate) fn queue(core: &mut Core, peer: Peer) -> &mut Outgoing {
-    core.state.peers[peer].queued = true;
+    core.state.peers[peer].set_queued(true);
     core.state.outgoing.entry(peer).or_default()
 }
 
 /// Sends a frame without data.
 pub(crate) fn control(core: &mut Core, peer: Peer, header: Header) {
     let state = core.state.peers[peer];
-    if state.lost {
+    if state.lost() {
         return;
     }
     let waiting = core.state.outgoing.get(&peer).is_some_and(|o| !o.controls.is_empty());
@@ -77,7 +90,7 @@ pub(crate) fn control(core: &mut Core, peer: Peer, header: Header) {
         queue(core, peer).controls.push_back(header);
         return;
     }
-    match core.transports[state.route as usize].send(peer, &header, &[]) {
+    match core.transports[state.route() as usize].send(peer, &header, &[]) {
         Ok(()) => {}
         Err(SendError::WouldBlock) => queue(core, peer).controls.push_back(header),
         Err(SendError::Lost(reason)) => core.lose(peer, reason.into()),

@@ -5,23 +5,28 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_protocol::matching::{Envelope, Pattern};
 use isthmus_transport::Peer;
 
-use crate::base::message::{Content, Message};
 use crate::p2p::Core;
+use crate::p2p::Inbound;
+use crate::p2p::Message;
 use crate::p2p::calls::{deliver_announced, unaccount, unkeep};
 use crate::p2p::conversion::{Origin, form_of, prepare};
 use crate::p2p::itself::receive_from_self;
+use crate::p2p::message::Content;
 use crate::p2p::state::{answer, fill, lied, matched, settle};
 use crate::p2p::{PlainTask, ReceiveStage, ReceiveTask, State, Task};
 use crate::{Arrived, Channel, EngineError, MatchedMessage, Members, ReceiveBuffer, Request};
 
-/// Who receives what from whom: the arguments of a receive.
-pub(crate) struct Inbound {
-    pub(crate) pattern: Pattern,
-    /// [`Peer::NONE`]: any.
-    pub(crate) peer: Peer,
-    /// For any.
-    pub(crate) members: Option<Members>,
-    pub(crate) buffer: ReceiveBuffer,
+impl Inbound {
+    /// From one peer.
+    #[inline]
+    pub(crate) fn from(peer: Peer, pattern: Pattern, buffer: ReceiveBuffer) -> Self {
+        Self {
+            pattern,
+            peer,
+            members: None,
+            buffer,
+        }
+    }
 }
 
 /// Starts a receive; `None` as source or tag: any.
@@ -86,7 +91,7 @@ pub(crate) fn irecv_plainly(
         posted,
     });
     // There was nothing.
-    std::mem::forget(std::mem::replace(&mut state.requests.slot_mut(index).task, plain));
+    std::mem::forget(std::mem::replace(state.requests.slot_mut(index).task_mut(), plain));
     Some(state.requests.name(index))
 }
 
@@ -161,7 +166,7 @@ pub(crate) fn imrecv(core: &mut Core, message: MatchedMessage, buffer: ReceiveBu
 #[cold]
 pub(crate) fn is_hopeless(state: &State, channel: &Channel, from: Option<u32>) -> bool {
     match from {
-        Some(rank) => state.peers[channel.members.peer(rank)].lost,
+        Some(rank) => state.peers[channel.members.peer(rank)].lost(),
         None => state.has_lost(&channel.members),
     }
 }
@@ -172,7 +177,7 @@ fn hopeless(core: &Core, channel: &Channel, from: Option<u32>) -> Option<EngineE
         return None;
     }
     match from.map(|rank| channel.members.peer(rank)) {
-        Some(peer) => core.state.peers[peer].lost.then(|| core.state.lost_error(peer)),
+        Some(peer) => core.state.peers[peer].lost().then(|| core.state.lost_error(peer)),
         None => lost_member(core, &channel.members),
     }
 }
@@ -227,7 +232,7 @@ fn fail_hopeless(core: &mut Core, index: u32) -> bool {
     let (peer, members) = (task.peer, task.members.clone());
     let error = match members {
         Some(members) => lost_member(core, &members),
-        None => core.state.peers[peer].lost.then(|| core.state.lost_error(peer)),
+        None => core.state.peers[peer].lost().then(|| core.state.lost_error(peer)),
     };
     let Some(error) = error else { return false };
     core.state.fail(index, error);

@@ -11,10 +11,11 @@ use crate::base::peers::PeerState;
 use crate::base::requests::NONE;
 use crate::base::work::{CHUNK, Work};
 use crate::p2p::Core;
+use crate::p2p::Outbound;
 use crate::p2p::beside::{drop_parcels, serve};
 use crate::p2p::itself::{offer_to_self, send_to_self};
 use crate::p2p::long::{ALONE, BESIDE};
-use crate::p2p::queue::{Outbound, queue, stream, unblocked};
+use crate::p2p::queue::{queue, stream, unblocked};
 use crate::p2p::ranges::go_on;
 use crate::p2p::state::withdraw;
 use crate::p2p::{AnnouncedStage, Outgoing, SendStage, SendTask, Task};
@@ -48,13 +49,13 @@ enum First {
 pub(crate) fn send(core: &mut Core, mut outbound: Outbound) -> Result<Option<Request>, EngineError> {
     let peer = outbound.peer;
     let known = &core.state.peers[peer];
-    let (level, own) = (known.level, known.own);
+    let (level, own) = (known.level(), known.own());
     let length = outbound.buffer.length();
     core.state.tools.count(Operation::POINT_TO_POINT, level, length);
     if send_where(core, &mut outbound, own) {
         return Ok(None);
     }
-    if core.state.peers[peer].lost {
+    if core.state.peers[peer].lost() {
         return Err(core.state.lost_error(peer));
     }
     let index = start_send(core, outbound);
@@ -101,7 +102,7 @@ pub(crate) fn isend(core: &mut Core, outbound: Outbound) -> Request {
 
 #[inline]
 pub(crate) fn count(core: &mut Core, operation: Operation, peer: Peer, bytes: u64) {
-    let level = core.state.peers[peer].level;
+    let level = core.state.peers[peer].level();
     core.state.tools.count(operation, level, bytes);
 }
 
@@ -114,7 +115,7 @@ pub(crate) fn start_or_send(core: &mut Core, mut outbound: Outbound) -> u32 {
     if try_send(core, &mut outbound) {
         core.state.requests.left(index, peer, outbound.header.context);
         core.state.finish(index);
-    } else if core.state.peers[peer].lost {
+    } else if core.state.peers[peer].lost() {
         let error = core.state.lost_error(peer);
         core.state.fail(index, error);
     } else {
@@ -126,7 +127,7 @@ pub(crate) fn start_or_send(core: &mut Core, mut outbound: Outbound) -> u32 {
 /// May a message leave unasked and at once, as far as the engine knows? `most`: bytes of an eager message.
 #[inline]
 fn may_be_eager(peer: &PeerState, length: u64, most: u64) -> bool {
-    length < peer.unasked && length <= most && !peer.queued && !peer.lost && peer.account.allows_eager(length)
+    length < peer.unasked() && length <= most && !peer.queued() && !peer.lost() && peer.account().allows_eager(length)
 }
 
 /// Gives a whole message to the peer's transport, if it may leave at once. How far away the peer is, when it has left.
@@ -137,10 +138,10 @@ fn push(core: &mut Core, to: Peer, header: &Header, data: &[u8]) -> Option<u8> {
     if !may_be_eager(peer, header.length, most) {
         return None;
     }
-    match core.transports[peer.route as usize].send(to, header, data) {
+    match core.transports[peer.route() as usize].send(to, header, data) {
         Ok(()) => {
-            peer.account.sent(header.length);
-            let level = peer.level;
+            peer.account_mut().sent(header.length);
+            let level = peer.level();
             core.state.tools.sent(to, header);
             Some(level)
         }
@@ -174,11 +175,11 @@ fn send_where(core: &mut Core, outbound: &mut Outbound, own: bool) -> bool {
     if !may_be_eager(known, length, core.state.tuning.get(Knob::Eager)) {
         return false;
     }
-    let transport = &mut core.transports[known.route as usize];
+    let transport = &mut core.transports[known.route() as usize];
     let (header, scratch) = (&outbound.header, &mut core.state.chunk);
     match send_piece(&mut **transport, peer, header, &mut outbound.buffer, 0, scratch) {
         Ok(()) => {
-            core.state.peers[peer].account.sent(length);
+            core.state.peers[peer].account_mut().sent(length);
             core.state.tools.sent(peer, &outbound.header);
             true
         }
@@ -193,7 +194,7 @@ fn send_where(core: &mut Core, outbound: &mut Outbound, own: bool) -> bool {
 #[cold]
 fn not_taken(core: &mut Core, peer: Peer, error: SendError) {
     match error {
-        SendError::WouldBlock => core.state.peers[peer].queued = true,
+        SendError::WouldBlock => core.state.peers[peer].set_queued(true),
         SendError::Lost(reason) => core.lose(peer, reason.into()),
     }
 }
@@ -221,8 +222,8 @@ pub(crate) fn begin_send(core: &mut Core, index: u32, outbound: Outbound) {
     task.buffered = buffered;
     task.waits = waits;
     begin(core, index, task);
-    if buffered && !core.state.requests.slot(index).done {
-        core.state.requests.slot_mut(index).done = true;
+    if buffered && !core.state.requests.slot(index).done() {
+        core.state.requests.slot_mut(index).set_done(true);
         core.state.events += 1;
     }
 }
@@ -273,7 +274,7 @@ fn enqueue(core: &mut Core, peer: Peer, index: u32) {
         First::Blocked => queue(core, peer).messages.push_back(index),
         First::Lost => {
             let error = core.state.lost_error(peer);
-            if matches!(core.state.requests.slot(index).task, Task::Send(_)) {
+            if matches!(core.state.requests.slot(index).task(), Task::Send(_)) {
                 core.state.fail(index, error);
             }
         }
@@ -289,13 +290,13 @@ fn first_frame(core: &mut Core, index: u32) -> First {
     };
     let peer_of = task.peer;
     let peer = &mut core.state.peers[peer_of];
-    let transport = &mut core.transports[peer.route as usize];
+    let transport = &mut core.transports[peer.route() as usize];
     let limits = transport.limits(peer_of);
     let length = task.header.length;
     let chosen = match task.parts {
         // Data leave when they are ready, whatever their length.
-        Some(_) => peer.account.allows_request().then_some(Kind::Rts),
-        None => choice::first_frame(facts(task, &limits, eager), &peer.account),
+        Some(_) => peer.account().allows_request().then_some(Kind::Rts),
+        None => choice::first_frame(facts(task, &limits, eager), peer.account()),
     };
     let Some(mut kind) = chosen else { return First::Blocked };
     // What can be copied out of this process's memory need not be called in.
@@ -319,7 +320,7 @@ fn first_frame(core: &mut Core, index: u32) -> First {
         let sent = transport.send(task.peer, &header, &handle);
         if sent.is_ok() && !handle.is_empty() {
             task.offered = true;
-            peer.offered += 1;
+            peer.offer();
         }
         sent
     } else if kind == Kind::Announce {
@@ -335,7 +336,7 @@ fn first_frame(core: &mut Core, index: u32) -> First {
     };
     match sent {
         Ok(()) => {
-            peer.account.sent(if matches!(kind, Kind::Rts | Kind::Announce) {
+            peer.account_mut().sent(if matches!(kind, Kind::Rts | Kind::Announce) {
                 0
             } else {
                 length
@@ -364,7 +365,7 @@ pub(crate) fn start_data(core: &mut Core, index: u32) {
         return;
     };
     let peer = task.peer;
-    let transport = &mut core.transports[core.state.peers[peer].route as usize];
+    let transport = &mut core.transports[core.state.peers[peer].route() as usize];
     task.stage = SendStage::Streaming;
     if let Some(parts) = &mut task.parts {
         parts.clear();
@@ -390,18 +391,18 @@ pub(crate) fn start_data(core: &mut Core, index: u32) {
 /// Sends what waits for the peer, until the transport takes no more.
 pub(crate) fn flush(core: &mut Core, peer: Peer) {
     let Some(mut queue) = core.state.outgoing.remove(&peer) else {
-        core.state.peers[peer].queued = false;
+        core.state.peers[peer].set_queued(false);
         return;
     };
-    let route = core.state.peers[peer].route as usize;
+    let route = core.state.peers[peer].route() as usize;
     let outcome = flush_queue(core, peer, route, &mut queue);
     if let Err(SendError::Lost(reason)) = outcome {
         core.lose(peer, reason.into());
     }
-    if core.state.peers[peer].lost {
+    if core.state.peers[peer].lost() {
         return drop_parcels(&mut core.state, peer, queue.parcels);
     }
-    core.state.peers[peer].queued = queue.blocks();
+    core.state.peers[peer].set_queued(queue.blocks());
     if !queue.is_empty() {
         core.state.outgoing.insert(peer, queue);
     }
@@ -475,7 +476,7 @@ pub(crate) fn abandon(core: &mut Core, index: u32) -> bool {
         forget(core, index);
         return true;
     }
-    if matches!(core.state.requests.slot(index).task, Task::Of(owned) if owned.can_be_left) {
+    if matches!(core.state.requests.slot(index).task(), Task::Of(owned) if owned.can_be_left()) {
         forget(core, index);
         return true;
     }
@@ -500,8 +501,8 @@ pub(crate) fn abandon(core: &mut Core, index: u32) -> bool {
 /// Ends a request of which nobody will be told.
 fn forget(core: &mut Core, index: u32) {
     let slot = core.state.requests.slot_mut(index);
-    slot.owner = NONE;
-    slot.detached = true;
+    slot.belongs_to(NONE, 0);
+    slot.detach();
     core.state.finish(index);
 }
 

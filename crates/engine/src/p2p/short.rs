@@ -4,7 +4,7 @@
 use isthmus_datatype::raw::WriteMemory;
 
 use crate::p2p::Core;
-use crate::p2p::queue::Outbound;
+use crate::p2p::Outbound;
 use crate::p2p::{receive, send};
 use crate::{Channel, Mode, ReceiveBuffer, Request, SendBuffer, Sent};
 

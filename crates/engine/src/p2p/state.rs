@@ -12,18 +12,18 @@ use isthmus_protocol::matching::{Envelope, Refused};
 use isthmus_transport::{Peer, Processes};
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::base::agreement::Agreement;
-use crate::base::message::{Content, Message, is_synchronous};
 use crate::base::peers::{Acquaintance, PeerState};
 use crate::base::request::Part;
 use crate::base::requests::{NONE, Requests};
 use crate::base::work::{CHUNK, Work};
 use crate::machine::Machines;
+use crate::mismatch::Agreement;
+use crate::p2p::Message;
 use crate::p2p::conversion::{Origin, convert, prepare};
 use crate::p2p::direct::Expected;
+use crate::p2p::message::{Content, is_synchronous};
 use crate::p2p::queue::chunk;
-use crate::p2p::unanswered::Asked;
-use crate::p2p::{ReceiveStage, State, Task};
+use crate::p2p::{Asked, ReceiveStage, State, Task};
 use crate::tools::Tools;
 use crate::waiting::callbacks::Callbacks;
 use crate::{EngineError, Gauges, Tuning};
@@ -208,16 +208,16 @@ impl State {
     #[inline]
     pub(crate) fn finish(&mut self, index: u32) {
         self.events += 1;
-        self.tools.came.completes(self.requests.slot(index).task.awaited());
-        self.requests.slot_mut(index).task.take_back();
+        self.tools.came.completes(self.requests.slot(index).task().awaited());
+        self.requests.slot_mut(index).task_mut().take_back();
         if !self.representations.is_empty() {
             convert(self, index);
         }
         let token = self.requests.token(index);
         let slot = self.requests.slot_mut(index);
-        if let Task::Send(task) = &slot.task {
+        if let Task::Send(task) = slot.task() {
             if task.offered {
-                self.peers[task.peer].offered -= 1;
+                self.peers[task.peer].end_offer();
             }
             if task.recalled {
                 self.unanswered.asked(token, task.peer);
@@ -225,9 +225,9 @@ impl State {
             self.requests.send_ends();
         }
         let slot = self.requests.slot_mut(index);
-        slot.task = Task::Nothing;
-        slot.done = true;
-        let (owner, step, detached) = (slot.owner, slot.step, slot.detached);
+        *slot.task_mut() = Task::Nothing;
+        slot.set_done(true);
+        let (owner, step, detached) = (slot.owner(), slot.step(), slot.detached());
         if owner != NONE {
             let plan = self.requests.name(owner);
             self.fail_owner(index, owner);
@@ -244,26 +244,26 @@ impl State {
 
     /// An error of a step is an error of its plan.
     fn fail_owner(&mut self, index: u32, owner: u32) {
-        if let Some(error) = self.requests.slot_mut(index).completion.error.take() {
-            self.requests.slot_mut(owner).completion.goes_wrong(error);
+        if let Some(error) = self.requests.slot_mut(index).completion_mut().error.take() {
+            self.requests.slot_mut(owner).completion_mut().goes_wrong(error);
         }
     }
 
     pub(crate) fn fail(&mut self, index: u32, error: EngineError) {
-        self.requests.slot_mut(index).completion.error = Some(error);
+        self.requests.slot_mut(index).completion_mut().error = Some(error);
         self.finish(index);
     }
 
     /// What identifies a message of this peer: its context is one of the peer's world.
     #[inline]
     pub(crate) fn envelope(&self, peer: Peer, header: &Header) -> Envelope {
-        Envelope::of(header, self.peers[peer].world)
+        Envelope::of(header, self.peers[peer].world())
     }
 
     /// Whether the peer is this process itself.
     #[inline]
     pub(crate) fn is_own(&self, peer: Peer) -> bool {
-        self.peers[peer].own
+        self.peers[peer].own()
     }
 }
 
@@ -272,16 +272,18 @@ impl State {
 pub(crate) fn matched(state: &mut State, index: u32, envelope: &Envelope, message: u64) -> u64 {
     state.requests.receive(index);
     let slot = state.requests.slot_mut(index);
-    let Task::Receive(task) = &mut slot.task else { return 0 };
+    let (Task::Receive(task), completion) = slot.halves() else {
+        return 0;
+    };
     let room = task.buffer.length();
     let wanted = message.min(room);
     task.wanted = wanted;
-    slot.completion.source = envelope.source;
-    slot.completion.tag = task.parts.as_ref().map_or(envelope.tag, |parts| parts.tag());
-    slot.completion.bytes = wanted;
+    completion.source = envelope.source;
+    completion.tag = task.parts.as_ref().map_or(envelope.tag, |parts| parts.tag());
+    completion.bytes = wanted;
     if message > room {
         let (source, tag) = (envelope.source, envelope.tag);
-        slot.completion.error = Some(EngineError::Truncate {
+        completion.error = Some(EngineError::Truncate {
             source,
             tag,
             message,
@@ -297,7 +299,7 @@ pub(crate) fn fill(state: &mut State, index: u32, envelope: &Envelope, origin: O
     prepare(state, index, envelope, origin, data.len() as u64);
     let wanted = matched(state, index, envelope, data.len() as u64) as usize;
     // An ordinary receive by now.
-    if let Task::Receive(task) = &mut state.requests.slot_mut(index).task {
+    if let Task::Receive(task) = state.requests.slot_mut(index).task_mut() {
         task.buffer.write(0, &data[..wanted]);
     }
     state.finish(index);
@@ -307,10 +309,10 @@ pub(crate) fn fill(state: &mut State, index: u32, envelope: &Envelope, origin: O
 #[inline(always)]
 pub(crate) fn settle(state: &mut State, peer: Peer, kept: u64, acknowledge: u64) {
     let known = &mut state.peers[peer];
-    if known.own {
+    if known.own() {
         return;
     }
-    if let Some(cost) = known.account.matched(kept) {
+    if let Some(cost) = known.account_mut().matched(kept) {
         state
             .work
             .push_back(Work::Control(peer, Header::control(Kind::Credit, 0, 0, cost)));
@@ -375,7 +377,7 @@ pub(crate) fn keep(state: &mut State, peer: Peer, header: &Header, content: Cont
         synchronous: is_synchronous(header),
         content,
     };
-    if !state.peers[peer].account.hold(message.kept()) {
+    if !state.peers[peer].account_mut().hold(message.kept()) {
         return state.broken(peer, "it sent more unexpected messages than it had credit for");
     }
     let envelope = state.envelope(peer, header);
@@ -429,4 +431,14 @@ pub(crate) fn represent(state: &mut State, count: usize, newcomers: Vec<Represen
 /// Memory to work with.
 pub(crate) fn scratch(state: &mut State) -> &mut [u8] {
     chunk(&mut state.chunk, CHUNK)
+}
+
+impl Message {
+    /// Bytes of data that it keeps here.
+    pub(crate) fn kept(&self) -> u64 {
+        match self.content {
+            Content::Inline(_) | Content::Kept(_) => self.bytes,
+            Content::Offered(_) | Content::Announced(_) | Content::Local(_) => 0,
+        }
+    }
 }

@@ -37,7 +37,7 @@ impl Task {
     pub(crate) fn moves(&self) -> bool {
         match self {
             Self::Send(_) | Self::Receive(_) | Self::Plain(_) | Self::Recall(_) => true,
-            Self::Of(owned) => owned.moves,
+            Self::Of(owned) => owned.moves(),
             Self::Nothing | Self::User => false,
         }
     }
@@ -56,7 +56,7 @@ impl Task {
     #[inline]
     pub(crate) fn owner(&self) -> Option<Owner> {
         match self {
-            Self::Of(owned) => Some(owned.by),
+            Self::Of(owned) => Some(owned.owner()),
             _ => None,
         }
     }
@@ -78,12 +78,12 @@ impl Requests<Task> {
     /// A request without a task becomes a send.
     pub(crate) fn set_send(&mut self, index: u32, task: SendTask) {
         self.send_begins();
-        self.slot_mut(index).task = Task::Send(task);
+        *self.slot_mut(index).task_mut() = Task::Send(task);
     }
 
     #[inline]
     pub(crate) fn send(&mut self, index: u32) -> Option<&mut SendTask> {
-        match &mut self.get_mut(index)?.task {
+        match self.get_mut(index)?.task_mut() {
             Task::Send(task) => Some(task),
             _ => None,
         }
@@ -92,7 +92,7 @@ impl Requests<Task> {
     /// Whether this receive is for messages that this peer sends in the name of this rank.
     #[inline]
     pub(crate) fn is_for(&self, index: u32, peer: Peer, source: u32) -> bool {
-        match &self.slot(index).task {
+        match self.slot(index).task() {
             Task::Plain(task) => task.peer == peer,
             Task::Receive(task) => match &task.members {
                 Some(members) => members.names(source, peer),
@@ -105,7 +105,7 @@ impl Requests<Task> {
     /// A plain receive is an ordinary one from then on.
     #[inline]
     pub(crate) fn receive(&mut self, index: u32) -> Option<&mut ReceiveTask> {
-        let task = &mut self.get_mut(index)?.task;
+        let task = self.get_mut(index)?.task_mut();
         if let Task::Plain(plain) = task {
             *task = Task::Receive(plain.clone().into());
         }
@@ -119,20 +119,22 @@ impl Requests<Task> {
     #[inline]
     pub(crate) fn fill_plainly(&mut self, index: u32, envelope: &Envelope, data: &[u8]) -> bool {
         let slot = self.slot_mut(index);
-        let Task::Plain(plain) = &mut slot.task else {
+        let detached = slot.detached();
+        let (task, completion) = slot.halves();
+        let Task::Plain(plain) = task else {
             return false;
         };
-        if data.len() as u64 > plain.room || slot.detached {
+        if data.len() as u64 > plain.room || detached {
             return false;
         }
         plain.memory.write(0, data);
-        slot.completion.source = envelope.source;
-        slot.completion.tag = envelope.tag;
-        slot.completion.bytes = data.len() as u64;
+        completion.source = envelope.source;
+        completion.tag = envelope.tag;
+        completion.bytes = data.len() as u64;
         // Nothing else in it needs to be dropped.
         plain.memory = WriteMemory::EMPTY;
-        std::mem::forget(std::mem::replace(&mut slot.task, Task::Nothing));
-        slot.done = true;
+        std::mem::forget(std::mem::replace(task, Task::Nothing));
+        slot.set_done(true);
         true
     }
 

@@ -2,15 +2,9 @@
 //! Requests that have ended while an answer to them may still be on its way. All other answers that nobody waits for
 //! are inventions.
 
-use std::time::{Duration, Instant};
-
-use isthmus_protocol::matching::Envelope;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::Kind;
 use rustc_hash::FxHashMap;
-
-use crate::Request;
-use crate::base::message::Message;
 
 /// What may still be said of them, by the names that the peers know.
 #[derive(Debug, Default)]
@@ -50,35 +44,5 @@ impl Unanswered {
     pub(crate) fn lose(&mut self, peer: Peer) {
         self.messages.retain(|_, of| *of != peer);
         self.questions.retain(|_, of| *of != peer);
-    }
-}
-
-/// Messages that are asked back.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    /// Until when requests wait for answers.
-    pub(super) until: Vec<(Instant, Request)>,
-    /// Receiver and token of messages whose senders did not wait for the answer.
-    pub(super) late: Vec<(Peer, u64)>,
-    /// Of others, set aside here until the sender says what becomes of them. Accounted for as before, which bounds
-    /// them.
-    pub(super) aside: Vec<(Envelope, Message)>,
-}
-
-impl Asked {
-    /// No request waits for an answer.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.until.is_empty()
-    }
-
-    /// When the next request has waited long enough.
-    pub(crate) fn next(&self) -> Option<Duration> {
-        let first = self.until.iter().map(|(until, _)| *until).min()?;
-        Some(first.saturating_duration_since(Instant::now()))
-    }
-
-    pub(crate) fn answered(&mut self, request: Request) {
-        self.until.retain(|(_, waiting)| *waiting != request);
     }
 }

@@ -18,15 +18,15 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
     let mut all = Vec::new();
     for index in state.requests.indices() {
         let slot = state.requests.slot(index);
-        if !slot.done && slot.owner == NONE {
-            all.extend(match slot.task.owner() {
+        if !slot.done() && slot.owner() == NONE {
+            all.extend(match slot.task().owner() {
                 Some(owner) => of_machine(owner, index),
                 None => pending(slot),
             });
         }
     }
     for (pattern, &index) in state.matcher.posted() {
-        if is_the_programs(pattern.context.number()) && state.requests.slot(index).owner == NONE {
+        if is_the_programs(pattern.context.number()) && state.requests.slot(index).owner() == NONE {
             all.push(Item {
                 kind: Kind::Receive,
                 peer: asked_of(state, index),
@@ -56,7 +56,7 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
 
 /// Who is to send to a posted receive.
 fn asked_of(state: &State, index: u32) -> u32 {
-    match &state.requests.slot(index).task {
+    match state.requests.slot(index).task() {
         Task::Plain(task) => task.peer.number(),
         Task::Receive(task) if task.peer != Peer::NONE => task.peer.number(),
         _ => ANYBODY,
@@ -65,7 +65,7 @@ fn asked_of(state: &State, index: u32) -> u32 {
 
 /// A request that waits for something but a message to match.
 fn pending(slot: &Slot<Task>) -> Option<Item> {
-    match &slot.task {
+    match slot.task() {
         Task::Send(task) if is_the_programs(task.header.context) => Some(Item {
             kind: match task.stage {
                 SendStage::Queued | SendStage::Waiting => Kind::Send,

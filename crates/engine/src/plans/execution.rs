@@ -8,11 +8,11 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW};
 
-use crate::base::agreement::{MOST_ASKED, PERSISTENT, Which};
 use crate::base::binding::Sides;
 use crate::base::binding::{Binding, BoundBuffer, Next, Unit};
 use crate::base::block::Block;
 use crate::base::requests::NONE;
+use crate::mismatch::{MOST_ASKED, PERSISTENT, Which};
 use crate::plans::scratch::Spare;
 use crate::plans::staged::Staged;
 use crate::{Channel, EngineError, Operation, ReceiveBuffer, SendBuffer};
@@ -48,16 +48,16 @@ struct Passing {
 
 pub(crate) struct Execution {
     plan: Option<Box<dyn Plan>>,
-    pub(super) next: Option<Next>,
+    next: Option<Next>,
     /// The plan follows from what members have told each other.
-    pub(super) told: bool,
+    told: bool,
     binding: Binding,
-    pub(super) channel: Channel,
-    pub(super) operation: Operation,
+    channel: Channel,
+    operation: Operation,
     /// Number of the operation in the communicator.
     sequence: u32,
     /// Upper half of the tags.
-    pub(super) tag: i32,
+    tag: i32,
     /// Memory of the plan, as large as the plan asked for.
     scratch: Vec<BoundBuffer>,
     /// What it lies in, to be given back.
@@ -69,14 +69,14 @@ pub(crate) struct Execution {
     base: u32,
     window: VecDeque<StepState>,
     /// Pairs of processes that use a link of the wide area at the same time.
-    pub(super) sharers: u32,
+    sharers: u32,
     /// Steps that the window may hold.
     room: usize,
     edges: Vec<Edge>,
     free_edge: u32,
     ready: VecDeque<u32>,
     running: u32,
-    pub(super) aborted: bool,
+    aborted: bool,
     /// Members that were asked whether they are in the same operation.
     asked: Vec<u32>,
 }
@@ -105,6 +105,49 @@ impl fmt::Debug for Execution {
 }
 
 impl Execution {
+    /// It is used for an operation of this communicator. `next`: what comes after the plan, another one that follows
+    /// from what members have told each other.
+    pub(super) fn is_for(&mut self, channel: &Channel, operation: Operation, next: Option<Next>) {
+        self.channel.clone_from(channel);
+        self.operation = operation;
+        (self.next, self.told) = (next, false);
+    }
+
+    pub(super) fn take_next(&mut self) -> Option<Next> {
+        self.next.take()
+    }
+
+    /// The plan that runs from now on follows from what members have told each other.
+    pub(super) fn has_been_told(&mut self) {
+        self.told = true;
+    }
+
+    pub(super) fn told(&self) -> bool {
+        self.told
+    }
+
+    pub(super) fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    pub(super) fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Upper half of its tags.
+    pub(super) fn tag(&self) -> i32 {
+        self.tag
+    }
+
+    /// Pairs of processes that use a link of the wide area at the same time.
+    pub(super) fn sharers(&self) -> u32 {
+        self.sharers
+    }
+
+    pub(super) fn aborted(&self) -> bool {
+        self.aborted
+    }
+
     pub(crate) fn new(channel: Channel, operation: Operation) -> Self {
         Self {
             plan: None,
@@ -148,10 +191,7 @@ impl Execution {
 
     /// Which operation it is.
     pub(crate) fn which(&self) -> Which {
-        Which {
-            context: self.channel.context,
-            sequence: self.sequence(),
-        }
+        Which::new(self.channel.context, self.sequence())
     }
 
     /// Members that it waits for and that have not been asked whether they take part, as many as may be asked. Not

@@ -7,20 +7,20 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
-use crate::base::agreement::{Amount, Found, Known, Which};
-use crate::base::asking::{cannot_go_on, compare_kept, error_of, known_of, question};
 use crate::base::buffer::transfer;
 use crate::base::request::Part;
 use crate::base::requests::{NONE, Outcome, Owned, Owner};
 use crate::groups::meeting::Groups;
 use crate::machine::Machine;
+use crate::mismatch::asking::{cannot_go_on, compare_kept, error_of, known_of, question};
+use crate::mismatch::{Amount, Found, Known, Which};
 use crate::p2p::Core;
 use crate::p2p::State;
-use crate::p2p::queue::Outbound;
-use crate::p2p::receive::{Inbound, start_receive};
+use crate::p2p::receive::start_receive;
 use crate::p2p::send::{abandon, count, start_send, try_send};
 use crate::p2p::state::scratch;
 use crate::p2p::waits::collective;
+use crate::p2p::{Inbound, Outbound};
 use crate::plans::execution::Execution;
 use crate::plans::scratch::Spare;
 use crate::vendor::native::Vendor;
@@ -39,10 +39,22 @@ pub(crate) struct Hands<'a> {
 
 /// A plan in which a member does not take part.
 pub(crate) struct AtOdds {
-    pub(crate) request: Request,
-    pub(crate) known: Known,
+    request: Request,
+    known: Known,
     /// What the program is told.
-    pub(crate) error: EngineError,
+    error: EngineError,
+}
+
+impl AtOdds {
+    /// What is known of that member.
+    pub(crate) fn known(&self) -> Known {
+        self.known
+    }
+
+    /// The plan, and what the program is told.
+    pub(crate) fn into_error(self) -> (Request, EngineError) {
+        (self.request, self.error)
+    }
 }
 
 /// A completed step of a plan that only a thread of the user may go on with.
@@ -115,8 +127,8 @@ impl<'a> Machine<Hands<'a>> for Plans {
 
     fn pending(&self, state: &State, index: u32) -> Option<Item> {
         let execution = self.running.get(index as usize)?.as_ref()?;
-        let channel = &execution.channel;
-        let name = state.tools().name(execution.operation);
+        let channel = &execution.channel();
+        let name = state.tools().name(execution.operation());
         let context = channel.context.number() & !1;
         Some(collective(name, context, execution.sequence(), &channel.members))
     }
@@ -124,8 +136,7 @@ impl<'a> Machine<Hands<'a>> for Plans {
 
 fn own(with: &mut Hands<'_>, request: u32, plan: u32, step: u32) {
     let slot = with.core.state.requests_mut().slot_mut(request);
-    slot.owner = plan;
-    slot.step = step;
+    slot.belongs_to(plan, step);
 }
 
 /// A step that all members of the group take, by what they have for that.
@@ -135,7 +146,7 @@ fn take_together(
     execution: &Execution,
     step: &Together,
 ) -> Result<Outcome, EngineError> {
-    let (channel, sides) = (&execution.channel, execution.sides(step)?);
+    let (channel, sides) = (&execution.channel(), execution.sides(step)?);
     match native_step::underneath(channel, step.circle) {
         Some(comm) => with.vendor.take_step(with.core, channel, comm, step, sides),
         None => with.groups.take_step(with.core, plan, channel, step, sides),
@@ -145,7 +156,7 @@ fn take_together(
 /// The call that made a persistent operation, and what it was.
 fn call_of(state: &State, which: Which) -> Option<(Which, Operation)> {
     let call = state.agreement().call_of(which)?;
-    Some((call, state.agreement().note(call)?.operation))
+    Some((call, state.agreement().note(call)?.operation()))
 }
 
 impl Plans {
@@ -170,12 +181,9 @@ impl Plans {
         let request = with.core.state.requests().name(index);
         let pooled = self.pool.pop();
         let mut execution = pooled.unwrap_or_else(|| Box::new(Execution::new(channel.clone(), operation)));
-        execution.channel.clone_from(channel);
-        execution.operation = operation;
+        execution.is_for(channel, operation, next);
         with.core.state.tools_mut().begins(operation);
         execution.name(sequence & 0xffff, with.core.state.tools().apart(operation));
-        execution.next = next;
-        execution.told = false;
         let sequence = execution.sequence();
         let state = &mut with.core.state;
         state
@@ -207,7 +215,7 @@ impl Plans {
             return;
         };
         if let Some(execution) = self.take(index) {
-            let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
+            let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
             completion.goes_wrong(error);
             self.run(with, index, execution);
         }
@@ -217,15 +225,15 @@ impl Plans {
     #[cold]
     pub(crate) fn questions(&mut self, state: &State) -> Vec<(Peer, Header)> {
         let mut all = Vec::new();
-        for execution in self.running.iter_mut().flatten().filter(|e| !e.aborted) {
+        for execution in self.running.iter_mut().flatten().filter(|e| !e.aborted()) {
             let which = execution.which();
             let call = call_of(state, which);
             for rank in execution.next_asked() {
-                let peer = execution.channel.members.peer(rank);
+                let peer = execution.channel().members.peer(rank);
                 if state.is_own(peer) {
                     continue;
                 }
-                all.push((peer, question(state, which, execution.operation)));
+                all.push((peer, question(state, which, execution.operation())));
                 if let Some((call, operation)) = call {
                     all.push((peer, question(state, call, operation)));
                 }
@@ -242,13 +250,13 @@ impl Plans {
     pub(crate) fn at_odds(&self, state: &State, found: &Found) -> Option<Result<AtOdds, &'static str>> {
         // As what the program knows it: an operation, or the call that made a persistent one.
         let known_as = |e: &Execution| {
-            if e.aborted || e.channel.notes.is_none() {
+            if e.aborted() || e.channel().notes.is_none() {
                 return None;
             }
-            if e.which() == found.which {
-                return Some(e.operation);
+            if e.which() == found.which() {
+                return Some(e.operation());
             }
-            let (_, operation) = call_of(state, e.which()).filter(|(call, _)| *call == found.which)?;
+            let (_, operation) = call_of(state, e.which()).filter(|(call, _)| *call == found.which())?;
             Some(operation)
         };
         let mut running = (0..).zip(&self.running);
@@ -256,11 +264,11 @@ impl Plans {
             let execution = e.as_deref()?;
             Some((index, execution, known_as(execution)?))
         })?;
-        let known = known_of(&execution.channel, execution.asked(), found)?;
+        let known = known_of(&execution.channel(), execution.asked(), found)?;
         Some(known.map(|known| AtOdds {
             request: state.requests().name(index),
             known,
-            error: error_of(state, &execution.channel, operation, known),
+            error: error_of(state, &execution.channel(), operation, known),
         }))
     }
 
@@ -277,7 +285,7 @@ impl Plans {
         step: u32,
         bytes: u64,
     ) -> Outcome {
-        if Self::hopeless_plan(with, index) || execution.aborted {
+        if Self::hopeless_plan(with, index) || execution.aborted() {
             return Outcome::Done;
         }
         match self.hand_on(with, execution, step, bytes) {
@@ -287,7 +295,7 @@ impl Plans {
             }
             Ok(Outcome::Done) => Outcome::Done,
             Err(error) => {
-                let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
+                let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
                 completion.goes_wrong(error);
                 Outcome::Done
             }
@@ -297,11 +305,11 @@ impl Plans {
     /// What comes is as long as this process says, or the members have given different counts. What came of something
     /// longer was noted with its receive. The plan goes on, so that nobody waits for this process.
     fn note_short(with: &mut Hands<'_>, index: u32, execution: &Execution, step: u32, bytes: u64) {
-        if execution.aborted {
+        if execution.aborted() {
             return;
         }
         if let Some(error) = execution.lacks(step, bytes) {
-            let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
+            let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
             completion.goes_wrong(error);
         }
     }
@@ -309,13 +317,13 @@ impl Plans {
     /// Starts every step that can start; ends the request when the plan is over.
     fn run(&mut self, with: &mut Hands<'_>, index: u32, mut execution: Box<Execution>) {
         // A step that has failed must not set off those that waited for it.
-        if Self::hopeless_plan(with, index) && !execution.aborted {
+        if Self::hopeless_plan(with, index) && !execution.aborted() {
             self.abort(with, index, &mut execution);
         }
         if let Err(error) = self.run_steps(with, index, &mut execution) {
             Self::note_end(with, index, &execution, error);
         }
-        if Self::hopeless_plan(with, index) && !execution.aborted {
+        if Self::hopeless_plan(with, index) && !execution.aborted() {
             self.abort(with, index, &mut execution);
         }
         if !execution.over() {
@@ -330,11 +338,11 @@ impl Plans {
     /// are told.
     #[cold]
     fn note_end(with: &mut Hands<'_>, index: u32, execution: &Execution, error: EngineError) {
-        if execution.told && matches!(error, EngineError::Plan { .. } | EngineError::Memory { .. }) {
+        if execution.told() && matches!(error, EngineError::Plan { .. } | EngineError::Memory { .. }) {
             cannot_go_on(&mut with.core.state, execution.which());
         }
         let error = match error {
-            EngineError::Plan { .. } if execution.told => EngineError::Disagreement {
+            EngineError::Plan { .. } if execution.told() => EngineError::Disagreement {
                 what: "members have given different lengths for the same blocks".into(),
                 lengths: true,
             },
@@ -344,13 +352,13 @@ impl Plans {
             .state
             .requests_mut()
             .slot_mut(index)
-            .completion
+            .completion_mut()
             .goes_wrong(error);
     }
 
     fn run_steps(&mut self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
         loop {
-            self.share_links(with, execution.sharers);
+            self.share_links(with, execution.sharers());
             while let Some((step, action)) = execution.next_ready()? {
                 match self.run_step(with, index, execution, step, action)? {
                     Outcome::Done => execution.complete(step),
@@ -360,34 +368,34 @@ impl Plans {
                     }
                 }
             }
-            if !execution.over() || execution.aborted {
+            if !execution.over() || execution.aborted() {
                 return Ok(());
             }
             execution.deliver()?;
-            let Some((plan, binding)) = execution.next.take().and_then(|next| next()) else {
+            let Some((plan, binding)) = execution.take_next().and_then(|next| next()) else {
                 return Ok(());
             };
             if let Some(mistake) = &binding.mistake {
-                let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
+                let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
                 completion.goes_wrong(mistake.clone());
             }
-            execution.told = true;
+            execution.has_been_told();
             execution.begin(plan, binding, &mut self.spare)?;
         }
     }
 
     /// Errors that leave the plan nothing to go on with. (A truncated message does not.)
     fn hopeless_plan(with: &Hands<'_>, index: u32) -> bool {
-        let error = &with.core.state.requests().slot(index).completion.error;
+        let error = &with.core.state.requests().slot(index).completion().error;
         error.as_ref().is_some_and(EngineError::is_fatal)
     }
 
     /// Ends what can be ended of a plan that has failed; the rest completes by itself.
     fn abort(&self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
-        if execution.channel.node.is_some() {
-            let error = with.core.state.requests().slot(index).completion.error.clone();
+        if execution.channel().node.is_some() {
+            let error = with.core.state.requests().slot(index).completion().error.clone();
             if let Some(error) = error {
-                with.groups.leave_node(with.core, &execution.channel, &error);
+                with.groups.leave_node(with.core, &execution.channel(), &error);
             }
         }
         for (step, request) in execution.abort() {
@@ -410,9 +418,9 @@ impl Plans {
     }
 
     fn ends(&mut self, with: &mut Hands<'_>, mut execution: Box<Execution>) {
-        let (channel, sequence) = (&execution.channel, execution.sequence());
+        let (channel, sequence) = (&execution.channel(), execution.sequence());
         let tools = with.core.state.tools_mut();
-        tools.plan_ends(channel.context.number(), execution.operation, sequence);
+        tools.plan_ends(channel.context.number(), execution.operation(), sequence);
         with.core.state.agreement_mut().ends(execution.which());
         execution.end(&mut self.spare);
         self.share_links(with, 1);
@@ -467,12 +475,12 @@ impl Plans {
                 if given > room {
                     // As if it had been a message of this process to itself.
                     let error = EngineError::Truncate {
-                        source: execution.channel.rank,
-                        tag: execution.tag,
+                        source: execution.channel().rank,
+                        tag: execution.tag(),
                         message: given,
                         buffer: room,
                     };
-                    let completion = &mut with.core.state.requests_mut().slot_mut(index).completion;
+                    let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
                     completion.goes_wrong(error);
                 }
                 Ok(Outcome::Done)
@@ -488,14 +496,14 @@ impl Plans {
         buffer: SendBuffer,
         slot: u16,
     ) -> Result<Outcome, EngineError> {
-        let channel = &execution.channel;
+        let channel = &execution.channel();
         if to >= channel.members.count() {
             return Err(EngineError::Plan {
                 what: "a message to a rank outside the group",
             });
         }
         let peer = channel.members.peer(to);
-        let tag = execution.tag | i32::from(slot);
+        let tag = execution.tag() | i32::from(slot);
         let header = Header::new(
             Kind::Eager,
             channel.context.number() + 1,
@@ -504,14 +512,8 @@ impl Plans {
             buffer.length(),
             0,
         );
-        count(with.core, execution.operation, peer, buffer.length());
-        let mut outbound = Outbound {
-            peer,
-            header,
-            mode: Mode::Standard,
-            buffer,
-            waits: false,
-        };
+        count(with.core, execution.operation(), peer, buffer.length());
+        let mut outbound = Outbound::to(peer, header, Mode::Standard, buffer);
         if try_send(with.core, &mut outbound) {
             return Ok(Outcome::Done);
         }
@@ -550,41 +552,33 @@ impl Plans {
         buffer: ReceiveBuffer,
         slot: u16,
     ) -> Result<u32, EngineError> {
-        let channel = &execution.channel;
+        let channel = &execution.channel();
         if from >= channel.members.count() {
             return Err(EngineError::Plan {
                 what: "a message from a rank outside the group",
             });
         }
-        let tag = execution.tag | i32::from(slot);
+        let tag = execution.tag() | i32::from(slot);
         let pattern = Pattern {
             context: channel.context.with(1),
             source: Some(from),
             tag: Some(tag),
         };
         let peer = channel.members.peer(from);
-        Ok(start_receive(
-            with.core,
-            Inbound {
-                pattern,
-                peer,
-                members: None,
-                buffer,
-            },
-        ))
+        Ok(start_receive(with.core, Inbound::from(peer, pattern, buffer)))
     }
 
     /// A request that has completed at once ends the step, if it was a receive with so many bytes; a truncation is
     /// noted for the plan.
     fn outcome(&self, with: &mut Hands<'_>, plan: u32, request: u32) -> Result<(Outcome, u64), EngineError> {
-        if !with.core.state.requests().slot(request).done {
+        if !with.core.state.requests().slot(request).done() {
             return Ok((Outcome::Started(request), 0));
         }
         let completion = with.core.state.requests_mut().remove(request);
         match completion.error {
             None => Ok((Outcome::Done, completion.bytes)),
             Some(error) if !error.is_fatal() && plan != NONE => {
-                let completion = &mut with.core.state.requests_mut().slot_mut(plan).completion;
+                let completion = with.core.state.requests_mut().slot_mut(plan).completion_mut();
                 completion.goes_wrong(error);
                 Ok((Outcome::Done, completion.bytes))
             }

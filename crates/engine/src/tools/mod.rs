@@ -247,6 +247,6 @@ impl Tools {
     #[cold]
     pub(crate) fn waited_directly(&self, began: Instant, over: bool) {
         let what = Awaited::Message;
-        self.waited.ends(began, Last { what, ..self.came }, over);
+        self.waited.ends(began, self.came.completing(what), over);
     }
 }

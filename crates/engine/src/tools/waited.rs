@@ -31,14 +31,25 @@ pub(crate) enum Awaited {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Last {
     /// Level of the network that it crossed.
-    pub(crate) level: u8,
-    pub(crate) what: Awaited,
+    level: u8,
+    what: Awaited,
 }
 
 /// The level of processes that share memory.
 const NODE: u8 = 4;
 
 impl Last {
+    /// The same, but this is what it has completed.
+    pub(super) fn completing(self, what: Awaited) -> Self {
+        Self { what, ..self }
+    }
+
+    /// Something comes from this level.
+    #[inline(always)]
+    pub(crate) fn comes(&mut self, level: u8) {
+        self.level = level;
+    }
+
     /// A request is complete.
     #[inline]
     pub(crate) fn completes(&mut self, what: Awaited) {

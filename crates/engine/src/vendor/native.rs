@@ -19,9 +19,9 @@ use crate::base::buffer::SendForm;
 use crate::base::requests::{Owned, Owner};
 use crate::machine::Machine;
 use crate::p2p::Core;
+use crate::p2p::Outbound;
 use crate::p2p::Task;
 use crate::p2p::direct::{Direct, Received};
-use crate::p2p::queue::Outbound;
 use crate::p2p::send::count;
 use crate::vendor::native_collective::Running;
 use crate::vendor::native_step::NativeStep;
@@ -186,9 +186,7 @@ impl Vendor {
         to: u32,
         outbound: Outbound,
     ) -> Result<Option<u32>, EngineError> {
-        let Outbound {
-            header, mode, buffer, ..
-        } = outbound;
+        let (header, mode, buffer) = outbound.into_message();
         let buffered = mode == Mode::Buffered;
         let buffer = if buffered { buffer.into_owned() } else { buffer };
         let (memory, buffer) = readable(buffer);
@@ -206,7 +204,7 @@ impl Vendor {
         self.sends += 1;
         let index = self.wait_for(core, request, 0, Held::Send(buffer, memory));
         if buffered {
-            core.state.requests_mut().slot_mut(index).done = true;
+            core.state.requests_mut().slot_mut(index).set_done(true);
             core.state.happened();
         }
         Ok(Some(index))
@@ -439,9 +437,9 @@ impl Vendor {
             Held::Step(step) => step.finish(),
             held => {
                 let slot = core.state.requests_mut().slot_mut(task.index);
-                slot.completion = completion(arrival, task.room);
+                *slot.completion_mut() = completion(arrival, task.room);
                 if let Held::Staged(mut buffer, between) = held {
-                    let bytes = slot.completion.bytes as usize;
+                    let bytes = slot.completion().bytes as usize;
                     between.reading().with(0, bytes, |data| buffer.write(0, data));
                 }
             }

@@ -4,53 +4,14 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
 
 use isthmus_protocol::patience::{Patience, Step};
 use isthmus_transport::is_readable;
-use isthmus_wire::waiting::Item;
 
 use crate::Engine;
 use crate::waiting::bell::Bell;
 use crate::waiting::pace::Pace;
-
-pub(crate) struct Inner {
-    pub(super) engine: Engine,
-    /// Threads of the library come too.
-    pub(super) guests: bool,
-    /// How often a thread of the program has taken the engine; counted where there are guests.
-    pub(super) entries: u64,
-    /// The transports are armed for the keeper.
-    pub(super) kept: bool,
-    /// Threads that sleep.
-    pub(super) sleepers: u32,
-    pub(super) quiet: Quiet,
-    /// Calls that found nothing and returned, one after the other, and what had happened when they began.
-    pub(super) looking: (Patience, u64),
-    /// Who hears what comes from outside of MPI.
-    listener: Option<Listener>,
-    /// What sleepers wait for: made at the first sleep, since most processes of short jobs never sleep.
-    pub(super) descriptors: Option<Arc<[OwnedFd]>>,
-}
-
-/// What was told while nothing comes.
-#[derive(Default)]
-pub(super) struct Quiet {
-    /// Since when nothing has come to a thread that waits and has slept.
-    pub(super) since: Option<Instant>,
-    /// When that was told last.
-    pub(super) last: Option<Instant>,
-    /// What the watcher was told last.
-    pub(super) told: Option<Vec<Item>>,
-    /// Since when calls find nothing and return, and what had happened by then.
-    pub(super) tests: Option<(Instant, u64)>,
-}
-
-/// Hears what comes from outside of MPI.
-struct Listener {
-    descriptor: OwnedFd,
-    hear: Box<dyn FnMut(&mut Engine) -> bool + Send>,
-}
+use crate::waiting::{Inner, Listener, Quiet};
 
 impl Inner {
     pub(super) fn new(engine: Engine, guests: bool, looking: Patience) -> Self {

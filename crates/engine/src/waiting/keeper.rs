@@ -30,10 +30,10 @@ use isthmus_transport::wait as sleep_on;
 
 use crate::Shared;
 use crate::engine::{expects, needs_progress};
+use crate::waiting::Inner;
 use crate::waiting::NAP;
 use crate::waiting::bell::Bell;
 use crate::waiting::callbacks::Caller;
-use crate::waiting::inner::Inner;
 
 /// Shortest time between two looks at a program that might compute: short against anything worth computing meanwhile,
 /// and a look costs some microseconds.

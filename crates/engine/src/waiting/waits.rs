@@ -12,8 +12,8 @@ use crate::base::requests::Owner;
 use crate::machine::Machine;
 use crate::p2p::waits::waits;
 use crate::tools::waited::Waited;
+use crate::waiting::Inner;
 use crate::waiting::NAP;
-use crate::waiting::inner::Inner;
 
 /// What is pending, as much of it as is told, and how much more there is.
 fn pending(engine: &Engine) -> (Vec<Item>, u32) {

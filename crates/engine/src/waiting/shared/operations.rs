@@ -180,11 +180,7 @@ impl GroupCall<'_> {
         match &begun {
             Ok(Some(request)) => groups.tell_at_the_end(
                 *request,
-                Told {
-                    context: self.channel.context.number(),
-                    operation: self.operation,
-                    sequence: self.sequence,
-                },
+                Told::new(self.channel.context.number(), self.operation, self.sequence),
             ),
             _ => self.tell_end(core),
         }

@@ -22,6 +22,8 @@
 //! A persistent operation has a number among those that are called, that of the call which made it, and one of its own.
 //! Whoever waits in it asks by both.
 
+pub(crate) mod asking;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -69,28 +71,28 @@ pub struct Made {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     sequence: u32,
-    pub(crate) operation: Operation,
-    pub(super) amount: Amount,
+    operation: Operation,
+    amount: Amount,
     /// Why it has ended before its time.
-    pub(super) gave_up: Option<Odd>,
+    gave_up: Option<Odd>,
 }
 
 /// A member that has called something else, or the same with another amount of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Odd {
     /// In the communicator.
-    pub(super) rank: u32,
+    rank: u32,
     /// Stands for the name of what it has called.
-    pub(super) code: i32,
+    code: i32,
     /// In the end somebody has called the same with another amount of data.
-    pub(super) lengths: bool,
+    lengths: bool,
 }
 
 /// Stands for the bytes of an operation of which all members must say the same number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount(
     /// 24 bits of a digest; 0: there is no such number.
-    pub(super) u32,
+    u32,
 );
 
 impl Amount {
@@ -99,8 +101,14 @@ impl Amount {
         Self(bytes.map_or(0, |bytes| digest(bytes).max(1)))
     }
 
-    pub(super) fn differs(self, other: Self) -> bool {
+    fn differs(self, other: Self) -> bool {
         self.0 != 0 && other.0 != 0 && self != other
+    }
+}
+
+impl Note {
+    pub(crate) fn operation(&self) -> Operation {
+        self.operation
     }
 }
 
@@ -137,31 +145,48 @@ const NOTHING: Note = Note {
 /// An operation of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Which {
-    pub(crate) context: Context,
-    pub(crate) sequence: u32,
+    context: Context,
+    sequence: u32,
+}
+
+impl Which {
+    #[inline]
+    pub(crate) fn new(context: Context, sequence: u32) -> Self {
+        Self { context, sequence }
+    }
 }
 
 /// What a peer that waits takes an operation for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
-    pub(super) peer: Peer,
-    pub(super) which: Which,
+    peer: Peer,
+    which: Which,
     /// Stands for its name.
-    pub(super) code: i32,
-    pub(super) amount: Amount,
+    code: i32,
+    amount: Amount,
 }
 
 /// A peer that does not take part in an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    pub(crate) peer: Peer,
-    pub(crate) which: Which,
-    pub(super) why: Why,
+    peer: Peer,
+    which: Which,
+    why: Why,
+}
+
+impl Found {
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    pub(crate) fn which(&self) -> Which {
+        self.which
+    }
 }
 
 /// Why a peer does not take part.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Why {
+enum Why {
     /// It has called what this code stands for.
     Other(i32),
     /// It was asked, and says that it has given up because of a third one.

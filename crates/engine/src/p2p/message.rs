@@ -3,25 +3,10 @@
 
 use isthmus_protocol::calling::Announced;
 use isthmus_protocol::credit::WITHIN;
-use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind, SYNCHRONOUS};
 
 /// Bytes of an unexpected message that are kept without an allocation.
 const INLINE: usize = WITHIN as usize;
-
-/// A message that has arrived and has not matched.
-#[derive(Debug)]
-pub(crate) struct Message {
-    pub(crate) peer: Peer,
-    pub(crate) bytes: u64,
-    /// Names the sender's request.
-    pub(crate) token: u64,
-    /// Packed data in the common form.
-    pub(crate) common: bool,
-    /// The sender waits to hear that the message matched.
-    pub(crate) synchronous: bool,
-    pub(crate) content: Content,
-}
 
 #[derive(Debug)]
 pub(crate) enum Content {
@@ -43,16 +28,6 @@ impl Content {
         let mut bytes = [0; INLINE];
         bytes[..data.len()].copy_from_slice(data);
         Self::Inline(bytes)
-    }
-}
-
-impl Message {
-    /// Bytes of data that it keeps here.
-    pub(crate) fn kept(&self) -> u64 {
-        match self.content {
-            Content::Inline(_) | Content::Kept(_) => self.bytes,
-            Content::Offered(_) | Content::Announced(_) | Content::Local(_) => 0,
-        }
     }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Questions and answers of members that wait in collective operations ([`agreement`](crate::base::agreement)).
+//! Questions and answers of members that wait in collective operations ([above](crate::mismatch)).
 
 use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind, protocol};
 
-use crate::base::agreement::{Amount, Found, Known, Made, Odd, Question, Which, Why};
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
+use crate::mismatch::{Amount, Found, Known, Made, Odd, Question, Which, Why};
 use crate::p2p::State;
 
 /// Lowest byte of the upper half of a frame's token: what it says of the operation whose number is in the lower half.
