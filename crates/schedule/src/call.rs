@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is asked for: one collective call, as every member can describe it without communication.
 
-use crate::step::Rank;
+use isthmus_topology::Rank;
 use std::sync::Arc;
 
 /// A collective operation.
@@ -262,4 +262,16 @@ impl Blocks {
             Self::Own(_) | Self::Subtree(_) => unreachable!("offsets are known only where all sizes are"),
         }
     }
+}
+
+/// Who takes steps together in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// Nobody.
+    None,
+    /// The processes of each node, in its memory.
+    Nodes,
+    /// Those of each job of a vendor MPI, with that MPI, and of each node elsewhere, in its memory. The network
+    /// of the plan is that of [whole jobs](crate::Network::with_whole_jobs).
+    Jobs,
 }

@@ -8,7 +8,7 @@
 use crate::cost::Cost;
 use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Call, Network, Operation, node};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// In which order operands may be combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,31 +99,6 @@ fn representative(class: usize) -> u64 {
     }
 }
 
-/// The choices for all classes of sizes.
-type Row = Box<[OnceLock<Arc<Strategy>>]>;
-
-/// Choices made for one network.
-pub(crate) struct Choices {
-    made: [OnceLock<Row>; ROWS],
-}
-
-/// For each operation, order, and whether nodes take steps together.
-const ROWS: usize = Operation::ALL.len() * 3 * 2;
-
-impl Default for Choices {
-    fn default() -> Self {
-        Self {
-            made: [const { OnceLock::new() }; ROWS],
-        }
-    }
-}
-
-impl std::fmt::Debug for Choices {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Choices")
-    }
-}
-
 /// The way a call is carried out.
 pub(crate) fn strategy(call: &Call, network: &Network) -> Arc<Strategy> {
     answer(&Question::of(call, network), network)
@@ -132,9 +107,10 @@ pub(crate) fn strategy(call: &Call, network: &Network) -> Arc<Strategy> {
 /// The answer to a question; kept.
 pub(crate) fn answer(question: &Question, network: &Network) -> Arc<Strategy> {
     let row = (question.operation as usize * 3 + question.order as usize) * 2 + usize::from(question.nodes);
-    let row = network.choices().made[row].get_or_init(|| (0..=CLASSES).map(|_| OnceLock::new()).collect());
     let place = question.bytes.map_or(CLASSES, class);
-    Arc::clone(row[place].get_or_init(|| Arc::new(best(question, network))))
+    network
+        .choices()
+        .made(row, place, CLASSES + 1, || best(question, network))
 }
 
 fn best(question: &Question, network: &Network) -> Strategy {

@@ -6,63 +6,25 @@
 //! link needs for one, the *interval*. The whole takes depth + (pieces − 1) × interval, less what several pieces that
 //! begin side by side gain.
 
+mod amount;
 mod load;
 mod opening;
 mod phase;
 mod together;
 
+pub use amount::{Cost, Factor};
 pub(crate) use opening::OPEN;
 pub(crate) use phase::Phase;
 pub(crate) use together::natively;
 
 use crate::Network;
-use crate::form::{Form, Part};
-use crate::routes::Ways;
+use crate::form::Form;
+use crate::routes::{Part, Ways};
 use isthmus_topology::{Level, Link};
 use load::Load;
 use std::ops::Range;
 
-/// A named part of a cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Factor {
-    /// What takes the time, with the numbers it was made from.
-    pub name: String,
-    /// Nanoseconds.
-    pub time: u64,
-}
-
-/// What a call is expected to take.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Cost {
-    factors: Vec<Factor>,
-}
-
 impl Cost {
-    /// Nanoseconds in all.
-    pub fn total(&self) -> u64 {
-        self.factors.iter().fold(0, |sum, f| sum.saturating_add(f.time))
-    }
-
-    /// The parts.
-    pub fn factors(&self) -> &[Factor] {
-        &self.factors
-    }
-
-    /// One after the other.
-    pub(crate) fn then(mut self, next: &Self) -> Self {
-        self.factors.extend_from_slice(&next.factors);
-        self
-    }
-
-    /// The same with one more part.
-    pub(crate) fn and(mut self, name: impl Into<String>, time: u64) -> Self {
-        self.factors.push(Factor {
-            name: name.into(),
-            time,
-        });
-        self
-    }
-
     /// One phase after another, each passed by so many pieces: depths of all, and the further pieces at the pace of the
     /// slowest process (phases that share processes) or link.
     ///
@@ -169,6 +131,23 @@ impl Way {
             Self::Down => "down",
             Self::Up => "up",
             Self::Combine => "combining up",
+        }
+    }
+}
+
+impl Phase {
+    /// As much work as that of the busiest process for all members, each of whom waits so often.
+    pub(super) fn share_all(&mut self, council: &Council<'_>, waits: u64) {
+        let each = self.process.saturating_add(waits.saturating_mul(council.waking()));
+        self.share(council, each.saturating_mul(u64::from(council.members)));
+    }
+
+    /// The members' work in all, where those of a node share its processors.
+    pub(super) fn share(&mut self, council: &Council<'_>, work: u64) {
+        if council.is_crowded() {
+            let time = work / u64::from(council.network.links().processors.max(1));
+            self.depth = self.depth.max(time);
+            self.process = self.process.max(time);
         }
     }
 }

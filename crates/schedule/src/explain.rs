@@ -4,9 +4,8 @@
 
 use crate::choose::{self, Question};
 use crate::cost::{Cost, Factor};
-use crate::shares::Sharing;
-use crate::strategy::{Algorithm, Strategy};
-use crate::{Call, Network, Operation, Steps, in_order, node, together};
+use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::{Call, Network, Operation, Steps, form, in_order, node, together};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
@@ -76,7 +75,7 @@ pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
 /// Processes that share memory meet there, whatever messages would cost, unless an override names an algorithm.
 fn in_memory(cost: &Cost, block: u64) -> Candidate {
     Candidate {
-        algorithm: together::NAME,
+        algorithm: form::TOGETHER,
         leaders: 1,
         tiers: Vec::new(),
         pieces: (1, block),
@@ -128,7 +127,7 @@ fn choice(strategy: &Strategy, network: &Network, tier: usize) -> Choice {
             ),
             (_, 0, Sharing::Relayed) => format!("{} shares through each other", strategy.shares),
             (_, 0, Sharing::Tops) => format!("{} shares, each with a top of its own", strategy.shares),
-            _ if node::is_last(&strategy.forms, tier) => together::NAME.to_owned(),
+            _ if node::is_last(&strategy.forms, tier) => form::TOGETHER.to_owned(),
             _ => format!("{} tree", strategy.forms[tier].name()),
         },
     }

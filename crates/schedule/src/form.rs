@@ -13,9 +13,13 @@
 //! - together: no messages but one step in the memory of a node ([`node`](crate::node)).
 //! - routed: as [`Routes`](crate::routes::Routes) says, by the latencies of the links.
 
-use crate::routes::Routes;
+use crate::routes::{Part, Routes};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Name in overrides of what processes do together in memory that they share. Any other name that is said about an
+/// operation means messages.
+pub(crate) const TOGETHER: &str = "together";
 
 /// How something is handed on from one member of a council to all others, or, backwards, brought to it.
 #[derive(Clone, Debug)]
@@ -30,22 +34,6 @@ pub(crate) enum Form {
     Together,
 }
 
-/// A part of an interval and the member it is handed to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) first: u32,
-    pub(crate) members: Range<u32>,
-}
-
-impl Part {
-    fn of(members: Range<u32>) -> Self {
-        Self {
-            first: members.start,
-            members,
-        }
-    }
-}
-
 impl Form {
     /// Name for people and in overrides.
     pub(crate) fn name(&self) -> String {
@@ -56,7 +44,7 @@ impl Form {
             Self::Fibonacci(latency) => format!("fibonacci({latency})"),
             Self::Chain => "chain".to_owned(),
             Self::Routed(_) => "routed".to_owned(),
-            Self::Together => crate::together::NAME.to_owned(),
+            Self::Together => TOGETHER.to_owned(),
         }
     }
 
@@ -73,7 +61,7 @@ impl Form {
             "knomial" => Some(Self::Knomial(number.unwrap_or(4).max(2))),
             "fibonacci" => Some(Self::Fibonacci(number.unwrap_or(latency).max(1))),
             "chain" => Some(Self::Chain),
-            crate::together::NAME => known.iter().find(|f| matches!(f, Self::Together)).cloned(),
+            TOGETHER => known.iter().find(|f| matches!(f, Self::Together)).cloned(),
             "routed" => known.iter().find(|f| matches!(f, Self::Routed(_))).cloned(),
             _ => None,
         }

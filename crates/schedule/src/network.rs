@@ -4,10 +4,11 @@
 //! Equal on all members of the group, so that each of them alone makes plans that match: the links are those agreed
 //! when the communicator was created, the overrides come from the job.
 
-use crate::choose::Choices;
-use crate::node::Steps;
+use crate::allgather::ring;
+use crate::call::Steps;
+use crate::choices::Choices;
 use crate::overrides::Overrides;
-use crate::routes::{Routes, Ways, arrangement};
+use crate::routes::{Latency, Routes, Ways, arrangement};
 use isthmus_topology::{Level, Link, Links, Rank, Shape, Topology};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -165,7 +166,7 @@ impl Network {
     /// between them are quickest, so that what goes through a site is an interval of positions.
     pub fn arranged(self: &Arc<Self>) -> &Arc<Self> {
         let arranged = self.arranged.get_or_init(|| {
-            let order = arrangement(self)?;
+            let order = arrangement(&self.latency()?)?;
             let areas = order.iter().map(|&cluster| self.areas[cluster as usize]).collect();
             let network = self.reshaped(self.shape.arranged(&order), areas, self.jobs);
             // It is as good as it gets.
@@ -277,21 +278,40 @@ impl Network {
         })
     }
 
+    /// How many parts of the outermost tier there are, if links between them are unlike.
+    fn outermost(&self) -> Option<u32> {
+        (self.tiers() > 0 && self.has_pairs()).then(|| self.clusters(1))
+    }
+
+    /// How far the parts of the outermost tier are from each other, where they are few and their links unlike.
+    pub(crate) fn latency(&self) -> Option<Latency> {
+        Latency::among(self.outermost()?, |a, b| self.outer(a, b))
+    }
+
     /// The best ways between the parts of the outermost tier, where they are few and their links unlike.
     pub(crate) fn routes(&self) -> Option<&Arc<Routes>> {
-        let routes = self.routes.get_or_init(|| Routes::new(self).map(Arc::new));
+        let routes = self.routes.get_or_init(|| {
+            let latency = self.latency()?;
+            Some(Arc::new(Routes::of(&latency)))
+        });
         routes.as_ref()
     }
 
     /// The ways around the widest ring of the parts of the outermost tier, where their links are unlike.
     pub(crate) fn ring(&self) -> Option<&Arc<Ways>> {
-        let ring = self.ring.get_or_init(|| crate::allgather::ring(self).map(Arc::new));
-        ring.as_ref()
+        let ring = || {
+            let ways = ring(self.outermost()?, |a, b| self.outer(a, b));
+            ways.map(Arc::new)
+        };
+        self.ring.get_or_init(ring).as_ref()
     }
 
     /// The quickest ways between the parts of the outermost tier, where some lead through others.
     pub(crate) fn ways(&self) -> Option<&Arc<Ways>> {
-        let ways = self.ways.get_or_init(|| Ways::new(self).map(Arc::new));
+        let ways = self.ways.get_or_init(|| {
+            let latency = self.latency()?;
+            Ways::new(&latency).map(Arc::new)
+        });
         ways.as_ref()
     }
 

@@ -19,7 +19,7 @@ use crate::script::Script;
 use crate::step::{Action, After, Circle, Rank, Slice, StepId, Together};
 use crate::strategy::Strategy;
 use crate::tree::Family;
-use crate::{Blocks, Bytes, Call, Messages, Network, Operation, in_order};
+use crate::{Blocks, Bytes, Call, Messages, Network, Operation, Steps, in_order};
 use isthmus_topology::Level;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,18 +44,6 @@ pub(crate) fn takes_steps(operation: Operation, network: &Network) -> bool {
         O::Barrier | O::Bcast | O::Reduce | O::Allreduce | O::Gather | O::Scatter | O::Allgather
     );
     takes && network.has_nodes()
-}
-
-/// Who takes steps together in a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Steps {
-    /// Nobody.
-    None,
-    /// The processes of each node, in its memory.
-    Nodes,
-    /// Those of each job of a vendor MPI, with that MPI, and of each node elsewhere, in its memory. The network
-    /// of the plan is that of [whole jobs](Network::with_whole_jobs).
-    Jobs,
 }
 
 /// Who takes steps together in a call, if they may ([`Call::nodes`]): the same on all members. `natively`: whether the
@@ -108,7 +96,7 @@ pub(crate) fn considers_jobs(call: &Call, network: &Arc<Network>) -> Option<Said
     let said = network
         .overrides()
         .about(call.operation, Some(Level::Vendor), question.bytes());
-    if said.name.is_some_and(|name| name == crate::together::NAME) {
+    if said.name.is_some_and(|name| name == crate::form::TOGETHER) {
         return Some(Said::Together);
     }
     network.jobs().filter(|jobs| jobs.nodes > 1).map(|_| Said::Nothing)

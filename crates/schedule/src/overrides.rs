@@ -210,7 +210,7 @@ const FORMS: [&str; 7] = [
     "fibonacci",
     "chain",
     "routed",
-    crate::together::NAME,
+    crate::form::TOGETHER,
 ];
 
 fn range(text: &str, at: usize) -> Result<Range<u64>, OverrideError> {
@@ -287,7 +287,7 @@ fn name(text: &str, at: usize, level: Option<Level>) -> Result<String, OverrideE
         Some(Level::Vendor | Level::Node) => FORMS.to_vec(),
         Some(_) => FORMS
             .into_iter()
-            .filter(|&form| form != crate::together::NAME)
+            .filter(|&form| form != crate::form::TOGETHER)
             .collect(),
         None => crate::strategy::names(),
     };

@@ -10,13 +10,28 @@
 //! first member each. What such [`Routes`] reach depends on the order of the members, so where order does not matter
 //! they are [arranged](arrangement) as if they stood along a line.
 
-use crate::Network;
-use crate::form::Part;
+use isthmus_topology::Link;
 use std::ops::Range;
+
+/// A part of an interval and the member it is handed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) first: u32,
+    pub(crate) members: Range<u32>,
+}
+
+impl Part {
+    pub(crate) fn of(members: Range<u32>) -> Self {
+        Self {
+            first: members.start,
+            members,
+        }
+    }
+}
 
 /// One way between each two members of the outermost council, for a short message with what handing it on costs.
 #[derive(Clone, Debug)]
-struct Latency {
+pub(crate) struct Latency {
     members: u32,
     /// Nanoseconds, by sender and receiver.
     times: Vec<u64>,
@@ -26,16 +41,15 @@ impl Latency {
     /// Most members: the tables grow with the cube, the work with the fifth power.
     const MOST: u32 = 12;
 
-    /// `None` if the members are many or their links alike.
-    fn among(network: &Network) -> Option<Self> {
-        let members = if network.tiers() == 0 { 0 } else { network.clusters(1) };
-        if !(3..=Self::MOST).contains(&members) || !network.has_pairs() {
+    /// Of so many members; `None` if they are many. `link`: between two of them.
+    pub(crate) fn among<'a>(members: u32, link: impl Fn(u32, u32) -> &'a Link) -> Option<Self> {
+        if !(3..=Self::MOST).contains(&members) {
             return None;
         }
         let cost = |(a, b)| match a == b {
             true => 0,
             false => {
-                let link = network.outer(a, b);
+                let link = link(a, b);
                 link.latency + link.send.at(0) + link.receive.at(0)
             }
         };
@@ -69,10 +83,9 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// The ways between the parts of the outermost tier; `None` if they are many or all direct.
-    pub(crate) fn new(network: &Network) -> Option<Self> {
-        let latency = Latency::among(network)?;
-        let ways = Self::of(&latency);
+    /// The ways between these; `None` if all are direct.
+    pub(crate) fn new(latency: &Latency) -> Option<Self> {
+        let ways = Self::of(latency);
         let pairs = |from| (0..latency.members).map(move |to| (from, to));
         let direct = (0..latency.members)
             .flat_map(pairs)
@@ -157,12 +170,14 @@ const ARRANGED: u32 = 8;
 
 /// The order of the parts of the outermost tier in which routes are quickest, if it is another than theirs. The same on
 /// all members.
-pub(crate) fn arrangement(network: &Network) -> Option<Vec<u32>> {
-    let latency = Latency::among(network).filter(|l| l.members <= ARRANGED)?;
+pub(crate) fn arrangement(latency: &Latency) -> Option<Vec<u32>> {
+    if latency.members > ARRANGED {
+        return None;
+    }
     let all = 0..latency.members;
     let least: u64 = all
         .clone()
-        .map(|root| quickest(&latency, root).iter().map(|b| b.0).max().unwrap_or(0))
+        .map(|root| quickest(latency, root).iter().map(|b| b.0).max().unwrap_or(0))
         .sum();
     let reach = |order: &[u32]| {
         let routes = Routes::of(&latency.arranged(order));
@@ -227,13 +242,8 @@ struct Cut {
 }
 
 impl Routes {
-    /// The trees among the parts of the outermost tier; `None` if they are many or their links alike.
-    pub(crate) fn new(network: &Network) -> Option<Self> {
-        let latency = Latency::among(network)?;
-        Some(Self::of(&latency))
-    }
-
-    fn of(latency: &Latency) -> Self {
+    /// The trees among these.
+    pub(crate) fn of(latency: &Latency) -> Self {
         let members = latency.members;
         let mut routes = Self {
             latency: latency.clone(),
@@ -358,6 +368,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Network;
 
     /// 10, 20 and 37.5 ms.
     const THREE: [[u64; 3]; 3] = [[0, 10, 37], [10, 0, 20], [37, 20, 0]];
@@ -417,9 +428,12 @@ mod tests {
 
     #[test]
     fn the_middle_site_is_put_between_the_others() {
-        assert_eq!(arrangement(&network([0, 1, 2])), None);
+        assert_eq!(network([0, 1, 2]).latency().and_then(|l| arrangement(&l)), None);
         for order in [[1, 0, 2], [1, 2, 0], [0, 2, 1], [2, 0, 1]] {
-            let arranged = arrangement(&network(order)).expect("an order");
+            let arranged = network(order)
+                .latency()
+                .and_then(|l| arrangement(&l))
+                .expect("an order");
             assert_eq!(order[arranged[1] as usize], 1, "sites {order:?} as {arranged:?}");
         }
     }

@@ -21,24 +21,11 @@ use crate::cost::Way;
 use crate::meeting;
 use crate::script::{Cut, Turns};
 use crate::step::Rank;
-use crate::strategy::{Algorithm, Strategy};
+use crate::strategy::{Algorithm, Sharing, Strategy};
 use crate::tree::Family;
 use crate::trees::{Load, Trees};
 use crate::{Call, Network};
 use isthmus_topology::{Level, Link};
-
-/// How the trees of the shares differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// One tree.
-    Whole,
-    /// The top is given: each share goes through another part of the outermost tier.
-    Relayed,
-    /// The top is given, and serves all parts of the outermost tier: each share through another leader of each.
-    Dealt,
-    /// The parts of the outermost tier are at the top in turn.
-    Tops,
-}
 
 /// Bytes of messages from which on sharing is worth thinking about.
 const LONG: u64 = 16 << 10;

@@ -8,9 +8,9 @@
 use crate::choose::Question;
 use crate::cost::{Cost, Phase, Way, crowding};
 use crate::script::{Cut, Kind, Script};
-use crate::shares::{self, Sharing, member};
+use crate::shares::{self, member};
 use crate::step::{Buffer, Plan, Rank, Slice};
-use crate::strategy::{Algorithm, Strategy};
+use crate::strategy::{Algorithm, Sharing, Strategy};
 use crate::{Blocks, Bytes, Call, Messages, Network, Operation};
 use isthmus_topology::Level;
 

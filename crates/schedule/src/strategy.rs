@@ -5,7 +5,19 @@ use crate::Call;
 use crate::cost::Cost;
 use crate::form::Form;
 use crate::script::{Cut, Turns};
-use crate::shares::Sharing;
+
+/// How the trees of the shares differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One tree.
+    Whole,
+    /// The top is given: each share goes through another part of the outermost tier.
+    Relayed,
+    /// The top is given, and serves all parts of the outermost tier: each share through another leader of each.
+    Dealt,
+    /// The parts of the outermost tier are at the top in turn.
+    Tops,
+}
 
 /// How the leaders of the outermost tier come together when all need the result, or which other way is taken: the names
 /// of the algorithms' files.
@@ -104,7 +116,7 @@ impl Algorithm {
 
 /// Names of all algorithms.
 pub(crate) fn names() -> Vec<&'static str> {
-    let together = std::iter::once(crate::together::NAME);
+    let together = std::iter::once(crate::form::TOGETHER);
     Algorithm::ALL.iter().map(|a| a.name()).chain(together).collect()
 }
 /// How a call is carried out.

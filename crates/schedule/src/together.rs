@@ -12,12 +12,10 @@
 //! one.
 
 use crate::cost::{Cost, SWITCH};
+use crate::form::TOGETHER;
 use crate::step::{Action, After, Buffer, Circle, Plan, Rank, Slice, Step, Together};
 use crate::{Blocks, Call, Network, Operation, Overrides};
 use isthmus_topology::{Level, Links};
-
-/// Name in overrides. Any other name that is said about an operation means messages.
-pub(crate) const NAME: &str = "together";
 
 /// Longest block of an alltoall, bytes, among more than so many processes: longer ones wait for memory, whoever copies
 /// them, and processes that exchange them pair by pair are up to a tenth quicker (1 MiB, 8 and 16 processes; up to 512
@@ -66,7 +64,7 @@ pub fn together(call: &Call, overrides: &Overrides, size: u32, me: Rank) -> Opti
     };
     if !overrides.is_empty() {
         let said = overrides.about(call.operation, None, call.bytes(block));
-        if said.name.is_some_and(|name| name != NAME) {
+        if said.name.is_some_and(|name| name != TOGETHER) {
             return None;
         }
     }

@@ -7,8 +7,8 @@ use crate::choose::Question;
 use crate::cost::{self, Cost, Council, Phase, Way};
 use crate::form::Form;
 use crate::overrides::Said;
-use crate::shares::{self, Sharing};
-use crate::strategy::{Algorithm, Strategy};
+use crate::shares;
+use crate::strategy::{Algorithm, Sharing, Strategy};
 use isthmus_topology::Level;
 use std::sync::Arc;
 

@@ -11,22 +11,20 @@
 //! | restrictions | 4 to 12 leaders whose links are unlike; in one tier of chains [shared](super::shared) is a ring in order of position |
 //! | paper | Prime-PCCL (ring in the order of measured bandwidth); Thakur, Rabenseifner, Gropp 2005 (ring allgather) |
 
-use crate::Network;
 use crate::routes::{Ways, neighbours};
+use isthmus_topology::Link;
 
 /// Members of a ring: with three there is only one.
 const MEMBERS: std::ops::RangeInclusive<u32> = 4..=12;
 /// Bytes by which links are compared.
 const LONG: u64 = 1 << 20;
 
-/// The ways around the best ring of the outermost tier's parts.
-pub(crate) fn ways(network: &Network) -> Option<Ways> {
-    let members = if network.tiers() == 0 { 0 } else { network.clusters(1) };
-    if !MEMBERS.contains(&members) || !network.has_pairs() {
+/// The ways around the best ring of so many members; `None` if they are few or many. `link`: between two of them.
+pub(crate) fn ways<'a>(members: u32, link: impl Fn(u32, u32) -> &'a Link) -> Option<Ways> {
+    if !MEMBERS.contains(&members) {
         return None;
     }
-    let gap = |a: u32, b: u32| network.outer(a, b).gap.at(LONG);
-    Some(Ways::around(&order(members, gap)))
+    Some(Ways::around(&order(members, |a, b| link(a, b).gap.at(LONG))))
 }
 
 /// The order in which the slowest link is quickest, and of such the one in which all together are. `gap` is the time of

@@ -10,8 +10,8 @@
 //! | restrictions | up to 64 sites; of no use for messages that are not cut |
 //! | paper | Rabenseifner: Optimization of collective reduction operations, 2004 (the idea; here both halves are direct, over all tiers) |
 
-use crate::shares::{self, Sharing};
-use crate::strategy::Strategy;
+use crate::shares;
+use crate::strategy::{Sharing, Strategy};
 use crate::trees::Trees;
 
 /// The ways to do so for messages that are long enough; their plans are those of [`tree`](super::tree), with a tree for

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a piece of a message costs in one phase of an algorithm, and what further pieces add.
 
-use super::Council;
-
 /// What one piece costs in one phase of an algorithm, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Phase {
@@ -25,21 +23,6 @@ pub(crate) struct Phase {
 }
 
 impl Phase {
-    /// As much work as that of the busiest process for all members, each of whom waits so often.
-    pub(super) fn share_all(&mut self, council: &Council<'_>, waits: u64) {
-        let each = self.process.saturating_add(waits.saturating_mul(council.waking()));
-        self.share(council, each.saturating_mul(u64::from(council.members)));
-    }
-
-    /// The members' work in all, where those of a node share its processors.
-    pub(super) fn share(&mut self, council: &Council<'_>, work: u64) {
-        if council.is_crowded() {
-            let time = work / u64::from(council.network.links().processors.max(1));
-            self.depth = self.depth.max(time);
-            self.process = self.process.max(time);
-        }
-    }
-
     /// What so many further pieces need of the busiest process in all phases, or of the busiest link in one of them.
     pub(super) fn further_apart(phases: &[Self], pieces: u64) -> u64 {
         let link = |p: &Self| p.link[0].max(p.link[1]).saturating_mul(pieces).saturating_sub(p.lead);

@@ -13,9 +13,8 @@ use crate::choose::{self, Question};
 use crate::cost::Way;
 use crate::rooted;
 pub(crate) use crate::rooted::{bytes, messages};
-use crate::row::Row;
 use crate::script::Script;
-use crate::step::{Buffer, Plan, Rank, Slice};
+use crate::step::{Plan, Rank};
 use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
@@ -28,24 +27,6 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
     match strategy.algorithm {
         Algorithm::Shared => shared::plan(call, network, me, &strategy),
         _ => tree::plan(call, network, me),
-    }
-}
-
-/// The own block of a process in the buffer that holds it when the call begins.
-fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
-    let length = row.length(position..position + 1);
-    if call.in_place {
-        Slice {
-            buffer: Buffer::Recv,
-            offset: call.blocks.offset(me),
-            length,
-        }
-    } else {
-        Slice {
-            buffer: Buffer::Send,
-            offset: 0,
-            length,
-        }
     }
 }
 

@@ -9,7 +9,6 @@
 //! | restrictions | unequal blocks: those who act for others have been told the sizes by the counts phase; every tier flat, or routed |
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Gather); pacx-mpi-optimized-algorithms (one message per machine) |
 
-use super::own_block;
 use crate::apart::Apart;
 use crate::choose::{self, Order, Question};
 use crate::row::Row;
@@ -224,4 +223,22 @@ fn take_part(
     take(script, row.slice(buffer, 0, positions.clone()));
     let to = (Buffer::Recv, &call.blocks);
     row.permute(script, network, positions, (buffer, 0), to, true);
+}
+
+/// The own block of a process in the buffer that holds it when the call begins.
+fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
+    let length = row.length(position..position + 1);
+    if call.in_place {
+        Slice {
+            buffer: Buffer::Recv,
+            offset: call.blocks.offset(me),
+            length,
+        }
+    } else {
+        Slice {
+            buffer: Buffer::Send,
+            offset: 0,
+            length,
+        }
+    }
 }

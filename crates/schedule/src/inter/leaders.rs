@@ -10,8 +10,8 @@
 //! | restrictions | equal blocks, small ones; each group at one site (or machine), not the same; memory for all blocks three times at the members who meet |
 //! | paper | – |
 
+use super::sides::{Sides, whole};
 use super::symmetric::Meeting;
-use super::{Sides, whole};
 use crate::compose::{Composite, Members, Part};
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};

@@ -4,22 +4,15 @@
 mod leaders;
 mod pairwise;
 mod rooted;
+mod sides;
 mod symmetric;
 
-use crate::Network;
-use crate::step::{Plan, Rank, Slice};
-use crate::{Call, CountsPhase, Operation, barrier};
-use std::ops::Range;
-use std::sync::Arc;
+pub use sides::Sides;
 
-/// The two groups as one member sees them: ranks within the group that both form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sides {
-    /// The own group, in order.
-    pub local: Range<Rank>,
-    /// The other one.
-    pub remote: Range<Rank>,
-}
+use crate::Network;
+use crate::step::{Plan, Rank};
+use crate::{Call, CountsPhase, Operation, barrier};
+use std::sync::Arc;
 
 /// The part of process `me` in a collective between two groups. `network` is that of both groups together; ranks are
 /// those in it, also `call.root`. In rooted operations the members of the root's group other than the root have no part
@@ -60,39 +53,5 @@ pub fn inter_counts_phase(call: &Call, network: &Arc<Network>, sides: &Sides, me
         Operation::Gatherv | Operation::Scatterv => rooted::counts(call, network, sides, me),
         Operation::Allgatherv => symmetric::counts(call, network, sides, me),
         _ => None,
-    }
-}
-
-/// A member of the own group and one of the other that are as near to each other as any: the same pair on all members.
-fn nearest(network: &Network, sides: &Sides) -> (Rank, Rank) {
-    let is_low = sides.local.start < sides.remote.start;
-    let (low, high) = if is_low {
-        (&sides.local, &sides.remote)
-    } else {
-        (&sides.remote, &sides.local)
-    };
-    // From the innermost tier outwards: the first of the low group in whose cluster one of the high group is.
-    for depth in (0..=network.tiers()).rev() {
-        let cluster = |rank: Rank| network.cluster_of(depth, network.position_of(rank));
-        let mut first = vec![None; network.clusters(depth) as usize];
-        for rank in high.clone().rev() {
-            first[cluster(rank) as usize] = Some(rank);
-        }
-        let pair = low
-            .clone()
-            .find_map(|rank| first[cluster(rank) as usize].map(|other| (rank, other)));
-        if let Some((low, high)) = pair {
-            return if is_low { (low, high) } else { (high, low) };
-        }
-    }
-    (sides.local.start, sides.remote.start)
-}
-
-/// All of a buffer.
-fn whole(buffer: crate::step::Buffer) -> Slice {
-    Slice {
-        buffer,
-        offset: 0,
-        length: 0,
     }
 }

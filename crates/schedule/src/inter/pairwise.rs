@@ -9,7 +9,7 @@
 //! | restrictions | none |
 //! | paper | – |
 
-use super::Sides;
+use super::sides::Sides;
 use crate::Network;
 use crate::step::{Plan, Rank};
 use crate::{Blocks, Call, Operation, alltoall};

@@ -9,7 +9,7 @@
 //! | restrictions | reduce: not in pieces from the other group's member to the root |
 //! | paper | – |
 
-use super::{Sides, whole};
+use super::sides::{Sides, whole};
 use crate::Network;
 use crate::compose::{Composite, Members, Part};
 use crate::script::{Kind, Piece, Script};
@@ -134,7 +134,7 @@ pub(super) fn reduce(call: &Call, network: &Arc<Network>, sides: &Sides, me: Ran
         local: root..root + 1,
         remote: group.clone(),
     };
-    let (_, nearest) = super::nearest(network, &sides);
+    let (_, nearest) = super::sides::nearest(network, &sides);
     let units = call.blocks.size(0);
     let slot = Piece::whole(0).slot(Kind::Up);
     let mut composite = Composite::default();

@@ -11,7 +11,7 @@
 //! | paper | – |
 
 use super::rooted::{Rooted, behind_root, within};
-use super::{Sides, nearest, whole};
+use super::sides::{Sides, nearest, whole};
 use crate::Network;
 use crate::compose::{Composite, Members, Part};
 use crate::script::{Kind, Piece, Script};

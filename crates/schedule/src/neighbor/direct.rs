@@ -9,7 +9,7 @@
 //! | restrictions | none |
 //! | paper | – |
 
-use super::{Edge, Neighbours};
+use super::edges::{Edge, Neighbours};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, WINDOW};
 use crate::{Blocks, Call, Operation};
 use std::sync::Arc;

@@ -4,11 +4,11 @@
 use super::areas::Areas;
 use super::circles::Circles;
 use super::journal::Journal;
+use super::limits::{Limits, Stopped};
 use super::outcome::{Kind, LinkUse, NONE, Outcome, Record};
 use super::process::{Process, Task};
 use super::queue::{Delivery, Event, Key, What};
 use super::wires::{Cost, Wires};
-use super::{Limits, Stopped};
 use crate::check::Crossings;
 use crate::cost::natively;
 use crate::network::Jobs;
