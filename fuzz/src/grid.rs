@@ -2,6 +2,7 @@
 //! What processes, their agents and the coordinator say to each other.
 
 use isthmus_topology::{Known, Measured};
+use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which};
 use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, LinkTraffic, Message, World};
 use isthmus_wire::chosen::Chosen;
 use isthmus_wire::codec::{Deframer, Writer};
@@ -12,7 +13,6 @@ use isthmus_wire::grid::{
 };
 use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
-use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which};
 use isthmus_wire::question::{self, Ask, Kind, Question, Refusal, Said, Scope};
 use isthmus_wire::time::Time;
 use isthmus_wire::waiting::{Item, Process, Waiting};

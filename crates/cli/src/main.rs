@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod adaptor;
+mod add;
 mod allocated;
 mod askpass;
 mod background;
@@ -64,6 +65,7 @@ struct Command {
 enum Verb {
     Run(Box<run::Run>),
     Join(Box<join::Join>),
+    Add(Box<add::Add>),
     Job(job::JobCommand),
     Info(info::Info),
     Links(links::Links),
@@ -220,6 +222,7 @@ fn isthmus() -> ExitCode {
     match verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Join(arguments) => join::join(*arguments),
+        Verb::Add(arguments) => add::add(&arguments),
         Verb::Job(command) => job::job(&command),
         Verb::Info(arguments) => info::info(&arguments),
         Verb::Doctor(arguments) => doctor::doctor(&arguments),

@@ -243,7 +243,8 @@ impl mpiexec::Outside for Outside {
     }
 }
 
-fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
+/// What is described.
+pub(crate) fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
     if arguments.source.is_given() {
         return job_of_description(&arguments.source, &arguments.words, arguments);
     }

@@ -334,7 +334,12 @@ pub(crate) fn edit(arguments: &EditCommand) -> ExitCode {
 fn ask(entry: &Entry, request: &Request) -> Result<(), String> {
     match isthmus_launch::request(entry, request)? {
         Reply::Refused(why) => Err(why),
-        Reply::Done | Reply::Status { .. } | Reply::Traffic(_) | Reply::Where(_) | Reply::Names(_) => Ok(()),
+        Reply::Done
+        | Reply::Status { .. }
+        | Reply::Traffic(_)
+        | Reply::Where(_)
+        | Reply::Names(_)
+        | Reply::Adding(_) => Ok(()),
     }
 }
 

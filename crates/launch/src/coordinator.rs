@@ -2,6 +2,7 @@
 //! The coordinator's loop: events in, co-allocation decides, commands out.
 
 mod actions;
+mod added;
 mod agreeing;
 mod answering;
 mod asked;
@@ -201,6 +202,8 @@ struct Coordinator {
     agreements: agreeing::Agreements,
     /// Processes that were asked for and have not begun, and how often some were.
     spawning: Vec<spawning::Pending>,
+    /// What the user has added.
+    added: added::Added,
     spawned: u32,
     /// Worlds that have begun.
     worlds: u32,
@@ -286,6 +289,7 @@ impl Coordinator {
             answering: Asked::default(),
             agreements: agreeing::Agreements::default(),
             spawning: Vec::new(),
+            added: added::Added::default(),
             spawned: 0,
             worlds: 0,
             waits: Waits::default(),

@@ -81,7 +81,7 @@ impl std::fmt::Debug for Secret {
 
 impl Held {
     /// The job, if what is kept says all of it.
-    pub(crate) fn describe(job: &Job) -> Option<String> {
+    pub fn describe(job: &Job) -> Option<String> {
         let text = Form::Toml.write(job).text;
         (read(&text)?.subjobs() == job.subjobs()).then_some(text)
     }
@@ -119,7 +119,8 @@ impl Held {
     }
 }
 
-fn read(text: &str) -> Option<Job> {
+/// A job from the text of a job file that this program has written.
+pub(crate) fn read(text: &str) -> Option<Job> {
     let read = Form::Toml.read(&Input::of(text, "held"));
     read.ok().map(|described| described.job)
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a program asks for when it spawns processes, as subjobs of its job.
 
-use isthmus_job::{Contact, OnLoss, Program, Subjob, Terms};
+use isthmus_job::catalogue::Catalogue;
+use isthmus_job::{Allocation, Contact, JobError, OnLoss, Program, Subjob, Terms, sites};
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use isthmus_wire::question::{Kind, Part, Refusal};
 use isthmus_wire::word::counted;
@@ -27,6 +28,21 @@ pub(crate) struct Spawn<'a> {
     pub(crate) number: u32,
     /// Where the parents wait.
     pub(crate) port: &'a str,
+}
+
+/// Sites where the user lets the program start processes, beside those of the job: words as behind `--site`.
+pub(crate) fn further(words: &str, catalogue: &Catalogue) -> Result<Vec<Subjob>, JobError> {
+    let named: Result<Vec<_>, _> = words.split_whitespace().map(sites::SiteSpec::parse).collect();
+    let named = named?;
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let template = sites::template(Program::one("(spawned)"), Vec::new());
+    let mut subjobs = sites::job_of_sites(&named, None, &template)?.subjobs().to_vec();
+    subjobs
+        .iter_mut()
+        .try_for_each(|subjob| catalogue.complete_subjob(subjob))?;
+    Ok(subjobs)
 }
 
 impl Spawn<'_> {
@@ -72,7 +88,8 @@ impl Spawn<'_> {
             let wanted = wishes.host.or(wishes.site).unwrap_or_default();
             let known: Vec<String> = self.places.iter().map(|p| format!("'{}'", p.subjob.site)).collect();
             return Err(refused(format!(
-                "'{wanted}' is no machine of this job, whose sites are {}; processes cannot be started at other sites yet",
+                "'{wanted}' is no machine of this job, whose sites are {}; ISTHMUS_SPAWN_SITES of its launcher names others \
+                 where the program may start processes",
                 known.join(", ")
             )));
         };
@@ -82,10 +99,19 @@ impl Spawn<'_> {
                 "site '{site}' is part {number} of a world that was put together by hand: only its own launcher starts processes there"
             )));
         }
-        if wishes.scheduler.is_some_and(|scheduler| scheduler != "fork") || place.subjob.allocation.is_some() {
-            return Err(refused(format!(
-                "processes at site '{site}' would have to be started by its scheduler, which spawning cannot do yet"
-            )));
+        let own = place.subjob.allocation.as_ref().map(|a| a.scheduler.keyword());
+        match wishes.scheduler {
+            None | Some("fork") => {}
+            Some(wanted) if own == Some(wanted) => {}
+            Some(wanted) => {
+                let known = own.map_or_else(
+                    || "no scheduler that the job knows".to_owned(),
+                    |own| format!("'{own}'"),
+                );
+                return Err(refused(format!(
+                    "site '{site}' has {known}, and not '{wanted}' (isthmus_scheduler)"
+                )));
+            }
         }
         Ok(place.subjob)
     }
@@ -119,8 +145,16 @@ impl Spawn<'_> {
             arguments: part.arguments.clone(),
             environment,
             directory: wishes.directory.map(str::to_owned).or_else(|| place.directory.clone()),
-            allocation: None,
-            forks: true,
+            // A job of its own for the scheduler, which knows nothing of its parents' nodes.
+            forks: place.allocation.is_none() || wishes.scheduler == Some("fork"),
+            allocation: place
+                .allocation
+                .clone()
+                .filter(|_| wishes.scheduler != Some("fork"))
+                .map(|asked| Allocation {
+                    nodes: asked.nodes.min(count),
+                    ..asked
+                }),
             requests: Vec::new(),
             files: Default::default(),
             ..place.clone()
@@ -319,11 +353,48 @@ mod tests {
                     .contains("is no machine of this job, whose sites are 'home', 'lab'")
             );
         }
-        assert!(
-            sites(&[("isthmus_scheduler", "slurm")])
-                .unwrap_err()
-                .contains("scheduler")
+        let other = sites(&[("isthmus_scheduler", "slurm")]).unwrap_err();
+        assert!(other.contains("no scheduler that the job knows"), "{other}");
+    }
+
+    #[test]
+    fn further_sites_are_those_that_the_user_names_with_their_schedulers() {
+        let further = further(
+            "lab gpu=me@g1 big:4,scheduler=slurm,queue=q,nodes=4",
+            &Catalogue::default(),
+        )
+        .unwrap();
+        let named: Vec<_> = further
+            .iter()
+            .map(|s| (s.site.as_str(), s.contact.to_string()))
+            .collect();
+        let wanted = [("lab", "lab"), ("gpu", "me@g1"), ("big", "big")].map(|(s, c)| (s, c.to_owned()));
+        assert_eq!(named, wanted);
+        let places: Vec<Place<'_>> = further.iter().map(|subjob| Place { subjob, host: "" }).collect();
+        let spawn = Spawn {
+            places: &places,
+            own: 0,
+            number: 0,
+            port: "p",
+        };
+        let one = |keys: &[(&str, &str)]| {
+            let (subjobs, _) = spawn.subjobs(&[part(2, keys)]).map_err(|refusal| refusal.why)?;
+            let nodes = subjobs[0].allocation.as_ref().map(|a| (a.queue.clone(), a.nodes));
+            Ok::<_, String>((subjobs[0].site.clone(), nodes, subjobs[0].forks))
+        };
+        assert_eq!(one(&[("host", "g1")]), Ok(("gpu+1".into(), None, true)));
+        let at = ("isthmus_site", "big");
+        assert_eq!(one(&[at]), Ok(("big+1".into(), Some(("q".into(), 2)), false)));
+        assert_eq!(
+            one(&[at, ("isthmus_scheduler", "fork")]),
+            Ok(("big+1".into(), None, true))
         );
+        assert!(
+            one(&[at, ("isthmus_scheduler", "lsf")])
+                .unwrap_err()
+                .contains("has 'slurm'")
+        );
+        assert!(super::further("a b:x", &Catalogue::default()).is_err());
     }
 
     #[test]

@@ -17,6 +17,8 @@
 //! | `Traffic` | 5 | |
 //! | `Where` | 6 | |
 //! | `Names` | 7 | |
+//! | `Add` | 8 | job text (a job file), port name text |
+//! | `Adding` | 9 | number u32 |
 //! | `Edit` | 4 | site text, what u8 (1 drop, 2 retry, 3 substitute, 4 abort), contact text |
 //!
 //! | coordinator to command | kind | fields |
@@ -24,6 +26,7 @@
 //! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32, start u64\] |
 //! | `Done` | 66 | |
 //! | `Refused` | 67 | why text |
+//! | `Adding` | 71 | number u32 |
 //! | `Names` | 70 | \[name text, port text\] |
 //! | `Where` | 69 | \[process ([`crate::waiting::Process`])\], \[cut link: from text, to text\] |
 //! | `Traffic` | 68 | age u64 (ms since the processes began), \[traffic ([`crate::boot::LinkTraffic`])\], \[from text, to text, path text, sent u64, received u64, streams u32, connections u32, round trip u64 (ns)\], \[[`crate::time`]\] |
@@ -34,7 +37,7 @@ use crate::time::SiteTime;
 use crate::waiting::Process;
 
 /// Longest request, bytes, its length included.
-pub const MAX_REQUEST: usize = 8 << 10;
+pub const MAX_REQUEST: usize = 2 << 20;
 
 /// What is wanted of a coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +54,15 @@ pub enum Request {
     Signal(u32),
     /// End the job: the first time orderly, then at once.
     End,
+    /// Add processes to the job.
+    Add {
+        /// What they are, as a job file.
+        job: String,
+        /// Name of the port that they connect to as children do to their parents; may be empty.
+        to: String,
+    },
+    /// What has become of processes that were added under this number.
+    Adding(u32),
     /// Change a subjob that has not begun.
     Edit {
         /// Its name.
@@ -108,6 +120,8 @@ pub enum Reply {
     Where(Whereabouts),
     /// Published names, and the ports that they stand for.
     Names(Vec<(String, String)>),
+    /// Processes are being added, under this number.
+    Adding(u32),
 }
 
 /// What has passed between the sites of a job since its processes began.
@@ -185,9 +199,14 @@ impl Request {
             Self::Traffic => Writer::new(5),
             Self::Where => Writer::new(6),
             Self::Names => Writer::new(7),
+            Self::Add { .. } => Writer::new(8),
+            Self::Adding(_) => Writer::new(9),
         };
         match self {
-            Self::Signal(number) => {
+            Self::Add { job, to } => {
+                w.text(job).text(to);
+            }
+            Self::Signal(number) | Self::Adding(number) => {
                 w.u32(*number);
             }
             Self::Edit { site, edit } => {
@@ -214,6 +233,11 @@ impl Request {
             5 => Self::Traffic,
             6 => Self::Where,
             7 => Self::Names,
+            8 => Self::Add {
+                job: r.text("job")?,
+                to: r.text("port name")?,
+            },
+            9 => Self::Adding(r.u32("number")?),
             4 => {
                 let site = r.text("site")?;
                 let what = r.u8("what")?;
@@ -244,6 +268,7 @@ impl Reply {
             Self::Traffic(_) => Writer::new(68),
             Self::Where(_) => Writer::new(69),
             Self::Names(_) => Writer::new(70),
+            Self::Adding(_) => Writer::new(71),
         };
         match self {
             Self::Status { committed, subjobs } => {
@@ -254,6 +279,9 @@ impl Reply {
                 });
             }
             Self::Done => {}
+            Self::Adding(number) => {
+                w.u32(*number);
+            }
             Self::Refused(why) => {
                 w.text(why);
             }
@@ -310,6 +338,7 @@ impl Reply {
                 cuts: r.list("cuts", |r| Ok((r.text("from")?, r.text("to")?)))?,
             }),
             70 => Self::Names(r.list("names", |r| Ok((r.text("name")?, r.text("port")?)))?),
+            71 => Self::Adding(r.u32("number")?),
             other => return Err(invalid("kind", other)),
         };
         r.end()?;
@@ -340,6 +369,11 @@ mod tests {
             Request::Traffic,
             Request::Where,
             Request::Names,
+            Request::Adding(3),
+            Request::Add {
+                job: "[[subjob]]".into(),
+                to: "pool".into(),
+            },
             Request::End,
             edit(Edit::Drop),
             edit(Edit::Retry),
@@ -360,6 +394,7 @@ mod tests {
             Reply::Status { committed, subjobs },
             Reply::Done,
             Reply::Refused("no".into()),
+            Reply::Adding(7),
             Reply::Names(vec![("ocean".into(), "p".into())]),
             Reply::Traffic(Passed {
                 age: 1,

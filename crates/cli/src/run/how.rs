@@ -85,6 +85,43 @@ impl Launch {
         self.carried.as_deref().filter(is_one)
     }
 
+    /// Whether these options mean something for processes that are added to a job.
+    ///
+    /// # Errors
+    /// One of them is about a launcher, and that of the job has its own.
+    pub(crate) fn is_for_added(&self) -> Result<(), JobError> {
+        let own = self.everywhere(&["--progress"]).into_iter();
+        let own = own.filter(|option| option != "--no-stage");
+        let values = [
+            ("--stdin", self.stdin.as_deref()),
+            ("--ssh", self.ssh.as_deref()),
+            ("--links", self.links.as_deref()),
+            ("--world", self.world.as_deref()),
+            ("--at", self.at.as_deref()),
+        ];
+        let values = values.into_iter().filter(|(_, value)| value.is_some());
+        let values = values.map(|(option, _)| option.to_owned());
+        let flags = [
+            ("--detach", self.detach),
+            ("--dry-run", self.dry_run),
+            ("--dump-rsl", self.dump_rsl),
+        ];
+        let flags = flags.into_iter().filter(|(_, given)| *given);
+        let mut all = own.chain(values).chain(flags.map(|(option, _)| option.to_owned()));
+        match all.next() {
+            None => Ok(()),
+            Some(option) => {
+                let error = JobError::new(format!("{option} is about a launcher, and the job has one already"));
+                Err(error.hint("leave it out: output, input and end of added processes are those of the job"))
+            }
+        }
+    }
+
+    /// Whether each site has its own program.
+    pub(crate) fn leaves_programs(&self) -> bool {
+        self.no_stage
+    }
+
     /// It is a part of the world that this ticket is for.
     ///
     /// # Errors

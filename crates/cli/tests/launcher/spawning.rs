@@ -66,3 +66,72 @@ fn an_interrupt_ends_children_too() {
     assert_eq!(done.code(), Some(130), "{done:?}");
     bench.assert_clean();
 }
+
+#[test]
+fn children_run_at_sites_that_the_user_has_named_and_at_no_others() {
+    let bench = Bench::new("spawnfurther");
+    let line = format!("run --site home:1 {} spawn-finish 1 0", Bench::fake());
+    let refused = bench.run(&line);
+    let why =
+        "'lab' is no machine of this job, whose sites are 'home'; ISTHMUS_SPAWN_SITES of its launcher names others";
+    assert_eq!(refused.code(), Some(0), "{refused:?}");
+    assert!(refused.lines().iter().any(|line| line.contains(why)), "{refused:?}");
+    let mut command = bench.command(&line);
+    command.env("ISTHMUS_SPAWN_SITES", "x=far lab");
+    let done = finish(command.spawn().unwrap());
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    for line in ["Started([2, 1])", "child 2 of 3 in world 1 of port 1"] {
+        assert!(done.lines().iter().any(|said| said == line), "{done:?}");
+    }
+    assert!(
+        bench.root.join("sites/lab/.cache/isthmus/files").exists(),
+        "it was staged"
+    );
+    bench.assert_clean();
+}
+
+/// A job of one process that only waits.
+fn waiting(bench: &Bench) -> std::process::Child {
+    let line = format!("run --name tank --site home:1 {} hang", Bench::fake());
+    let child = bench.command(&line).spawn().unwrap();
+    bench.await_processes("fake_process hang", 2);
+    child
+}
+
+fn add(bench: &Bench, words: &str) -> crate::bench::Done {
+    finish(bench.command(&format!("add {words}")).spawn().unwrap())
+}
+
+#[test]
+fn the_user_adds_processes_to_a_job_that_runs() {
+    let bench = Bench::new("add");
+    let child = waiting(&bench);
+    // The job's processes may not have begun when the first ones are wanted.
+    let words = format!("tank --site home:2 --site lab:1 {} finish", Bench::fake());
+    let began = std::time::Instant::now();
+    let added = loop {
+        let added = add(&bench, &words);
+        if added.code() == Some(0) || began.elapsed().as_secs() > 30 {
+            break added;
+        }
+    };
+    assert_eq!(added.code(), Some(0), "{added:?}");
+    assert!(added.errors.contains("3 processes have been added"), "{added:?}");
+    for (words, why) in [
+        ("tank -n 1 /nowhere/program", "'/nowhere/program'"),
+        ("tank -n 1 true", "ended without calling MPI_Init"),
+        ("tank --to pool -n 1 true", "nobody has published"),
+        ("tank --detach -n 1 true", "--detach is about a launcher"),
+        ("nobody -n 1 true", "nobody"),
+    ] {
+        let refused = add(&bench, words);
+        assert_ne!(refused.code(), Some(0), "{words}: {refused:?}");
+        assert!(refused.errors.contains(why), "{words}: {refused:?}");
+    }
+    signal(child.id(), "INT");
+    let done = finish(child);
+    assert_eq!(done.code(), Some(130), "{done:?}");
+    let said: Vec<String> = done.lines().into_iter().filter(|line| line.contains("of 3")).collect();
+    assert_eq!(said.len(), 3, "output of what was added is the job's: {done:?}");
+    bench.assert_clean();
+}

@@ -2,7 +2,7 @@
 //! What people and other commands want of a running job.
 
 use super::board::standing;
-use super::{Coordinator, TICK};
+use super::{Coordinator, TICK, spawning};
 use crate::asking::Turn;
 use crate::console::Print;
 use crate::events::JobEvent;
@@ -106,6 +106,8 @@ impl Coordinator {
             }),
             Request::Where => Reply::Where(whereabouts(self)),
             Request::Names => Reply::Names(self.names.of_job()),
+            Request::Add { job, to } => spawning::add_for_user(self, &job, &to),
+            Request::Adding(number) => self.added.tell(number),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));
                 Reply::Done

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes ask for more processes: these become subjobs, and a world of their own, of the running job.
+//! Processes, or the user, ask for more processes: these become subjobs, and a world of their own, of the job.
 
 use super::Coordinator;
 use super::answering::{self, Process};
-use crate::spawned::{Place, Spawn};
+use crate::hold;
+use crate::spawned::{Place, Spawn, further};
 use isthmus_job::coallocation::add;
 use isthmus_job::model::MAX_PROCESSES;
+use isthmus_job::{Contact, Subjob};
+use isthmus_wire::control::Reply;
 use isthmus_wire::grid::Input;
 use isthmus_wire::question::{Answer, Kind, Part, Refusal, Said};
+
+/// The variable with the port that processes connect to as children do to their parents.
+const PORT: &str = isthmus_settings::PARENT_PORT.name;
 
 /// What was asked for and has not begun.
 #[derive(Debug)]
@@ -16,9 +22,17 @@ pub(super) struct Pending {
     sites: Vec<usize>,
     /// How many processes each part has.
     counts: Vec<u32>,
-    /// Who has asked: subjob, index and number of the question.
-    by: Process,
-    question: u64,
+    /// Who has asked.
+    by: Asker,
+}
+
+/// Who wants more processes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asker {
+    /// A process of the job, with the question of this number.
+    Process(Process, u64),
+    /// The user, under this number.
+    User(u32),
 }
 
 /// A process spawns. The answer, if it is there at once.
@@ -33,59 +47,61 @@ pub(super) fn begin(
         Ok(found) => found,
         Err(refusal) => return Some(Err(refusal)),
     };
-    if let Err(refusal) = allowed(job, &counts) {
-        return Some(Err(refusal));
-    }
-    let Some(sites) = add(&mut job.machine, &subjobs, job.began.elapsed()) else {
-        let why = "the job ends, or was taken up by another launcher: no process can be added any more";
-        return Some(Err(Refusal::new(Kind::NotStarted, why)));
+    let begun = match isthmus_settings::SPAWN.read(std::env::var_os) {
+        true => start(job, subjobs, counts, Asker::Process(by, question)),
+        false => {
+            let why = "the job was started with ISTHMUS_SPAWN=0, which lets no process start others";
+            Err(Refusal::new(Kind::NotStarted, why))
+        }
     };
+    begun.err().map(Err)
+}
+
+/// More processes are started, as a world of their own.
+pub(super) fn start(job: &mut Coordinator, subjobs: Vec<Subjob>, counts: Vec<u32>, by: Asker) -> Result<(), Refusal> {
+    allowed(job, &counts)?;
+    let sites = add(&mut job.machine, &subjobs, job.began.elapsed()).ok_or_else(|| {
+        let why = "the job ends, or was taken up by another launcher: no process can be added any more";
+        Refusal::new(Kind::NotStarted, why)
+    })?;
     job.spawned += 1;
     job.board.add(subjobs.len());
-    for (&site, subjob) in sites.iter().zip(&subjobs) {
+    for (&site, subjob) in sites.iter().zip(subjobs) {
         job.subjobs.push(subjob.clone());
-        job.connections.start(site, subjob.clone(), Input::Nobody, None);
+        job.connections.start(site, subjob, Input::Nobody, None);
     }
-    job.spawning.push(Pending {
-        sites,
-        counts,
-        by,
-        question,
-    });
-    None
+    job.spawning.push(Pending { sites, counts, by });
+    Ok(())
 }
 
 /// Whether so many more may be started.
 fn allowed(job: &Coordinator, counts: &[u32]) -> Result<(), Refusal> {
-    let refused = |why: String| Err(Refusal::new(Kind::NotStarted, why));
-    if !isthmus_settings::SPAWN.read(std::env::var_os) {
-        return refused("the job was started with ISTHMUS_SPAWN=0, which lets no process start others".to_owned());
-    }
     let all = job.subjobs.iter().enumerate();
     let live = all.filter(|(site, _)| !job.machine.subjobs().is_retired(*site));
     let live: u64 = live.map(|(_, subjob)| u64::from(subjob.count)).sum();
     let total = live + counts.iter().map(|count| u64::from(*count)).sum::<u64>();
     match total <= u64::from(MAX_PROCESSES) {
         true => Ok(()),
-        false => refused(format!(
-            "the job would have {total} processes, at most {MAX_PROCESSES} are possible"
-        )),
+        false => {
+            let why = format!("the job would have {total} processes, at most {MAX_PROCESSES} are possible");
+            Err(Refusal::new(Kind::NotStarted, why))
+        }
     }
 }
 
-fn subjobs(
-    job: &Coordinator,
-    own: usize,
-    port: &str,
-    parts: &[Part],
-) -> Result<(Vec<isthmus_job::Subjob>, Vec<u32>), Refusal> {
+fn subjobs(job: &Coordinator, own: usize, port: &str, parts: &[Part]) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
     // Machines are those of the job as it began; what was spawned is at one of them.
     let planned = job.job.subjobs().len();
     let place = |site: usize| Place {
         subjob: &job.subjobs[site],
         host: job.connections.host(site),
     };
-    let places: Vec<Place<'_>> = (0..planned).map(place).collect();
+    let words = isthmus_settings::SPAWN_SITES.read(std::env::var_os).unwrap_or_default();
+    let further = further(&words, &job.shared.options.catalogue)
+        .map_err(|error| Refusal::new(Kind::NotStarted, format!("ISTHMUS_SPAWN_SITES: {error}")))?;
+    let own_sites = (0..planned).map(place);
+    let others = further.iter().map(|subjob| Place { subjob, host: "" });
+    let places: Vec<Place<'_>> = own_sites.chain(others).collect();
     let own = match own < planned {
         true => own,
         // A child is where some part of the job is.
@@ -105,6 +121,45 @@ fn subjobs(
     let checked = job.job.with_subjobs(subjobs);
     let checked = checked.map_err(|error| Refusal::new(Kind::NotStarted, error.to_string()))?;
     Ok((checked.subjobs().to_vec(), counts))
+}
+
+/// The user adds processes: subjobs with all that those of a job can have. `to`: a published name of the port that they
+/// connect to, which may be empty.
+pub(super) fn add_for_user(job: &mut Coordinator, text: &str, to: &str) -> Reply {
+    let subjobs = match users_subjobs(job, text, to) {
+        Ok(subjobs) => subjobs,
+        Err(why) => return Reply::Refused(why),
+    };
+    let names: Vec<String> = subjobs.iter().map(|subjob| format!("'{}'", subjob.site)).collect();
+    let counts = subjobs.iter().map(|subjob| subjob.count).collect();
+    let number = job.added.begin();
+    match start(job, subjobs, counts, Asker::User(number)) {
+        Ok(()) => {
+            job.printer.notice(format!("processes are added: {}", names.join(", ")));
+            Reply::Adding(number)
+        }
+        Err(refusal) => Reply::Refused(refusal.why),
+    }
+}
+
+fn users_subjobs(job: &Coordinator, text: &str, to: &str) -> Result<Vec<Subjob>, String> {
+    let added = hold::read(text).ok_or("the description of the processes makes no sense")?;
+    let added = added.with_staging().map_err(|errors| errors.to_string())?;
+    let port = match to {
+        "" => None,
+        name => Some(job.names.look_up(None, name).map_err(|refusal| refusal.why)?),
+    };
+    let mut subjobs = added.subjobs().to_vec();
+    for subjob in &mut subjobs {
+        if let Contact::Part(_) = subjob.contact {
+            return Err("only the launcher of another part starts processes there".to_owned());
+        }
+        subjob.site = format!("{}+{}", subjob.site, job.spawned + 1);
+        let port = port.iter().map(|port| (PORT.to_owned(), port.clone()));
+        subjob.environment.extend(port);
+    }
+    let checked = job.job.with_subjobs(subjobs).map_err(|error| error.to_string())?;
+    Ok(checked.subjobs().to_vec())
 }
 
 /// These subjobs have begun: whoever has asked for them hears it.
@@ -138,6 +193,8 @@ fn take(job: &mut Coordinator, sites: &[usize]) -> Option<Pending> {
 }
 
 fn answer(job: &mut Coordinator, pending: &Pending, said: Result<Said, Refusal>) {
-    let number = pending.question;
-    answering::answer(job, pending.by, Answer { number, said });
+    match pending.by {
+        Asker::Process(by, number) => answering::answer(job, by, Answer { number, said }),
+        Asker::User(number) => job.added.settle(number, said.map(drop).map_err(|refusal| refusal.why)),
+    }
 }

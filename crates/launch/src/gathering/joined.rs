@@ -432,10 +432,12 @@ impl Joined {
                 self.interrupt(15);
                 Reply::Done
             }
-            Request::Traffic | Request::Where | Request::Edit { .. } => Reply::Refused(
-                "this is a part of a world that was put together by hand: ask where its first part was started"
-                    .to_owned(),
-            ),
+            Request::Traffic | Request::Where | Request::Edit { .. } | Request::Add { .. } | Request::Adding(_) => {
+                Reply::Refused(
+                    "this is a part of a world that was put together by hand: ask where its first part was started"
+                        .to_owned(),
+                )
+            }
         }
     }
 

@@ -71,6 +71,9 @@ pub const PARENT_PORT: Text = Text { name: "ISTHMUS_PARENT_PORT" };
 /// 0: processes of a job cannot have more processes started (MPI_Comm_spawn)
 pub const SPAWN: Flag = Flag { name: "ISTHMUS_SPAWN", default: true };
 
+/// further sites where the program may spawn processes, as behind --site and without numbers of processes: "lab cluster,scheduler=slurm"
+pub const SPAWN_SITES: Text = Text { name: "ISTHMUS_SPAWN_SITES" };
+
 /// 1 records messages, collective operations and connections for the launcher; set by isthmus run --trace
 pub const TRACE: Flag = Flag { name: "ISTHMUS_TRACE", default: false };
 
@@ -372,6 +375,15 @@ pub static SETTINGS: &[Setting] = &[
         scope: "launcher",
         help: "0: processes of a job cannot have more processes started (MPI_Comm_spawn)",
         kind: Kind::Flag(SPAWN),
+    },
+    Setting {
+        name: "ISTHMUS_SPAWN_SITES",
+        unit: "sites",
+        default: "none",
+        reason: "a process at one site must not reach others with the keys of whoever started the job",
+        scope: "launcher",
+        help: "further sites where the program may spawn processes, as behind --site and without numbers of processes: \"lab cluster,scheduler=slurm\"",
+        kind: Kind::Text(SPAWN_SITES),
     },
     Setting {
         name: "ISTHMUS_TRACE",

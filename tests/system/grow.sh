@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A running job takes workers that its user adds by hand, several times, and gives them back; it does not end with them.
+. "$(dirname "$0")/common.sh"
+for tool in isthmus mpicc; do command -v $tool >/dev/null 2>&1 || skip "no $tool in PATH"; done
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/c/grow.c" -o grow || fail "mpicc grow.c"
+
+timeout 100 isthmus run --name pool-$$ -n 2 ./grow pool 3 >pool.out 2>&1 </dev/null & pool=$!
+for i in $(seq 300); do isthmus names 2>/dev/null | grep -q "^pool " && break; sleep 0.1; done
+for workers in 1 3 2; do
+    timeout 60 isthmus add --to pool pool-$$ -n $workers ./grow worker >added 2>&1 || { cat added pool.out; fail "$workers workers"; }
+    for i in $(seq 100); do grep -q "^$workers have worked" pool.out && break; sleep 0.1; done
+    grep -q "^$workers have worked" pool.out || { cat pool.out; fail "$workers workers have not worked"; }
+done
+wait $pool || { cat pool.out; fail "the pool ended badly"; }
