@@ -391,6 +391,15 @@ impl Ended {
         empty: true,
     };
 
+    /// Of an operation without an error, and with nothing to be called or copied.
+    fn simply(status: Status) -> Self {
+        Self {
+            status,
+            empty: false,
+            ..Self::NOTHING
+        }
+    }
+
     /// Calls the program's callbacks; the engine is not locked.
     fn settle(mut self) -> (Status, Option<(Hears, Error)>) {
         if let Some(copies) = self.copies {
@@ -466,6 +475,9 @@ fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> 
     if *slot == h::MPI_REQUEST_NULL {
         return Ok(Some(Ended::NOTHING));
     }
+    if let Some(status) = end_simply(engine, slot) {
+        return Ok(Some(Ended::simply(status)));
+    }
     if matches!(REQUESTS.get(slot.0), Some(Entry::Quick(quick)) if !quick.is_complete(engine)) {
         return Ok(None);
     }
@@ -490,9 +502,13 @@ fn remove(handle: h::Request) -> Option<Box<Object>> {
     }
 }
 
+#[inline]
 fn is_active(slot: h::Request) -> Result<bool> {
+    if slot == h::MPI_REQUEST_NULL {
+        return Ok(false);
+    }
     Ok(match REQUESTS.get(slot.0) {
         Some(Entry::Quick(_)) => true,
-        _ => slot != h::MPI_REQUEST_NULL && find(slot)?.is_active(),
+        _ => find(slot)?.is_active(),
     })
 }
