@@ -5,7 +5,7 @@
 //! DIR/bin       isthmus; mpiexec, mpirun, mpicc, mpicxx, … (other names of it: NAMES)
 //! DIR/lib       libmpi_abi.so -> libmpi_abi.so.1 -> libmpi_abi.so.1.0.0; libmpi.so, libmpich.so, … (LIBRARY_NAMES);
 //!               pkgconfig; libmpifort_abi.so and its versions, libmpifort_here.a
-//! DIR/include   mpi.h, isthmus_mpi1.h, isthmus.h, mpi_f2c.h, mpif.h
+//! DIR/include   mpi.h, mpi-ext.h, isthmus_mpi1.h, isthmus.h, mpi_f2c.h, mpif.h
 //! DIR/share     doc/isthmus (README.md, docs: the book), isthmus/fortran (sources of the modules), isthmus/*.supp (for
 //!               valgrind and ThreadSanitizer), modulefiles, man/man1, man/man3, man/man5, man/man7, completions for
 //!               bash, zsh, fish
@@ -69,7 +69,7 @@ const PACKAGES: [(&str, &str); 11] = [
     ("ompi-fort", "5.0.0"),
 ];
 /// Only what the standard names leaves the library, and what the Fortran library asks of it.
-const VERSION_SCRIPT: &str = "{ global: MPI_*; PMPI_*; isthmus_fortran_function; isthmus_request_copies; \
+const VERSION_SCRIPT: &str = "{ global: MPI_*; PMPI_*; MPIX_*; PMPIX_*; isthmus_fortran_function; isthmus_request_copies; \
      isthmus_handler_*; isthmus_handlers_*; isthmus_request_*; isthmus_call_*; isthmus_memory_*; isthmus_pointer_*; \
      local: *; };\n";
 /// Texts beside the book: what it and they link to is there.
@@ -264,9 +264,11 @@ fn link_library(options: &Options, built: &Path, old: Option<&Path>) -> Result<(
 /// Every function under both names, `MPI_X` weak and `PMPI_X` strong, and nothing else.
 fn check_exports(library: &Path) -> Result<()> {
     let found = defined(library)?;
-    let functions = Spec::load()?.functions;
-    let wanted: BTreeSet<String> = functions
+    let spec = Spec::load()?;
+    let wanted: BTreeSet<String> = spec
+        .functions
         .iter()
+        .chain(&spec.extensions)
         .flat_map(|f| [format!("W {}", f.name), format!("T P{}", f.name)])
         .chain(["T isthmus_fortran_function", "T isthmus_request_copies"].map(str::to_owned))
         .chain(beyond_mpi()?)
@@ -354,7 +356,7 @@ fn install_program(options: &Options, from: &Path, to: &Path) -> Result<()> {
 
 fn texts(options: &Options) -> Result<()> {
     let top = tree::root();
-    for name in ["mpi.h", "isthmus_mpi1.h", "isthmus.h"] {
+    for name in ["mpi.h", "mpi-ext.h", "isthmus_mpi1.h", "isthmus.h"] {
         copy(&top.join("include").join(name), &options.out.join("include").join(name))?;
     }
     fortran::texts(&options.out)?;

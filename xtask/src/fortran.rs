@@ -15,11 +15,16 @@ const SONAME: &str = "libmpifort_abi.so.1";
 const LIBRARY: &str = "libmpifort_abi.so.1.0.0";
 /// What a Fortran program, or a C program with `mpi_f2c.h`, may refer to.
 const VERSION_SCRIPT: &str = "\
-{ global: MPI_*; PMPI_*; mpi_*; pmpi_*; isthmus_mpi_*; isthmus_equal_*; isthmus_differ_*; ISTHMUS_EQUAL_*; ISTHMUS_DIFFER_*;
+{ global: MPI_*; PMPI_*; mpi_*; pmpi_*; MPIX_*; PMPIX_*; mpix_*; pmpix_*; isthmus_mpi_*; isthmus_equal_*; isthmus_differ_*; ISTHMUS_EQUAL_*; ISTHMUS_DIFFER_*;
   __mpi_f08_MOD_*; _QMmpi_f08EC*; local: *; };
 ";
 /// Compiled once as MPI_X and once as PMPI_X.
-const TWICE: [&str; 3] = ["generated/entry.c", "src/by_hand.c", "src/objects.c"];
+const TWICE: [&str; 4] = [
+    "generated/entry.c",
+    "src/by_hand.c",
+    "src/extensions.c",
+    "src/objects.c",
+];
 const ONCE: [&str; 5] = [
     "generated/constants.c",
     "src/callbacks.c",
@@ -154,14 +159,16 @@ pub(crate) fn texts(out: &Path) -> Result<()> {
     let top = tree::root();
     let generated = top.join("bindings/fortran/generated");
     copy(&generated.join("mpif.h"), &out.join("include/mpif.h"))?;
+    let source = top.join("bindings/fortran/src");
+    copy(&source.join("mpif-ext.h"), &out.join("include/mpif-ext.h"))?;
     copy(&top.join("include/mpi_f2c.h"), &out.join("include/mpi_f2c.h"))?;
     let sources = out.join("share/isthmus/fortran");
     fs::create_dir_all(&sources).map_err(|e| format!("{}: cannot make it: {e}", sources.display()))?;
     for name in ["mpi.F90", "mpi_f08.F90"] {
         copy(&generated.join(name), &sources.join(name))?;
     }
-    for name in ["probe.f90", "probed.f90"] {
-        copy(&top.join("bindings/fortran/src").join(name), &sources.join(name))?;
+    for name in ["mpi_ext.F90", "mpi_f08_ext.F90", "probe.f90", "probed.f90"] {
+        copy(&source.join(name), &sources.join(name))?;
     }
     Ok(())
 }

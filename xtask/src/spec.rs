@@ -51,6 +51,8 @@ pub(crate) struct Setting {
 /// All tables.
 pub(crate) struct Spec {
     pub(crate) functions: Vec<Function>,
+    /// Functions beside those of the ABI whose names begin with MPIX_, as other libraries have them.
+    pub(crate) extensions: Vec<Function>,
     pub(crate) constants: Vec<Constant>,
     pub(crate) errors: Vec<ErrorClass>,
     pub(crate) settings: Vec<Setting>,
@@ -59,10 +61,13 @@ pub(crate) struct Spec {
 impl Spec {
     /// Reads and checks the tables.
     pub(crate) fn load() -> Result<Self> {
-        let functions = rows::<7>("spec/functions.tsv")?
-            .into_iter()
-            .map(Function::from_row)
-            .collect::<Result<_>>()?;
+        let functions = |path| {
+            rows::<7>(path)?
+                .into_iter()
+                .map(Function::from_row)
+                .collect::<Result<Vec<_>>>()
+        };
+        let (functions, extensions) = (functions("spec/functions.tsv")?, functions("spec/extensions.tsv")?);
         let constants: Vec<Constant> = rows::<7>("spec/constants.tsv")?
             .into_iter()
             .map(Constant::from_row)
@@ -71,6 +76,7 @@ impl Spec {
         let settings = settings()?;
         Ok(Self {
             functions,
+            extensions,
             constants,
             errors,
             settings,
@@ -183,7 +189,7 @@ fn error_classes(constants: &[Constant]) -> Result<Vec<ErrorClass>> {
     let mut classes = Vec::new();
     for constant in constants
         .iter()
-        .filter(|c| c.kind == "error-class" && c.name != "MPI_ERR_LASTCODE")
+        .filter(|c| c.kind.starts_with("error-class") && c.name != "MPI_ERR_LASTCODE")
     {
         let text = texts
             .iter()
@@ -238,6 +244,11 @@ mod tests {
     fn the_tables_are_whole() {
         let spec = Spec::load().unwrap();
         assert_eq!(spec.functions.len(), 662);
-        assert_eq!(spec.errors.len(), 81);
+        assert_eq!(spec.errors.len(), 84);
+        assert!(
+            spec.extensions
+                .iter()
+                .all(|function| function.name.starts_with("MPIX_"))
+        );
     }
 }

@@ -11,7 +11,7 @@ mod functions;
 pub use errors::ERROR_CLASSES;
 pub use functions::FUNCTIONS;
 
-/// An error class of the standard.
+/// An error class of the standard, or one that other libraries have too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorClass {
     /// Its value.

@@ -83,7 +83,7 @@ fn put(voice: &Voice, number: u64, ask: Ask) -> Result<(), BootError> {
 }
 
 /// Hears what the agent has said by now; other threads hear of it, too. An error: it says nothing more.
-fn listen(world: &World, engine: &mut Engine, agent: &Mutex<Agent>) -> Result<(), BootError> {
+pub(crate) fn listen(world: &World, engine: &mut Engine, agent: &Mutex<Agent>) -> Result<(), BootError> {
     // Who has it hears this too.
     let Ok(mut agent) = agent.try_lock() else {
         return Ok(());

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod abroad;
+mod agreeing;
 mod asking;
 mod listening;
 mod naming;

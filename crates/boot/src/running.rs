@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use isthmus_core::faults::set_asker;
 use isthmus_core::joining::set_reacher;
 use isthmus_core::links::Measuring;
 use isthmus_core::world::World;
@@ -26,6 +27,7 @@ use isthmus_wire::waiting::Waiting;
 
 use crate::BootError;
 use crate::abroad;
+use crate::agreeing;
 use crate::asking::{self, AskError};
 use crate::listening::listen;
 use crate::origin::Origin;
@@ -276,6 +278,7 @@ impl Running {
         let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
         let agent = Arc::new(Mutex::new(agent));
         listen(&world, &agent)?;
+        set_asker(&world, agreeing::Coordinator::of(&world, &agent));
         // What comes from other sites is the hook's business.
         let keeper = if far && inside {
             Some(start_keeper(&world)?)

@@ -299,10 +299,10 @@ fn read_sources(shipped: &Path) -> Result<Sources, String> {
         let text = fs::read(&path).map_err(|e| format!("{}: cannot read: {e}", path.display()))?;
         Ok((path, text))
     };
-    let all = |names: [&str; 2]| names.into_iter().map(read).collect::<Result<_, String>>();
+    let all = |names: &[&str]| names.iter().copied().map(read).collect::<Result<_, String>>();
     Ok(Sources {
-        modules: all(["mpi.F90", "mpi_f08.F90"])?,
-        probe: all(["probe.f90", "probed.f90"])?,
+        modules: all(&["mpi.F90", "mpi_f08.F90", "mpi_ext.F90", "mpi_f08_ext.F90"])?,
+        probe: all(&["probe.f90", "probed.f90"])?,
     })
 }
 
@@ -391,7 +391,11 @@ fn fill(compiler: &Compiler, sources: &Sources, place: &Path) -> Result<(), Stri
         match made {
             // Without mpi_f08 there are still mpi and mpif.h; why it is lacking is kept beside them.
             Err(message) if position > 0 => {
+                // Of two that need the same, the first says why.
                 let path = place.join("mpi_f08.txt");
+                if path.exists() {
+                    continue;
+                }
                 fs::write(&path, message).map_err(|e| format!("{}: cannot write: {e}", path.display()))?;
             }
             other => other?,
@@ -410,7 +414,9 @@ fn fill(compiler: &Compiler, sources: &Sources, place: &Path) -> Result<(), Stri
 
 /// Objects that programs need beside the library.
 pub(crate) fn objects(modules: &Path) -> Vec<OsString> {
-    let names = ["mpi.o", "mpi_f08.o"].iter().map(|name| modules.join(name));
+    let names = ["mpi.o", "mpi_f08.o", "mpi_ext.o", "mpi_f08_ext.o"]
+        .iter()
+        .map(|name| modules.join(name));
     names
         .filter(|path| path.is_file())
         .map(PathBuf::into_os_string)

@@ -55,7 +55,7 @@ fn as_json(arguments: &Info) -> Value {
             |f| json!({ "name": f.name, "chapter": f.chapter, "since": f.since, "implemented": f.implemented, "state": state(f) }),
         );
         all["functions"] = list.collect();
-        all["beyond_mpi"] = beyond_mpi().collect();
+        all["beyond_mpi"] = beyond_mpi().map(|(function, _)| function).collect();
     }
     if arguments.settings {
         let list = SETTINGS.iter().filter(|s| s.scope != "internal").map(|s| {
@@ -164,26 +164,32 @@ fn functions() {
             function.name, function.chapter, function.since
         ));
     }
-    for function in beyond_mpi() {
-        text.push_str(&format!("{:<6}{function:<40}isthmus.h\n", "yes"));
+    for (function, header) in beyond_mpi() {
+        text.push_str(&format!("{:<6}{function:<40}{header}\n", "yes"));
     }
     crate::print(text.trim_end());
     crate::print("");
     for chapter in FUNCTIONS.iter().map(|f| f.chapter).collect::<BTreeSet<_>>() {
         crate::print(&of_chapter(chapter));
     }
-    crate::print(&format!(
-        "{:<16}{} functions beyond MPI",
-        "isthmus.h",
-        beyond_mpi().count()
-    ));
+    for (header, _, _) in BESIDE {
+        let count = beyond_mpi().filter(|(_, of)| *of == header).count();
+        crate::print(&format!("{header:<16}{count} functions beyond MPI"));
+    }
 }
 
-/// Functions beside those of MPI, as their header declares them.
-fn beyond_mpi() -> impl Iterator<Item = &'static str> {
-    let header = include_str!("../../../include/isthmus.h");
-    let declared = header.lines().filter(|line| line.starts_with("int isthmus_"));
-    declared.filter_map(|line| line.strip_prefix("int ")?.split('(').next())
+/// Headers beside mpi.h, with what declarations of functions begin with, and their text.
+const BESIDE: [(&str, &str, &str); 2] = [
+    ("mpi-ext.h", "int MPIX_", include_str!("../../../include/mpi-ext.h")),
+    ("isthmus.h", "int isthmus_", include_str!("../../../include/isthmus.h")),
+];
+
+/// Functions beside those of MPI, as their headers declare them, each with its header.
+fn beyond_mpi() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BESIDE.into_iter().flat_map(|(header, begins, text)| {
+        let declared = text.lines().filter(move |line| line.starts_with(begins));
+        declared.filter_map(move |line| Some((line.strip_prefix("int ")?.split('(').next()?, header)))
+    })
 }
 
 /// What there is of a chapter, in one line.

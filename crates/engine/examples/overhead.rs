@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_engine::{
-    Binding, Channel, Context, Engine, Members, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared,
+    Binding, Channel, Context, Engine, Members, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared, Special,
 };
 use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::{Action, After, Buffer, Plan, Slice, Step};
@@ -160,7 +160,7 @@ fn main() {
         },
         frame: None,
         node: None,
-        native: 0,
+        special: Special::none(),
         notes: None,
     };
     let memory = OwnMemory::new(0, 64);

@@ -8,7 +8,6 @@ use isthmus_datatype::Representation;
 use isthmus_transport::native::Native;
 use isthmus_transport::{Job, Peer, Processes, Transport};
 
-use crate::EngineError;
 use crate::activity::Running;
 use crate::base::peers::Acquaintance;
 use crate::base::request::Part;
@@ -24,11 +23,13 @@ use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
 use crate::p2p::loss::{forget_losses, served_by};
 use crate::p2p::queue::control;
+use crate::p2p::revoke::end_messages;
 use crate::p2p::send::{flush, start_data};
 use crate::p2p::state::represent;
 use crate::partitioned::Partitioned;
 use crate::plans::plan::{Hands, Plans};
 use crate::vendor::native::Vendor;
+use crate::{Channel, EngineError};
 
 /// Everything an engine is made of.
 pub struct Setup {
@@ -377,6 +378,7 @@ impl Engine {
                     machine.sent(&mut core.port(number), peer, name, sent);
                 });
             }
+            Work::Revoked(channel) => self.revoke(&channel),
             Work::Gone(peer) => {
                 self.groups.lose(core, peer);
                 core.each_machine(|machine, core| {
@@ -385,6 +387,19 @@ impl Engine {
                 });
             }
         }
+    }
+
+    /// A communicator is revoked: everything that is pending on it ends with [`EngineError::Revoked`]. Its own
+    /// [`Special`](crate::Special) is the caller's.
+    #[cold]
+    pub fn revoke(&mut self, channel: &Channel) {
+        for request in self.plans.of(&self.core.state, channel.context) {
+            let (plans, mut hands) = plans!(self);
+            plans.fail(&mut hands, request, EngineError::Revoked);
+        }
+        self.groups.revoke(&mut self.core, channel);
+        end_messages(&mut self.core, channel.context);
+        self.work();
     }
 
     /// A part of a request of a machine is over.

@@ -44,7 +44,7 @@ impl Engine {
         let outbound = Outbound::new(channel, to, tag, mode, buffer);
         // A buffered one is complete at once.
         let outbound = outbound.waits(mode != Mode::Buffered);
-        if channel.native != 0 {
+        if channel.special.is_any() {
             let sent = self.vendor.send(&mut self.core, channel, to, outbound)?;
             return Ok(sent.map(|index| self.core.state.requests().name(index)));
         }
@@ -58,7 +58,7 @@ impl Engine {
     /// Starts a send. Failures are found in the completion.
     pub fn isend(&mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Request {
         let outbound = Outbound::new(channel, to, tag, mode, buffer);
-        if channel.native != 0 {
+        if channel.special.is_any() {
             return self.vendor.isend(&mut self.core, channel, to, outbound);
         }
         let request = send::isend(&mut self.core, outbound);
@@ -69,7 +69,7 @@ impl Engine {
     /// Starts a receive; `None` as source or tag: any.
     #[inline]
     pub fn irecv(&mut self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Request {
-        if channel.native != 0 {
+        if channel.special.is_any() {
             let index = self.vendor.receive(&mut self.core, channel, from, tag, buffer);
             return self.core.state.requests().name(index);
         }
@@ -86,7 +86,7 @@ impl Engine {
         from: Option<u32>,
         tag: Option<i32>,
     ) -> Result<Option<Arrived>, EngineError> {
-        if channel.native != 0 {
+        if channel.special.is_any() {
             let found = self.vendor.probe(channel, from, tag, false)?;
             return Ok(found.map(|(_, arrived)| arrived));
         }
@@ -100,7 +100,7 @@ impl Engine {
         from: Option<u32>,
         tag: Option<i32>,
     ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
-        if channel.native != 0 {
+        if channel.special.is_any() {
             return self.vendor.probe(channel, from, tag, true);
         }
         receive::improbe(&mut self.core, channel, from, tag)

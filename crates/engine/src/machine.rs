@@ -15,7 +15,7 @@ use crate::base::requests::{Owned, Owner};
 use crate::p2p::Core;
 use crate::p2p::beside::{budget, enqueue, go_on, known_budget, leaves_at_once};
 use crate::p2p::{State, Task};
-use crate::{Completion, EngineError, Operation, Part, Request, SendBuffer};
+use crate::{Channel, Completion, EngineError, Operation, Part, Request, SendBuffer};
 
 /// A protocol, or a way to do operations, with a state of its own. `With`: what it works with, the core or more.
 ///
@@ -182,6 +182,13 @@ impl<'a> Port<'a> {
     pub fn call_back(&mut self) {
         self.state.happened();
         self.state.callbacks().set_due(true);
+    }
+
+    /// A communicator is revoked: everything that is pending on it ends as soon as transports are free
+    /// ([`Engine::revoke`](crate::Engine::revoke)).
+    #[cold]
+    pub fn revoke(&mut self, channel: &Channel) {
+        self.state.revoke_later(channel);
     }
 
     /// The peer has broken the rules of the protocol: it counts as lost, for this reason.

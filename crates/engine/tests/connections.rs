@@ -14,6 +14,7 @@ use common::*;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{
     Channel, Completion, Context, Engine, EngineError, Members, Mode, ReceiveBuffer, Request, SendBuffer, Setup,
+    Special,
 };
 use isthmus_identity::Authority;
 use isthmus_net::{Listener, Reach, start};
@@ -77,7 +78,7 @@ impl Stage {
             },
             frame: None,
             node: None,
-            native: 0,
+            special: Special::none(),
             notes: None,
         }
     }

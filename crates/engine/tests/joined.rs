@@ -6,7 +6,7 @@ mod common;
 use common::{content, memory, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{
-    Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request, close_transport,
+    Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request, Special, close_transport,
     retire_transport,
 };
 use isthmus_transport::memory::{Memory, Options, network};
@@ -70,7 +70,7 @@ fn merged(rank: u32) -> Channel {
         members: Members::of(&members),
         frame: None,
         node: None,
-        native: 0,
+        special: Special::none(),
         notes: None,
     }
 }

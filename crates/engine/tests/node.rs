@@ -11,7 +11,8 @@ use common::store::{ADD, PUT, Store, at, flush, get, write};
 use common::{content, memory, pattern, receiving, sending};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{
-    Channel, Completion, Context, Direct, Engine, Members, Mode, Peer, Policy, Processes, Request, Setup, Shared, Short,
+    Channel, Completion, Context, Direct, Engine, Members, Mode, Peer, Policy, Processes, Request, Setup, Shared,
+    Short, Special,
 };
 use isthmus_schedule::Operation;
 use isthmus_shm::ShmTransport;
@@ -62,7 +63,7 @@ impl Node {
             },
             frame: (count == 2).then_some(self.frame),
             node: None,
-            native: 0,
+            special: Special::none(),
             notes: Some(Arc::default()),
         }
     }

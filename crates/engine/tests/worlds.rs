@@ -10,6 +10,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{
     Binding, Block, BoundBuffer, Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request,
+    Special,
 };
 use isthmus_schedule::{Call, Network, Operation, plan};
 use isthmus_topology::{Level, Shape};
@@ -106,7 +107,7 @@ fn channel(job: Job, first: Peer, rank: u32) -> Channel {
         members: Members::Range { first, count: SIZE },
         frame: None,
         node: None,
-        native: 0,
+        special: Special::none(),
         notes: None,
     }
 }

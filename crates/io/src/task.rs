@@ -14,7 +14,9 @@ use std::task::{Context, Poll, Waker};
 use isthmus_core::error::Result;
 use isthmus_core::world::World;
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Activity, Channel, Completion, Core, Engine, EngineError, ReceiveBuffer, Request, SendBuffer};
+use isthmus_engine::{
+    Activity, Channel, Completion, Core, Engine, EngineError, ReceiveBuffer, Request, SendBuffer, Special,
+};
 
 use crate::pool::{self, Work};
 
@@ -440,7 +442,7 @@ fn completion(done: Done) -> Completion {
 fn driver(channel: &Channel, post: Post, operation: Operation, calls_user: bool) -> Driver {
     // Messages of the library go in frames also where a vendor MPI is underneath.
     let channel = Channel {
-        native: 0,
+        special: Special::none(),
         frame: None,
         node: None,
         ..channel.clone()

@@ -10,12 +10,12 @@ use crate::comm::{Blueprint, Comm, is_joined};
 use crate::context::{self, Numbers};
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
-use crate::fail;
 use crate::group::Group;
 use crate::internal::{self, Side};
 use crate::joining;
 use crate::meeting::reach::Exchange;
 use crate::world::World;
+use crate::{fail, faults};
 
 /// What the leader of a group tells the other one, and then its own group.
 ///
@@ -233,12 +233,14 @@ fn bridge(
         )
     };
     let remote = Some((theirs.group, low));
-    Ok(Blueprint {
+    let comm = Blueprint {
         remote,
         handler,
         ..blueprint
     }
-    .build(context::granted(numbers)?))
+    .build(context::granted(numbers)?);
+    faults::begins(world, &comm);
+    Ok(comm)
 }
 
 /// MPI_Intercomm_merge; collective over both groups. The group that says `high` comes last; if both say the same,

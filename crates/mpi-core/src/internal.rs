@@ -6,7 +6,9 @@
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, Channel, Members, Mode, Next, ReceiveBuffer, Request, SendBuffer};
+use isthmus_engine::{
+    Binding, Block, BoundBuffer, Channel, Members, Mode, Next, ReceiveBuffer, Request, SendBuffer, Special,
+};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use crate::collective::planned::{Planned, Role};
@@ -156,7 +158,7 @@ impl Side {
     pub(crate) fn of(comm: &Comm, tag: i32) -> Self {
         let mut channel = comm.channel().clone();
         channel.context = context::aside(channel.context);
-        channel.native = 0;
+        channel.special = channel.special.beside();
         Self { channel, tag }
     }
 
@@ -172,7 +174,7 @@ impl Side {
             members,
             frame: None,
             node: None,
-            native: 0,
+            special: Special::none(),
             notes: None,
         };
         Self { channel, tag }

@@ -13,6 +13,7 @@ pub mod comm;
 mod context;
 pub mod errhandler;
 pub mod error;
+pub mod faults;
 mod frames;
 pub mod group;
 pub mod info;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use isthmus_engine::{
-    Channel, Completion, Context, Engine, Job, Members, NativeComm, Operation, Peer, Request, Shared,
+    Channel, Completion, Context, Engine, Job, Members, NativeComm, Operation, Peer, Request, Shared, Special,
 };
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
@@ -16,6 +16,7 @@ use isthmus_wire::place::{Place, PlaceTable};
 use crate::chosen::Choices;
 use crate::context::{self, Contexts};
 use crate::error::Result;
+use crate::faults::Faults;
 use crate::frames::Freed;
 use crate::group::Group;
 use crate::links::known::WorldLinks;
@@ -46,6 +47,7 @@ pub struct World {
     pub(super) choices: Choices,
     id: [u8; 16],
     abroad: Abroad,
+    faults: Faults,
 }
 
 impl World {
@@ -59,6 +61,7 @@ impl World {
         let unlike = representations.any(|other| Some(other) != representation);
         let contexts = Arc::new(Contexts::new(Job::OWN, rank, topology.size()));
         let links = WorldLinks::new(&places, Known::default(), None);
+        let faults = Faults::new(&engine);
         Self {
             rank,
             places,
@@ -76,6 +79,7 @@ impl World {
             choices: Choices::default(),
             id: [0; 16],
             abroad: Abroad::default(),
+            faults,
         }
     }
 
@@ -88,6 +92,11 @@ impl World {
     /// The name that no other world has.
     pub(crate) fn id(&self) -> [u8; 16] {
         self.id
+    }
+
+    /// What it takes to go on after losses.
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// What this process knows of processes of other jobs.
@@ -258,7 +267,7 @@ impl World {
             },
             frame: None,
             node: None,
-            native: 0,
+            special: Special::none(),
             notes: None,
         }
     }

@@ -88,6 +88,7 @@ struct Predefined {
 }
 
 static PREDEFINED: OnceLock<Predefined> = OnceLock::new();
+static GOES_ON: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
 static LAST_USED_CODE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
 
 fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
@@ -111,6 +112,11 @@ fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
         abi::MPI_LASTUSEDCODE => {
             LAST_USED_CODE.store(crate::error::last_used_code(), std::sync::atomic::Ordering::Relaxed);
             Ok(Some(LAST_USED_CODE.as_ptr() as usize))
+        }
+        abi::MPIX_FT => {
+            let goes_on = isthmus_engine::goes_on(&world.engine().lock());
+            GOES_ON.store(goes_on.into(), std::sync::atomic::Ordering::Relaxed);
+            Ok(Some(GOES_ON.as_ptr() as usize))
         }
         abi::MPICHX_TOPOLOGY_DEPTHS => Ok(Some(comm.topology_attributes(world).depths())),
         abi::MPICHX_TOPOLOGY_COLORS => Ok(Some(comm.topology_attributes(world).colors())),

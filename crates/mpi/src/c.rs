@@ -165,6 +165,24 @@ impl Words {
     }
 }
 
+/// A value that is written when an operation ends: until then the place is the library's.
+pub(crate) struct Later<T>(Out<T>);
+
+// SAFETY: an address; the module promises a valid place until the operation has ended, for every thread.
+unsafe impl<T: Send> Send for Later<T> {}
+
+impl<T> Later<T> {
+    pub(crate) fn put(self, value: T) {
+        self.0.put(value);
+    }
+}
+
+impl<T> From<Out<T>> for Later<T> {
+    fn from(place: Out<T>) -> Self {
+        Self(place)
+    }
+}
+
 impl Out<c_char> {
     /// Writes a text and its terminator into an array of `capacity` bytes, cut if it must be; gives its length.
     pub(crate) fn text(self, argument: &str, text: &str, capacity: usize) -> Result<usize> {

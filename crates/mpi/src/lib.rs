@@ -25,6 +25,7 @@ mod entry;
 mod environment;
 mod errhandler;
 mod error;
+mod faults;
 mod file;
 mod fortran;
 mod group;

@@ -92,6 +92,9 @@ pub mod protocol {
     pub const AGREEMENT: u8 = 2;
     /// One-sided communication: see [`rma`](crate::rma).
     pub const RMA: u8 = 3;
+    /// A communicator is revoked: its context is `token`. Who hears it first passes it on to some of the other members.
+    /// No payload.
+    pub const REVOKE: u8 = 4;
     /// Remote service requests: see [`requests`](crate::requests).
     pub const REQUESTS: u8 = 8;
     /// What they are answered, and those that wait for it: see [`requests`](crate::requests).

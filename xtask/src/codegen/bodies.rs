@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which functions have a body: a search in `crates/mpi/src` and the generated collectives for `extern "C" fn
-//! isthmus_MPI_X(` and, in invocations of the macro `entry!`, for `isthmus_MPI_X<T>, isthmus_MPI_Y<T>: (`.
+//! isthmus_MPI_X(` (or `isthmus_MPIX_X(`) and, in invocations of the macro `entry!`, for `isthmus_MPI_X<T>, isthmus_MPI_Y<T>: (`.
 
 use std::collections::BTreeSet;
 
 use crate::spec::{Function, Spec};
 use crate::tree::{self, Result};
 
-const MARK: &str = "isthmus_MPI_";
+const MARK: &str = "isthmus_MPI";
 
 /// Names (`MPI_X`) of the functions that have a body. A body that is no function of the ABI, that stands twice or
 /// that has another number of parameters is an error.
@@ -23,7 +23,7 @@ pub(crate) fn find(spec: &Spec, generated: (&str, &str)) -> Result<BTreeSet<Stri
 
 fn find_in(spec: &Spec, (path, text): (&str, &str), bodies: &mut BTreeSet<String>) -> Result<()> {
     for (name, parameters) in definitions(text) {
-        let function = spec.functions.iter().find(|f| f.name == name);
+        let function = spec.functions.iter().chain(&spec.extensions).find(|f| f.name == name);
         let function = function.ok_or_else(|| format!("{path}: {name} is no function of the ABI"))?;
         check_arity(path, function, parameters)?;
         if !bodies.insert(name.clone()) {
@@ -39,6 +39,9 @@ fn definitions(text: &str) -> impl Iterator<Item = (String, &str)> {
         let line = text[..position].lines().next_back().unwrap_or_default();
         let after = &text[position + MARK.len()..];
         let end = after.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+        if !after.starts_with("_") && !after.starts_with("X_") {
+            return None;
+        }
         let written_out = text[..position].ends_with("extern \"C\" fn ");
         let in_macro = after[end..].starts_with('<') && !line.trim_start().starts_with("//");
         let list = match (written_out, in_macro) {
@@ -46,7 +49,7 @@ fn definitions(text: &str) -> impl Iterator<Item = (String, &str)> {
             (_, true) => after.find('(')?,
             _ => return None,
         };
-        Some((format!("MPI_{}", &after[..end]), &after[list..]))
+        Some((format!("MPI{}", &after[..end]), &after[list..]))
     })
 }
 

@@ -87,6 +87,7 @@ fn generate() -> Result<Vec<Generated>> {
         ("docs/reference/exit-status.md", exit),
         ("docs/reference/files.md", files),
         ("include/mpi.h", header::generate(&spec)),
+        ("include/mpi-ext.h", header::extensions(&spec)),
         (COLLECTIVES, collectives),
         ("crates/mpi/generated/entry.c", entry::generate(&spec, &bodies)),
         ("crates/abi/src/generated/constants.rs", rust::constants(&spec)),

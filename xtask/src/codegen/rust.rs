@@ -157,7 +157,7 @@ fn camel(c_name: &str) -> String {
 /// Error classes with their texts.
 pub(crate) fn errors(spec: &Spec) -> String {
     let mut out = format!(
-        "{HEAD}\nuse super::ErrorClass;\n\n/// Every error class of the standard, by rising value.\npub const ERROR_CLASSES: &[ErrorClass] = &[\n"
+        "{HEAD}\nuse super::ErrorClass;\n\n/// Every error class, by rising value.\npub const ERROR_CLASSES: &[ErrorClass] = &[\n"
     );
     for class in &spec.errors {
         let _ = writeln!(

@@ -472,6 +472,14 @@ pub const MPI_LASTUSEDCODE: c_int = 506;
 /// `int`
 pub const MPI_UNIVERSE_SIZE: c_int = 507;
 
+// error-class-extension
+/// `int`: extension, name from Open MPI and MPICH: a process that takes part has failed
+pub const MPIX_ERR_PROC_FAILED: c_int = 16001;
+/// `int`: extension, name from Open MPI and MPICH: a receive from any source goes on, although a process has failed that could have sent
+pub const MPIX_ERR_PROC_FAILED_PENDING: c_int = 16002;
+/// `int`: extension, name from Open MPI and MPICH: the communicator was revoked
+pub const MPIX_ERR_REVOKED: c_int = 16003;
+
 // keyval-extension
 /// `int`: extension of Isthmus, name from MPICH-G2: value is int*, depth per rank
 pub const MPICHX_TOPOLOGY_DEPTHS: c_int = 901;

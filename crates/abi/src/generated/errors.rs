@@ -3,7 +3,7 @@
 
 use super::ErrorClass;
 
-/// Every error class of the standard, by rising value.
+/// Every error class, by rising value.
 pub const ERROR_CLASSES: &[ErrorClass] = &[
     ErrorClass { class: 0, name: "MPI_SUCCESS", text: "no error" },
     ErrorClass { class: 1, name: "MPI_ERR_BUFFER", text: "invalid buffer pointer" },
@@ -86,4 +86,7 @@ pub const ERROR_CLASSES: &[ErrorClass] = &[
     ErrorClass { class: 1016, name: "MPI_T_ERR_PVAR_NO_WRITE", text: "the performance variable cannot be written or reset" },
     ErrorClass { class: 1017, name: "MPI_T_ERR_PVAR_NO_STARTSTOP", text: "the performance variable cannot be started or stopped" },
     ErrorClass { class: 1018, name: "MPI_T_ERR_PVAR_NO_ATOMIC", text: "the performance variable cannot be read and reset at once" },
+    ErrorClass { class: 16001, name: "MPIX_ERR_PROC_FAILED", text: "a process that takes part in the operation has failed" },
+    ErrorClass { class: 16002, name: "MPIX_ERR_PROC_FAILED_PENDING", text: "a process that could have sent has failed; the receive is still pending" },
+    ErrorClass { class: 16003, name: "MPIX_ERR_REVOKED", text: "the communicator was revoked by MPIX_Comm_revoke" },
 ];

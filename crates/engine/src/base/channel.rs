@@ -2,6 +2,7 @@
 //! Who talks to whom: what the engine needs to know of a communicator.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
@@ -92,6 +93,72 @@ pub enum StepsBy {
     Native([u64; 2]),
 }
 
+/// Why messages of a channel do not go the usual way: it is a communicator of a vendor MPI underneath, or it was
+/// revoked. In one word, which is read anyway: that channels can be revoked costs the usual way nothing.
+#[derive(Debug)]
+pub struct Special(AtomicU64);
+
+impl Special {
+    /// No communicator of a vendor MPI has this name.
+    const REVOKED: u64 = u64::MAX;
+
+    /// They do.
+    pub const fn none() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// It is this one of the vendor MPI ([`NativeComm::name`](crate::NativeComm::name)).
+    pub const fn native(name: u64) -> Self {
+        Self(AtomicU64::new(name))
+    }
+
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether they go another way.
+    #[inline(always)]
+    pub fn is_any(&self) -> bool {
+        self.word() != 0
+    }
+
+    /// The name of the vendor MPI's communicator; 0: it is none.
+    #[inline]
+    pub fn name(&self) -> u64 {
+        match self.word() {
+            Self::REVOKED => 0,
+            name => name,
+        }
+    }
+
+    /// Whether it was revoked.
+    #[inline]
+    pub fn is_revoked(&self) -> bool {
+        self.word() == Self::REVOKED
+    }
+
+    /// From now on it is revoked.
+    pub fn revoke(&self) {
+        self.0.store(Self::REVOKED, Ordering::Relaxed);
+    }
+
+    /// For a channel beside it, which is none of a vendor MPI.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        match self.is_revoked() {
+            true => self.clone(),
+            false => Self::none(),
+        }
+    }
+}
+
+impl Clone for Special {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.word()))
+    }
+}
+
 /// A communicator as the engine sees it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Channel {
@@ -106,8 +173,8 @@ pub struct Channel {
     /// Those of them who share this process's node, or job of a vendor MPI, where plans may have steps that they
     /// take together.
     pub node: Option<Arc<NodeMembers>>,
-    /// The communicator of a vendor MPI that it is underneath; 0: none.
-    pub native: u64,
+    /// Why its messages do not go the usual way, if they do not.
+    pub special: Special,
     /// What its operations in messages are compared by; `None`: they are not.
     pub notes: Option<Arc<Notes>>,
 }

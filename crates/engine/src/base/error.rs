@@ -39,7 +39,7 @@ pub enum EngineError {
         /// Tag of the message.
         tag: i32,
     },
-    /// The other process cannot be reached any more (MPI_ERR_PROC_FAILED or MPI_ERR_OTHER). The text says what was
+    /// The other process cannot be reached any more (MPIX_ERR_PROC_FAILED or MPI_ERR_OTHER). The text says what was
     /// tried.
     PeerLost {
         /// Who.
@@ -48,6 +48,8 @@ pub enum EngineError {
         who: Arc<str>,
         /// For people.
         reason: Arc<str>,
+        /// The job goes on without it, so the program may, too ([`set_goes_on`](crate::set_goes_on)).
+        goes_on: bool,
     },
     /// Processes that were introduced cannot be taken in (MPI_ERR_INTERN).
     NotTaken {
@@ -88,6 +90,8 @@ pub enum EngineError {
         /// For people.
         text: Arc<str>,
     },
+    /// The communicator was revoked (MPIX_ERR_REVOKED).
+    Revoked,
     /// The caller used a name that does not exist any more (MPI_ERR_REQUEST).
     Misuse {
         /// What was wrong.
@@ -110,6 +114,10 @@ impl EngineError {
         )
     }
 }
+
+/// What may still be done, for the program's next step.
+const REVOKED: &str = "the communicator was revoked (MPIX_Comm_revoke): nothing but MPIX_Comm_shrink, MPIX_Comm_agree, questions about \
+                       it and MPI_Comm_free is possible on it any more";
 
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -166,6 +174,7 @@ impl fmt::Display for EngineError {
             ),
             Self::Memory { reason } => f.write_str(reason),
             Self::Vendor { text } | Self::Elsewhere { text, .. } => f.write_str(text),
+            Self::Revoked => f.write_str(REVOKED),
             Self::Misuse { what } => f.write_str(what),
             Self::Plan { what } => write!(f, "bug in a collective operation: {what}"),
         }

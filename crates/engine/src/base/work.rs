@@ -7,9 +7,9 @@ use std::sync::Arc;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::Header;
 
-use crate::Request;
 use crate::base::parcels::Outcome;
 use crate::base::request::Part;
+use crate::{Channel, Request};
 
 /// Bytes moved at a time where data cannot go straight from memory to memory.
 pub(crate) const CHUNK: usize = 256 << 10;
@@ -34,6 +34,8 @@ pub(crate) enum Work {
     Lost(Peer, Arc<str>),
     /// It has been lost: machines are to be told.
     Gone(Peer),
+    /// A communicator was revoked. Boxed, as below.
+    Revoked(Box<Channel>),
     /// Something of a machine has left, or will not any more. Boxed: other work is short.
     Sent(Box<Outcome>),
 }

@@ -14,6 +14,7 @@
 use std::time::{Duration, Instant};
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways::Turn;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
@@ -94,6 +95,7 @@ impl Meet {
             place,
             members,
             node: None,
+            context: Context::default(),
             give,
             take,
             block,

@@ -300,6 +300,7 @@ impl Groups {
         if let Some(lesson) = lesson {
             meet.begin_timing(lesson);
         }
+        meet.context = channel.context;
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
         meeting.note(&place, meet.step, meet.claim());
         Ok(meet)
@@ -322,6 +323,29 @@ impl Groups {
             begun.broken = Some(error.clone());
         }
         error
+    }
+
+    /// A communicator is revoked: whoever waits here where its members meet is let go. Others hear of it by themselves:
+    /// in the memory they would only see that this process has given up.
+    pub(crate) fn revoke(&mut self, core: &mut Core, channel: &Channel) {
+        let circles = [Circle::All, Circle::Up, Circle::Down];
+        let mut places: Vec<Place> = circles.iter().filter_map(|&circle| place(channel, circle)).collect();
+        let (ended, going) = std::mem::take(&mut self.going)
+            .into_iter()
+            .partition(|going: &Going| going.meet.context == channel.context);
+        self.going = going;
+        for going in ended {
+            // Persistent operations have memory of their own.
+            places.push(*going.meet.place());
+            if let Some((Owner::Groups, index)) = core.owner(going.request) {
+                core.state.fail(index, EngineError::Revoked);
+            }
+        }
+        for place in places {
+            if let Some(begun) = self.begun(place.frame) {
+                begun.broken = Some(EngineError::Revoked);
+            }
+        }
     }
 
     /// Goes on with one step. False: it has ended, and so has its request.

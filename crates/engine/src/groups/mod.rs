@@ -18,6 +18,7 @@ pub(crate) mod words;
 use std::sync::Arc;
 use std::time::Instant;
 
+use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways;
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Lane, Place};
@@ -37,6 +38,8 @@ pub(crate) struct Meet {
     members: Members,
     /// Those of the place, if they are only some of the group.
     node: Option<Arc<NodeMembers>>,
+    /// The communicator's.
+    context: Context,
     give: Option<Side>,
     take: Option<Side>,
     block: u64,

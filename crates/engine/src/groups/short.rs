@@ -195,7 +195,7 @@ impl Short {
         numbers: (u64, [u64; Lane::COUNT]),
         given: bool,
     ) -> Meet {
-        Meet::under_way(
+        let mut meet = Meet::under_way(
             (self.what, self.root, self.block),
             place,
             channel.members.clone(),
@@ -203,7 +203,9 @@ impl Short {
             cut,
             numbers,
             Begin { given, turn: None },
-        )
+        );
+        meet.context = channel.context;
+        meet
     }
 }
 
@@ -231,7 +233,7 @@ impl Groups {
         short: &Short,
         mut pause: impl FnMut() -> bool,
     ) -> Option<Result<Option<Request>, EngineError>> {
-        let native = channel.native != 0;
+        let native = channel.special.is_any();
         let lost = core.state.has_losses() && core.state.has_lost(&channel.members);
         if !native && (core.state.tools().observes_plans() || lost) {
             return None;

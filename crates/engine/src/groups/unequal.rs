@@ -38,7 +38,9 @@ impl Begun {
     /// The same as a step that goes on.
     fn meet(self, channel: &Channel, step: Unequal, rows: Rows<Bound>) -> Meet {
         let members = channel.members.clone();
-        Meet::of_rows(step, rows, self.place, members, self.cut, self.number, self.first)
+        let mut meet = Meet::of_rows(step, rows, self.place, members, self.cut, self.number, self.first);
+        meet.context = channel.context;
+        meet
     }
 }
 

@@ -109,6 +109,11 @@ fn withdraw_send(core: &mut Core, index: u32) -> bool {
     }
 }
 
+/// Throws the message of a send of this process to itself away.
+pub(crate) fn throw_own_send(core: &mut Core, index: u32) {
+    throw_own(core, |content, _| matches!(content, Content::Local(i) if *i == index));
+}
+
 /// Throws a message of this process to itself away.
 fn throw_own(core: &mut Core, which: impl Fn(&Content, u64) -> bool) -> bool {
     let peers = &core.state.peers;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use isthmus_protocol::matching::Context;
 use isthmus_transport::{Job, Peer, Process};
 
 use crate::base::parcels::Parcels;
@@ -77,7 +78,12 @@ impl State {
     /// The peer is lost for this reason, or about to be.
     pub(crate) fn unreachable(&self, peer: Peer, reason: Arc<str>) -> EngineError {
         let who = self.name(peer);
-        EngineError::PeerLost { peer, who, reason }
+        EngineError::PeerLost {
+            peer,
+            who,
+            reason,
+            goes_on: self.goes_on,
+        }
     }
 
     /// Whether a peer is lost.
@@ -135,6 +141,7 @@ impl State {
                 peer: self.me,
                 who: self.name(self.me),
                 reason: "this process has ended its communication (MPI_Finalize)".into(),
+                goes_on: false,
             };
             withdraw(self, index);
             self.fail(index, error);
@@ -146,6 +153,7 @@ impl State {
     fn lose(&mut self, peer: Peer, reason: Arc<str>) {
         self.peers[peer].is_lost_now();
         self.reasons.entry(peer).or_insert(reason);
+        self.losses.push(peer);
         self.tools.lost(peer);
         if let Some(queue) = self.outgoing.remove(&peer) {
             drop_parcels(self, peer, queue.parcels);
@@ -197,4 +205,37 @@ pub(crate) fn forget_losses(state: &mut State, peers: &[Peer]) {
     for peer in peers {
         state.reasons.remove(peer);
     }
+}
+
+/// Whether the job goes on when it loses processes: a lost peer is an error that a program may live with then.
+pub fn set_goes_on(core: &mut Core, goes_on: bool) {
+    core.state.goes_on = goes_on;
+}
+
+/// The same, as it was set.
+pub fn goes_on(core: &Core) -> bool {
+    core.state.goes_on
+}
+
+/// Peers that are lost, in the order in which this process has learnt of it: each once, and never another order.
+pub fn losses(core: &Core) -> &[Peer] {
+    &core.state.losses
+}
+
+/// How many of the [`losses`] the program has acknowledged on the communicator with this context.
+pub fn acknowledged(core: &Core, context: Context) -> usize {
+    core.state.acknowledged.get(&context).copied().unwrap_or(0)
+}
+
+/// It has acknowledged so many, which never become fewer.
+pub fn acknowledge(core: &mut Core, context: Context, count: usize) {
+    let known = core.state.losses.len();
+    let acknowledged = core.state.acknowledged.entry(context).or_default();
+    *acknowledged = count.min(known).max(*acknowledged);
+    core.state.events += 1;
+}
+
+/// The communicator with this context is gone.
+pub fn forget_acknowledged(core: &mut Core, context: Context) {
+    core.state.acknowledged.remove(&context);
 }

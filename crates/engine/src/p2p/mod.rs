@@ -17,6 +17,7 @@ pub(crate) mod placing;
 pub(crate) mod queue;
 pub(crate) mod ranges;
 pub(crate) mod receive;
+pub(crate) mod revoke;
 pub(crate) mod send;
 pub(crate) mod short;
 pub(crate) mod state;
@@ -31,7 +32,7 @@ use std::time::Instant;
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_protocol::calling::Calls;
-use isthmus_protocol::matching::{Envelope, Matcher, Pattern, Posted};
+use isthmus_protocol::matching::{Context, Envelope, Matcher, Pattern, Posted};
 use isthmus_protocol::ways::Ways;
 use isthmus_transport::{Lease, Peer, Processes, Transport};
 use isthmus_wire::frame::Header;
@@ -68,6 +69,12 @@ pub struct State {
     /// How peers represent data; empty if all do as this process.
     representations: Vec<Representation>,
     reasons: FxHashMap<Peer, Arc<str>>,
+    /// Peers that are lost, in the order in which this process has learnt of it.
+    losses: Vec<Peer>,
+    /// How many of these the program has acknowledged, by the context of the communicator where it has.
+    acknowledged: FxHashMap<Context, usize>,
+    /// The job goes on when it loses processes.
+    goes_on: bool,
     requests: Requests<Task>,
     matcher: Matcher<u32, Message>,
     direct: Expected,

@@ -26,7 +26,7 @@ use crate::p2p::queue::chunk;
 use crate::p2p::{Asked, ReceiveStage, State, Task};
 use crate::tools::Tools;
 use crate::waiting::callbacks::Callbacks;
-use crate::{EngineError, Gauges, Tuning};
+use crate::{Channel, EngineError, Gauges, Tuning};
 
 impl State {
     /// Without peers.
@@ -37,6 +37,9 @@ impl State {
             peers: Default::default(),
             representations: Vec::new(),
             reasons: Default::default(),
+            losses: Vec::new(),
+            acknowledged: Default::default(),
+            goes_on: false,
             requests: Default::default(),
             matcher: Default::default(),
             direct: Default::default(),
@@ -163,6 +166,12 @@ impl State {
     #[inline(always)]
     pub(crate) fn events(&self) -> u64 {
         self.events
+    }
+
+    /// A communicator is revoked: everything that is pending on it ends as soon as transports are free.
+    #[cold]
+    pub(crate) fn revoke_later(&mut self, channel: &Channel) {
+        self.work.push_back(Work::Revoked(Box::new(channel.clone())));
     }
 
     /// Something that others may wait for.

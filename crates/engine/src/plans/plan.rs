@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Executing plans: collective operations.
 
-use isthmus_protocol::matching::Pattern;
+use isthmus_protocol::matching::{Context, Pattern};
 use isthmus_schedule::step::{Action, Plan, Together};
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
@@ -221,6 +221,16 @@ impl Plans {
         }
     }
 
+    /// Those of a communicator that is revoked.
+    #[cold]
+    pub(crate) fn of(&self, state: &State, context: Context) -> Vec<Request> {
+        let running = (0..)
+            .zip(&self.running)
+            .filter_map(|(index, e)| Some((index, e.as_deref()?)));
+        let of_it = running.filter(|(_, execution)| execution.channel().context == context);
+        of_it.map(|(index, _)| state.requests().name(index)).collect()
+    }
+
     /// What members that plans wait for are asked, whom they have not been asked yet.
     #[cold]
     pub(crate) fn questions(&mut self, state: &State) -> Vec<(Peer, Header)> {
@@ -394,7 +404,8 @@ impl Plans {
     fn abort(&self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
         if execution.channel().node.is_some() {
             let error = with.core.state.requests().slot(index).completion().error.clone();
-            if let Some(error) = error {
+            // Who is told that the communicator is revoked needs no word in the memory.
+            if let Some(error) = error.filter(|error| *error != EngineError::Revoked) {
                 with.groups.leave_node(with.core, &execution.channel(), &error);
             }
         }

@@ -91,7 +91,7 @@ pub struct NativeComm {
 }
 
 impl NativeComm {
-    /// For [`Channel::native`].
+    /// For [`Channel::special`].
     pub fn name(&self) -> u64 {
         self.name
     }
@@ -186,12 +186,13 @@ impl Vendor {
         to: u32,
         outbound: Outbound,
     ) -> Result<Option<u32>, EngineError> {
+        usable(channel)?;
         let (header, mode, buffer) = outbound.into_message();
         let buffered = mode == Mode::Buffered;
         let buffer = if buffered { buffer.into_owned() } else { buffer };
         let (memory, buffer) = readable(buffer);
         let sent = self.get()?.send(
-            channel.native,
+            channel.special.name(),
             &memory,
             header.length,
             to,
@@ -220,14 +221,15 @@ impl Vendor {
         tag: i32,
         (memory, length): (ReadMemory, u64),
     ) -> Result<Option<Request>, EngineError> {
+        usable(channel)?;
         count(core, Operation::POINT_TO_POINT, channel.members.peer(to), length);
         let blocks = self.may_block(core);
         let native = self.get()?;
         if blocks {
-            let sent = native.send_now(channel.native, &memory, length, to, tag);
+            let sent = native.send_now(channel.special.name(), &memory, length, to, tag);
             return sent.map(|()| None).map_err(vendor_error);
         }
-        let sent = native.send(channel.native, &memory, length, to, tag, false);
+        let sent = native.send(channel.special.name(), &memory, length, to, tag, false);
         let Some(request) = sent.map_err(vendor_error)? else {
             return Ok(None);
         };
@@ -282,6 +284,9 @@ impl Vendor {
         tag: Option<i32>,
         buffer: ReceiveBuffer,
     ) -> u32 {
+        if let Err(error) = usable(channel) {
+            return core.failed(error);
+        }
         let (room, pattern) = (buffer.length(), pattern(channel, from, tag));
         let (memory, held) = writable(buffer);
         let received = match self.get() {
@@ -316,6 +321,9 @@ impl Vendor {
         memory: WriteMemory,
         (room, rounds): (u64, u32),
     ) -> Direct {
+        if usable(channel).is_err() {
+            return Direct::Nothing;
+        }
         let (pattern, blocks) = (pattern(channel, from, tag), self.may_block(core));
         let Some(native) = &mut self.native else {
             return Direct::Nothing;
@@ -351,6 +359,7 @@ impl Vendor {
         tag: Option<i32>,
         take: bool,
     ) -> Result<Option<(MatchedMessage, Arrived)>, EngineError> {
+        usable(channel)?;
         let pattern = pattern(channel, from, tag);
         let Some(found) = self.get()?.probe(&pattern, take).map_err(vendor_error)? else {
             return Ok(None);
@@ -454,9 +463,18 @@ impl Vendor {
     }
 }
 
+/// A revoked communicator takes the way of those of a vendor MPI, and ends here.
+#[inline]
+fn usable(channel: &Channel) -> Result<(), EngineError> {
+    match channel.special.is_revoked() {
+        false => Ok(()),
+        true => Err(EngineError::Revoked),
+    }
+}
+
 fn pattern(channel: &Channel, source: Option<u32>, tag: Option<i32>) -> Pattern {
     Pattern {
-        comm: channel.native,
+        comm: channel.special.name(),
         source,
         tag,
     }

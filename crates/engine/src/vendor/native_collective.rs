@@ -281,13 +281,15 @@ impl Vendor {
             .plan_begins(channel.context.number(), operation, sequence);
         let native = Box::new(native);
         let started = match self.get() {
-            Ok(other) => other.start(channel.native, &native.general).map_err(vendor_error),
+            Ok(other) => other
+                .start(channel.special.name(), &native.general)
+                .map_err(vendor_error),
             Err(error) => Err(error),
         };
         let index = match started {
             Ok(request) => {
                 let running = Running {
-                    comm: channel.native,
+                    comm: channel.special.name(),
                     context: channel.context.number(),
                     operation,
                     sequence,

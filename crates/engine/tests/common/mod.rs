@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Channel, Completion, Context, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup};
+use isthmus_engine::{
+    Channel, Completion, Context, Engine, Members, ReceiveBuffer, Request, SendBuffer, Setup, Special,
+};
 use isthmus_transport::memory::{Options, Switch, network};
 use isthmus_transport::{Peer, Processes, Transport};
 
@@ -71,7 +73,7 @@ pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
         },
         frame: None,
         node: None,
-        native: 0,
+        special: Special::none(),
         notes: Some(Arc::default()),
     }
 }

@@ -15,6 +15,7 @@ use isthmus_schedule::{Call, Operation};
 
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::faults;
 use crate::world::World;
 
 mod both;
@@ -136,6 +137,7 @@ pub fn perform_unequal<P: Pieces>(
 
 #[inline(never)]
 fn in_general(world: &World, comm: &Comm, form: Form, prepared: Prepared) -> Result<Performed> {
+    faults::usable(comm)?;
     let planned = prepared.on(comm);
     Ok(match form {
         Form::Blocking => {

@@ -9,7 +9,6 @@ use isthmus_engine::Request;
 use super::{Blueprint, Comm, Near, joined, traffic};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
-use crate::fail;
 use crate::frames::Use;
 use crate::frames::agree::{self as frames, For};
 use crate::group::Group;
@@ -18,6 +17,7 @@ use crate::internal::{self, Side, SplitWish};
 use crate::links;
 use crate::topology::Topology;
 use crate::world::World;
+use crate::{fail, faults};
 
 /// Longest tag of MPI_Comm_create_from_group, bytes.
 const MAX_STRING_TAG: usize = abi::MPI_MAX_STRINGTAG_LEN as usize;
@@ -124,7 +124,21 @@ impl Blueprint {
             comm.meet_in_frame(world, own.frame());
             comm._frame = Some(own);
         }
+        faults::begins(world, &comm);
         Ok(comm)
+    }
+}
+
+/// Memory for the members of a new communicator, if they share any and all of them live; collective. Without it their
+/// operations go in messages: should some of them have it and others not because a member fails meanwhile, the lost
+/// member is what ends their operations.
+pub(crate) fn meet_if_near(world: &World, comm: &mut Comm) {
+    if !comm.shares_memory(world) {
+        return;
+    }
+    if let Ok(Some(own)) = frames::agree(world, comm, For::Communicator) {
+        comm.meet_in_frame(world, own.frame());
+        comm._frame = Some(own);
     }
 }
 
@@ -226,8 +240,11 @@ pub fn duplicate_later(
     } else {
         Numbers::default()
     };
-    internal::broadcast_later(world, everybody, &internal::encode(mine), |numbers| {
-        then(copy.build(internal::decode(numbers)))
+    let revocable = world.faults().revocable().clone();
+    internal::broadcast_later(world, everybody, &internal::encode(mine), move |numbers| {
+        let comm = copy.build(internal::decode(numbers));
+        revocable.register(&comm);
+        then(comm);
     })
 }
 
@@ -398,7 +415,9 @@ pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Comm>> 
     let side = Side::of_job(world, string_tag(tag, &ranks));
     let take = || world.contexts().take(false);
     let numbers = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
-    Ok(blueprint.build(context::granted(numbers)?))
+    let comm = blueprint.build(context::granted(numbers)?);
+    faults::begins(world, &comm);
+    Ok(comm)
 }
 
 /// The first of some processes takes numbers for all. `what`: equal at all of them.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Communicators (MPI 5.0 section 7.4).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isthmus_datatype::Representation;
-use isthmus_engine::{Channel, Context, Members, NativeComm, Peer};
-use isthmus_schedule::Network;
+use isthmus_engine::{Channel, Context, Members, NativeComm, Peer, Special};
+use isthmus_schedule::{Network, Steps};
 use isthmus_topology::{Colours, Known};
 
 use crate::attached::Attachment;
@@ -33,6 +33,7 @@ mod topology_attributes;
 mod traffic;
 mod user;
 
+pub(crate) use create::meet_if_near;
 pub use guest::{may_name, of_guest, with_guest};
 pub(crate) use hints::asks_for_placement;
 pub use hints::{Hints, kept};
@@ -58,6 +59,8 @@ pub struct Comm {
     sequence: AtomicU32,
     /// Number of the next persistent collective operation.
     persistent: AtomicU32,
+    /// How often its members have begun to agree.
+    agreements: AtomicU64,
     in_force: InForce,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
@@ -159,6 +162,21 @@ impl Blueprint {
         })
     }
 
+    /// This process.
+    pub(crate) fn me(&self) -> Peer {
+        self.me
+    }
+
+    /// The same of these members.
+    pub(crate) fn of(self, group: Group, rank: u32, remote: Option<(Group, bool)>) -> Self {
+        Self {
+            group,
+            rank,
+            remote,
+            ..self
+        }
+    }
+
     /// Numbers for a communicator of this kind.
     pub(crate) fn is_inter(&self) -> bool {
         self.remote.is_some()
@@ -226,13 +244,14 @@ impl Comm {
                 members,
                 frame: None,
                 node: None,
-                native: 0,
+                special: Special::none(),
                 notes: Some(Arc::default()),
             },
             native: None,
             blocks_natively: false,
             sequence: AtomicU32::new(0),
             persistent: AtomicU32::new(0),
+            agreements: AtomicU64::new(0),
             in_force: InForce::default(),
             unlike: OnceLock::new(),
             colours: OnceLock::new(),
@@ -266,7 +285,7 @@ impl Comm {
     }
 
     pub(crate) fn set_native(&mut self, native: NativeComm) {
-        self.channel.native = native.name();
+        self.channel.special = Special::native(native.name());
         self.blocks_natively = native.is_near();
         self.native = Some(native);
         self.remembered.forget();
@@ -275,7 +294,7 @@ impl Comm {
     /// Whether it is a communicator of the vendor MPI underneath.
     #[inline]
     pub fn is_native(&self) -> bool {
-        self.channel.native != 0
+        self.channel.special.is_any()
     }
 
     /// Whether its blocking collective operations are blocking ones there. Where members are on several nodes a process
@@ -419,6 +438,33 @@ impl Comm {
     /// Number of a persistent collective operation: 2^15 and above, so that it is never that of another kind.
     pub(crate) fn next_persistent(&self) -> u32 {
         self.persistent.fetch_add(1, Ordering::Relaxed) & 0x7fff | 0x8000
+    }
+
+    /// Number of the next agreement, which all members count.
+    pub(crate) fn next_agreement(&self) -> u64 {
+        self.agreements.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether it was revoked.
+    #[inline]
+    pub fn is_revoked(&self) -> bool {
+        self.channel.special.is_revoked()
+    }
+
+    /// From now on it is revoked, with everything that it consists of. What is pending on these channels is to end.
+    pub(crate) fn revoke(&self) -> Vec<Channel> {
+        let inner = self.inter.as_ref().map(|inter| [&inter.local, &inter.joint.comm]);
+        let mut channels: Vec<Channel> = inner.iter().flatten().flat_map(|comm| comm.revoke()).collect();
+        self.channel.special.revoke();
+        self.remembered.forget();
+        channels.push(self.channel.clone());
+        channels.extend(
+            [Steps::Nodes, Steps::Jobs]
+                .iter()
+                .filter_map(|&steps| self.nodes.channel(steps))
+                .cloned(),
+        );
+        channels
     }
 
     /// What the program has set on it, other than hints.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Comm;
 use crate::context;
+use crate::faults;
 use crate::world::World;
 
 /// The memory that is there for all processes of a node together.
@@ -22,11 +23,15 @@ pub fn of_world(world: &World) -> Arc<Comm> {
     if let Some(native) = world.take_native() {
         comm.set_native(native);
     }
-    Arc::new(comm)
+    let comm = Arc::new(comm);
+    faults::begins(world, &comm);
+    comm
 }
 
 /// MPI_COMM_SELF of a world: made once, by the process that keeps it.
 pub fn of_self(world: &World) -> Arc<Comm> {
     let group = world.group_of([world.rank()]);
-    Arc::new(Comm::new(group, 0, world.context(context::SELF), "MPI_COMM_SELF"))
+    let comm = Arc::new(Comm::new(group, 0, world.context(context::SELF), "MPI_COMM_SELF"));
+    faults::begins(world, &comm);
+    comm
 }

@@ -22,7 +22,6 @@ use isthmus_wire::joining::{MAX_ADDRESSES, MAX_MEETINGS, Member, Name, Offer, Te
 
 use crate::comm::{Blueprint, Comm};
 use crate::error::{Error, Result};
-use crate::fail;
 use crate::group::Group;
 use crate::internal;
 use crate::meeting::Meeting;
@@ -30,6 +29,7 @@ use crate::meeting::blocks::{self, Block};
 use crate::meeting::joint::{Joint, reach as reach_between};
 use crate::meeting::reach::id_of;
 use crate::world::World;
+use crate::{fail, faults};
 
 mod leave;
 
@@ -393,7 +393,7 @@ fn build(world: &World, comm: &Comm, joint: &Joint, meeting: Arc<Meeting>) -> Re
         );
     };
     let numbers = meeting.contexts().first_of_all();
-    Ok(Blueprint {
+    let comm = Blueprint {
         remote: Some((Group::new(theirs), joint.is_low)),
         handler: comm.user().error_handler(),
         session: comm.user().session().cloned(),
@@ -402,7 +402,9 @@ fn build(world: &World, comm: &Comm, joint: &Joint, meeting: Arc<Meeting>) -> Re
         joined: Some(meeting),
         ..blueprint
     }
-    .build(numbers))
+    .build(numbers);
+    faults::begins(world, &comm);
+    Ok(comm)
 }
 
 /// This process for others.

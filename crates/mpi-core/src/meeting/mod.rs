@@ -96,6 +96,16 @@ impl Meeting {
         &self.topology
     }
 
+    /// The name that no other meeting has.
+    pub(crate) fn id(&self) -> [u8; 16] {
+        self.id
+    }
+
+    /// The name of a member for processes of other jobs.
+    pub(crate) fn name_of(&self, peer: Peer) -> Option<Name> {
+        self.names.get(*self.places.get(&peer)? as usize).copied()
+    }
+
     /// Places of processes, who are all members, in order.
     pub(crate) fn places_of(&self, group: &Group) -> Vec<u32> {
         let place = |peer| self.places.get(peer).copied();

@@ -8,7 +8,7 @@ use isthmus_engine::EngineError;
 
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use crate::fail;
+use crate::{fail, faults};
 
 mod way;
 
@@ -19,7 +19,7 @@ pub use way::{Receiver, Sender, irecv, irecv_piece, isend, isend_piece, receive,
 pub fn destination(comm: &Comm, rank: i32) -> Result<Option<u32>> {
     match u32::try_from(rank) {
         Ok(rank) if rank < comm.peers() => Ok(Some(rank)),
-        _ if rank == abi::MPI_PROC_NULL => Ok(None),
+        _ if rank == abi::MPI_PROC_NULL => faults::usable(comm).map(|()| None),
         _ => wrong_rank("dest", comm, rank),
     }
 }
@@ -39,7 +39,7 @@ pub fn source(comm: &Comm, rank: i32) -> Result<Source> {
     match u32::try_from(rank) {
         Ok(rank) if rank < comm.peers() => Ok(Source::From(Some(rank))),
         _ if rank == abi::MPI_ANY_SOURCE => Ok(Source::From(None)),
-        _ if rank == abi::MPI_PROC_NULL => Ok(Source::Nobody),
+        _ if rank == abi::MPI_PROC_NULL => faults::usable(comm).map(|()| Source::Nobody),
         _ => wrong_rank("source", comm, rank),
     }
 }
@@ -90,6 +90,8 @@ impl From<&EngineError> for Error {
             EngineError::NotPacked { .. } => abi::MPI_ERR_TYPE,
             EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
             EngineError::Disagreement { lengths: true, .. } => abi::MPI_ERR_TRUNCATE,
+            EngineError::PeerLost { goes_on: true, .. } => abi::MPIX_ERR_PROC_FAILED,
+            EngineError::Revoked => abi::MPIX_ERR_REVOKED,
             EngineError::PeerLost { .. } | EngineError::Vendor { .. } | EngineError::Disagreement { .. } => {
                 abi::MPI_ERR_OTHER
             }

@@ -11,6 +11,7 @@ use isthmus_core::comm::{self, Comm, SplitType, create, set_hints};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
+use isthmus_engine::Request;
 
 use super::{COMMS, Entry, Pending, find, insert};
 use crate::c::{Out, Text};
@@ -38,12 +39,29 @@ fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out
     new.set("newcomm", h::MPI_COMM_NULL)?;
     let old = find(handle)?;
     let attributes = attribute::duplicate(old.user().attributes(), handle.0)?;
+    later(handle, new, request, |place| {
+        create::duplicate_later(process::world()?, old, hints, move |comm: Arc<Comm>| {
+            comm.user().replace_attributes(attributes);
+            place(comm);
+        })
+    })
+}
+
+/// What gets a communicator when it is there.
+type Taker = Box<dyn FnOnce(Arc<Comm>) + Send>;
+
+/// Gives a communicator that is there when its request is complete: what `start` gives, who hands the communicator over.
+pub(crate) fn later(
+    handle: h::Comm,
+    new: Out<h::Comm>,
+    request: Out<h::Request>,
+    start: impl FnOnce(Taker) -> Result<Request>,
+) -> Result<()> {
+    request.set("request", h::MPI_REQUEST_NULL)?;
+    new.set("newcomm", h::MPI_COMM_NULL)?;
     let result = Arc::new(Pending::default());
     let place = result.clone();
-    let started = create::duplicate_later(process::world()?, old, hints, move |comm: Arc<Comm>| {
-        comm.user().replace_attributes(attributes);
-        place.complete(comm);
-    })?;
+    let started = start(Box::new(move |comm| place.complete(comm)))?;
     new.set("newcomm", h::Comm(COMMS.insert(Entry::Pending(result))))?;
     request.set("request", request::insert(handle, Operation::Other(started)))
 }

@@ -20,7 +20,7 @@ use crate::process;
 mod create;
 mod inter;
 
-pub(crate) use create::{give, intra};
+pub(crate) use create::{give, intra, later};
 
 static COMMS: Table<Entry> = Table::new(Kind::Comm);
 

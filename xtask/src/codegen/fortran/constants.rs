@@ -15,7 +15,9 @@ pub(super) const KINDS: [(&str, i64); 4] = [
 ];
 
 /// Kinds of rows that Fortran has not, or has in another way.
-const LEFT_OUT: [&str; 12] = [
+const LEFT_OUT: [&str; 14] = [
+    "error-class-extension",
+    "keyval-faults",
     "ctype",
     "status-field",
     "callback-typedef",

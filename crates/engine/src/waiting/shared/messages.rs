@@ -65,7 +65,7 @@ impl Shared {
         end
     }
 
-    /// A blocking send out of one piece of memory on a communicator of a vendor MPI ([`Channel::native`]).
+    /// A blocking send out of one piece of memory on a communicator of a vendor MPI ([`Channel::special`]).
     #[inline]
     pub fn send_natively(
         &self,

@@ -60,7 +60,7 @@ impl GroupCall<'_> {
     #[inline]
     pub fn together(&self, step: &Together, binding: &Binding) -> Option<Result<(), EngineError>> {
         let guard = self.shared.lock();
-        if self.channel.native == 0 && guard.core.state.tools().observes_plans() {
+        if !self.channel.special.is_any() && guard.core.state.tools().observes_plans() {
             return None;
         }
         Some(self.in_memory(guard, |groups, core, pause| {
@@ -193,7 +193,7 @@ impl GroupCall<'_> {
     pub fn start_short(&self, short: &Short) -> Option<Option<Request>> {
         let mut guard = self.shared.lock();
         let Engine { core, groups, .. } = &mut *guard;
-        if self.channel.native != 0 || core.state.tools().observes_plans() {
+        if self.channel.special.is_any() || core.state.tools().observes_plans() {
             return None;
         }
         let begun = groups.short(core, self.channel, (self.operation, self.sequence), short, || false)?;
@@ -249,12 +249,12 @@ impl GroupCall<'_> {
         core.state.tools_mut().plan_ends(context, self.operation, self.sequence);
     }
 
-    /// A blocking collective operation of a vendor MPI on a communicator of it ([`Channel::native`]). Others may wait
+    /// A blocking collective operation of a vendor MPI on a communicator of it ([`Channel::special`]). Others may wait
     /// for something that this process has begun before: then it waits outside until all members have come.
     #[inline]
     pub fn collective(&self, collective: &Collective<'_>) -> Result<(), EngineError> {
         let mut guard = self.shared.lock();
-        let comm = self.channel.native;
+        let comm = self.channel.special.name();
         let Engine { core, vendor, .. } = &mut *guard;
         self.tell_begin(core);
         if let Some(done) = vendor.come(core, comm, collective) {
