@@ -12,7 +12,7 @@ use isthmus_core::faults::set_asker;
 use isthmus_core::joining::set_reacher;
 use isthmus_core::links::Measuring;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Job, Machine, Maker, Policy, Processes, Setup, Shared, register_later};
+use isthmus_engine::{Engine, Job, Machine, Maker, Policy, Processes, Setup, Shared, register_later, set_goes_on};
 use isthmus_identity::{Identity, KeyPair, derived};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
@@ -278,6 +278,8 @@ impl Running {
         let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
         let agent = Arc::new(Mutex::new(agent));
         listen(&world, &agent)?;
+        let on_loss = isthmus_settings::ON_LOSS.read(std::env::var_os);
+        set_goes_on(&mut world.engine().lock(), on_loss.as_deref() == Some("go-on"));
         set_asker(&world, agreeing::Coordinator::of(&world, &agent));
         // What comes from other sites is the hook's business.
         let keeper = if far && inside {

@@ -21,6 +21,7 @@ use crate::p2p::Core;
 use crate::p2p::State;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
+use crate::p2p::loss::goes_on;
 use crate::p2p::loss::{forget_losses, served_by};
 use crate::p2p::queue::control;
 use crate::p2p::revoke::end_messages;
@@ -380,12 +381,26 @@ impl Engine {
             }
             Work::Revoked(channel) => self.revoke(&channel),
             Work::Gone(peer) => {
+                if goes_on(core) {
+                    self.lose_plans(peer);
+                }
+                let core = &mut self.core;
                 self.groups.lose(core, peer);
                 core.each_machine(|machine, core| {
                     machine.lose(core, peer);
                     false
                 });
             }
+        }
+    }
+
+    /// Plans of groups with a peer that is lost end.
+    #[cold]
+    fn lose_plans(&mut self, peer: Peer) {
+        let error = self.core.state.lost_error(peer);
+        for request in self.plans.with(&self.core.state, peer) {
+            let (plans, mut hands) = plans!(self);
+            plans.fail(&mut hands, request, error.clone());
         }
     }
 

@@ -45,7 +45,9 @@ pub use isthmus_transport::native::{Collective, Element, Operator};
 pub use machine::{Machine, Maker, Port, Sending, Taken};
 pub use mismatch::{Made, Notes};
 pub use p2p::direct::{Direct, Received};
-pub use p2p::loss::{acknowledge, acknowledged, forget_acknowledged, goes_on, losses, set_goes_on};
+pub use p2p::loss::{
+    acknowledge, acknowledged, doubt, end_in_doubt, forget_acknowledged, goes_on, losses, set_goes_on,
+};
 pub use p2p::{Core, Sent, State};
 pub use tools::observe::{Event, EventKind, Observed, PlanEvent};
 pub use tools::trace::Trace;

@@ -265,6 +265,7 @@ fn killed() -> Option<EngineError> {
         peer: Peer::new(1),
         who: "process 1 of MPI_COMM_WORLD".into(),
         reason: "rank 1 was killed by signal 9".into(),
+        goes_on: false,
     })
 }
 

@@ -226,6 +226,11 @@ impl<R, M> Matcher<R, M> {
         Posted(at)
     }
 
+    /// What a posted receive waits for; `None`: it has left the queue. See [`Matcher::cancel`].
+    pub fn pattern(&self, posted: Posted) -> Option<&Pattern> {
+        self.receives.get(posted.0).map(|receive| &receive.pattern)
+    }
+
     /// Takes a posted receive out of the queue; `None` if it has left it already.
     /// The caller must not use the name again after the receive has matched: names are reused.
     pub fn cancel(&mut self, posted: Posted) -> Option<R> {

@@ -51,6 +51,16 @@ pub enum EngineError {
         /// The job goes on without it, so the program may, too ([`set_goes_on`](crate::set_goes_on)).
         goes_on: bool,
     },
+    /// Somebody from whom a receive may wait for a message is lost, and the program has not acknowledged that. The
+    /// receive goes on (MPIX_ERR_PROC_FAILED_PENDING).
+    Pending {
+        /// Who.
+        peer: Peer,
+        /// The same for people.
+        who: Arc<str>,
+        /// For people.
+        reason: Arc<str>,
+    },
     /// Processes that were introduced cannot be taken in (MPI_ERR_INTERN).
     NotTaken {
         /// Why not.
@@ -164,6 +174,10 @@ impl fmt::Display for EngineError {
             ),
             Self::NotTaken { why } => why.fmt(f),
             Self::PeerLost { who, reason, .. } => write!(f, "{who} is lost: {reason}"),
+            Self::Pending { who, reason, .. } => write!(
+                f,
+                "the receive from any source waits on, but {who} is lost: {reason}; wait for it again after MPIX_Comm_ack_failed, or cancel it"
+            ),
             Self::Protocol { peer, what } => write!(
                 f,
                 "process {peer} of MPI_COMM_WORLD broke the message protocol ({what}); do all processes use the same version of Isthmus?"

@@ -12,8 +12,48 @@ use crate::p2p::Core;
 use crate::p2p::beside::drop_parcels;
 use crate::p2p::cancel::{forget_asked, let_go};
 use crate::p2p::state::withdraw;
-use crate::p2p::{SendStage, State, Task};
-use crate::{EngineError, Members};
+use crate::p2p::{ReceiveStage, SendStage, State, Task};
+use crate::{EngineError, Members, Request};
+
+/// Who is lost from whom this receive of a message from any source may wait for it, where the job goes on: a loss that
+/// the program has not acknowledged. The receive is not over.
+#[inline]
+pub fn doubt(core: &Core, request: Request) -> Option<EngineError> {
+    if core.state.losses.is_empty() {
+        return None;
+    }
+    let missed = missed_by(core, request)?;
+    let EngineError::PeerLost { peer, who, reason, .. } = core.state.lost_error(missed) else {
+        return None;
+    };
+    Some(EngineError::Pending { peer, who, reason })
+}
+
+/// The same receive fails.
+#[inline]
+pub fn end_in_doubt(core: &mut Core, request: Request) {
+    if core.state.losses.is_empty() {
+        return;
+    }
+    let (Some(index), Some(missed)) = (core.state.requests.index(request), missed_by(core, request)) else {
+        return;
+    };
+    let error = core.state.lost_error(missed);
+    withdraw(&mut core.state, index);
+    core.state.fail(index, error);
+}
+
+#[cold]
+fn missed_by(core: &Core, request: Request) -> Option<Peer> {
+    let state = &core.state;
+    let slot = state.requests.slot(state.requests.index(request)?);
+    let Task::Receive(task) = slot.task() else { return None };
+    let (ReceiveStage::Posted(posted), Some(members)) = (&task.stage, &task.members) else {
+        return None;
+    };
+    let context = state.matcher.pattern(*posted)?.context;
+    state.missed(context, members)
+}
 
 const AT_THE_END: &str = "all processes are in MPI_Finalize";
 
@@ -98,6 +138,18 @@ impl State {
         self.reasons.keys().any(|&lost| members.contains(lost))
     }
 
+    /// One of these who is lost, so that a message from any of them may never come. Where the job goes on, those do not
+    /// count whose loss the program has acknowledged on the communicator.
+    #[cold]
+    pub(crate) fn missed(&self, context: Context, members: &Members) -> Option<Peer> {
+        if !self.goes_on {
+            return self.reasons.keys().copied().find(|&lost| members.contains(lost));
+        }
+        let known = self.acknowledged.get(&context).copied().unwrap_or(0);
+        let news = self.losses.get(known..).unwrap_or_default();
+        news.iter().copied().find(|&lost| members.contains(lost))
+    }
+
     /// Who this is, for people.
     pub(crate) fn name(&self, peer: Peer) -> Arc<str> {
         match self.processes.process(peer) {
@@ -149,11 +201,13 @@ impl State {
     }
 
     /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the
-    /// source: they might wait forever (the rule of MPI_ERR_PROC_FAILED). Messages that have arrived whole stay.
+    /// source: they might wait forever. Where the job goes on they stay, and whoever waits for them is told ([`doubt`]).
+    /// Messages that have arrived whole stay.
     fn lose(&mut self, peer: Peer, reason: Arc<str>) {
         self.peers[peer].is_lost_now();
         self.reasons.entry(peer).or_insert(reason);
         self.losses.push(peer);
+        self.events += 1;
         self.tools.lost(peer);
         if let Some(queue) = self.outgoing.remove(&peer) {
             drop_parcels(self, peer, queue.parcels);
@@ -173,7 +227,7 @@ impl State {
                 Task::Send(task) => task.peer == peer,
                 Task::Receive(task) => {
                     // One that has matched a message of another sender has nothing to do with it.
-                    let open = task.peer == Peer::NONE;
+                    let open = task.peer == Peer::NONE && !self.goes_on;
                     task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
                 }
                 Task::Plain(task) => task.peer == peer,

@@ -2,7 +2,7 @@
 //! Receiving: posting, probing, answering requests to send.
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_protocol::matching::{Envelope, Pattern};
+use isthmus_protocol::matching::{Context, Envelope, Pattern};
 use isthmus_transport::Peer;
 
 use crate::p2p::Core;
@@ -167,7 +167,7 @@ pub(crate) fn imrecv(core: &mut Core, message: MatchedMessage, buffer: ReceiveBu
 pub(crate) fn is_hopeless(state: &State, channel: &Channel, from: Option<u32>) -> bool {
     match from {
         Some(rank) => state.peers[channel.members.peer(rank)].lost(),
-        None => state.has_lost(&channel.members),
+        None => state.missed(channel.context, &channel.members).is_some(),
     }
 }
 
@@ -178,18 +178,11 @@ fn hopeless(core: &Core, channel: &Channel, from: Option<u32>) -> Option<EngineE
     }
     match from.map(|rank| channel.members.peer(rank)) {
         Some(peer) => core.state.peers[peer].lost().then(|| core.state.lost_error(peer)),
-        None => lost_member(core, &channel.members),
+        None => {
+            let missed = core.state.missed(channel.context, &channel.members)?;
+            Some(core.state.lost_error(missed))
+        }
     }
-}
-
-fn lost_member(core: &Core, members: &Members) -> Option<EngineError> {
-    let lost = core
-        .state
-        .reasons
-        .keys()
-        .copied()
-        .find(|&peer| members.contains(peer))?;
-    Some(core.state.lost_error(lost))
 }
 
 #[inline]
@@ -215,7 +208,7 @@ pub(crate) fn post(core: &mut Core, index: u32, pattern: Pattern) {
         }
         throw_lie(&mut core.state, &envelope, &message);
     }
-    if !core.state.reasons.is_empty() && fail_hopeless(core, index) {
+    if !core.state.reasons.is_empty() && fail_hopeless(core, index, pattern.context) {
         return;
     }
     let posted = core.state.matcher.post(pattern, index);
@@ -224,14 +217,18 @@ pub(crate) fn post(core: &mut Core, index: u32, pattern: Pattern) {
     }
 }
 
-/// Fails a receive whose sender is lost.
-fn fail_hopeless(core: &mut Core, index: u32) -> bool {
+/// Fails a receive whose sender is lost. One from any source waits where the job goes on.
+fn fail_hopeless(core: &mut Core, index: u32, context: Context) -> bool {
     let Some(task) = core.state.requests.receive(index) else {
         return false;
     };
     let (peer, members) = (task.peer, task.members.clone());
     let error = match members {
-        Some(members) => lost_member(core, &members),
+        Some(_) if core.state.goes_on => None,
+        Some(members) => core
+            .state
+            .missed(context, &members)
+            .map(|missed| core.state.lost_error(missed)),
         None => core.state.peers[peer].lost().then(|| core.state.lost_error(peer)),
     };
     let Some(error) = error else { return false };

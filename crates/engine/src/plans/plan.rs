@@ -16,6 +16,7 @@ use crate::mismatch::asking::{cannot_go_on, compare_kept, error_of, known_of, qu
 use crate::mismatch::{Amount, Found, Known, Which};
 use crate::p2p::Core;
 use crate::p2p::State;
+use crate::p2p::loss::goes_on;
 use crate::p2p::receive::start_receive;
 use crate::p2p::send::{abandon, count, start_send, try_send};
 use crate::p2p::state::scratch;
@@ -198,7 +199,14 @@ impl Plans {
                 compare_kept(state, which);
             }
         }
-        match execution.begin(plan, binding, &mut self.spare) {
+        let lost = goes_on(with.core)
+            .then(|| with.core.lost_of(&channel.members))
+            .flatten();
+        let begun = match lost {
+            Some(error) => Err(error),
+            None => execution.begin(plan, binding, &mut self.spare),
+        };
+        match begun {
             Ok(()) => self.run(with, index, execution),
             Err(error) => {
                 self.ends(with, execution);
@@ -219,6 +227,17 @@ impl Plans {
             completion.goes_wrong(error);
             self.run(with, index, execution);
         }
+    }
+
+    /// Those in which this peer takes part. Not all of their members notice its loss by themselves, and those that do may
+    /// have left others waiting.
+    #[cold]
+    pub(crate) fn with(&self, state: &State, peer: Peer) -> Vec<Request> {
+        let running = (0..)
+            .zip(&self.running)
+            .filter_map(|(index, e)| Some((index, e.as_deref()?)));
+        let with_it = running.filter(|(_, e)| !e.aborted() && e.channel().members.contains(peer));
+        with_it.map(|(index, _)| state.requests().name(index)).collect()
     }
 
     /// Those of a communicator that is revoked.

@@ -32,6 +32,7 @@ use crate::groups::data::Bound;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Told;
 use crate::p2p::Core;
+use crate::p2p::loss::end_in_doubt;
 use crate::p2p::receive::begin_directly;
 use crate::tools::waited::{PROMPT, PROMPT_DIRECTLY};
 use crate::waiting::Inner;

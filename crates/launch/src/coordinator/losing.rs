@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Processes that the job goes on without: people are told, and what is left of a lost site is ended.
 
-use super::{Coordinator, answering};
+use super::{Coordinator, agreeing, answering};
 use crate::events::JobEvent;
 
 /// These processes of a subjob are lost; `whole`: nothing is left of it.
@@ -19,6 +19,7 @@ pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: b
         job.waits.end(number);
         answering::forget(job, (site, index));
     }
+    agreeing::look_again(job);
     if whole {
         // Whatever still runs there was decided to be dead.
         job.connections.end_subjob(site);

@@ -91,6 +91,7 @@ impl From<&EngineError> for Error {
             EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
             EngineError::Disagreement { lengths: true, .. } => abi::MPI_ERR_TRUNCATE,
             EngineError::PeerLost { goes_on: true, .. } => abi::MPIX_ERR_PROC_FAILED,
+            EngineError::Pending { .. } => abi::MPIX_ERR_PROC_FAILED_PENDING,
             EngineError::Revoked => abi::MPIX_ERR_REVOKED,
             EngineError::PeerLost { .. } | EngineError::Vendor { .. } | EngineError::Disagreement { .. } => {
                 abi::MPI_ERR_OTHER

@@ -87,7 +87,7 @@ extern "C" fn isthmus_MPI_Test(request: Out<h::Request>, done: Out<c_int>, statu
             shared.idle();
         }
         request.set("request", slot)?;
-        done.set("flag", flag(ended.is_some()))?;
+        done.set("flag", flag(ended.as_ref().is_some_and(|ended| !ended.pending)))?;
         Ok(ended)
     })
 }
@@ -285,7 +285,8 @@ extern "C" fn isthmus_MPI_Testall(
         let mut engine = process::world()?.engine().lock();
         engine.progress();
         for slot in slots.iter() {
-            if *slot != h::MPI_REQUEST_NULL && !super::is_complete(*slot, &engine)? {
+            let over = *slot == h::MPI_REQUEST_NULL || super::is_complete(*slot, &engine)?;
+            if !over && !super::is_doubtful(*slot, &engine) {
                 drop(engine);
                 process::world()?.engine().idle();
                 return done.set("flag", flag(false));

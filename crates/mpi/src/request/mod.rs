@@ -17,7 +17,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::attached::Flush;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
-use isthmus_engine::{Completion, Engine, Sent};
+use isthmus_engine::{Completion, Engine, EngineError, Sent};
 
 use crate::c::Out;
 use crate::call::Hears;
@@ -127,6 +127,8 @@ struct Ended {
     copies: Option<Arc<Copies>>,
     /// There was nothing to complete: the status is the empty one.
     empty: bool,
+    /// It is not over: the error says why it may never be, and the program decides.
+    pending: bool,
 }
 
 fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Request {
@@ -176,7 +178,10 @@ fn started() {
 
 /// Waits for an operation that has no handle. A truncated message has a status too.
 pub(crate) fn finish(operation: &Operation, status: Out<Status>) -> Result<()> {
-    let wait = |engine: &mut Engine| operation.is_complete(engine).then(|| operation.take(engine));
+    let wait = |engine: &mut Engine| {
+        operation.end_in_doubt(engine);
+        operation.is_complete(engine).then(|| operation.take(engine))
+    };
     let (known, error) = process::world()?.engine().wait(wait);
     give_status(status, known);
     error.map_or(Ok(()), Err)
@@ -237,6 +242,14 @@ impl Quick {
     }
 }
 
+/// Whether it may never be.
+fn is_doubtful(handle: h::Request, engine: &Engine) -> bool {
+    match REQUESTS.get(handle.0) {
+        Some(Entry::Full(object)) => object.doubt(engine).is_some(),
+        _ => false,
+    }
+}
+
 /// The communicator that a request belongs to, for errors.
 pub(crate) fn comm_of(handle: h::Request) -> h::Comm {
     match REQUESTS.get(handle.0) {
@@ -258,6 +271,24 @@ impl Operation {
             Self::Pair(send, receive) => send.is_none_or(|r| engine.test(r).is_some()) && receive.is_complete(engine),
             Self::Flush(flush) => flush.is_complete(),
             Self::Sent(_) | Self::Done(_) => true,
+        }
+    }
+
+    /// Why it may never be complete: somebody is lost who could have sent what it receives.
+    fn doubt(&self, engine: &Engine) -> Option<EngineError> {
+        match self {
+            Self::Receive(request) => isthmus_engine::doubt(engine, *request),
+            Self::Pair(_, receive) => receive.doubt(engine),
+            _ => None,
+        }
+    }
+
+    /// In a blocking call it fails for that reason.
+    fn end_in_doubt(&self, engine: &mut Engine) {
+        match self {
+            Self::Receive(request) => isthmus_engine::end_in_doubt(engine, *request),
+            Self::Pair(_, receive) => receive.end_in_doubt(engine),
+            _ => {}
         }
     }
 
@@ -378,6 +409,18 @@ impl Object {
             error: error.map(|e| (self.hears(), e)),
             callbacks: None,
             copies: self.copies.clone().filter(|_| !empty),
+            pending: false,
+        })
+    }
+
+    /// What there is to say of an operation that is not complete and may never be, which goes on.
+    fn doubt(&self, engine: &Engine) -> Option<Ended> {
+        let error = self.state().as_ref()?.doubt(engine)?;
+        Some(Ended {
+            error: Some((self.hears(), Error::from(&error))),
+            pending: true,
+            empty: false,
+            ..Ended::NOTHING
         })
     }
 }
@@ -389,6 +432,7 @@ impl Ended {
         callbacks: None,
         copies: None,
         empty: true,
+        pending: false,
     };
 
     /// Of an operation without an error, and with nothing to be called or copied.
@@ -470,7 +514,8 @@ fn received(engine: &mut Engine, request: isthmus_engine::Request) -> Option<Sta
     Some(Status::new(source as c_int, tag, bytes as i64))
 }
 
-/// If the request is complete, ends it: the handle becomes null, or the persistent request inactive.
+/// If the request is complete, ends it: the handle becomes null, or the persistent request inactive. One that may never
+/// be is [pending](Ended::pending), and stays.
 fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> {
     if *slot == h::MPI_REQUEST_NULL {
         return Ok(Some(Ended::NOTHING));
@@ -483,7 +528,7 @@ fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> 
     }
     let object = find(*slot)?;
     let Some(mut ended) = object.end(engine) else {
-        return Ok(None);
+        return Ok(object.doubt(engine));
     };
     if !matches!(object.role, Role::Persistent(_) | Role::Partitioned(..)) {
         if let Some(Role::Generalized(callbacks)) = remove(*slot).map(|object| object.role) {

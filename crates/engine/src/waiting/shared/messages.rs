@@ -23,7 +23,13 @@ impl Shared {
     pub fn receive(&self, channel: &Channel, from: Option<u32>, tag: Option<i32>, buffer: ReceiveBuffer) -> Completion {
         let mut guard = self.lock();
         let request = guard.irecv(channel, from, tag, buffer);
-        self.completion(guard, request)
+        match from {
+            Some(_) => self.completion(guard, request),
+            None => self.wait_on(guard, |engine| {
+                end_in_doubt(engine, request);
+                engine.take(request)
+            }),
+        }
     }
 
     /// A blocking receive that saves the request if the message arrives while the thread polls; anything else that
