@@ -24,6 +24,10 @@ extern "C" {
 #define MPIX_ERR_PROC_FAILED_PENDING 16002
 #define MPIX_ERR_REVOKED 16003
 
+/* Attribute: whether the job goes on when it loses processes. */
+#define MPIX_FT 903
+#define MPI_FT MPIX_FT
+
 /* Functions. */
 int MPIX_Comm_agree(MPI_Comm comm, int *flag);
 int MPIX_Comm_iagree(MPI_Comm comm, int *flag, MPI_Request *request);

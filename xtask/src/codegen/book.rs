@@ -107,6 +107,12 @@ pub(crate) fn functions(spec: &Spec, bodies: &BTreeSet<String>) -> String {
             }
         }
     }
+    let beyond: Vec<&str> = spec.extensions.iter().map(|f| f.name.as_str()).collect();
+    let _ = writeln!(
+        page,
+        "\n## Beyond the ABI\n\nDeclared by `mpi-ext.h`, for [going on after losses](../faults.md): {}.",
+        beyond.join(", ")
+    );
     tidied(page)
 }
 

@@ -35,7 +35,7 @@ fn pages(spec: &Spec, bodies: &BTreeSet<String>) -> Result<Vec<(String, String)>
     let procedures: HashMap<String, Procedure> = interfaces::load()?.into_iter().map(|p| (p.name.clone(), p)).collect();
     let in_fortran = fortran::shown(spec)?;
     let mut pages = Vec::new();
-    for function in &spec.functions {
+    for function in spec.functions.iter().chain(&spec.extensions) {
         if let Some(small) = twin(spec, &function.name) {
             pages.push((function.name.clone(), format!(".so man3/{}.3\n", small.name)));
             continue;
@@ -56,7 +56,8 @@ fn pages(spec: &Spec, bodies: &BTreeSet<String>) -> Result<Vec<(String, String)>
 }
 
 fn function<'a>(spec: &'a Spec, name: &str) -> Option<&'a Function> {
-    spec.functions.iter().find(|f| f.name == name)
+    let all = spec.functions.iter().chain(&spec.extensions);
+    all.into_iter().find(|f| f.name == name)
 }
 
 /// The function with int counts, of one with large ones.
@@ -121,7 +122,11 @@ impl Page<'_> {
     fn synopsis(&self, page: &mut Roff) {
         page.control("SH", ["SYNOPSIS"]);
         let large = function(self.spec, &format!("{}_c", self.function.name));
-        let mut c = vec!["#include <mpi.h>".to_owned()];
+        let header = match self.function.name.starts_with("MPIX_") {
+            true => "mpi-ext.h",
+            false => "mpi.h",
+        };
+        let mut c = vec![format!("#include <{header}>")];
         for function in [Some(self.function), large].into_iter().flatten() {
             c.extend(wrapped(&format!(
                 "{} {}({});",
@@ -243,10 +248,10 @@ impl Page<'_> {
             }
             inlines.extend([italic(page), roman(format!("({section})"))]);
         }
-        inlines.push(roman(format!(
-            ". MPI 5.0: the chapter about {}.",
-            chapter(&self.function.chapter)
-        )));
+        inlines.push(roman(match name.starts_with("MPIX_") {
+            true => ". Not part of MPI 5.0. The book: When a part of the job is lost (faults.md).".to_owned(),
+            false => format!(". MPI 5.0: the chapter about {}.", chapter(&self.function.chapter)),
+        }));
         inlines
     }
 }

@@ -486,6 +486,10 @@ pub const MPICHX_TOPOLOGY_DEPTHS: c_int = 901;
 /// `int`: extension of Isthmus, name from MPICH-G2: value is int**, colour per rank and level
 pub const MPICHX_TOPOLOGY_COLORS: c_int = 902;
 
+// keyval-faults
+/// `int`: extension, name from Open MPI: value is int*, 1 where the job goes on when it loses processes
+pub const MPIX_FT: c_int = 903;
+
 // keyval-win
 /// `int`
 pub const MPI_WIN_BASE: c_int = 601;

@@ -24,6 +24,8 @@ pub(super) struct Agreements {
     worlds: HashMap<[u8; 16], usize>,
     /// Somebody may not take part any more.
     doubtful: bool,
+    /// The job was begun by another launcher, which may have answered some.
+    inherited: bool,
 }
 
 #[derive(Debug)]
@@ -53,6 +55,7 @@ pub(super) fn ask(job: &mut Coordinator, by: Process, question: u64, agree: Agre
         Some(open) if open.worlds == agree.worlds && open.ranges == agree.members => Ok(open.members.clone()),
         _ => resolve(job, by, &agree),
     };
+    job.agreements.inherited = job.shared.is_taken_up();
     let subjobs = job.machine.subjobs();
     let takes_part = |(site, index): Process| subjobs.takes_part(site, index);
     let told = match members {
@@ -159,6 +162,11 @@ impl Agreements {
         takes_part: impl Fn(Process) -> bool,
     ) -> Vec<Told> {
         let which = agree.which;
+        let mut told = if self.inherited {
+            self.forgo(by, which)
+        } else {
+            Vec::new()
+        };
         let open = self.open.entry(which).or_insert_with(|| Agreement {
             what: agree.what,
             worlds: agree.worlds.clone(),
@@ -168,7 +176,8 @@ impl Agreements {
             wishes: BTreeMap::new(),
         });
         if let Some(why) = open.objection(by, &agree) {
-            return vec![(by, question, Err(Refusal::new(Kind::Unable, why)))];
+            told.push((by, question, Err(Refusal::new(Kind::Unable, why))));
+            return told;
         }
         open.missing.remove(&by);
         let wish = Wish {
@@ -178,7 +187,22 @@ impl Agreements {
             known: places(&agree.known).collect(),
         };
         open.wishes.insert(by, wish);
-        self.settle(which, &takes_part)
+        told.extend(self.settle(which, &takes_part));
+        told
+    }
+
+    /// Whoever asks for a later agreement than one for which it is missing has been answered there, by a launcher that is
+    /// lost and has taken the answer along: the others cannot be told the same any more, so they are told that.
+    fn forgo(&mut self, by: Process, which: Which) -> Vec<Told> {
+        let is_before = |other: &Which, open: &Agreement| {
+            let same = (other.scope, other.context) == (which.scope, which.context);
+            same && other.round < which.round && open.missing.contains(&by)
+        };
+        let lost = self.open.extract_if(|other, open| is_before(other, open));
+        let why = "the launcher was lost while the members agreed, and another one does not know what it has answered the others";
+        let told = lost.flat_map(|(_, open)| open.wishes);
+        told.map(|(member, wish)| (member, wish.question, Err(Refusal::new(Kind::Unable, why))))
+            .collect()
     }
 
     /// Some may not take part any more; who is told what.

@@ -157,6 +157,18 @@ fn a_hostile_member_is_refused_and_others_are_not_kept() {
     assert!(told.iter().all(|told| agreed(told).flag == u32::MAX));
 }
 
+#[test]
+fn what_a_lost_launcher_has_answered_nobody_makes_up() {
+    let mut job = Job::new(2);
+    job.agreements.inherited = true;
+    // Rank 1 has its answer, and goes on.
+    assert!(job.ask(0, agree(4, 2, 1, vec![])).is_empty());
+    let told = job.ask(1, agree(5, 2, 1, vec![]));
+    assert_eq!((told.len(), told[0].0, told[0].1), (1, (0, 0), 4));
+    assert!(told[0].2.is_err());
+    assert_eq!(job.ask(0, agree(5, 2, 1, vec![])).len(), 2);
+}
+
 /// Processes that agree again and again, with messages that take their time and processes that fail at any moment.
 #[test]
 fn a_thousand_failures_and_no_two_that_live_were_ever_told_different_things() {
