@@ -519,6 +519,7 @@ fn lose(job: &mut Coallocation, loss: &Loss, verdict: &Verdict, now: Duration) {
     job.last_progress = now;
     job.first_loss.get_or_insert_with(|| verdict.clone());
     job.losses.add(site, &indices);
+    job.subjobs.site_mut(site).lost += indices.len();
     for range in ranges(&indices) {
         job.tell_gone(site, range, verdict);
     }

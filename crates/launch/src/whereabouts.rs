@@ -16,6 +16,8 @@ struct One {
     waiting: Option<(Waiting, Instant)>,
     condition: Condition,
     ended: bool,
+    /// The job goes on without it.
+    lost: bool,
     /// It is in MPI_Finalize.
     finished: bool,
 }
@@ -68,6 +70,12 @@ impl Waits {
         one.waiting = None;
     }
 
+    /// It has ended, and the job goes on without it: nobody waits for it.
+    pub(crate) fn lose(&mut self, rank: u32) {
+        self.end(rank);
+        self.all.entry(rank).or_default().lost = true;
+    }
+
     /// It is in MPI_Finalize.
     pub(crate) fn finish(&mut self, rank: u32) {
         self.all.entry(rank).or_default().finished = true;
@@ -78,7 +86,8 @@ impl Waits {
     /// more, so they wait for ever. Data that is on its way, and who may come from outside, is waited for.
     pub(crate) fn stranded(&self, processes: u32, limit: Duration) -> Option<Stranded> {
         let over = |rank: u32| self.all.get(&rank).is_some_and(|one| one.ended || one.finished);
-        let finished: Vec<u32> = (0..processes).filter(|rank| over(*rank)).collect();
+        let lost = |rank: u32| self.all.get(&rank).is_some_and(|one| one.lost);
+        let finished: Vec<u32> = (0..processes).filter(|rank| over(*rank) && !lost(*rank)).collect();
         if finished.is_empty() {
             return None;
         }
@@ -91,8 +100,9 @@ impl Waits {
             if idle < limit || what.items.iter().any(moving) || OUTSIDE.contains(&what.call.as_str()) {
                 return None;
             }
-            let in_vain =
-                |item: &Item| item.kind == Kind::Collective || item.kind != Kind::Unexpected && over(item.peer);
+            let in_vain = |item: &Item| {
+                item.kind == Kind::Collective || item.kind != Kind::Unexpected && over(item.peer) && !lost(item.peer)
+            };
             if call.is_none() && what.items.iter().any(in_vain) {
                 call = Some(what.call.clone());
             }
@@ -188,6 +198,17 @@ mod tests {
         assert!(!all.begin_to_hang(2, limit));
         all.take(1, barrier(20_000));
         assert!(all.begin_to_hang(2, limit));
+    }
+
+    #[test]
+    fn who_is_lost_strands_nobody() {
+        let limit = Duration::from_secs(10);
+        let mut all = Waits::default();
+        all.take(0, waits("MPI_Barrier", 20_000, Kind::Collective, 0));
+        all.end(1);
+        assert!(all.stranded(2, limit).is_some());
+        all.lose(1);
+        assert_eq!(all.stranded(2, limit), None, "its peers hear of it, and go on");
     }
 
     #[test]

@@ -100,6 +100,8 @@ pub(super) struct Site {
     pub(super) processes: Vec<Process>,
     pub(super) arrived: usize,
     pub(super) ended: usize,
+    /// Of those that have ended, the ones that the job goes on without.
+    pub(super) lost: usize,
 }
 
 impl Site {
@@ -125,6 +127,7 @@ impl Site {
             processes: vec![Process::Expected; subjob.count as usize],
             arrived: 0,
             ended: 0,
+            lost: 0,
         }
     }
 

@@ -7,6 +7,7 @@ use super::words::{limit_of, list_of_ranks, list_of_sites, signal_name};
 use crate::model::{Job, Subjob};
 use crate::terms::StartType;
 use isthmus_wire::grid::Exit;
+use isthmus_wire::word::counted;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -72,6 +73,10 @@ impl Subjobs {
             State::Starting if site.queued && !site.started => ("queued".to_owned(), String::new()),
             State::Starting if site.is_complete() && !late.is_empty() => {
                 ("ready".to_owned(), format!("waits for {late}"))
+            }
+            state if site.lost > 0 => {
+                let detail = format!("{} of {} lost", site.lost, counted(site.size(), "process"));
+                (state.to_string(), detail)
             }
             state => (state.to_string(), String::new()),
         })
