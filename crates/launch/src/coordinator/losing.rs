@@ -16,7 +16,7 @@ pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: b
     };
     job.printer.notice(format!("{problem}; the job goes on without {them}"));
     for (&index, &number) in indices.iter().zip(&numbers) {
-        job.waits.end(number);
+        job.waits.lose(number);
         answering::forget(job, (site, index));
     }
     agreeing::look_again(job);

@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Programs that go on with those that are left: they agree, revoke and shrink (mpi-ext.h) while one process after the other is killed in
+# whatever it does, on one node and over two sites.
+. "$(dirname "$0")/common.sh"
+for tool in isthmus mpicc; do
+    command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
+done
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/survivors.c" -o survivors || fail "mpicc survivors.c"
+
+for how in between while agreement shrink revoke any; do
+    for place in "-n 7" "--site home:4 --site other=home:4"; do
+        # shellcheck disable=SC2086 # options are words
+        timeout -k 5 100 isthmus run --on-loss go-on $place ./survivors $how </dev/null >out 2>err
+        status=$?
+        [ $status = 137 ] || fail "$how, $place: exit status $status: $(cat out err)"
+        [ "$(grep -c 'is left, one of 2$' out)" = 2 ] || fail "$how, $place: not two are left: $(cat out err)"
+    done
+done
+echo "survivors of processes that fail in any place agreed, shrank and went on"
