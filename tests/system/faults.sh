@@ -45,4 +45,15 @@ status=$?
 timeout -k 5 60 isthmus run --on-loss go-on --site home:2 --site other=home:2 ./faults agent 2 </dev/null >out 2>err
 status=$?
 went_on 2 1 1 "2 of 4 processes were lost; the first loss: site 'other': "
+
+# Operations of all kinds that wait for the dead, or begin afterwards, in shared memory and over two subjobs.
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/faults-operations.c" -o operations || fail "mpicc faults-operations.c"
+for elements in 1 1000 100000; do
+    for where in '-n 4' '--site home:2 --site other=home:2'; do
+        # shellcheck disable=SC2086 # several words
+        timeout -k 5 60 isthmus run --on-loss go-on $where ./operations $elements </dev/null >out 2>err
+        status=$?
+        went_on 3 1 137 "1 of 4 processes was lost"
+    done
+done
 echo "survivors of lost processes and of a lost machine went on and ended as usual"
