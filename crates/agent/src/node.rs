@@ -46,6 +46,7 @@ pub fn run(binary: PathBuf, arguments: &[String]) -> io::Result<()> {
         let stream = connect(&place).await?;
         let (config, name) = pinned_client(place.fingerprint).map_err(io::Error::other)?;
         let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        let _ = stream.set_nodelay(true);
         let (reader, mut writer) = tokio::io::split(secure(stream, connection));
         let hello = NodeHello {
             secret,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TLS over a TCP connection, as a stream of plain bytes.
+//! TLS over a connection, as a stream of plain bytes.
 
 use std::io::{self, Read, Write};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
 /// Plain bytes that may wait in each direction.
 const WINDOW: usize = 256 << 10;
@@ -11,9 +10,11 @@ const WINDOW: usize = 256 << 10;
 const PIECE: usize = 32 << 10;
 
 /// The plain side of a connection; the other side is served by a task until either end closes.
-pub fn secure(stream: TcpStream, connection: impl Into<rustls::Connection>) -> DuplexStream {
+pub fn secure(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    connection: impl Into<rustls::Connection>,
+) -> DuplexStream {
     let (plain, inner) = tokio::io::duplex(WINDOW);
-    let _ = stream.set_nodelay(true);
     let pump = Pump {
         connection: connection.into(),
         outgoing: Pending::default(),
@@ -58,8 +59,8 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(mut self, stream: TcpStream, plain: DuplexStream) -> io::Result<()> {
-        let (mut network_in, mut network_out) = stream.into_split();
+    async fn run(mut self, stream: impl AsyncRead + AsyncWrite, plain: DuplexStream) -> io::Result<()> {
+        let (mut network_in, mut network_out) = tokio::io::split(stream);
         let (mut plain_in, mut plain_out) = tokio::io::split(plain);
         let (mut received, mut given) = (vec![0; PIECE], vec![0; PIECE]);
         let mut closing = false;
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
     use isthmus_identity::{Pinned, pinned_client};
     use rustls::{ClientConnection, ServerConnection};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     #[tokio::test]
     async fn much_goes_both_ways_at_once() {

@@ -16,6 +16,7 @@ mod door;
 mod here;
 mod joined;
 mod lines;
+mod place;
 mod stream;
 mod ticket;
 
@@ -32,6 +33,7 @@ use isthmus_job::gathering::{self, Gathering, WorldPart};
 use isthmus_stage::names::{Announced, announce};
 use isthmus_wire::port::PortName;
 use lines::Part;
+use place::Found;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 
@@ -40,6 +42,8 @@ use tokio::sync::mpsc;
 pub enum World {
     /// By the user's directory of worlds: whoever comes first gathers.
     Named(WorldPart),
+    /// At a place that all reach by ssh, and through it.
+    Met(WorldPart, String),
     /// By a ticket, which says who gathers; as this part of it, or as any.
     Ticket(Box<PortName>, Option<WorldPart>),
 }
@@ -53,7 +57,8 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
         return Outcome::refused(error);
     }
     let part = match world {
-        World::Ticket(ticket, part) => return joined::run(job, options, console, &ticket, part).await,
+        World::Ticket(ticket, part) => return joined::run(job, options, console, &ticket, part, None).await,
+        World::Met(part, place) => return meet(job, options, console, part, &place).await,
         World::Named(part) => part,
     };
     let door = match Door::open() {
@@ -61,9 +66,14 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
         Err(error) => return Outcome::failure(format!("cannot wait for the other parts of the world: {error}")),
     };
     match announce(part.world.as_str(), &door.ticket.encode()) {
-        Ok(Ok(announced)) => gather(job, options, console, part, door, announced).await,
+        Ok(Ok(announced)) => {
+            let note = ticket::write(part.world.as_str(), &door.ticket);
+            let others = other_machines(note.as_ref());
+            let known = Known::Here(announced, note);
+            gather(job, options, console, part, door, known, &others).await
+        }
         Ok(Err(first)) => match PortName::decode(&first) {
-            Ok(ticket) => joined::run(job, options, console, &ticket, Some(part)).await,
+            Ok(ticket) => joined::run(job, options, console, &ticket, Some(part), None).await,
             Err(why) => Outcome::failure(format!(
                 "what is known of the world '{}' is no ticket: {why}",
                 part.world
@@ -73,19 +83,60 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
     }
 }
 
-/// Waits for the other parts, then coordinates all of them.
+/// The parts find each other at a place that all reach by ssh.
+async fn meet(job: Job, options: Options, console: Box<dyn Console>, part: WorldPart, place: &str) -> Outcome {
+    let door = match Door::open() {
+        Ok(door) => door,
+        Err(error) => return Outcome::failure(format!("cannot wait for the other parts of the world: {error}")),
+    };
+    match place::meet(&options, place, part.world.as_str(), &door.ticket).await {
+        Ok(Found::First(held)) => {
+            let others = format!(" --meet {place}, on any machine");
+            gather(job, options, console, part, door, Known::There(held), &others).await
+        }
+        Ok(Found::Ticket(ticket)) => joined::run(job, options, console, &ticket, Some(part), Some(place)).await,
+        Err(why) => Outcome {
+            unreached: true,
+            ..Outcome::failure(format!("the parts of the world cannot meet at '{place}': {why}"))
+        },
+    }
+}
+
+/// By what others know that this part waits.
+enum Known {
+    Here(Announced, Option<ticket::Note>),
+    There(place::Held),
+}
+
+impl Known {
+    /// All parts are there. What the job needs as long as it runs.
+    async fn complete(self) -> Option<place::Held> {
+        match self {
+            Self::Here(announced, note) => {
+                drop((announced, note));
+                None
+            }
+            Self::There(mut held) => {
+                held.complete().await;
+                Some(held)
+            }
+        }
+    }
+}
+
+/// Waits for the other parts, then coordinates all of them. `others`: how they are started, for people.
 async fn gather(
     job: Job,
     mut options: Options,
     mut console: Box<dyn Console>,
     world: WorldPart,
     door: Door,
-    announced: Announced,
+    known: Known,
+    others: &str,
 ) -> Outcome {
     let own = gathering::come(Some(&world), &job, &host(), machine());
     let mut gathering = Gathering::new(world.clone(), own);
-    let note = ticket::write(world.world.as_str(), &door.ticket);
-    console.notice(&waits(&world, &gathering.missing(), note.as_ref()));
+    console.notice(&waits(&world, &gathering.missing(), others));
     let (events, mut happening) = mpsc::unbounded_channel();
     if let Err(error) = coordinator::listen_to_signals(&events) {
         return Outcome::failure(format!("cannot start the launcher: {error}"));
@@ -114,7 +165,8 @@ async fn gather(
             },
         }
     }
-    drop((answering, announced, note));
+    drop(answering);
+    let held = known.complete().await;
     let (job, places) = match gathering.job(&job) {
         Ok(whole) => whole,
         Err(error) => {
@@ -127,7 +179,7 @@ async fn gather(
     // What was described is numbered otherwise.
     options.described = Vec::new();
     let host = |part| gathering.host(part).to_owned();
-    coordinator::run(job, options, console, Gathered::new(parts, &places, host)).await
+    coordinator::run(job, options, console, Gathered::new(parts, &places, host).through(held)).await
 }
 
 async fn let_in(
@@ -156,22 +208,25 @@ async fn let_in(
     }
 }
 
-/// What the user is told who has come first.
-fn waits(world: &WorldPart, missing: &[u32], note: Option<&ticket::Note>) -> String {
-    let (name, of) = (&world.world, world.of);
-    if missing.is_empty() {
-        return format!("world '{name}' has no other part");
-    }
-    let example = format!("isthmus run --world {name}={}of{of} ...", missing[0]);
-    let elsewhere = match note {
+/// How a part on another machine is started.
+fn other_machines(note: Option<&ticket::Note>) -> String {
+    match note {
         Some(note) => format!(
-            "; elsewhere: isthmus join TICKET ..., where TICKET is a copy of {}",
+            "; on other machines: isthmus join TICKET ..., where TICKET is a copy of {}",
             note.path().display()
         ),
         None => String::new(),
+    }
+}
+
+/// What the user is told who has come first.
+fn waits(world: &WorldPart, missing: &[u32], others: &str) -> String {
+    let (name, of) = (&world.world, world.of);
+    let Some(next) = missing.first() else {
+        return format!("world '{name}' has no other part");
     };
     format!(
-        "world '{name}': part {} is here and waits for {}; on this machine: {example}{elsewhere}",
+        "world '{name}': part {} is here and waits for {}: isthmus run --world {name}={next}of{of}{others}",
         world.part,
         gathering::parts(missing)
     )

@@ -100,6 +100,7 @@ async fn admit(stream: TcpStream, door: Arc<Door>, stranger: OwnedSemaphorePermi
     let Ok(connection) = ServerConnection::new(door.config.clone()) else {
         return;
     };
+    let _ = stream.set_nodelay(true);
     let mut plain = secure(stream, connection);
     let mut deframer = Deframer::default();
     let hello = tokio::time::timeout(HELLO_TIME, hello(&mut plain, &mut deframer)).await;

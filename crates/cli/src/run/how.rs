@@ -4,8 +4,8 @@
 use crate::terminal::Show;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use isthmus_job::JobError;
 use isthmus_job::gathering::WorldPart;
+use isthmus_job::{Contact, JobError};
 use isthmus_launch::World;
 use isthmus_wire::port::PortName;
 
@@ -48,6 +48,9 @@ pub(crate) struct Launch {
     /// each other on this machine, and where its home directory is shared; elsewhere see isthmus join
     #[arg(long, value_name = "NAME=PARTofPARTS", conflicts_with_all = ["detach", "at", "trace"])]
     pub(super) world: Option<String>,
+    /// The parts find each other at this ssh destination and connect through it, where none reaches another one
+    #[arg(long, value_name = "PLACE", requires = "world")]
+    pub(super) meet: Option<String>,
     /// The ticket of those that wait for this part
     #[arg(skip)]
     pub(super) ticket: Option<Box<PortName>>,
@@ -141,9 +144,15 @@ impl Launch {
     /// What is wrong with what is said of it.
     pub(super) fn world(&self) -> Result<Option<World>, JobError> {
         let part = self.world.as_deref().map(WorldPart::parse).transpose()?;
-        Ok(match (&self.ticket, part) {
-            (Some(ticket), part) => Some(World::Ticket(ticket.clone(), part)),
-            (None, part) => part.map(World::Named),
+        let place = self.meet.as_deref().map(Contact::parse).transpose()?;
+        Ok(match (&self.ticket, part, place) {
+            (None, Some(part), Some(Contact::Ssh(place))) => Some(World::Met(part, place)),
+            (_, _, Some(_)) => {
+                let error = JobError::new("--meet names a place that all parts reach by ssh, and no ticket");
+                return Err(error.hint("write --meet HOST as for ssh, with isthmus run --world"));
+            }
+            (Some(ticket), part, None) => Some(World::Ticket(ticket.clone(), part)),
+            (None, part, None) => part.map(World::Named),
         })
     }
 

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -113,6 +113,7 @@ impl Door {
                     Ok((stream, _)) => {
                         let (config, secret, news) = (pinned.server(), ticket.secret, news.clone());
                         tokio::spawn(async move {
+                            let _ = stream.set_nodelay(true);
                             let known = ServerConnection::new(config).ok().map(|tls| secure(stream, tls));
                             let Some(mut stream) = known else { return };
                             let knocked = tokio::time::timeout(KNOCK_TIME, knock(&mut stream, &secret)).await;
@@ -174,10 +175,8 @@ pub(super) async fn dial(ticket: &PortName) -> Result<DuplexStream, String> {
     while let Some(tried) = tries.join_next().await {
         match tried {
             Ok(Ok(stream)) => {
-                let (config, name) = isthmus_identity::pinned_client(ticket.fingerprint).map_err(|e| e.to_string())?;
-                let tls = rustls::ClientConnection::new(config, name).map_err(|e| e.to_string())?;
                 let _ = stream.set_nodelay(true);
-                return Ok(secure(stream, tls));
+                return believe(stream, ticket);
             }
             Ok(Err(why)) => refused.push(why),
             Err(_) => {}
@@ -187,4 +186,14 @@ pub(super) async fn dial(ticket: &PortName) -> Result<DuplexStream, String> {
         true => Err("the ticket has no address".to_owned()),
         false => Err(refused.join("; ")),
     }
+}
+
+/// TLS on a connection that leads to whoever has the certificate of the ticket.
+pub(super) fn believe(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    ticket: &PortName,
+) -> Result<DuplexStream, String> {
+    let (config, name) = isthmus_identity::pinned_client(ticket.fingerprint).map_err(|e| e.to_string())?;
+    let tls = rustls::ClientConnection::new(config, name).map_err(|e| e.to_string())?;
+    Ok(secure(stream, tls))
 }

@@ -2,8 +2,9 @@
 //! A part that joins others: it runs the tasks of its own subjobs and passes on what they and the coordinator, which is
 //! in another part, say to each other. What its processes print and read stays here.
 
-use super::door::dial;
+use super::door::{believe, dial};
 use super::here::{host, machine};
+use super::place;
 use super::stream::{LONGEST, receive, send};
 use crate::claims::MOST_OUTPUT;
 use crate::console::{Console, Print, Printer};
@@ -36,15 +37,21 @@ const ENDING: Duration = Duration::from_secs(8);
 /// After so many interrupts this part does not wait for the others.
 const INSISTING: u32 = 3;
 
-/// Joins those that wait where the ticket says, and takes part until the job is over.
+/// Joins those that wait where the ticket says, directly or `through` a place that ssh reaches, and takes part until
+/// the job is over.
 pub(super) async fn run(
     job: Job,
     options: Options,
     mut console: Box<dyn Console>,
     ticket: &PortName,
     part: Option<WorldPart>,
+    through: Option<&str>,
 ) -> Outcome {
-    let (mut stream, number, of) = match enter(&job, ticket, part.as_ref()).await {
+    let connected = match through {
+        None => dial(ticket).await,
+        Some(place) => place::through(&options, place, ticket).and_then(|stream| believe(stream, ticket)),
+    };
+    let (mut stream, number, of) = match enter(&job, ticket, part.as_ref(), connected).await {
         Ok(entered) => entered,
         Err(outcome) => return outcome,
     };
@@ -78,7 +85,12 @@ async fn interrupted(happening: &mut mpsc::UnboundedReceiver<Event>) -> u32 {
 }
 
 /// Shows the ticket; gives which part this is of how many.
-async fn enter(job: &Job, ticket: &PortName, part: Option<&WorldPart>) -> Result<(DuplexStream, u32, u32), Outcome> {
+async fn enter(
+    job: &Job,
+    ticket: &PortName,
+    part: Option<&WorldPart>,
+    connected: Result<DuplexStream, String>,
+) -> Result<(DuplexStream, u32, u32), Outcome> {
     let unreached = |why: String| Outcome {
         unreached: true,
         hint: "the part that was started first must still wait, and its machine be reached from here: ISTHMUS_ADDRESS \
@@ -86,7 +98,7 @@ async fn enter(job: &Job, ticket: &PortName, part: Option<&WorldPart>) -> Result
             .to_owned(),
         ..Outcome::failure(format!("the other parts of the world are not reached: {why}"))
     };
-    let mut stream = dial(ticket).await.map_err(unreached)?;
+    let mut stream = connected.map_err(unreached)?;
     let knock = FromPart::Knock {
         version: VERSION,
         secret: ticket.secret,

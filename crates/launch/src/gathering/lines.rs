@@ -3,6 +3,7 @@
 //! uses in place of a connection of its own.
 
 use super::door::{Came, News};
+use super::place::Held;
 use super::stream::{LONGEST, receive, send};
 use crate::connection::Failure;
 use isthmus_job::gathering::Place;
@@ -105,6 +106,9 @@ pub(crate) struct Gathered {
     lines: Mutex<HashMap<usize, Line>>,
     parts: Mutex<Vec<(mpsc::Sender<Vec<u8>>, JoinHandle<()>)>>,
     interrupts: Mutex<Vec<mpsc::UnboundedReceiver<u32>>>,
+    /// What they come through.
+    #[expect(dead_code, reason = "it is kept open")]
+    held: Option<Held>,
 }
 
 impl Gathered {
@@ -128,6 +132,11 @@ impl Gathered {
             lock(&gathered.interrupts).push(part.interrupts);
         }
         gathered
+    }
+
+    /// The parts come through this place, as long as the job runs.
+    pub(super) fn through(self, held: Option<Held>) -> Self {
+        Self { held, ..self }
     }
 
     /// Users of other parts may want the end: `interrupt` hears by which signal.
