@@ -11,10 +11,6 @@ use isthmus_stage::words;
 use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::word::counted;
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// Between two looks at what has become of the processes.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Add processes to a running job: a world of their own, whose output and end are those of the job
 #[derive(Args, Debug)]
@@ -43,10 +39,8 @@ pub(crate) fn add(arguments: &Add) -> ExitCode {
         };
         loop {
             match request(&entry, &wanted)? {
-                Reply::Adding(number) => {
-                    wanted = Request::Adding(number);
-                    std::thread::sleep(LOOK);
-                }
+                // The launcher answers when there is news.
+                Reply::Adding(number) => wanted = Request::Adding(number),
                 Reply::Done => {
                     let have = if processes == 1 { "has" } else { "have" };
                     let what = counted(processes, "process");

@@ -44,6 +44,7 @@ use isthmus_job::Job;
 use isthmus_job::Subjob;
 use isthmus_job::coallocation::{Coallocation, Watch};
 use isthmus_stage::names::Names;
+use isthmus_wire::control::Request;
 use isthmus_wire::grid::{Reach, ToAgent};
 use std::sync::Arc;
 use std::time::Duration;
@@ -385,6 +386,10 @@ impl Coordinator {
             Event::HangUp => self.hang_up(),
             Event::Asking(turn) => self.let_ask(turn),
             Event::Typed(line) => self.take_answer(&line, now),
+            Event::Control {
+                request: Request::Adding(number),
+                reply,
+            } => self.added.ask(number, reply),
             Event::Control { request, reply } => {
                 // Who asked may be gone.
                 let _ = reply.send(self.answer(request, now));

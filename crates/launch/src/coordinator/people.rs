@@ -107,7 +107,8 @@ impl Coordinator {
             Request::Where => Reply::Where(whereabouts(self)),
             Request::Names => Reply::Names(self.names.of_job()),
             Request::Add { job, to } => spawning::add_for_user(self, &job, &to),
-            Request::Adding(number) => self.added.tell(number),
+            // It is answered when there is news.
+            Request::Adding(number) => Reply::Adding(number),
             Request::Signal(signal @ 1..=64) => {
                 self.connections.send_all(&ToAgent::Signal(signal));
                 Reply::Done

@@ -20,6 +20,7 @@ const STAGING_SILENCE: Duration = Duration::from_secs(60);
 
 impl Coordinator {
     pub(super) fn tick(&mut self) {
+        self.added.tick();
         if !self.stop.is_near() {
             self.ping();
             self.look_at_waits();
