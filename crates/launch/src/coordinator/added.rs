@@ -97,7 +97,9 @@ mod tests {
         added.ask(third, reply);
         added.tick();
         assert_eq!(told.try_recv(), Ok(Reply::Adding(third)));
-        (0..KEPT).for_each(|_| drop(added.begin()));
+        for _ in 0..KEPT {
+            added.begin();
+        }
         added.settle(first, Ok(()));
         assert!(matches!(added.tell(first), Reply::Refused(_)));
     }

@@ -72,7 +72,7 @@ pub(super) async fn run(
     };
     match Joined::new(job, options, console, begins, stream, events) {
         Ok((joined, reader)) => joined.run(reader, &mut happening).await,
-        Err(outcome) => outcome,
+        Err(outcome) => *outcome,
     }
 }
 
@@ -210,14 +210,14 @@ impl Joined {
         begins: Vec<Begin>,
         stream: DuplexStream,
         events: mpsc::UnboundedSender<Event>,
-    ) -> Result<(Self, ReadHalf<DuplexStream>), Outcome> {
-        let cannot = |error: std::io::Error| Outcome::failure(format!("cannot start the launcher: {error}"));
+    ) -> Result<(Self, ReadHalf<DuplexStream>), Box<Outcome>> {
+        let cannot = |error: std::io::Error| Box::new(Outcome::failure(format!("cannot start the launcher: {error}")));
         let subjobs: Option<Vec<Subjob>> = begins.iter().map(|begin| renamed(&job, begin)).collect();
         let (Some(subjobs), Some(one)) = (subjobs, begins.first()) else {
-            return Err(nonsense());
+            return Err(Box::new(nonsense()));
         };
         if let Err(error) = job.with_subjobs(subjobs.clone()) {
-            return Err(Outcome::refused(error));
+            return Err(Box::new(Outcome::refused(error)));
         }
         let mut session = options.session.take();
         if let Some(listener) = session.as_mut().and_then(Session::take_listener) {

@@ -100,11 +100,14 @@ pub(crate) struct Line {
     pub(super) said: mpsc::UnboundedReceiver<Said>,
 }
 
+/// A part's connection: where messages for it go, and who reads its own.
+type Ends = (mpsc::Sender<Vec<u8>>, JoinHandle<()>);
+
 /// The parts of a job; most jobs have none.
 #[derive(Default)]
 pub(crate) struct Gathered {
     lines: Mutex<HashMap<usize, Line>>,
-    parts: Mutex<Vec<(mpsc::Sender<Vec<u8>>, JoinHandle<()>)>>,
+    parts: Mutex<Vec<Ends>>,
     interrupts: Mutex<Vec<mpsc::UnboundedReceiver<u32>>>,
     /// What they come through.
     #[expect(dead_code, reason = "it is kept open")]
