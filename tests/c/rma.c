@@ -352,6 +352,36 @@ static void errors(int way, MPI_Win win, const MPI_Aint *bases)
     OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
 }
 
+/* Pieces of memory that were attached one after the other and touch each other are one. */
+static void touching(void)
+{
+    static long memory[300], got[300], ones[300];
+    MPI_Aint *bases = malloc(size * sizeof *bases), base;
+    MPI_Win win;
+    int next = (rank + 1) % size, k;
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    for (k = 0; k < 3; k++)
+        OK(MPI_Win_attach(win, memory + 100 * k, 100 * sizeof *memory));
+    OK(MPI_Get_address(memory, &base));
+    OK(MPI_Allgather(&base, 1, MPI_AINT, bases, 1, MPI_AINT, MPI_COMM_WORLD));
+    for (k = 0; k < 300; k++)
+        ones[k] = 1 + k;
+    OK(MPI_Win_lock_all(0, win));
+    OK(MPI_Put(ones, 300, MPI_LONG, next, bases[next], 300, MPI_LONG, win));
+    OK(MPI_Win_flush(next, win));
+    OK(MPI_Accumulate(ones, 150, MPI_LONG, next, MPI_Aint_add(bases[next], 80 * sizeof *memory), 150, MPI_LONG, MPI_SUM, win));
+    OK(MPI_Win_flush(next, win));
+    OK(MPI_Get(got, 300, MPI_LONG, next, bases[next], 300, MPI_LONG, win));
+    OK(MPI_Win_unlock_all(win));
+    for (k = 0; k < 300; k++)
+        CHECK(got[k] == 1 + k + (k >= 80 && k < 230 ? k - 79 : 0));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (k = 0; k < 3; k++)
+        OK(MPI_Win_detach(win, memory + 100 * k));
+    OK(MPI_Win_free(&win));
+    free(bases);
+}
+
 int main(int argc, char **argv)
 {
     int way, together;
@@ -362,6 +392,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
     OK(MPI_Comm_size(node, &together));
     OK(MPI_Comm_free(&node));
+    touching();
     for (way = 0; way < WAYS; way++) {
         /* Processes of several nodes share no memory. */
         if (way == SHARED && together < size)

@@ -335,6 +335,19 @@ impl WriteMemory {
         }
     }
 
+    /// This memory and other memory as one, seen from here; `None`: the other one begins elsewhere than in it or where it
+    /// ends, or one of them is not the program's.
+    pub fn joined(&self, other: &Self) -> Option<Self> {
+        let both = matches!((&self.owner, &other.owner), (Owner::User, Owner::User));
+        let by = (other.origin.addr() as isize).wrapping_sub(self.origin.addr() as isize);
+        let (low, high) = (by.checked_add(other.low)?, by.checked_add(other.high)?);
+        // What may be touched of either may be touched of both: the constructor's promises hold for each byte.
+        (both && self.low <= low && low <= self.high).then(|| Self {
+            high: high.max(self.high),
+            ..self.clone()
+        })
+    }
+
     /// Copies so many bytes from the other memory's origin to this one's. Of eight bytes, what most short blocks have,
     /// a call would cost more than the copy. Panics outside the windows: that is a bug of ours.
     #[inline]

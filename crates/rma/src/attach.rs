@@ -73,12 +73,12 @@ fn notice(window: &Window) -> Notice<'_> {
     window.store.notice(window.comm.rank())
 }
 
-/// Attached memory of this process in which all of these bytes lie, with the first address as origin.
+/// Attached memory of this process in which all of these bytes lie, with the first address as origin. Pieces that touch
+/// each other are one.
 pub(crate) fn own_region(window: &Window, start: u64, end: u64) -> Result<WriteMemory> {
     let own = locked(&window.attached.own);
-    let has_all = |region: &&(u64, u64, WriteMemory)| region.0 <= start && end <= region.0.saturating_add(region.1);
-    match own.list.iter().find(has_all) {
-        Some((at, _, memory)) => Ok(memory.shifted((start - at) as isize)),
+    match own.covering(start, end) {
+        Some(memory) => Ok(memory),
         None => not_attached(window.comm.rank(), start, end),
     }
 }

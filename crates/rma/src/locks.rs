@@ -116,7 +116,7 @@ impl ProcessLock<'_> {
             LockKind::Shared => READER,
             LockKind::Exclusive => WRITER,
         };
-        self.say(me, what | ticket % TOLD << 2);
+        self.say(me, what | (ticket % TOLD) << 2);
         ticket
     }
 

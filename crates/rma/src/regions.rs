@@ -35,6 +35,26 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
+    /// Memory from the first address on in which all of these bytes lie.
+    pub(crate) fn covering(&self, start: u64, end: u64) -> Option<WriteMemory> {
+        let longest = |at: u64| {
+            let all = self
+                .list
+                .iter()
+                .map(|(first, size, memory)| (*first, first.saturating_add(*size), memory));
+            let there = all.filter(move |&(first, last, _)| first <= at && at <= last);
+            there.max_by_key(|&(_, last, _)| last)
+        };
+        let (first, mut at, memory) = longest(start)?;
+        let mut all = memory.shifted((start - first) as isize);
+        while at < end {
+            let (_, last, more) = longest(at)?;
+            all = all.joined(more).filter(|_| last > at)?;
+            at = last;
+        }
+        Some(all)
+    }
+
     /// After a change: others read the new table from now on.
     pub(crate) fn publish(&mut self, notice: Notice<'_>) {
         let mut sorted: Vec<(u64, u64)> = self.list.iter().map(|region| (region.0, region.1)).collect();
@@ -65,6 +85,8 @@ pub(crate) fn covers(table: &[(u64, u64)], start: u64, end: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use isthmus_datatype::raw::OwnMemory;
+
     use super::*;
 
     #[test]
@@ -73,5 +95,17 @@ mod tests {
         assert!(covers(&table, 100, 160) && covers(&table, 140, 160) && covers(&table, 200, 208));
         assert!(!covers(&table, 99, 101) && !covers(&table, 150, 161) && !covers(&table, 160, 161));
         assert!(!covers(&table, 300, 301) && !covers(&[], 0, 1) && covers(&[], 7, 7));
+    }
+
+    #[test]
+    fn own_pieces_that_touch_are_one_and_gaps_are_found() {
+        let own = OwnMemory::new(0, 64);
+        let mut regions = Regions::default();
+        // Memory of the library is not joined: who gives a window the memory of the program cannot tell its bounds.
+        regions.list.push((100, 64, own.memory()));
+        regions.list.push((164, 64, own.memory()));
+        let bytes = |start, end| regions.covering(start, end).map(|memory| memory.window());
+        assert_eq!(bytes(104, 164), Some((-4, 60)));
+        assert_eq!((bytes(99, 101), bytes(170, 229), bytes(104, 170)), (None, None, None));
     }
 }
