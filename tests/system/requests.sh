@@ -17,7 +17,7 @@ cat >run.sh <<'S'
 set -eu
 for program in requests queue; do
     sed "s|PROGRAM|$WORK/$program|" job.toml >"$program.toml"
-    isthmus run "$program.toml" >"$program.out" 2>"$program.err" </dev/null || { cat "$program.out" "$program.err"; exit 1; }
+    ISTHMUS_STATS=1 isthmus run "$program.toml" >"$program.out" 2>"$program.err" </dev/null || { cat "$program.out" "$program.err"; exit 1; }
 done
 sed "s|PROGRAM|$WORK/lose|" job.toml >lose.toml
 status=0
@@ -27,6 +27,9 @@ S
 WORK=$work
 export WORK
 timeout -k 5 120 isthmus-testbed run --sites 2x2 --rtt 2ms -- sh run.sh || fail "requests over 2 sites x 2 machines"
+for count in request-ask request-send request-flush; do
+    grep -q "^ *$count " requests.err || { cat requests.err; fail "$count is not counted"; }
+done
 grep -q '^17984 primes below 200000$' queue.out || { cat queue.out; fail "the queue has lost work"; }
 for line in 'rank 0: reply: .*rank 5' 'rank 0: send: .*rank 5' 'rank 1: flush: ' 'rank 2: any: .*rank 5' 'rank 3: any: .*rank 5'; do
     grep -q "^$line" lose.out || { cat lose.out lose.err; fail "somebody does not hear of the process that has died: $line"; }

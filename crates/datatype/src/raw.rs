@@ -335,8 +335,8 @@ impl WriteMemory {
         }
     }
 
-    /// This memory and other memory as one, seen from here; `None`: the other one begins elsewhere than in it or where it
-    /// ends, or one of them is not the program's.
+    /// This memory and other memory as one, seen from here; `None`: the other one begins elsewhere than in it or where
+    /// it ends, or one of them is not the program's.
     pub fn joined(&self, other: &Self) -> Option<Self> {
         let both = matches!((&self.owner, &other.owner), (Owner::User, Owner::User));
         let by = (other.origin.addr() as isize).wrapping_sub(self.origin.addr() as isize);

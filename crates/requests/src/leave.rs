@@ -82,6 +82,12 @@ impl Desk {
         peer: Peer,
         posted: Posted<'_>,
     ) -> Result<(), EngineError> {
+        let what = if posted.question == 0 {
+            "request-send"
+        } else {
+            "request-ask"
+        };
+        count(core, what, peer, posted.data.len() as u64);
         if self.me().is_some_and(|(me, _)| me == peer) {
             self.post_own(state, core, peer, posted);
             return Ok(());
@@ -125,6 +131,12 @@ impl Desk {
             Err(failure) => self.end(state, core, me, ready, Err(failure)),
         }
     }
+}
+
+/// Counts what goes to a peer, by how far away that is.
+pub(crate) fn count(core: &mut Core, what: &'static str, peer: Peer, bytes: u64) {
+    let operation = core.operation(what);
+    core.port(protocol::REQUESTS).count(operation, peer, bytes);
 }
 
 /// A header of either protocol.

@@ -10,7 +10,7 @@ use isthmus_wire::requests::{Target, What};
 
 use crate::asked::Asked;
 use crate::call::copy;
-use crate::leave::{Posted, header};
+use crate::leave::{Posted, count, header};
 use crate::requests::Requests;
 use crate::state::Out;
 
@@ -130,6 +130,7 @@ impl Requests {
         let request = {
             let mut engine = world.engine().lock();
             begin(&mut engine);
+            count(&mut engine, "request-flush", peer, 0);
             let request = with_port(&mut engine, protocol::ANSWERS, |port| port.request());
             let posted = {
                 let mut state = desk.lock();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files made from the tables of `spec/` and from the bodies found in `crates/mpi/src`.
 
+mod beyond;
 mod bodies;
 mod book;
 mod collectives;
@@ -64,12 +65,13 @@ pub(crate) fn profiler() -> Result<()> {
     Ok(())
 }
 
-/// Writes a manual page for every function into a directory `man3`.
+/// Writes a manual page for every function of MPI, and of `isthmus.h`, into a directory `man3`.
 pub(crate) fn manual(directory: &Path) -> Result<()> {
     let spec = Spec::load()?;
     let collectives = collectives::generate(&spec)?;
     let bodies = bodies::find(&spec, (COLLECTIVES, &collectives))?;
-    manual::write(&spec, &bodies, directory)
+    manual::write(&spec, &bodies, directory)?;
+    beyond::write(directory)
 }
 
 const COLLECTIVES: &str = "crates/mpi/generated/collectives.rs";
