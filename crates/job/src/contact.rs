@@ -1,8 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Contact strings of GRAM: `[https://]HOST[:PORT][/SERVICE][:SUBJECT]`, read as sites that ssh reaches.
+//! How a site is reached; contact strings of GRAM, read as sites that ssh reaches:
+//! `[https://]HOST[:PORT][/SERVICE][:SUBJECT]`.
 
+use crate::address::{is_ipv6, without_brackets};
 use crate::error::JobError;
-use crate::model::Contact;
+use crate::naming::check_name;
+use std::fmt::Display;
+
+/// How a site is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contact {
+    /// This machine.
+    Home,
+    /// A destination for the ssh client.
+    Ssh(String),
+    /// The launcher of another part of a world that is put together by hand, which has called.
+    Part(u32),
+}
+
+impl Contact {
+    /// From what the user wrote: `home` or an ssh destination.
+    pub fn parse(text: &str) -> Result<Self, JobError> {
+        if text == "home" {
+            return Ok(Self::Home);
+        }
+        let destination = without_brackets(text)?;
+        check_destination(&destination)?;
+        Ok(Self::Ssh(destination))
+    }
+}
+
+impl Contact {
+    /// As it stands in front of a colon and a number: an IPv6 address in brackets.
+    pub(crate) fn bracketed(&self) -> String {
+        let text = self.to_string();
+        let (user, host) = text.rsplit_once('@').map_or(("", &*text), |(user, host)| (user, host));
+        match is_ipv6(host) {
+            true if user.is_empty() => format!("[{host}]"),
+            true => format!("{user}@[{host}]"),
+            false => text,
+        }
+    }
+}
+
+impl Display for Contact {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Home => f.write_str("home"),
+            Self::Ssh(destination) => f.write_str(destination),
+            Self::Part(number) => write!(f, "part {number}"),
+        }
+    }
+}
+
+/// A destination that the ssh client would take for an option is refused.
+pub(crate) fn check_destination(text: &str) -> Result<(), JobError> {
+    check_name("site", text)?;
+    // The system takes `4` for the address 0.0.0.4.
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(JobError::new(format!("'{text}' is a number, not a host"))
+            .hint("the number of processes follows the host's name: NAME:N"));
+    }
+    let (_, host) = text.rsplit_once('@').unwrap_or(("", text));
+    if host.is_empty() || host.starts_with(':') && !is_ipv6(host) {
+        return Err(
+            JobError::new(format!("'{text}' names no host")).hint("write HOST or USER@HOST, as for ssh, or home")
+        );
+    }
+    if let (None, Some((_, behind))) = (text.find("://"), host.rsplit_once(':')) {
+        if !is_ipv6(host) && behind.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(JobError::new(format!("'{text}' has a number too many"))
+                .hint("the number of processes follows the host's name: NAME:N; with a port it is ssh://NAME:PORT:N"));
+        }
+    }
+    if text.starts_with('-') {
+        return Err(JobError::new(format!("'{text}' is not an ssh destination"))
+            .hint("a site is 'home' or what you would write after ssh: HOST or USER@HOST"));
+    }
+    Ok(())
+}
 
 /// What a contact string says.
 #[derive(Clone, Debug, PartialEq, Eq)]

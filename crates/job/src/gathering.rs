@@ -3,8 +3,8 @@
 //! them are.
 
 use crate::error::JobError;
-use crate::model::{Contact, Job, MAX_PROCESSES, MAX_SUBJOBS, Program, Subjob, check_name};
-use crate::naming::JobName;
+use crate::model::{Contact, Job, MAX_PROCESSES, MAX_SUBJOBS, Program, Subjob};
+use crate::naming::{JobName, check_name};
 use crate::transfer::Transfers;
 use isthmus_wire::gathering::{Begin, Come, Member};
 use isthmus_wire::word::counted;
@@ -298,7 +298,7 @@ fn check_come(come: &Come) -> Result<(), String> {
     if come.members.is_empty() {
         return Err("it brings no processes".to_owned());
     }
-    if come.host.len() > crate::model::MAX_NAME {
+    if come.host.len() > crate::naming::MAX_NAME {
         return Err("the name of its machine is too long".to_owned());
     }
     for member in &come.members {

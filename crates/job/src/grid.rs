@@ -32,7 +32,7 @@
 
 use crate::error::JobError;
 use crate::links;
-use crate::model::check_name;
+use crate::naming::check_name;
 use crate::source::{Source, Table};
 use isthmus_topology::{Known, Links, Topology};
 use std::collections::{HashMap, HashSet};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a job is.
 
-use crate::address::{is_ipv6, without_brackets};
 use crate::attributes::{Request, Setting};
+pub use crate::contact::Contact;
+use crate::contact::check_destination;
 use crate::error::JobError;
 use crate::links::Pins;
-use crate::naming::JobName;
+use crate::naming::{JobName, check_name};
 use crate::rsl::syntax::Operator;
 use crate::terms::{OnLoss, Terms};
 use crate::transfer::{MAX_SHARED, MAX_TRANSFERS, Transfers};
@@ -22,8 +23,6 @@ pub const MAX_PROCESSES: u32 = 65_536;
 pub const MAX_PROCESSES_PER_MACHINE: u32 = 4_096;
 /// Most subjobs of one job.
 pub const MAX_SUBJOBS: usize = 1_024;
-/// Longest name of a site, bytes.
-pub const MAX_NAME: usize = 255;
 /// Most bytes of all arguments and variables of a subjob.
 pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 
@@ -70,17 +69,6 @@ pub struct Subjob {
     pub files: Transfers,
 }
 
-/// How a site is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Contact {
-    /// This machine.
-    Home,
-    /// A destination for the ssh client.
-    Ssh(String),
-    /// The launcher of another part of a world that is put together by hand, which has called.
-    Part(u32),
-}
-
 /// What to run, possibly one file per architecture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
@@ -105,41 +93,6 @@ impl Program {
             .get(architecture)
             .or(self.any.as_ref())
             .map(String::as_str)
-    }
-}
-
-impl Contact {
-    /// From what the user wrote: `home` or an ssh destination.
-    pub fn parse(text: &str) -> Result<Self, JobError> {
-        if text == "home" {
-            return Ok(Self::Home);
-        }
-        let destination = without_brackets(text)?;
-        check_destination(&destination)?;
-        Ok(Self::Ssh(destination))
-    }
-}
-
-impl Contact {
-    /// As it stands in front of a colon and a number: an IPv6 address in brackets.
-    pub(crate) fn bracketed(&self) -> String {
-        let text = self.to_string();
-        let (user, host) = text.rsplit_once('@').map_or(("", &*text), |(user, host)| (user, host));
-        match is_ipv6(host) {
-            true if user.is_empty() => format!("[{host}]"),
-            true => format!("{user}@[{host}]"),
-            false => text,
-        }
-    }
-}
-
-impl Display for Contact {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Home => f.write_str("home"),
-            Self::Ssh(destination) => f.write_str(destination),
-            Self::Part(number) => write!(f, "part {number}"),
-        }
     }
 }
 
@@ -480,50 +433,6 @@ fn check_total(subjobs: &[Subjob]) -> Result<(), JobError> {
     let total: u64 = subjobs.iter().map(|s| u64::from(s.count)).sum();
     if total > u64::from(MAX_PROCESSES) {
         return Err(too_many(total));
-    }
-    Ok(())
-}
-
-pub(crate) fn check_name(what: &str, name: &str) -> Result<(), JobError> {
-    if name.is_empty() {
-        return Err(JobError::new(format!("the name of a {what} is empty")));
-    }
-    if name.len() > MAX_NAME {
-        return Err(JobError::new(format!(
-            "the name of a {what} is longer than {MAX_NAME} bytes"
-        )));
-    }
-    if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(JobError::new(format!(
-            "{what} name {name:?} contains white space or control characters"
-        )));
-    }
-    Ok(())
-}
-
-/// A destination that the ssh client would take for an option is refused.
-fn check_destination(text: &str) -> Result<(), JobError> {
-    check_name("site", text)?;
-    // The system takes `4` for the address 0.0.0.4.
-    if text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(JobError::new(format!("'{text}' is a number, not a host"))
-            .hint("the number of processes follows the host's name: NAME:N"));
-    }
-    let (_, host) = text.rsplit_once('@').unwrap_or(("", text));
-    if host.is_empty() || host.starts_with(':') && !is_ipv6(host) {
-        return Err(
-            JobError::new(format!("'{text}' names no host")).hint("write HOST or USER@HOST, as for ssh, or home")
-        );
-    }
-    if let (None, Some((_, behind))) = (text.find("://"), host.rsplit_once(':')) {
-        if !is_ipv6(host) && behind.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(JobError::new(format!("'{text}' has a number too many"))
-                .hint("the number of processes follows the host's name: NAME:N; with a port it is ssh://NAME:PORT:N"));
-        }
-    }
-    if text.starts_with('-') {
-        return Err(JobError::new(format!("'{text}' is not an ssh destination"))
-            .hint("a site is 'home' or what you would write after ssh: HOST or USER@HOST"));
     }
     Ok(())
 }

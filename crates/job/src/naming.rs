@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names that people give to their jobs: `--name`, `name` in a job file.
+//! Names that people give to their jobs (`--name`, `name` in a job file), to sites and to local networks.
 
 use crate::error::JobError;
 use crate::quoted::shown;
@@ -57,6 +57,27 @@ impl std::fmt::Display for JobName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Longest name of a site, bytes.
+pub const MAX_NAME: usize = 255;
+
+/// Whether this can be the name of a site or of a local network.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), JobError> {
+    if name.is_empty() {
+        return Err(JobError::new(format!("the name of a {what} is empty")));
+    }
+    if name.len() > MAX_NAME {
+        return Err(JobError::new(format!(
+            "the name of a {what} is longer than {MAX_NAME} bytes"
+        )));
+    }
+    if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(JobError::new(format!(
+            "{what} name {name:?} contains white space or control characters"
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

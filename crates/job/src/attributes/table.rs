@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All attributes and what becomes of them.
 
-use super::Attribute;
-use super::Fate::{self, Kept, Obeyed, Refused, Scheduled, Understood};
-use super::Shape::{self, Counted, Number, Pairs, Places, Text, Texts, Word, YesNo};
+use super::kinds::Attribute;
+use super::kinds::Fate::{self, Kept, Obeyed, Refused, Scheduled, Understood};
+use super::kinds::Shape::{self, Counted, Number, Pairs, Places, Text, Texts, Word, YesNo};
 
 const fn row(name: &'static str, shape: Shape, fate: Fate) -> Attribute {
     Attribute { name, shape, fate }

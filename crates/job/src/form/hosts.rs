@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Host files of MPICH and Open MPI as jobs.
 
-use super::{Described, Input};
+use super::described::Described;
+use super::input::Input;
 use crate::error::JobErrors;
 use crate::hostfile::{self, Host};
 use crate::model::{Contact, Job, Subjob};

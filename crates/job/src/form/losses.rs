@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a form has no words for.
 
-use super::Form;
+use super::described::Form;
 use crate::contact;
 use crate::links::Pins;
 use crate::model::{Job, Subjob};

@@ -9,7 +9,8 @@
 //!
 //! Every line that is taken is one subjob, also when a host comes again.
 
-use super::{Described, Input};
+use super::described::Described;
+use super::input::Input;
 use crate::allocation;
 use crate::contact;
 use crate::error::{JobError, JobErrors, MAX_ERRORS};

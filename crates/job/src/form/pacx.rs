@@ -11,7 +11,8 @@
 //! an ssh destination to us. Of a command the destination is taken: we start processes ourselves, and without
 //! PACX-MPI's two daemons for each machine.
 
-use super::{Described, Input};
+use super::described::Described;
+use super::input::Input;
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
 use crate::model::{Contact, Job, Subjob, check_count};
 use crate::sites::{name_apart, parse_count};

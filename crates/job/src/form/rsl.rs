@@ -2,7 +2,8 @@
 //! Jobs as RSL, in the layout of mpirun of MPICH-G2.
 
 use crate::contact;
-use crate::model::{Job, Subjob, check_name};
+use crate::model::{Job, Subjob};
+use crate::naming::check_name;
 use crate::rsl::write::{quoted, text};
 use crate::rsl::{INDEX, LAN};
 

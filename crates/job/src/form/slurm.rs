@@ -13,7 +13,9 @@
 //! srun tells a step's in `SLURM_STEP_NODELIST` and `SLURM_STEP_TASKS_PER_NODE`. Every node becomes a
 //! subjob that ssh reaches; all of them share a local network.
 
-use super::{Described, Input, hosts as on_hosts};
+use super::described::Described;
+use super::hosts as on_hosts;
+use super::input::Input;
 use crate::error::{JobError, JobErrors};
 use crate::hostfile::Host;
 use crate::model::{Contact, Job, MAX_SUBJOBS, Subjob, check_count};

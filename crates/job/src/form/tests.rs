@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+use super::described::FORMS;
 use super::*;
 use crate::model::Program;
+use crate::model::Subjob;
 use crate::naming::JobName;
 use crate::sites::template;
 

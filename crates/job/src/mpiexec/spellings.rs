@@ -3,7 +3,7 @@
 //! write here.
 
 use super::options::{
-    OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, old_word, option, takes_value, unknown,
+    OTHERS, assignment, attached, check_errhandler, hint, instead, no_rankfile, old_word, option, takes_value, unknown,
 };
 use crate::error::JobError;
 
@@ -174,43 +174,6 @@ impl Spelled {
         self.words.push(format!("--{name}={value}"));
         Ok(())
     }
-}
-
-/// What to write in place of an option of a launcher that is a scheduler's, or of one that has no counterpart.
-pub(super) fn hint(word: &str) -> Option<&'static str> {
-    Some(match word.trim_start_matches('-') {
-        "p" | "partition" | "q" | "queue" => "give the queue with its site: --site NAME:N,scheduler=slurm,queue=Q",
-        "A" | "account" => "give the account with its site: --site NAME:N,scheduler=slurm,account=A",
-        "nodes" | "nnodes" => {
-            "give the nodes with their site: --site NAME:N,scheduler=slurm,nodes=2; or -ppn N with hosts"
-        }
-        "exclusive" => "give it with its site: --site NAME:N,scheduler=slurm,exclusive",
-        "constraint" | "gres" | "gpus" | "qos" | "reservation" | "mem" => {
-            "give options of a scheduler with their site: --site NAME:N,scheduler=slurm,directive=--OPTION=VALUE"
-        }
-        "t" => {
-            "the time of a job is limited with --time, that of an allocation with --site NAME:N,scheduler=slurm,limit=1h"
-        }
-        "cpu-bind" | "cpu-list" | "cpu-set" | "binding" | "rr" => {
-            "places of processes are given with --bind-to and --map-by"
-        }
-        "tv" | "debug" | "gdb" | "gdba" | "xterm" | "debugger" => {
-            "a debugger is started as the program, with the program behind it: mpiexec -n 2 xterm -e gdb --args ./app; \
-             `isthmus where` shows what each rank waits for"
-        }
-        "trace" | "t3" | "profile" | "check_mpi" | "aps" | "itac" => {
-            "isthmus run --trace FILE writes what each rank did; ISTHMUS_STATS=1 sums it up"
-        }
-        "preload-binary" | "preload-files" => {
-            "programs are copied to sites by themselves, files with isthmus run --input FILE"
-        }
-        "dvm" | "ompi-server" | "server" | "report-uri" | "report-pid" | "ckpoint" | "ckpointlib" => {
-            "jobs in the background: isthmus run --detach, then isthmus ps, attach and kill"
-        }
-        "multi-prog" => "write several programs into a job file: isthmus run JOB.toml",
-        "o" | "e" | "error" => "--outfile-pattern NAME writes a file for each process: %r is its rank, %t out or err",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! Left to right. Every compound request is a scope: what `rslSubstitution` binds in it holds for what follows in it
 //! and is gone at its end.
 
-use super::Report;
+use super::report::Report;
 use super::syntax::{Compound, Kind, Relation, Span, Spec, Value};
 use crate::attributes::{Content, Datum, canonical};
 use crate::quoted::shown;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From text to tokens.
 
-use super::Report;
-use super::syntax::{Operator, Span};
+use super::report::Report;
+use super::syntax::{Operator, Span, continues_word, is_space};
 
 /// What a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,21 +56,6 @@ pub(super) fn lex(report: &mut Report<'_>) -> Lexemes {
         });
     }
     Lexemes { list, cut: lexer.cut }
-}
-
-/// Whether a word may go on with this character.
-pub(super) fn continues_word(c: char) -> bool {
-    !is_space(c) && !"=!<>()\"'^*$#?~".contains(c)
-}
-
-/// Whether a word may begin with this character.
-pub(super) fn begins_word(c: char) -> bool {
-    continues_word(c) && !"+&|".contains(c)
-}
-
-/// A carriage return counts too: files with the line ends of other systems mean the same.
-fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
 struct Lexer<'a> {

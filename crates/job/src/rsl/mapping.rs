@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From an evaluated request to a job.
 
-use super::Report;
+use super::report::Report;
 use super::syntax::{Compound, Join, Operator, Relation, Span, Spec};
 use crate::allocation;
 use crate::attributes::{self, ATTRIBUTES, Attribute, Content, Datum, Fate, Request, Setting, canonical, find};
 use crate::contact;
 use crate::error::JobError;
 use crate::form::Described;
-use crate::model::{Contact, Job, MAX_PROCESSES_PER_MACHINE, MAX_SUBJOBS, Program, Subjob, check_count, check_name};
+use crate::model::{Contact, Job, MAX_PROCESSES_PER_MACHINE, MAX_SUBJOBS, Program, Subjob, check_count};
+use crate::naming::check_name;
 use crate::quoted::shown;
 use crate::sites;
 use crate::transfer::Place;

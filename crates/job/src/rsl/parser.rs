@@ -2,8 +2,8 @@
 //! From tokens to requests. After an error reading goes on where the next group begins, so that all errors of a file
 //! are found at once.
 
-use super::Report;
 use super::lexer::{Lexeme, Lexemes, Token};
+use super::report::Report;
 use super::syntax::{Compound, Join, Kind, Relation, Span, Spec, Value};
 use crate::quoted::shown;
 

@@ -113,3 +113,18 @@ pub enum Kind {
     /// `a # b`
     Concatenation(Vec<Value>),
 }
+
+/// Whether a word may go on with this character.
+pub(super) fn continues_word(c: char) -> bool {
+    !is_space(c) && !"=!<>()\"'^*$#?~".contains(c)
+}
+
+/// Whether a word may begin with this character.
+pub(super) fn begins_word(c: char) -> bool {
+    continues_word(c) && !"+&|".contains(c)
+}
+
+/// A carriage return counts too: files with the line ends of other systems mean the same.
+pub(super) fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r')
+}

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests as text.
 
-use super::lexer::{begins_word, continues_word};
-use super::syntax::{Compound, Join, Spec};
-use crate::attributes::{Content, Datum, Setting, find};
+use super::syntax::{Compound, Join, Spec, begins_word, continues_word};
+use crate::attributes::{Content, Datum, Request, Setting, find};
 
 /// A word as it is, everything else in quotes.
 pub(crate) fn text(text: &str) -> String {
@@ -21,6 +20,14 @@ pub(crate) fn setting(value: &Setting) -> String {
     match value {
         Setting::Text(value) => text(value),
         Setting::List(list) => format!("({})", list.iter().map(setting).collect::<Vec<_>>().join(" ")),
+    }
+}
+
+impl Request {
+    /// As a relation of RSL.
+    pub fn text(&self) -> String {
+        let values: Vec<String> = self.values.iter().map(setting).collect();
+        format!("{}{}{}", self.attribute.name, self.operator.sign(), values.join(" "))
     }
 }
 
