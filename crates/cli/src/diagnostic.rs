@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is wrong with what the user wrote, and what they should know, on standard error: in colours on a terminal.
 
-use crate::run::STATUS_USAGE;
 use isthmus_job::{JobError, JobErrors, Paint};
 use isthmus_wire::word;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Exit status for what the user wrote wrong.
+pub(crate) const STATUS_USAGE: u8 = 2;
 
 /// Tells the user everything that is wrong with what they wrote.
 pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {

@@ -211,7 +211,7 @@ fn isthmus() -> ExitCode {
         Ok(command) => command.verb,
         Err(error) if error.use_stderr() => {
             complain(error.render().to_string().trim_end());
-            return ExitCode::from(run::STATUS_USAGE);
+            return ExitCode::from(diagnostic::STATUS_USAGE);
         }
         // What was asked for: help, or the version.
         Err(error) => error.exit(),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus report`: the picture of a job, from its record.
 
+use crate::diagnostic::STATUS_USAGE;
 use crate::diagnostic::plain;
 use crate::overwritten;
-use crate::run::STATUS_USAGE;
 use clap::Args;
 use isthmus_launch::record::{self, Found, Unread};
 use serde_json::{Value, json};

@@ -37,8 +37,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Exit status for what the user wrote wrong.
-pub(crate) const STATUS_USAGE: u8 = 2;
 /// Variables of this launcher that processes do not get.
 pub(crate) const INTERNAL: [&str; 6] = [
     isthmus_settings::RENDEZVOUS.name,

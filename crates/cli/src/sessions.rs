@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus attach`, `logs`, `signal`, `kill` and `edit`: jobs that run, and those that ran in the background.
 
+use crate::diagnostic::STATUS_USAGE;
 use crate::inherited;
-use crate::run::STATUS_USAGE;
 use crate::successor::with_launcher;
 use clap::Args;
 use isthmus_launch::session::{Entry, LogReader};

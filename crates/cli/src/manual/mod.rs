@@ -92,17 +92,10 @@ fn pages(directory: &Path, command: &Command, name: &str) -> io::Result<()> {
         .render(&mut page)?;
     page.extend_from_slice(closing(name).as_bytes());
     std::fs::write(directory.join(format!("{name}.1")), page)?;
-    for verb in visible(command) {
+    for verb in tables::visible(command) {
         pages(directory, verb, &format!("{name}-{}", verb.get_name()))?;
     }
     Ok(())
-}
-
-/// The verbs that people use.
-fn visible(command: &Command) -> impl Iterator<Item = &Command> {
-    command
-        .get_subcommands()
-        .filter(|c| !c.is_hide_set() && c.get_name() != "help")
 }
 
 /// What every page of a command ends with: EXAMPLES, EXIT STATUS, FILES, SEE ALSO.

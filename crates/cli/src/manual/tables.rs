@@ -31,6 +31,13 @@ pub(super) fn examples(name: &str) -> impl Iterator<Item = (&'static str, &'stat
 }
 
 /// All examples, each with the command that it is of.
+/// The verbs that people use.
+pub(super) fn visible(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set() && c.get_name() != "help")
+}
+
 #[cfg(test)]
 pub(super) fn all_examples() -> impl Iterator<Item = (&'static str, &'static str)> {
     rows::<3>(EXAMPLES).map(|[of, example, _]| (of, example))

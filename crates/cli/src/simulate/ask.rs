@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is asked for: operation, sizes, root, neighbourhood or groups.
 
-use super::What;
+use super::what::What;
 use crate::given;
 use isthmus_job::{JobError, quantity};
 use isthmus_schedule::step::Rank;

@@ -4,23 +4,26 @@
 mod ask;
 mod budget;
 mod report;
+mod simulated;
 mod sites;
 mod svg;
 mod tree;
+mod what;
 
 use crate::{described, json};
 use ask::{Asked, Form};
-use budget::Coarse;
 use clap::Args;
 use isthmus_job::grid::Grid;
 use isthmus_job::{JobError, grid};
-use isthmus_schedule::simulate::{Limits, Outcome, call_of, plans, run};
+use isthmus_schedule::simulate::{Limits, call_of, plans, run};
 use isthmus_schedule::step::{Plan, Rank};
 use isthmus_schedule::{
     Candidate, Network, Steps, explain as choices, inter_plan, neighbor_plan, nothing, plan, steps_together,
 };
+use simulated::Simulated;
 use std::process::ExitCode;
 use std::sync::Arc;
+use what::What;
 
 /// Simulate a collective operation on a described grid: time per rank, use of the links, critical path
 #[derive(Args, Debug)]
@@ -45,57 +48,6 @@ pub(crate) struct Explain {
 /// Names of the operations.
 pub(crate) fn operations() -> impl Iterator<Item = &'static str> {
     ask::OPERATIONS.iter().map(|(name, _)| *name)
-}
-
-/// Which operation, on which grid.
-#[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("grid").required(true).args(["topology", "job", "site"])))]
-struct What {
-    /// allgather(v), allreduce, alltoall(v), barrier, bcast, exscan, gather(v), neighbor_allgather, neighbor_alltoall,
-    /// reduce, reduce_scatter, reduce_scatter_block, scan or scatter(v)
-    #[arg(value_name = "OPERATION")]
-    operation: String,
-    /// Size of the data, or of one block where there are blocks: 512, 64KiB, 8MiB; a barrier has none. With unequal
-    /// blocks also 0..64KiB (drawn for each rank) or @FILE (one size on a line for each rank)
-    #[arg(value_name = "SIZE")]
-    size: Option<String>,
-    /// File that describes sites, machines, nodes, processes and links; examples/grid.toml shows how
-    #[arg(short, long, value_name = "FILE")]
-    topology: Option<String>,
-    /// The sites and processes of a job over several sites, with the links that it has measured
-    #[arg(long, value_name = "JOB")]
-    job: Option<String>,
-    /// NAME:PROCESSES or NAME:NODESxPROCESSES: so many processes at a site, with the links that earlier jobs have
-    /// measured (repeat for more sites)
-    #[arg(long, value_name = "SITE")]
-    site: Vec<String>,
-    /// Root of bcast, reduce, gather(v), scatter(v)
-    #[arg(short, long, value_name = "RANK", default_value_t = 0)]
-    root: u32,
-    /// Neighbourhoods: the processes as a closed grid, row-major: 6x4
-    #[arg(long, value_name = "LENGTHS")]
-    dims: Option<String>,
-    /// Between two groups: the ranks below this one, and the others
-    #[arg(long, value_name = "RANK")]
-    groups: Option<u32>,
-    /// Simulate every piece of a long message, however long it takes
-    #[arg(long)]
-    exact: bool,
-    /// Draw when each process is busy, and the messages, into a file; for many processes, when each site is done
-    #[arg(long, value_name = "FILE")]
-    svg: Option<String>,
-    /// Draw which process sends to which into a file; for many processes, which site to which
-    #[arg(long, value_name = "FILE")]
-    tree: Option<String>,
-}
-
-/// A simulated call.
-struct Simulated {
-    asked: Asked,
-    grid: Grid,
-    network: Arc<Network>,
-    coarse: Option<Coarse>,
-    outcome: Outcome,
 }
 
 /// `isthmus simulate`.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The result of a simulation as text and as JSON.
 
-use super::Simulated;
 use super::ask::Form;
 use super::budget::Coarse;
+use super::simulated::Simulated;
 use isthmus_schedule::simulate::{Kind, LinkUse, Record};
 use isthmus_schedule::{Blocks, Candidate, Factor, MARGIN};
 use isthmus_topology::Level;

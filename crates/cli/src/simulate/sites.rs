@@ -2,8 +2,8 @@
 //! A simulation of many processes as a drawing: how many are done when, when each site is done, and the critical path
 //! from site to site.
 
-use super::Simulated;
 use super::report::time;
+use super::simulated::Simulated;
 use super::svg::{self, Canvas};
 use isthmus_schedule::simulate::Kind;
 use isthmus_wire::word::counted;

@@ -2,8 +2,8 @@
 //! A simulation as a drawing: one line per rank, time to the right, messages as arrows, the critical path on top. What
 //! all drawings are made of.
 
-use super::Simulated;
 use super::report::time;
+use super::simulated::Simulated;
 use isthmus_schedule::simulate::{Kind, Record};
 use isthmus_topology::Level;
 use std::fmt::Write;

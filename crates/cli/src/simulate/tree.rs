@@ -2,7 +2,7 @@
 //! Who sends to whom, as a drawing: sites and machines are boxes, processes stand in them, messages are arrows. Of too
 //! many processes, sites only.
 
-use super::Simulated;
+use super::simulated::Simulated;
 use super::svg::{Canvas, colour};
 use isthmus_schedule::simulate::Kind;
 use isthmus_topology::Level;
