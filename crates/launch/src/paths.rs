@@ -15,6 +15,7 @@ pub(crate) use relayed::MOST_RELAYED;
 use relayed::Relayed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+pub use wishes::Policy;
 use wishes::{addresses, policy, setting};
 
 /// Longest wait for ways to be found out, once all gateways are there; then processes try everything.
@@ -28,33 +29,6 @@ const APPEARING: Duration = Duration::from_secs(3);
 const MANY: u64 = 1024;
 /// A launcher tells a gateway less often where the others are.
 const EPOCHS: u32 = 1 << 16;
-
-/// What the user allows at a site.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// Whatever works, best first; through gateways where direct connections would be too many.
-    #[default]
-    Any,
-    /// Processes connect directly or not at all.
-    Direct,
-    /// Everything goes through gateways.
-    Gateway,
-    /// Everything goes through the coordinator's connections.
-    Ssh,
-}
-
-impl Policy {
-    /// From the value of `ISTHMUS_PATH`.
-    pub fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "auto" | "" => Self::Any,
-            "direct" => Self::Direct,
-            "gateway" => Self::Gateway,
-            "ssh" => Self::Ssh,
-            _ => return None,
-        })
-    }
-}
 
 /// How two local areas are connected, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]

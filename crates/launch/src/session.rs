@@ -16,7 +16,6 @@
 mod held;
 
 use crate::plain;
-use held::HELD;
 use isthmus_stage::cache::{self, NoCache};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
@@ -28,6 +27,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+/// The file in the place of the job.
+const HELD: &str = "held";
 /// How long the logs of a job that has ended are kept.
 pub const KEPT: Duration = Duration::from_secs(7 * 86_400);
 /// Size at which a log becomes the older half and a new one begins, bytes.

@@ -5,8 +5,34 @@ use isthmus_job::Subjob;
 use isthmus_settings::among;
 use std::ffi::OsString;
 
-use super::Policy;
 use crate::Options;
+
+/// What the user allows at a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Whatever works, best first; through gateways where direct connections would be too many.
+    #[default]
+    Any,
+    /// Processes connect directly or not at all.
+    Direct,
+    /// Everything goes through gateways.
+    Gateway,
+    /// Everything goes through the coordinator's connections.
+    Ssh,
+}
+
+impl Policy {
+    /// From the value of `ISTHMUS_PATH`.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "auto" | "" => Self::Any,
+            "direct" => Self::Direct,
+            "gateway" => Self::Gateway,
+            "ssh" => Self::Ssh,
+            _ => return None,
+        })
+    }
+}
 
 /// What is set for the processes of a site.
 pub(super) fn setting(subjob: &Subjob, options: &Options, name: &'static str) -> Option<OsString> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a job leaves for a launcher that follows the one it has lost.
 
-use super::{Entry, Session, private};
+use super::{Entry, HELD, Session, private};
 use crate::hold::Held;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
@@ -9,8 +9,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::time::SystemTime;
 
-/// The file in the place of the job.
-pub(super) const HELD: &str = "held";
 /// Its largest size, bytes.
 const MAX_HELD: u64 = 32 << 20;
 
