@@ -340,22 +340,14 @@ impl Subjobs {
         })
     }
 
-    /// Until when a subjob with a time-out has to be there.
-    fn due(&self, site: &Site) -> Option<Duration> {
-        let awaited = site.is_live() && site.world.is_none() && site.asked.is_none() && !site.has_ended();
-        let late = !site.started || (site.arrived < site.processes.len() && self.somebody_waits());
-        let timeout = site.terms.timeout.filter(|_| awaited && late)?;
-        Some(site.since + timeout)
-    }
-
     /// When the first of them has to be there.
     pub(super) fn first_due(&self) -> Option<Duration> {
-        self.sites.iter().filter_map(|s| self.due(s)).min()
+        self.sites.iter().filter_map(|s| due(self, s)).min()
     }
 
     /// Subjobs that are not there in time.
     pub(super) fn overdue(&self, now: Duration) -> Vec<usize> {
-        self.those(|s| self.due(s).is_some_and(|due| due <= now))
+        self.those(|s| due(self, s).is_some_and(|due| due <= now))
     }
 
     /// Whether processes wait in MPI_Init.
@@ -389,7 +381,10 @@ impl Subjobs {
         };
         let mut missing: Vec<String> = late.iter().filter_map(|&site| stands(&self.sites[site])).collect();
         if missing.is_empty() {
-            missing.push(format!("{} (not in MPI_Init)", self.ranks_in(Process::Expected, &late)));
+            missing.push(format!(
+                "{} (not in MPI_Init)",
+                ranks_in(self, Process::Expected, &late)
+            ));
         }
         missing.truncate(8);
         Finding {
@@ -410,20 +405,29 @@ impl Subjobs {
             any(|s| s.arrived) && any(|s| s.ended)
         };
         let sites = std::iter::once(together).chain(alone).find(hopeless)?;
-        let ended = self.ranks_in(Process::Ended, &sites);
-        let waiting = self.ranks_in(Process::Arrived, &sites);
+        let ended = ranks_in(self, Process::Ended, &sites);
+        let waiting = ranks_in(self, Process::Arrived, &sites);
         let problem =
             format!("{ended} ended without calling MPI_Init, in which {waiting} of the job would wait for ever");
         Some(Finding { sites, problem })
     }
+}
 
-    fn ranks_in(&self, state: Process, sites: &[usize]) -> String {
-        let sites = sites.iter().map(|&site| &self.sites[site]);
-        let ranks: Vec<u32> = sites
-            .flat_map(|s| s.indices(state).map(|index| s.first + index))
-            .collect();
-        list_of_ranks(&ranks)
-    }
+/// Until when a subjob with a time-out has to be there.
+fn due(all: &Subjobs, site: &Site) -> Option<Duration> {
+    let awaited = site.is_live() && site.world.is_none() && site.asked.is_none() && !site.has_ended();
+    let late = !site.started || (site.arrived < site.processes.len() && all.somebody_waits());
+    let timeout = site.terms.timeout.filter(|_| awaited && late)?;
+    Some(site.since + timeout)
+}
+
+/// The ranks of processes of these subjobs that are so.
+fn ranks_in(all: &Subjobs, state: Process, sites: &[usize]) -> String {
+    let sites = sites.iter().map(|&site| &all.sites[site]);
+    let ranks: Vec<u32> = sites
+        .flat_map(|s| s.indices(state).map(|index| s.first + index))
+        .collect();
+    list_of_ranks(&ranks)
 }
 
 #[cfg(test)]

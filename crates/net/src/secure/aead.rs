@@ -11,7 +11,10 @@ use ring::aead;
 use rustls::ConnectionTrafficSecrets as Secrets;
 use rustls::crypto::cipher::{Iv, Nonce};
 
-use super::records::{HEAD, TAG};
+/// Bytes of a record's header.
+pub(super) const HEAD: usize = 5;
+/// Bytes that authenticate a record.
+pub(super) const TAG: usize = 16;
 
 /// One direction of a connection: a key, and how many records it has protected.
 ///

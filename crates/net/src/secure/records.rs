@@ -14,12 +14,8 @@ use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::kernel::KernelConnection;
 use rustls::{AlertDescription, ConnectionTrafficSecrets};
 
-use super::aead::{Cipher, Refused};
+use super::aead::{Cipher, HEAD, Refused, TAG};
 
-/// Bytes of a record's header.
-pub(super) const HEAD: usize = 5;
-/// Bytes that authenticate a record.
-pub(super) const TAG: usize = 16;
 /// Most bytes of content of a record.
 const CONTENT: usize = 16 << 10;
 /// Most bytes after the header of a record.
