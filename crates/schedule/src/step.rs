@@ -221,6 +221,7 @@ impl Extend<StepId> for After {
 
 impl std::ops::Deref for After {
     type Target = [StepId];
+    #[inline]
     fn deref(&self) -> &[StepId] {
         match &self.spilled {
             Some(all) => all,

@@ -64,7 +64,7 @@ pub(crate) struct Execution {
     owned: Vec<OwnMemory>,
     passing: Vec<Passing>,
     /// Send and receive buffer in the form in which data travel, where that is another one.
-    staged: [Option<Staged>; 2],
+    staged: Option<Box<[Option<Staged>; 2]>>,
     /// Number of the first step in the window.
     base: u32,
     window: VecDeque<StepState>,
@@ -161,7 +161,7 @@ impl Execution {
             scratch: Vec::new(),
             owned: Vec::new(),
             passing: Vec::new(),
-            staged: [None, None],
+            staged: None,
             base: 0,
             window: VecDeque::new(),
             room: WINDOW,
@@ -241,9 +241,10 @@ impl Execution {
             self.scratch.push(buffer);
             self.owned.push(memory);
         }
-        self.staged = [None, None];
+        self.staged = None;
         if let (Some(form), Unit::Byte) = (binding.form, &binding.unit) {
-            self.staged = [Staged::new(&binding.send, form)?, Staged::new(&binding.receive, form)?];
+            let staged = [Staged::new(&binding.send, form)?, Staged::new(&binding.receive, form)?];
+            self.staged = Some(Box::new(staged));
         }
         self.binding = binding;
         self.plan = Some(plan);
@@ -251,6 +252,9 @@ impl Execution {
     }
 
     fn give_back(&mut self, spare: &mut Spare) {
+        if self.owned.is_empty() {
+            return;
+        }
         self.scratch.clear();
         self.owned.drain(..).for_each(|memory| spare.give_back(memory));
     }
@@ -262,12 +266,15 @@ impl Execution {
         self.binding = Binding::nothing();
         self.passing.clear();
         self.give_back(spare);
-        self.staged = [None, None];
+        self.staged = None;
     }
 
     /// What the plan has received goes to the user's memory, if it is not there yet.
     pub(crate) fn deliver(&self) -> Result<(), EngineError> {
-        self.staged[1].as_ref().map_or(Ok(()), Staged::deliver)
+        match self.staged.as_deref() {
+            Some([_, Some(staged)]) => staged.deliver(),
+            _ => Ok(()),
+        }
     }
 
     /// A step that can run now: asks the plan for more steps while the window has room.
@@ -455,8 +462,8 @@ impl Execution {
     }
 
     fn buffer(&self, buffer: Buffer) -> Option<&BoundBuffer> {
-        match (buffer, &self.staged) {
-            (Buffer::Send, [Some(staged), _]) | (Buffer::Recv, [_, Some(staged)]) => Some(&staged.buffer),
+        match (buffer, self.staged.as_deref()) {
+            (Buffer::Send, Some([Some(staged), _])) | (Buffer::Recv, Some([_, Some(staged)])) => Some(&staged.buffer),
             (Buffer::Send, _) => Some(&self.binding.send),
             (Buffer::Recv, _) => Some(&self.binding.receive),
             (Buffer::Scratch(i), _) => self.scratch.get(i as usize),
@@ -465,8 +472,8 @@ impl Execution {
 
     fn staged(&mut self, buffer: Buffer) -> Option<&mut Staged> {
         match buffer {
-            Buffer::Send => self.staged[0].as_mut(),
-            Buffer::Recv => self.staged[1].as_mut(),
+            Buffer::Send => self.staged.as_mut()?[0].as_mut(),
+            Buffer::Recv => self.staged.as_mut()?[1].as_mut(),
             Buffer::Scratch(_) => None,
         }
     }
