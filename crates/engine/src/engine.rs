@@ -29,7 +29,7 @@ use crate::p2p::send::{flush, start_data};
 use crate::p2p::state::represent;
 use crate::partitioned::Partitioned;
 use crate::plans::plan::{Hands, Plans};
-use crate::vendor::native::Vendor;
+use crate::vendor::Vendor;
 use crate::{Channel, EngineError};
 
 /// Everything an engine is made of.

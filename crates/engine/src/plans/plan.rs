@@ -24,7 +24,7 @@ use crate::p2p::waits::collective;
 use crate::p2p::{Inbound, Outbound};
 use crate::plans::execution::Execution;
 use crate::plans::scratch::Spare;
-use crate::vendor::native::Vendor;
+use crate::vendor::Vendor;
 use crate::vendor::native_step;
 use crate::{Binding, Channel, EngineError, Mode, Next, Operation, ReceiveBuffer, Request, SendBuffer};
 

@@ -9,8 +9,6 @@
 //! processes of the job are that MPI's and all communicators are ([`Engine::mix`]), and nobody waits for this process:
 //! elsewhere a process that waits for a message has to move others meanwhile.
 
-use std::sync::Arc;
-
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::Peer;
 use isthmus_transport::native::{self, Created, Native, Pattern};
@@ -23,8 +21,7 @@ use crate::p2p::Outbound;
 use crate::p2p::Task;
 use crate::p2p::direct::{Direct, Received};
 use crate::p2p::send::count;
-use crate::vendor::native_collective::Running;
-use crate::vendor::native_step::NativeStep;
+use crate::vendor::{Held, NativeComm, NativeTask, Vendor, vendor_error};
 use crate::{
     Arrived, Channel, Completion, EngineError, MatchedMessage, Mode, Operation, ReceiveBuffer, Request, SendBuffer,
 };
@@ -36,58 +33,6 @@ impl MatchedMessage {
     pub(crate) fn is_native(self) -> bool {
         self.0 & TAKEN != 0
     }
-}
-
-/// A request of the other MPI.
-#[derive(Debug)]
-pub(crate) struct NativeTask {
-    /// Ours.
-    index: u32,
-    /// Its name there.
-    request: u64,
-    /// For the text of errors: bytes that fit.
-    room: u64,
-    held: Held,
-}
-
-/// What lives as long as the request.
-#[derive(Debug)]
-pub(crate) enum Held {
-    #[expect(dead_code, reason = "held only, until the message has left")]
-    Send(SendBuffer, ReadMemory),
-    /// The message goes where it belongs.
-    Placed,
-    /// It goes to memory in between.
-    Staged(ReceiveBuffer, OwnMemory),
-    Collective(Running),
-    Step(NativeStep),
-}
-
-/// The machine over a vendor MPI: what an engine has of that.
-#[derive(Default)]
-pub(crate) struct Vendor {
-    pub(super) native: Option<Box<dyn Native>>,
-    /// All processes of the job are that MPI's, and so are all communicators so far.
-    alone: bool,
-    /// Requests that are not complete.
-    waiting: Vec<NativeTask>,
-    /// Of these, sends.
-    sends: usize,
-    /// Messages that were taken out of the matching.
-    taken: Vec<Option<u64>>,
-    /// Communicators that are to be given back.
-    freed: Arc<Freed>,
-}
-
-/// Communicators of the other MPI that nobody uses any more.
-pub(crate) type Freed = std::sync::Mutex<Vec<u64>>;
-
-/// A communicator of the other MPI; given back some time after it is dropped.
-#[derive(Debug)]
-pub struct NativeComm {
-    name: u64,
-    near: bool,
-    freed: Arc<Freed>,
 }
 
 impl NativeComm {
@@ -478,11 +423,6 @@ fn pattern(channel: &Channel, source: Option<u32>, tag: Option<i32>) -> Pattern 
         source,
         tag,
     }
-}
-
-#[cold]
-pub(crate) fn vendor_error(text: String) -> EngineError {
-    EngineError::Vendor { text: text.into() }
 }
 
 fn completion(arrival: &native::Arrival, room: u64) -> Completion {

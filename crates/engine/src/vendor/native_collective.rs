@@ -15,32 +15,13 @@ use isthmus_transport::native::{Collective, General, Kind, Row};
 
 use crate::base::binding::Blocks;
 use crate::p2p::Core;
-use crate::vendor::native::{Held, Vendor, vendor_error};
+use crate::vendor::{Held, NativeOperation, Running, Vendor, vendor_error};
 use crate::{Binding, BoundBuffer, Channel, EngineError, Operation, Request};
-
-/// A collective operation as the other MPI is told it, and what it needs until it is over.
-pub struct NativeOperation {
-    general: General,
-    binding: Binding,
-    /// Memory that it writes, and how much of it belongs at the beginning of the program's.
-    outcome: Option<(OwnMemory, u64)>,
-}
 
 impl fmt::Debug for NativeOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.general.fmt(f)
     }
-}
-
-/// An operation that was started.
-#[derive(Debug)]
-pub(crate) struct Running {
-    /// The communicator there.
-    pub(super) comm: u64,
-    context: u32,
-    operation: Operation,
-    sequence: u32,
-    native: Box<NativeOperation>,
 }
 
 /// The largest number of elements, or of bytes that members have together: all functions of any MPI take as much.

@@ -16,8 +16,8 @@ use isthmus_transport::native::{General, Row};
 use crate::base::binding::{Side, Sides};
 use crate::base::requests::Outcome;
 use crate::p2p::Core;
-use crate::vendor::native::{Held, Vendor, vendor_error};
 use crate::vendor::native_collective::{MOST, kind};
+use crate::vendor::{Held, NativeStep, Vendor, vendor_error};
 use crate::{Binding, BoundBuffer, Channel, EngineError, StepsBy};
 
 /// The communicator of the vendor MPI for the steps of a direction.
@@ -39,20 +39,6 @@ impl Binding {
     pub fn is_for_native_steps(&self, reduces: bool, units: u64) -> bool {
         !reduces || (self.computes().is_some() && units <= MOST)
     }
-}
-
-/// What a step needs until it is over.
-#[derive(Debug)]
-pub(crate) struct NativeStep {
-    /// The communicator there.
-    pub(super) comm: u64,
-    /// The memory that is used, if the library owns it.
-    _give: Option<BoundBuffer>,
-    take: Option<Side>,
-    /// What is read, where the data do not lie in one piece or overlap those that are written.
-    _between: Option<OwnMemory>,
-    /// What is written, where it does not belong into one piece of memory, and how much of it there is.
-    outcome: Option<(OwnMemory, usize)>,
 }
 
 impl NativeStep {
