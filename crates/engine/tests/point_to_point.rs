@@ -317,7 +317,8 @@ fn whoever_waits_for_a_lost_peer_is_told() {
             EngineError::PeerLost {
                 peer: Peer::new(2),
                 who: "process 2 of MPI_COMM_WORLD".into(),
-                reason: "host lab3 does not answer".into()
+                reason: "host lab3 does not answer".into(),
+                goes_on: false,
             }
         );
     }
