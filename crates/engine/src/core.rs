@@ -7,6 +7,7 @@ use isthmus_transport::{Job, Peer, Processes, Rates, Transport, Tuning as Traffi
 
 use crate::base::requests::{Kept, Owned, Owner};
 use crate::machine::{Machine, Port};
+use crate::p2p::loss::end;
 use crate::p2p::state::gauges;
 use crate::p2p::{Core, State, Task};
 use crate::tools::Tools;
@@ -20,7 +21,7 @@ impl Core {
     #[inline]
     pub fn test(&self, request: Request) -> Option<&Completion> {
         let slot = self.state.requests().slot(self.state.requests().index(request)?);
-        slot.done().then_some(&slot.completion())
+        slot.done().then_some(slot.completion())
     }
 
     /// If the request has completed, its completion; the request is gone then.
@@ -212,7 +213,7 @@ impl Core {
 
     /// The last call: no process of the job will send any more. Memory that requests still have is given back.
     pub fn finish(&mut self) {
-        self.state.end();
+        end(&mut self.state);
         for transport in &mut self.transports {
             transport.finish();
         }

@@ -28,7 +28,7 @@ use crate::p2p::revoke::end_messages;
 use crate::p2p::send::{flush, start_data};
 use crate::p2p::state::represent;
 use crate::partitioned::Partitioned;
-use crate::plans::plan::{Hands, Plans};
+use crate::plans::{Hands, Plans};
 use crate::vendor::Vendor;
 use crate::{Channel, EngineError};
 
@@ -227,7 +227,7 @@ impl Engine {
             any |= self.advance_activities();
         }
         if self.core.state.agreement().has_found() {
-            self.end_at_odds();
+            end_at_odds(self);
         }
         any | self.work()
     }
@@ -250,23 +250,6 @@ impl Engine {
             let (plans, mut hands) = plans!(self);
             let (request, error) = vain.into_error();
             plans.fail(&mut hands, request, error);
-        }
-    }
-
-    /// Ends operations that others take for something else.
-    #[cold]
-    fn end_at_odds(&mut self) {
-        while let Some(found) = self.core.state.agreement_mut().next() {
-            match self.plans.at_odds(&self.core.state, &found) {
-                Some(Ok(at_odds)) => {
-                    give_up(&mut self.core.state, &found, at_odds.known());
-                    let (plans, mut hands) = plans!(self);
-                    let (request, error) = at_odds.into_error();
-                    plans.fail(&mut hands, request, error);
-                }
-                Some(Err(lie)) => self.core.state.broken(found.peer(), lie),
-                None => {}
-            }
         }
     }
 
@@ -320,7 +303,7 @@ impl Engine {
     /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
     /// [`crate::Shared::wait`], which makes progress. `unanswered`: messages that nobody has received yet do not count.
     pub fn is_flushed(&mut self, unanswered: bool) -> bool {
-        self.has_left(unanswered) && self.core.transports.iter().all(|transport| transport.is_flushed())
+        has_left(self, unanswered) && self.core.transports.iter().all(|transport| transport.is_flushed())
     }
 
     /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends have left and arrived as
@@ -328,23 +311,13 @@ impl Engine {
     /// until all have come here. Messages that nobody has received yet do not keep it from ending: whoever receives
     /// one does so before it comes here itself.
     pub fn settle(&mut self) -> bool {
-        self.has_left(true) && self.core.each_transport(|transport, state| transport.settle(state))
+        has_left(self, true) && self.core.each_transport(|transport, state| transport.settle(state))
     }
 
     /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true, when all processes have settled:
     /// transports closed. What is [`unreceived`] then stays so.
     pub fn close(&mut self) -> bool {
-        self.has_left(true) && self.core.each_transport(|transport, state| transport.close(state))
-    }
-
-    /// Whether all sends are over, or (`unanswered`) wait for nothing but their receivers' answers.
-    fn has_left(&mut self, unanswered: bool) -> bool {
-        self.work();
-        self.vendor.advance(&mut self.core);
-        let requests = self.core.state.requests();
-        let ours = requests.sends() == 0 || (unanswered && requests.sends() == requests.unanswered().count());
-        let ours = ours && !self.core.state.has_outgoing();
-        ours && (unanswered || self.vendor.is_flushed()) && !self.core.each_machine(|machine, _| !machine.is_flushed())
+        has_left(self, true) && self.core.each_transport(|transport, state| transport.close(state))
     }
 
     // ---- work -----------------------------------------------------------------------------------------------------
@@ -430,6 +403,33 @@ impl Engine {
                     .with_machine(number, |machine, core| machine.completed(core, part));
             }
             Some(Owner::Groups | Owner::Vendor) | None => {}
+        }
+    }
+}
+
+/// Whether all sends are over, or (`unanswered`) wait for nothing but their receivers' answers.
+fn has_left(engine: &mut Engine, unanswered: bool) -> bool {
+    engine.work();
+    engine.vendor.advance(&mut engine.core);
+    let requests = engine.core.state.requests();
+    let ours = requests.sends() == 0 || (unanswered && requests.sends() == requests.unanswered().count());
+    let ours = ours && !engine.core.state.has_outgoing();
+    ours && (unanswered || engine.vendor.is_flushed()) && !engine.core.each_machine(|machine, _| !machine.is_flushed())
+}
+
+/// Ends operations that others take for something else.
+#[cold]
+fn end_at_odds(engine: &mut Engine) {
+    while let Some(found) = engine.core.state.agreement_mut().next() {
+        match engine.plans.at_odds(&engine.core.state, &found) {
+            Some(Ok(at_odds)) => {
+                give_up(&mut engine.core.state, &found, at_odds.known());
+                let (plans, mut hands) = plans!(engine);
+                let (request, error) = at_odds.into_error();
+                plans.fail(&mut hands, request, error);
+            }
+            Some(Err(lie)) => engine.core.state.broken(found.peer(), lie),
+            None => {}
         }
     }
 }

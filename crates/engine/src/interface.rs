@@ -17,7 +17,7 @@ use crate::p2p::Core;
 use crate::p2p::Outbound;
 use crate::p2p::{cancel, receive, send};
 use crate::partitioned;
-use crate::plans::plan::Hands;
+use crate::plans::Hands;
 use crate::vendor::Vendor;
 use crate::{
     Arrived, Binding, Channel, Engine, EngineError, MatchedMessage, Mode, NativeComm, NativeOperation, Next, Operation,

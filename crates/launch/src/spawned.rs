@@ -229,7 +229,7 @@ impl<'a> Wishes<'a> {
     fn on_loss(&self, place: &Subjob) -> Result<Option<OnLoss>, Refusal> {
         let said = self.on_loss.map(OnLoss::parse).transpose();
         let said = said.map_err(|error| refused(format!("isthmus_on_loss: {error}")))?;
-        Ok(said.or(Terms::of(place).ok().and_then(|terms| terms.on_loss)))
+        Ok(said.or_else(|| Terms::of(place).ok().and_then(|terms| terms.on_loss)))
     }
 
     /// How many processes a part gets: the most that are allowed and possible.

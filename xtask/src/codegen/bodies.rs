@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which functions have a body: a search in `crates/mpi/src` and the generated collectives for `extern "C" fn
-//! isthmus_MPI_X(` (or `isthmus_MPIX_X(`) and, in invocations of the macro `entry!`, for `isthmus_MPI_X<T>, isthmus_MPI_Y<T>: (`.
+//! isthmus_MPI_X(` (or `isthmus_MPIX_X(`) and, in invocations of the macro `entry!`, for `isthmus_MPI_X<T>,
+//! isthmus_MPI_Y<T>: (`.
 
 use std::collections::BTreeSet;
 

@@ -65,7 +65,7 @@ impl Core {
             return;
         }
         self.transports[known.route() as usize].lose(peer, &reason);
-        self.state.lose(peer, reason);
+        lose(&mut self.state, peer, reason);
     }
 
     /// All processes are at the end: to whom data are still on their way, nobody waits for them there. Messages that
@@ -175,77 +175,6 @@ impl State {
             self.broken(peer, what);
         }
     }
-
-    /// Communication is over. Requests that are left, which the program has freed and nobody waits for, give their
-    /// memory back: after MPI_Finalize it is the program's, whatever somebody still sends.
-    pub(crate) fn end(&mut self) {
-        self.outgoing
-            .values_mut()
-            .for_each(|queue| queue.parcels = Parcels::default());
-        for index in self.requests.indices() {
-            if !matches!(
-                self.requests.slot(index).task(),
-                Task::Send(_) | Task::Receive(_) | Task::Plain(_)
-            ) {
-                continue;
-            }
-            let error = EngineError::PeerLost {
-                peer: self.me,
-                who: self.name(self.me),
-                reason: "this process has ended its communication (MPI_Finalize)".into(),
-                goes_on: false,
-            };
-            withdraw(self, index);
-            self.fail(index, error);
-        }
-    }
-
-    /// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the
-    /// source: they might wait forever. Where the job goes on they stay, and whoever waits for them is told ([`doubt`]).
-    /// Messages that have arrived whole stay.
-    fn lose(&mut self, peer: Peer, reason: Arc<str>) {
-        self.peers[peer].is_lost_now();
-        self.reasons.entry(peer).or_insert(reason);
-        self.losses.push(peer);
-        self.events += 1;
-        self.tools.lost(peer);
-        if let Some(queue) = self.outgoing.remove(&peer) {
-            drop_parcels(self, peer, queue.parcels);
-        }
-        self.partners.retain(|(of, _), _| *of != peer);
-        self.placing.remove(&peer);
-        self.calls.lose(peer.number());
-        self.unanswered.lose(peer);
-        let requests = &self.requests;
-        self.recalls
-            .retain(|_, index| !matches!(requests.slot(*index).task(), Task::Recall(to) if *to == peer));
-        forget_asked(self, peer);
-        // Machines end what is theirs.
-        self.work.push_back(Work::Gone(peer));
-        for index in self.requests.indices() {
-            let doomed = match self.requests.slot(index).task() {
-                Task::Send(task) => task.peer == peer,
-                Task::Receive(task) => {
-                    // One that has matched a message of another sender has nothing to do with it.
-                    let open = task.peer == Peer::NONE && !self.goes_on;
-                    task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
-                }
-                Task::Plain(task) => task.peer == peer,
-                Task::Nothing | Task::User | Task::Of(_) => false,
-                Task::Recall(to) => {
-                    if *to == peer {
-                        self.finish(index);
-                    }
-                    false
-                }
-            };
-            if doomed {
-                let error = self.lost_error(peer);
-                withdraw(self, index);
-                self.fail(index, error);
-            }
-        }
-    }
 }
 
 /// Peers of the transport with this number.
@@ -292,4 +221,77 @@ pub fn acknowledge(core: &mut Core, context: Context, count: usize) {
 /// The communicator with this context is gone.
 pub fn forget_acknowledged(core: &mut Core, context: Context) {
     core.state.acknowledged.remove(&context);
+}
+
+/// Communication is over. Requests that are left, which the program has freed and nobody waits for, give their
+/// memory back: after MPI_Finalize it is the program's, whatever somebody still sends.
+pub(crate) fn end(state: &mut State) {
+    state
+        .outgoing
+        .values_mut()
+        .for_each(|queue| queue.parcels = Parcels::default());
+    for index in state.requests.indices() {
+        if !matches!(
+            state.requests.slot(index).task(),
+            Task::Send(_) | Task::Receive(_) | Task::Plain(_)
+        ) {
+            continue;
+        }
+        let error = EngineError::PeerLost {
+            peer: state.me,
+            who: state.name(state.me),
+            reason: "this process has ended its communication (MPI_Finalize)".into(),
+            goes_on: false,
+        };
+        withdraw(state, index);
+        state.fail(index, error);
+    }
+}
+
+/// Everything that waits for this peer fails. Receives from any source fail too if the peer could have been the
+/// source: they might wait forever. Where the job goes on they stay, and whoever waits for them is told ([`doubt`]).
+/// Messages that have arrived whole stay.
+fn lose(state: &mut State, peer: Peer, reason: Arc<str>) {
+    state.peers[peer].is_lost_now();
+    state.reasons.entry(peer).or_insert(reason);
+    state.losses.push(peer);
+    state.events += 1;
+    state.tools.lost(peer);
+    if let Some(queue) = state.outgoing.remove(&peer) {
+        drop_parcels(state, peer, queue.parcels);
+    }
+    state.partners.retain(|(of, _), _| *of != peer);
+    state.placing.remove(&peer);
+    state.calls.lose(peer.number());
+    state.unanswered.lose(peer);
+    let requests = &state.requests;
+    state
+        .recalls
+        .retain(|_, index| !matches!(requests.slot(*index).task(), Task::Recall(to) if *to == peer));
+    forget_asked(state, peer);
+    // Machines end what is theirs.
+    state.work.push_back(Work::Gone(peer));
+    for index in state.requests.indices() {
+        let doomed = match state.requests.slot(index).task() {
+            Task::Send(task) => task.peer == peer,
+            Task::Receive(task) => {
+                // One that has matched a message of another sender has nothing to do with it.
+                let open = task.peer == Peer::NONE && !state.goes_on;
+                task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
+            }
+            Task::Plain(task) => task.peer == peer,
+            Task::Nothing | Task::User | Task::Of(_) => false,
+            Task::Recall(to) => {
+                if *to == peer {
+                    state.finish(index);
+                }
+                false
+            }
+        };
+        if doomed {
+            let error = state.lost_error(peer);
+            withdraw(state, index);
+            state.fail(index, error);
+        }
+    }
 }

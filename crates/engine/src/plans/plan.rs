@@ -10,11 +10,9 @@ use isthmus_wire::waiting::Item;
 use crate::base::buffer::transfer;
 use crate::base::request::Part;
 use crate::base::requests::{NONE, Outcome, Owned, Owner};
-use crate::groups::meeting::Groups;
 use crate::machine::Machine;
 use crate::mismatch::asking::{cannot_go_on, compare_kept, error_of, known_of, question};
-use crate::mismatch::{Amount, Found, Known, Which};
-use crate::p2p::Core;
+use crate::mismatch::{Amount, Found, Which};
 use crate::p2p::State;
 use crate::p2p::loss::goes_on;
 use crate::p2p::receive::start_receive;
@@ -23,69 +21,12 @@ use crate::p2p::state::scratch;
 use crate::p2p::waits::collective;
 use crate::p2p::{Inbound, Outbound};
 use crate::plans::execution::Execution;
-use crate::plans::scratch::Spare;
-use crate::vendor::Vendor;
+use crate::plans::{AtOdds, Hands, Plans};
 use crate::vendor::native_step;
 use crate::{Binding, Channel, EngineError, Mode, Next, Operation, ReceiveBuffer, Request, SendBuffer};
 
 /// Executions that are kept for the next operation.
 const POOL: usize = 16;
-
-/// What plans work with: steps are messages, or taken together by one of two machines.
-pub(crate) struct Hands<'a> {
-    pub(crate) core: &'a mut Core,
-    pub(crate) groups: &'a mut Groups,
-    pub(crate) vendor: &'a mut Vendor,
-}
-
-/// A plan in which a member does not take part.
-pub(crate) struct AtOdds {
-    request: Request,
-    known: Known,
-    /// What the program is told.
-    error: EngineError,
-}
-
-impl AtOdds {
-    /// What is known of that member.
-    pub(crate) fn known(&self) -> Known {
-        self.known
-    }
-
-    /// The plan, and what the program is told.
-    pub(crate) fn into_error(self) -> (Request, EngineError) {
-        (self.request, self.error)
-    }
-}
-
-/// A completed step of a plan that only a thread of the user may go on with.
-type Postponed = Part;
-
-/// The machine that executes plans.
-pub(crate) struct Plans {
-    /// Those that run, by the index of their requests.
-    running: Vec<Option<Box<Execution>>>,
-    /// Executions for the next operations.
-    #[expect(clippy::vec_box, reason = "they move between here and those that run, and are large")]
-    pool: Vec<Box<Execution>>,
-    /// Of plans that have ended.
-    spare: Spare,
-    postponed: Vec<Postponed>,
-    /// Pairs of processes that use a link of the wide area at the same time.
-    sharers: u32,
-}
-
-impl Default for Plans {
-    fn default() -> Self {
-        Self {
-            running: Vec::new(),
-            pool: Vec::new(),
-            spare: Spare::default(),
-            postponed: Vec::new(),
-            sharers: 1,
-        }
-    }
-}
 
 impl<'a> Machine<Hands<'a>> for Plans {
     /// A step that was started has completed; if it was a receive, of so many bytes.
@@ -229,8 +170,8 @@ impl Plans {
         }
     }
 
-    /// Those in which this peer takes part. Not all of their members notice its loss by themselves, and those that do may
-    /// have left others waiting.
+    /// Those in which this peer takes part. Not all of their members notice its loss by themselves, and those that do
+    /// may have left others waiting.
     #[cold]
     pub(crate) fn with(&self, state: &State, peer: Peer) -> Vec<Request> {
         let running = (0..)
@@ -293,11 +234,11 @@ impl Plans {
             let execution = e.as_deref()?;
             Some((index, execution, known_as(execution)?))
         })?;
-        let known = known_of(&execution.channel(), execution.asked(), found)?;
+        let known = known_of(execution.channel(), execution.asked(), found)?;
         Some(known.map(|known| AtOdds {
             request: state.requests().name(index),
             known,
-            error: error_of(state, &execution.channel(), operation, known),
+            error: error_of(state, execution.channel(), operation, known),
         }))
     }
 
@@ -425,7 +366,7 @@ impl Plans {
             let error = with.core.state.requests().slot(index).completion().error.clone();
             // Who is told that the communicator is revoked needs no word in the memory.
             if let Some(error) = error.filter(|error| *error != EngineError::Revoked) {
-                with.groups.leave_node(with.core, &execution.channel(), &error);
+                with.groups.leave_node(with.core, execution.channel(), &error);
             }
         }
         for (step, request) in execution.abort() {

@@ -191,14 +191,20 @@ impl Agreements {
         told
     }
 
-    /// Whoever asks for a later agreement than one for which it is missing has been answered there, by a launcher that is
-    /// lost and has taken the answer along: the others cannot be told the same any more, so they are told that.
+    /// Whoever asks for a later agreement than one for which it is missing has been answered there, by a launcher that
+    /// is lost and has taken the answer along: the others cannot be told the same any more, so they are told that.
     fn forgo(&mut self, by: Process, which: Which) -> Vec<Told> {
         let is_before = |other: &Which, open: &Agreement| {
             let same = (other.scope, other.context) == (which.scope, which.context);
             same && other.round < which.round && open.missing.contains(&by)
         };
-        let lost = self.open.extract_if(|other, open| is_before(other, open));
+        let before: Vec<Which> = self
+            .open
+            .iter()
+            .filter(|(other, open)| is_before(other, open))
+            .map(|(other, _)| *other)
+            .collect();
+        let lost = before.into_iter().filter_map(|other| self.open.remove_entry(&other));
         let why = "the launcher was lost while the members agreed, and another one does not know what it has answered the others";
         let told = lost.flat_map(|(_, open)| open.wishes);
         told.map(|(member, wish)| (member, wish.question, Err(Refusal::new(Kind::Unable, why))))

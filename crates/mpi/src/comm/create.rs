@@ -50,7 +50,8 @@ fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out
 /// What gets a communicator when it is there.
 type Taker = Box<dyn FnOnce(Arc<Comm>) + Send>;
 
-/// Gives a communicator that is there when its request is complete: what `start` gives, who hands the communicator over.
+/// Gives a communicator that is there when its request is complete: what `start` gives, who hands the communicator
+/// over.
 pub(crate) fn later(
     handle: h::Comm,
     new: Out<h::Comm>,
