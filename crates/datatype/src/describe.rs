@@ -21,7 +21,7 @@ use crate::{Basic, Combiner, Contents, Datatype, Distribution, Order, Parametric
 
 /// Parts of layouts that any description may ask for, and for each of its bytes. A list of blocks asks for about one
 /// for each byte, and so does each structure that has it as its largest part.
-const PARTS: (u64, u64) = (1 << 16, 8);
+const PARTS: (u64, u64) = (1 << 16, 12);
 
 /// Why bytes are not a datatype. Whoever has sent them has made a mistake, or lies.
 #[derive(Clone, Debug, PartialEq, Eq)]

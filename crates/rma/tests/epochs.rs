@@ -261,3 +261,27 @@ fn what_is_got_under_a_lock_is_what_was_there_under_it() {
     seen.sort_unstable();
     assert!(seen.into_iter().eq(1..=2 * TIMES), "nobody sees a number twice");
 }
+
+#[test]
+fn each_of_several_threads_finds_done_what_it_has_flushed() {
+    const TIMES: i64 = 300;
+    let stage = Stage::new();
+    let (host, there) = (&stage.windows[0], &stage.windows[1]);
+    there.lock_all(0).expect("locked");
+    let flush = |thread: i64| {
+        for value in 1..=TIMES {
+            put(there, 64 * thread, value);
+            there.flush(Some(0)).expect("done");
+            assert_eq!(own(host, 64 * thread as isize), value, "thread {thread}");
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || flush(thread))).collect();
+        while !threads.iter().all(|thread| thread.is_finished()) {
+            // The target is late, so that threads meet while they wait for it.
+            (0..30).for_each(|_| std::thread::yield_now());
+            stage.host.engine().lock().progress();
+        }
+    });
+    stage.progress();
+}

@@ -56,9 +56,26 @@ struct Sent {
     locked: BTreeSet<u32>,
     /// Those that have operations nobody has waited for.
     open: BTreeSet<u32>,
+    /// How many threads wait for operations on each.
+    settling: BTreeMap<u32, u32>,
     counts: Counts,
     /// Datatypes that they keep.
     types: BTreeMap<u32, Told>,
+}
+
+impl Sent {
+    /// A thread waits no longer for operations on these.
+    fn has_settled(&mut self, ranks: &BTreeSet<u32>) {
+        for rank in ranks {
+            let left = self.settling.get_mut(rank).map(|threads| {
+                *threads -= 1;
+                *threads
+            });
+            if left == Some(0) {
+                self.settling.remove(rank);
+            }
+        }
+    }
 }
 
 fn lost_desk() -> EngineError {

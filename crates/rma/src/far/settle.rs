@@ -27,16 +27,25 @@ impl Window {
         if unlocks {
             ranks.extend(&sent.locked);
         }
+        // What another thread waits for this one has to wait for too.
+        ranks.extend(sent.settling.keys());
         ranks.retain(|&other| rank.is_none_or(|rank| rank == other));
         let mut engine = self.world.engine().lock();
         let (mut requests, mut result) = (Vec::new(), Ok(()));
-        for rank in ranks {
+        for &rank in &ranks {
             sent.open.remove(&rank);
+            *sent.settling.entry(rank).or_default() += 1;
             let what = match unlocks && sent.locked.remove(&rank) {
                 true => What::Unlock,
                 false => What::Flush,
             };
-            let request = ask(self, &mut engine, rank, what)?;
+            let request = match ask(self, &mut engine, rank, what) {
+                Ok(request) => request,
+                Err(error) => {
+                    result = Err(error);
+                    continue;
+                }
+            };
             match loss_of(self, &mut engine, rank) {
                 None => requests.push(request),
                 Some(error) => {
@@ -51,6 +60,7 @@ impl Window {
             let done = self.world.wait(request).map(drop);
             result = result.and(done);
         }
+        locked(&far.sent).has_settled(&ranks);
         fence(Ordering::SeqCst);
         let result = self.mistakes().and(result);
         if result.is_err() {
