@@ -202,6 +202,6 @@ fn a_shorter_long_of_another_machine_takes_its_place_whole() {
     let (_, ended) = locked(&stage, |window| {
         put = window.put(&source, &place(&ty, 0, 1), When::Always).err();
     });
-    let error = put.or(ended.err()).expect("the target has no such type");
+    let error = put.or_else(|| ended.err()).expect("the target has no such type");
     assert_eq!(error.class, abi::MPI_ERR_TYPE);
 }
