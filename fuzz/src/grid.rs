@@ -109,6 +109,8 @@ fn boot_messages() -> Vec<Message> {
         Message::Traffic(vec![link(), link()]),
         Message::Gone(Gone {
             number: 1,
+            goes_on: true,
+            world: [2; 16],
             first: 3,
             count: 1,
             reason: reason.clone(),

@@ -56,4 +56,10 @@ for elements in 1 1000 100000; do
         went_on 3 1 137 "1 of 4 processes was lost"
     done
 done
+
+# Parents hear at once of a child that is lost, which is of another world and has never sent them anything.
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/faults-children.c" -o children || fail "mpicc faults-children.c"
+timeout -k 5 60 isthmus run --on-loss end -n 2 ./children </dev/null >out 2>err
+status=$?
+[ $status = 137 ] && [ "$(grep -c 'heard: .*rank 1 of site .home+1. was killed by signal 9' out)" = 2 ] || fail "children: exit status $status: $(cat out err)"
 echo "survivors of lost processes and of a lost machine went on and ended as usual"

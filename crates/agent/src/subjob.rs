@@ -499,7 +499,9 @@ impl Subjob {
 
     /// Whoever was decided to be dead does not live on.
     fn end_decided(&self, gone: &Gone) {
-        let Some((_, first)) = self.site.get() else { return };
+        let Some((_, first)) = self.site.get().filter(|_| gone.is_own_world()) else {
+            return;
+        };
         let ranks = gone.ranks(u32::MAX);
         let all = (*first..).zip(&self.processes);
         let decided = all.filter(|(rank, p)| ranks.contains(rank) && p.exit.is_none());

@@ -88,7 +88,7 @@ pub(crate) fn listen(world: &World, engine: &mut Engine, agent: &Mutex<Agent>) -
     let Ok(mut agent) = agent.try_lock() else {
         return Ok(());
     };
-    let heard = hear(engine, &mut agent);
+    let heard = hear(world, engine, &mut agent);
     if heard.answers {
         world.engine().wake();
     }

@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use isthmus_core::joining;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Job};
+use isthmus_engine::{Engine, Job, set_goes_on};
 use isthmus_wire::boot::Gone;
 
 use crate::BootError;
@@ -17,12 +18,14 @@ pub(crate) fn listen(world: &Arc<World>, agent: &Arc<Mutex<Agent>>) -> Result<()
         .descriptor()
         .map_err(|e| BootError::System(format!("cannot duplicate a descriptor: {e}")))?;
     drop(locked);
-    let agent = Arc::downgrade(agent);
+    let (agent, own) = (Arc::downgrade(agent), Arc::downgrade(world));
     world.engine().listen(descriptor, move |engine| {
-        let Some(agent) = agent.upgrade() else { return false };
+        let (Some(agent), Some(own)) = (agent.upgrade(), own.upgrade()) else {
+            return false;
+        };
         // Who has it asks the agent, and hears this too.
         let Ok(mut agent) = agent.try_lock() else { return true };
-        hear(engine, &mut agent).more
+        hear(&own, engine, &mut agent).more
     });
     Ok(())
 }
@@ -36,12 +39,12 @@ pub(crate) struct Heard {
 }
 
 /// Hears what the agent has said by now.
-pub(crate) fn hear(engine: &mut Engine, agent: &mut Agent) -> Heard {
+pub(crate) fn hear(world: &World, engine: &mut Engine, agent: &mut Agent) -> Heard {
     let mut answers = false;
     loop {
         match agent.hear_unasked() {
             Unasked::Nothing => return Heard { more: true, answers },
-            Unasked::Gone(gone) => lose(engine, &gone),
+            Unasked::Gone(gone) => lose(world, engine, &gone),
             Unasked::Answered => answers = true,
             Unasked::End => {}
             Unasked::Silence => return Heard { more: false, answers },
@@ -49,7 +52,14 @@ pub(crate) fn hear(engine: &mut Engine, agent: &mut Agent) -> Heard {
     }
 }
 
-pub(crate) fn lose(engine: &mut Engine, gone: &Gone) {
-    let peers = engine.processes().among(Job::OWN, gone.ranks(u32::MAX));
+pub(crate) fn lose(world: &World, engine: &mut Engine, gone: &Gone) {
+    if gone.goes_on {
+        set_goes_on(engine, true);
+    }
+    let ranks = gone.ranks(u32::MAX);
+    let peers = match gone.is_own_world() {
+        true => engine.processes().among(Job::OWN, ranks),
+        false => joining::known(world, gone.world, &ranks),
+    };
     engine.lose_peers(peers, &gone.reason);
 }

@@ -233,8 +233,12 @@ impl Agent {
     ) -> Result<(), BootError> {
         self.say(&Message::Finished(counters))?;
         let answer = loop {
+            // Several words may have come at once.
             if self.heard.is_none() {
-                wait(self.stream.as_fd());
+                match self.next_body()? {
+                    Some(body) => self.heard = Some(decode(&body)),
+                    None => wait(self.stream.as_fd()),
+                }
             }
             match self.hear()? {
                 Message::Gone(who) => gone(&who),
@@ -387,6 +391,33 @@ mod tests {
     }
 
     #[test]
+    fn at_the_end_nobody_waits_for_a_word_that_came_with_a_death() {
+        let (stream, mut agent) = UnixStream::pair().unwrap();
+        let mut own = Agent {
+            voice: Voice(Arc::new(Mutex::new(stream.try_clone().unwrap()))),
+            questions: Questions::default(),
+            stream,
+            deframer: Deframer::default(),
+            heard: None,
+        };
+        let gone = Message::Gone(Gone {
+            number: 0,
+            goes_on: true,
+            world: [0; 16],
+            first: 1,
+            count: 1,
+            reason: "killed".into(),
+        });
+        let both = [gone.encode(), Message::Dismissed.encode()].concat();
+        agent.write_all(&both).unwrap();
+        let waits = |stream: BorrowedFd<'_>| assert!(is_readable(stream), "it would wait for ever");
+        assert!(
+            own.finish(Counters::default(), waits, |gone| assert_eq!(gone.first, 1))
+                .is_ok()
+        );
+    }
+
+    #[test]
     fn deaths_are_heard_after_the_word_that_the_job_ends() {
         let (stream, mut agent) = UnixStream::pair().unwrap();
         let mut own = Agent {
@@ -399,6 +430,8 @@ mod tests {
         let gone = |first| {
             Message::Gone(Gone {
                 number: first,
+                goes_on: false,
+                world: [0; 16],
                 first,
                 count: 1,
                 reason: "killed".into(),

@@ -27,7 +27,7 @@ mod words;
 
 pub use later::add;
 pub use site::State;
-pub use subjobs::Subjobs;
+pub use subjobs::{Subjobs, others};
 
 use crate::model::Job;
 use crate::terms::Substitute;
@@ -38,7 +38,7 @@ use site::{Process, Site};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
-use subjobs::Listeners;
+use subjobs::{Listeners, begun, go_on_without};
 
 /// How long processes have between being asked to end and being killed.
 pub const GRACE: Duration = Duration::from_millis(1500);
@@ -115,10 +115,14 @@ pub enum Action {
         /// What happened.
         problem: String,
     },
-    /// Tell the processes of these subjobs, who are a world, that others of it are gone.
+    /// Tell the processes of these subjobs, who are a world, that others of it are gone, and all other worlds too.
     Gone {
         /// Whom to tell.
         sites: Vec<usize>,
+        /// The subjob of the dead.
+        of: usize,
+        /// Whether the job goes on without them.
+        goes_on: bool,
         /// How many deaths of this job were decided before the first of these.
         number: u32,
         /// Rank in that world of the first one.
@@ -484,6 +488,8 @@ impl Coallocation {
         let count = indices.end - indices.start;
         self.actions.push_back(Action::Gone {
             sites,
+            of: site,
+            goes_on: goes_on(self, site),
             number: self.losses.decide(count),
             first,
             count,
@@ -531,7 +537,7 @@ fn lose(job: &mut Coallocation, loss: &Loss, verdict: &Verdict, now: Duration) {
     });
     // Whoever waits in MPI_Finalize does not wait for them.
     for (_, was) in &loss.processes {
-        if let Some(sites) = job.subjobs.go_on_without(site, *was) {
+        if let Some(sites) = go_on_without(&mut job.subjobs, site, *was) {
             job.actions.push_back(Action::Dismiss(sites));
         }
     }
@@ -556,7 +562,7 @@ fn lose_site(job: &mut Coallocation, site: usize, verdict: &Verdict, now: Durati
 /// How a job ends that has lost processes and has no other reason to end badly: as the first loss.
 fn loss_of(job: &Coallocation) -> Option<Verdict> {
     let first = job.first_loss.as_ref()?;
-    let (lost, all) = (job.losses.count(), counted(job.subjobs.begun(), "process"));
+    let (lost, all) = (job.losses.count(), counted(begun(&job.subjobs), "process"));
     let words = match lost {
         1 => "was lost",
         _ => "were lost; the first loss",

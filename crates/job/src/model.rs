@@ -142,13 +142,6 @@ impl Job {
         self
     }
 
-    /// Whether it goes on, at least partly, when a process is lost.
-    pub fn goes_on(&self) -> bool {
-        self.subjobs
-            .iter()
-            .any(|s| Terms::of(s).is_ok_and(|terms| terms.goes_on()))
-    }
-
     /// The same under this name, if it is one.
     #[must_use]
     pub fn called(self, name: Option<JobName>) -> Self {

@@ -43,6 +43,7 @@ use board::Board;
 use isthmus_job::Job;
 use isthmus_job::Subjob;
 use isthmus_job::coallocation::{Coallocation, Watch};
+use isthmus_job::terms::goes_on;
 use isthmus_stage::names::Names;
 use isthmus_wire::control::Request;
 use isthmus_wire::grid::{Reach, ToAgent};
@@ -254,7 +255,7 @@ impl Coordinator {
             gathered,
             examine: false,
             planned: job.subjobs().len(),
-            goes_on: job.goes_on(),
+            goes_on: goes_on(&job),
             options,
         });
         let options = &shared.options;

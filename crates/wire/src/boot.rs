@@ -6,7 +6,7 @@
 //!     | Hello (token, pid, port, csr)  --->    |      MPI_Init begins
 //!     |    <---  World (ranks, places, links) |      co-allocation committed: the barrier opens
 //!     | ...                                    |
-//!     |    <---  Gone (ranks, reason)          |      others have died, or cannot be reached any more
+//!     |    <---  Gone (world, ranks, reason)   |      others have died, or cannot be reached any more
 //!     |    <---  Abort (code, reason)          |      another process ended the job
 //!     | Traffic (links)                --->    |      at most once a second, while something passes to other sites
 //!     | Time (waits)                   --->    |      once a second, while something passes or nothing comes
@@ -59,7 +59,11 @@ pub const MAX_NODE_PROCESSES: u32 = 1024;
 pub struct Gone {
     /// How many deaths the coordinator has decided before the first of these. All hear of them in this order.
     pub number: u32,
-    /// Rank in MPI_COMM_WORLD of the first one.
+    /// Whether the job goes on without them.
+    pub goes_on: bool,
+    /// Name of their world, which is another one than that of who hears it; zeros: the same.
+    pub world: [u8; 16],
+    /// Rank in their MPI_COMM_WORLD of the first one.
     pub first: u32,
     /// How many, one after the other.
     pub count: u32,
@@ -70,16 +74,19 @@ pub struct Gone {
 impl Gone {
     /// Appends it to a message.
     pub fn write(&self, w: &mut Writer) {
-        w.u32(self.number)
-            .u32(self.first)
-            .u32(self.count)
-            .text(cut(&self.reason));
+        w.u32(self.number).u8(self.goes_on.into());
+        for b in self.world {
+            w.u8(b);
+        }
+        w.u32(self.first).u32(self.count).text(cut(&self.reason));
     }
 
     /// Reads it from a message.
     pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let gone = Self {
             number: r.u32("number")?,
+            goes_on: r.u8("goes on")? != 0,
+            world: r.fixed("world")?,
             first: r.u32("first")?,
             count: r.u32("count")?,
             reason: read_reason(r)?,
@@ -92,6 +99,11 @@ impl Gone {
                 value: u64::from(gone.count),
             }),
         }
+    }
+
+    /// Whether they are of the same world as who hears it.
+    pub fn is_own_world(&self) -> bool {
+        self.world == [0; 16]
     }
 
     /// Their ranks, those below `size`.

@@ -38,7 +38,7 @@
 //! | `Gateway` | 12 | a message to the gateway ([`crate::gateway::ToGateway`]); the first one starts it |
 //! | `Launch` | 13 | \[host text, processes u32\] |
 //! | `LauncherEnded` | 14 | how u8, number u32, said text |
-//! | `Gone` | 15 | number u32, first u32, count u32, reason text |
+//! | `Gone` | 15 | number u32, goes on u8, world 16 bytes, first u32, count u32, reason text |
 //! | `Hold` | 16 | secret 32, seconds u32 |
 //! | `Resume` | 17 | secret 32, launcher u32, standings u64, outputs u64 |
 //! | `Answer` | 18 | index u32, answer ([`crate::question`]) |

@@ -130,6 +130,7 @@ pub(crate) fn hints() -> Result<String> {
         "crates/rma/src",
         "crates/mpi-core/src",
         "crates/mpi/src",
+        "crates/launch/src",
     ] {
         for file in tree::files(directory, ".rs")? {
             code.push_str(&tree::read(&file)?);

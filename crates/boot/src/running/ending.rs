@@ -42,7 +42,9 @@ impl Running {
                 let mut agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
                 // Others are not there yet. What they have sent may need an answer of the vendor MPI here, or of ours.
                 let wait = |answer: BorrowedFd<'_>| engine.wait_beside(answer);
-                agent.finish(counters, wait, |gone| lose(&mut engine.lock(), gone))?;
+                agent.finish(counters, wait, |gone| {
+                    lose(self.world(), &mut engine.lock(), gone);
+                })?;
             }
             None => {
                 crate::naming::forget();

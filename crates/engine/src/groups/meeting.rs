@@ -316,7 +316,10 @@ impl Groups {
     }
 
     pub(crate) fn give_up(&mut self, core: &mut Core, place: &Place, error: EngineError) -> EngineError {
-        if let Some(meeting) = self.meeting(core) {
+        // Of a loss with which the job goes on all members hear by themselves; in the memory they would only see that
+        // this process has given up.
+        let is_known = matches!(error, EngineError::PeerLost { goes_on: true, .. });
+        if let Some(meeting) = self.meeting(core).filter(|_| !is_known) {
             meeting.give_up(place, matches!(error, EngineError::Memory { .. }));
         }
         if let Some(begun) = self.begun(place.frame) {

@@ -127,3 +127,25 @@ fn numbers_that_follow_each_other_are_told_together() {
     assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), [0..3, 5..6, 7..9]);
     assert!(ranges(&[]).is_empty());
 }
+
+#[test]
+fn other_worlds_hear_of_a_loss_too() {
+    let mut job = running();
+    let mut child = subjob("c", 1);
+    OnLoss::GoOn.set(&mut child);
+    assert_eq!(add(&mut job, &[child], NOW), Some(vec![2]));
+    job.handle_started(2, NOW);
+    assert!(job.handle_arrived(2, 0, NOW));
+    assert_eq!(next(&mut job), [Action::Commit(vec![2])]);
+    assert_eq!(
+        (others(job.subjobs(), 2), others(job.subjobs(), 0)),
+        (vec![0, 1], vec![2])
+    );
+    job.handle_exited(2, 0, Exit::Signal(9), NOW);
+    let actions = next(&mut job);
+    let heard = |a: &Action| matches!(a, Action::Gone { sites, of: 2, goes_on: true, first: 0, count: 1, .. } if sites.is_empty());
+    assert!(
+        actions.iter().any(heard),
+        "nobody of its own world is left: {actions:?}"
+    );
+}

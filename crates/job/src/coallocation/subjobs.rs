@@ -42,6 +42,28 @@ pub(super) struct Finding {
     pub(super) problem: String,
 }
 
+/// Subjobs that have begun in other worlds than this one.
+pub fn others(all: &Subjobs, site: usize) -> Vec<usize> {
+    let own = all.sites.get(site).and_then(|s| s.world);
+    all.those(|s| s.world.is_some() && s.world != own && !s.gone && !s.has_ended())
+}
+
+/// The job goes on without a process, which was as `was`. The subjobs of its world if all others have finished.
+pub(super) fn go_on_without(all: &mut Subjobs, site: usize, was: Process) -> Option<Vec<usize>> {
+    let world = &mut all.worlds[all.sites[site].world?];
+    if was != Process::Arrived {
+        return None;
+    }
+    world.unfinished -= 1;
+    (world.unfinished == 0).then(|| world.sites.clone())
+}
+
+/// Number of processes of subjobs that have begun.
+pub(super) fn begun(all: &Subjobs) -> u32 {
+    let begun = all.sites.iter().filter(|s| s.world.is_some());
+    begun.map(Site::size).sum()
+}
+
 impl Subjobs {
     /// Those of a job nothing of which has happened.
     pub(super) fn new(job: &Job) -> Self {
@@ -246,22 +268,6 @@ impl Subjobs {
         Some((world.unfinished == 0).then(|| world.sites.clone()))
     }
 
-    /// The job goes on without a process, which was as `was`. The subjobs of its world if all others have finished.
-    pub(super) fn go_on_without(&mut self, site: usize, was: Process) -> Option<Vec<usize>> {
-        let world = &mut self.worlds[self.sites[site].world?];
-        if was != Process::Arrived {
-            return None;
-        }
-        world.unfinished -= 1;
-        (world.unfinished == 0).then(|| world.sites.clone())
-    }
-
-    /// Number of processes of subjobs that have begun.
-    pub(super) fn begun(&self) -> u32 {
-        let begun = self.sites.iter().filter(|s| s.world.is_some());
-        begun.map(Site::size).sum()
-    }
-
     /// Whether there are worlds, all processes of which have finished.
     pub(super) fn have_finished(&self) -> bool {
         !self.worlds.is_empty() && self.worlds.iter().all(|w| w.unfinished == 0)
@@ -312,7 +318,8 @@ impl Subjobs {
         // Its ranks are numbered subjob by subjob.
         let before = world.sites.iter().take_while(|&&other| other != site);
         let first: u32 = before.map(|&other| self.sites[other].size()).sum();
-        (!sites.is_empty()).then(|| Listeners {
+        let others = self.worlds.len() > 1;
+        (others || !sites.is_empty()).then(|| Listeners {
             sites,
             first: first + gone.start,
         })
@@ -470,7 +477,8 @@ mod tests {
         let heard = |site, gone| all.listeners(site, &gone).map(|l| (l.sites, l.first));
         assert_eq!(heard(1, 1..2), Some((vec![0, 1], 3)));
         assert_eq!(heard(1, 0..3), Some((vec![0], 2)), "not those that are all gone");
-        assert_eq!(heard(2, 0..1), None);
+        assert_eq!(heard(2, 0..1), Some((vec![], 0)), "other worlds");
+        assert_eq!(others(&all, 2), [0, 1]);
         assert!(all.runs_apart(2) && !all.runs_apart(1));
     }
 

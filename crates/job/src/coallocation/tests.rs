@@ -78,6 +78,8 @@ fn the_first_failure_is_the_verdict_and_ends_the_job() {
     );
     let gone = Action::Gone {
         sites: vec![0, 1],
+        of: 1,
+        goes_on: false,
         number: 0,
         first: 2,
         count: 1,
@@ -438,7 +440,10 @@ fn start_types() {
     );
     m.handle_closed(4, "lost", "", S(101));
     assert!(
-        matches!(&actions(&mut m)[..], [Action::Drop { site: 4, .. }]),
+        matches!(
+            &actions(&mut m)[..],
+            [Action::Gone { of: 4, .. }, Action::Drop { site: 4, .. }]
+        ),
         "it is optional"
     );
     for index in 0..2 {

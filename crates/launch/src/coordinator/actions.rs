@@ -42,20 +42,22 @@ impl Coordinator {
             } => losing::lose(self, site, &indices, whole, &problem),
             Action::Gone {
                 sites,
+                of,
+                goes_on,
                 number,
                 first,
                 count,
                 reason,
             } => {
-                let gone = ToAgent::Gone(Gone {
+                let gone = Gone {
                     number,
+                    goes_on,
+                    world: [0; 16],
                     first,
                     count,
                     reason,
-                });
-                sites
-                    .iter()
-                    .for_each(|&site| self.connections.send_lasting(site, &gone));
+                };
+                losing::tell(self, &sites, of, gone);
                 agreeing::look_again(self);
             }
             Action::Abort { code, reason } => {

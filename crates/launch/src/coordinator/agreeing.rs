@@ -92,6 +92,13 @@ pub(super) fn begun(job: &mut Coordinator, secret: &[u8; 32], name: &str, sites:
     }
 }
 
+/// Name of the world of a subjob, if it has begun here.
+pub(super) fn name_of(job: &Coordinator, site: usize) -> Option<[u8; 16]> {
+    let first = job.machine.subjobs().world_of(site)?.next()?.0;
+    let mut worlds = job.agreements.worlds.iter();
+    worlds.find(|(_, of)| **of == first).map(|(name, _)| *name)
+}
+
 fn tell(job: &mut Coordinator, told: Vec<Told>) {
     for (process, number, said) in told {
         answering::answer(job, process, Answer { number, said });

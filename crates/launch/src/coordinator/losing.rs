@@ -3,6 +3,23 @@
 
 use super::{Coordinator, agreeing, answering};
 use crate::events::JobEvent;
+use isthmus_job::coallocation::others;
+use isthmus_wire::boot::Gone;
+use isthmus_wire::grid::ToAgent;
+
+/// Processes of the world of subjob `of` are gone: these subjobs of that world hear it, and all other worlds, which may
+/// be connected with it.
+pub(super) fn tell(job: &mut Coordinator, sites: &[usize], of: usize, gone: Gone) {
+    let others = others(job.machine.subjobs(), of);
+    if let Some(world) = agreeing::name_of(job, of).filter(|_| !others.is_empty()) {
+        let abroad = ToAgent::Gone(Gone { world, ..gone.clone() });
+        others
+            .iter()
+            .for_each(|&site| job.connections.send_lasting(site, &abroad));
+    }
+    let gone = ToAgent::Gone(gone);
+    sites.iter().for_each(|&site| job.connections.send_lasting(site, &gone));
+}
 
 /// These processes of a subjob are lost; `whole`: nothing is left of it.
 pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: bool, problem: &str) {

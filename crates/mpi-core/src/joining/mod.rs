@@ -13,6 +13,7 @@
 //!
 //! Members that know each other already, of one job or met before, keep the connections that they have.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
@@ -291,6 +292,11 @@ fn refusal(why: &str) -> Offer {
         used: [0; isthmus_wire::joining::BLOCKS / 8],
         members: Vec::new(),
     }
+}
+
+/// Processes of another world, by their ranks there, that this one is or was connected with.
+pub fn known(world: &World, other: [u8; 16], ranks: &Range<u32>) -> Vec<Peer> {
+    world.abroad().meetings.of_world(other, ranks)
 }
 
 /// Gets to know the members that are new here.

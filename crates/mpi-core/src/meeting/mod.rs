@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Meetings: what the processes of two groups have together from then on. How they come about: [`crate::joining`].
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -128,6 +129,16 @@ pub(crate) struct Acquainted {
 impl Meetings {
     pub(crate) fn all(&self) -> MutexGuard<'_, Vec<Arc<Meeting>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of another world, by their ranks there, who are known.
+    pub(crate) fn of_world(&self, world: [u8; 16], ranks: &Range<u32>) -> Vec<Peer> {
+        let all = self.all().clone();
+        let met = all
+            .iter()
+            .flat_map(|meeting| meeting.names.iter().zip(meeting.group.members().iter()));
+        let wanted = met.filter(|(name, _)| name.world == world && ranks.contains(&name.rank));
+        wanted.map(|(_, &peer)| peer).collect()
     }
 
     /// Names of all.

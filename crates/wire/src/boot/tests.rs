@@ -10,6 +10,8 @@ fn messages_survive_the_wire() {
         },
         Message::Gone(Gone {
             number: 5,
+            goes_on: true,
+            world: [3; 16],
             first: 3,
             count: 1,
             reason: "rank 3 was killed by signal 9".into(),
@@ -83,6 +85,8 @@ fn messages_survive_the_wire() {
 fn who_is_gone_is_bounded_by_who_was_there() {
     let gone = |first, count, reason: String| Gone {
         number: 0,
+        goes_on: false,
+        world: [0; 16],
         first,
         count,
         reason,
@@ -92,7 +96,11 @@ fn who_is_gone_is_bounded_by_who_was_there() {
     assert_eq!(gone(9, 2, String::new()).ranks(8), 8..8);
     let body = |gone: &Gone| {
         let mut w = Writer::new(10);
-        w.u32(gone.number).u32(gone.first).u32(gone.count).text(&gone.reason);
+        w.u32(gone.number).u8(0);
+        gone.world.iter().for_each(|b| {
+            w.u8(*b);
+        });
+        w.u32(gone.first).u32(gone.count).text(&gone.reason);
         w.into_framed()[4..].to_vec()
     };
     assert!(Message::decode(&body(&gone(1, 1, "x".repeat(MAX_REASON)))).is_ok());

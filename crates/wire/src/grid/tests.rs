@@ -94,6 +94,8 @@ fn messages_to_an_agent_survive_the_wire() {
         },
         ToAgent::Gone(Gone {
             number: 7,
+            goes_on: false,
+            world: [0; 16],
             first: 2,
             count: 3,
             reason: "site 'b' cannot be reached".into(),
