@@ -352,7 +352,7 @@ impl Engine {
                     machine.sent(&mut core.port(number), peer, name, sent);
                 });
             }
-            Work::Revoked(channel) => self.revoke(&channel),
+            Work::Revoked(channel) => revoke(self, &channel),
             Work::Gone(peer) => {
                 if goes_on(core) {
                     self.lose_plans(peer);
@@ -375,19 +375,6 @@ impl Engine {
             let (plans, mut hands) = plans!(self);
             plans.fail(&mut hands, request, error.clone());
         }
-    }
-
-    /// A communicator is revoked: everything that is pending on it ends with [`EngineError::Revoked`]. Its own
-    /// [`Special`](crate::Special) is the caller's.
-    #[cold]
-    pub fn revoke(&mut self, channel: &Channel) {
-        for request in self.plans.of(&self.core.state, channel.context) {
-            let (plans, mut hands) = plans!(self);
-            plans.fail(&mut hands, request, EngineError::Revoked);
-        }
-        self.groups.revoke(&mut self.core, channel);
-        end_messages(&mut self.core, channel.context);
-        self.work();
     }
 
     /// A part of a request of a machine is over.
@@ -447,6 +434,19 @@ pub fn with_machine<M: 'static, T>(
     });
     engine.work();
     acted.flatten()
+}
+
+/// A communicator is revoked: everything that is pending on it ends with [`EngineError::Revoked`]. Its own
+/// [`Special`](crate::Special) is the caller's.
+#[cold]
+pub fn revoke(engine: &mut Engine, channel: &Channel) {
+    for request in engine.plans.of(&engine.core.state, channel.context) {
+        let (plans, mut hands) = plans!(engine);
+        plans.fail(&mut hands, request, EngineError::Revoked);
+    }
+    engine.groups.revoke(&mut engine.core, channel);
+    end_messages(&mut engine.core, channel.context);
+    engine.work();
 }
 
 /// As [`Engine::register`], for a machine that is made when its first frame comes, or when it is [awoken](awaken).

@@ -185,7 +185,7 @@ impl<'a> Port<'a> {
     }
 
     /// A communicator is revoked: everything that is pending on it ends as soon as transports are free
-    /// ([`Engine::revoke`](crate::Engine::revoke)).
+    /// ([`revoke`](crate::revoke)).
     #[cold]
     pub fn revoke(&mut self, channel: &Channel) {
         self.state.revoke_later(channel);

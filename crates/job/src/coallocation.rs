@@ -27,7 +27,7 @@ mod words;
 
 pub use later::add;
 pub use site::State;
-pub use subjobs::{Subjobs, others};
+pub use subjobs::{Subjobs, others, takes_part, world_of};
 
 use crate::model::Job;
 use crate::terms::Substitute;

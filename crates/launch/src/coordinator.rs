@@ -348,7 +348,8 @@ impl Coordinator {
             while let Some(action) = self.machine.poll_action() {
                 self.act(action);
             }
-            agreeing::settle(self);
+            let told = self.agreements.settled(self.machine.subjobs());
+            answering::answer_all(self, told);
             if !self.committing.is_empty() && self.crossings.unsettled_until().is_none() {
                 for sites in std::mem::take(&mut self.committing) {
                     self.commit(&sites);

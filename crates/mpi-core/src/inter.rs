@@ -10,12 +10,12 @@ use crate::comm::{Blueprint, Comm, is_joined};
 use crate::context::{self, Numbers};
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
+use crate::fail;
 use crate::group::Group;
 use crate::internal::{self, Side};
 use crate::joining;
 use crate::meeting::reach::Exchange;
 use crate::world::World;
-use crate::{fail, faults};
 
 /// What the leader of a group tells the other one, and then its own group.
 ///
@@ -239,7 +239,7 @@ fn bridge(
         ..blueprint
     }
     .build(context::granted(numbers)?);
-    faults::begins(world, &comm);
+    world.revocable.begins(world.engine(), &comm);
     Ok(comm)
 }
 

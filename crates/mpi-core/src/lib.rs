@@ -5,6 +5,7 @@
 //! exists: callbacks come as closures, user memory as values, errors leave as [`error::Error`].
 #![forbid(unsafe_code)]
 
+mod asker;
 pub mod attached;
 pub mod attribute;
 mod chosen;
@@ -26,6 +27,7 @@ pub mod members;
 mod nodes;
 pub mod p2p;
 mod remembered;
+mod revocable;
 pub mod session;
 pub mod topology;
 pub mod world;

@@ -13,14 +13,15 @@ use isthmus_topology::{Known, Topology};
 use isthmus_wire::chosen::Chosen;
 use isthmus_wire::place::{Place, PlaceTable};
 
+use crate::asker::Asker;
 use crate::chosen::Choices;
 use crate::context::{self, Contexts};
 use crate::error::Result;
-use crate::faults::Faults;
 use crate::frames::Freed;
 use crate::group::Group;
 use crate::links::known::WorldLinks;
 use crate::meeting::Abroad;
+use crate::revocable::Revocable;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const MAX_TAG: i32 = i32::MAX;
@@ -47,7 +48,10 @@ pub struct World {
     pub(super) choices: Choices,
     id: [u8; 16],
     abroad: Abroad,
-    faults: Faults,
+    /// Communicators that can be revoked.
+    pub(crate) revocable: Arc<Revocable>,
+    /// By whom members agree; without a launcher there is nobody to ask.
+    pub(crate) asker: OnceLock<Arc<dyn Asker>>,
 }
 
 impl World {
@@ -61,7 +65,7 @@ impl World {
         let unlike = representations.any(|other| Some(other) != representation);
         let contexts = Arc::new(Contexts::new(Job::OWN, rank, topology.size()));
         let links = WorldLinks::new(&places, Known::default(), None);
-        let faults = Faults::new(&engine);
+        let revocable = Revocable::new(&engine);
         Self {
             rank,
             places,
@@ -79,7 +83,8 @@ impl World {
             choices: Choices::default(),
             id: [0; 16],
             abroad: Abroad::default(),
-            faults,
+            revocable,
+            asker: OnceLock::new(),
         }
     }
 
@@ -92,11 +97,6 @@ impl World {
     /// The name that no other world has.
     pub(crate) fn id(&self) -> [u8; 16] {
         self.id
-    }
-
-    /// What it takes to go on after losses.
-    pub(crate) fn faults(&self) -> &Faults {
-        &self.faults
     }
 
     /// What this process knows of processes of other jobs.

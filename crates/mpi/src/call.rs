@@ -221,6 +221,10 @@ pub(crate) fn raise_on(function: &'static str, hears: &Hears, error: &Error) -> 
 pub(crate) fn raise_to(function: &'static str, object: usize, handler: ErrorHandler, error: &Error) -> c_int {
     crate::tool::error_raised(error.class);
     crate::error::remember(function, error);
+    if error.class == abi::MPIX_ERR_PROC_FAILED {
+        // A program that does the same again and again in vain has to hear what the others do about it.
+        let _ = process::world().map(|world| world.engine().lock().progress());
+    }
     match handler {
         ErrorHandler::Return => error.class,
         ErrorHandler::Fatal | ErrorHandler::Abort => {

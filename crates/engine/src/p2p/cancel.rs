@@ -109,9 +109,17 @@ fn withdraw_send(core: &mut Core, index: u32) -> bool {
     }
 }
 
-/// Throws the message of a send of this process to itself away.
-pub(crate) fn throw_own_send(core: &mut Core, index: u32) {
-    throw_own(core, |content, _| matches!(content, Content::Local(i) if *i == index));
+/// Asks the receiver for the message of a step of a plan, if it has one that it may not have matched. True: the step is
+/// over when it has answered.
+pub(crate) fn is_asked_back(core: &mut Core, index: u32) -> bool {
+    let Some((peer, context)) = recallable(core, index) else {
+        return false;
+    };
+    let sends = matches!(core.state.requests.slot(index).task(), Task::Send(_));
+    if sends {
+        recall(core, index, peer, context);
+    }
+    sends
 }
 
 /// Throws a message of this process to itself away.

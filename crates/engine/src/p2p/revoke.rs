@@ -6,7 +6,7 @@ use isthmus_protocol::matching::Context;
 
 use crate::EngineError;
 use crate::base::requests::NONE;
-use crate::p2p::cancel::throw_own_send;
+use crate::p2p::cancel::cancel;
 use crate::p2p::state::withdraw;
 use crate::p2p::{Core, SendStage, Task};
 
@@ -36,37 +36,21 @@ fn is_of(other: Context, context: Context) -> bool {
     other.world() == context.world() && other.number() & !BESIDE == context.number()
 }
 
+/// The receiver knows whether it has matched the message, and is asked, as for cancelling: a message that it has begun
+/// to take arrives, and it does not wait for one that does not come.
 fn end_send(core: &mut Core, index: u32, context: Context) {
     let slot = core.state.requests.slot(index);
     let waits = slot.owner() == NONE && !slot.done();
-    let peer = match slot.task() {
-        Task::Send(task) if waits && task.header.context & !BESIDE == context.number() => task.peer,
-        _ => return,
-    };
-    let token = core.state.requests.token(index);
-    let own = core.state.is_own(peer);
-    let Some(task) = core.state.requests.send(index) else {
-        return;
-    };
-    if matches!(task.stage, SendStage::Streaming | SendStage::Bulk) {
-        return;
-    }
-    let (offered, waiting) = (task.offered, task.stage == SendStage::Waiting);
-    match own {
-        true => throw_own_send(core, index),
-        false => {
-            if waiting {
-                core.state.unanswered.abandoned(token, peer);
-            }
-            if let Some(queue) = core.state.outgoing.get_mut(&peer) {
-                queue.messages.retain(|&i| i != index);
-            }
+    let ends = match slot.task() {
+        Task::Send(task) => {
+            let of_it = task.header.context & !BESIDE == context.number();
+            of_it && task.parts.is_none() && !matches!(task.stage, SendStage::Streaming | SendStage::Bulk)
         }
+        _ => false,
+    };
+    if waits && ends {
+        core.state.requests.slot_mut(index).completion_mut().error = Some(EngineError::Revoked);
+        let request = core.state.requests.name(index);
+        cancel(core, request);
     }
-    if offered {
-        // The program has its memory back: nobody copies out of it any more.
-        let route = core.state.peers[peer].route();
-        core.transports[usize::from(route)].revoke();
-    }
-    core.state.fail(index, EngineError::Revoked);
 }

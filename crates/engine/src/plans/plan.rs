@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Executing plans: collective operations.
 
-use isthmus_protocol::matching::{Context, Pattern};
+use isthmus_protocol::matching::Pattern;
 use isthmus_schedule::step::{Action, Plan, Together};
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
@@ -11,12 +11,12 @@ use crate::base::buffer::transfer;
 use crate::base::request::Part;
 use crate::base::requests::{NONE, Outcome, Owned, Owner};
 use crate::machine::Machine;
-use crate::mismatch::asking::{cannot_go_on, compare_kept, error_of, known_of, question};
+use crate::mismatch::asking::{compare_kept, error_of, known_of, question};
 use crate::mismatch::{Amount, Found, Which};
 use crate::p2p::State;
 use crate::p2p::loss::goes_on;
 use crate::p2p::receive::start_receive;
-use crate::p2p::send::{abandon, count, start_send, try_send};
+use crate::p2p::send::{count, start_send, try_send};
 use crate::p2p::state::scratch;
 use crate::p2p::waits::collective;
 use crate::p2p::{Inbound, Outbound};
@@ -157,40 +157,6 @@ impl Plans {
         request
     }
 
-    /// Nothing more of the plan is possible.
-    #[cold]
-    pub(crate) fn fail(&mut self, with: &mut Hands<'_>, request: Request, error: EngineError) {
-        let Some((Owner::Plans, index)) = with.core.owner(request) else {
-            return;
-        };
-        if let Some(execution) = self.take(index) {
-            let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
-            completion.goes_wrong(error);
-            self.run(with, index, execution);
-        }
-    }
-
-    /// Those in which this peer takes part. Not all of their members notice its loss by themselves, and those that do
-    /// may have left others waiting.
-    #[cold]
-    pub(crate) fn with(&self, state: &State, peer: Peer) -> Vec<Request> {
-        let running = (0..)
-            .zip(&self.running)
-            .filter_map(|(index, e)| Some((index, e.as_deref()?)));
-        let with_it = running.filter(|(_, e)| !e.aborted() && e.channel().members.contains(peer));
-        with_it.map(|(index, _)| state.requests().name(index)).collect()
-    }
-
-    /// Those of a communicator that is revoked.
-    #[cold]
-    pub(crate) fn of(&self, state: &State, context: Context) -> Vec<Request> {
-        let running = (0..)
-            .zip(&self.running)
-            .filter_map(|(index, e)| Some((index, e.as_deref()?)));
-        let of_it = running.filter(|(_, execution)| execution.channel().context == context);
-        of_it.map(|(index, _)| state.requests().name(index)).collect()
-    }
-
     /// What members that plans wait for are asked, whom they have not been asked yet.
     #[cold]
     pub(crate) fn questions(&mut self, state: &State) -> Vec<(Peer, Header)> {
@@ -242,7 +208,7 @@ impl Plans {
         }))
     }
 
-    fn take(&mut self, index: u32) -> Option<Box<Execution>> {
+    pub(super) fn take(&mut self, index: u32) -> Option<Box<Execution>> {
         self.running.get_mut(index as usize)?.take()
     }
 
@@ -285,7 +251,7 @@ impl Plans {
     }
 
     /// Starts every step that can start; ends the request when the plan is over.
-    fn run(&mut self, with: &mut Hands<'_>, index: u32, mut execution: Box<Execution>) {
+    pub(super) fn run(&mut self, with: &mut Hands<'_>, index: u32, mut execution: Box<Execution>) {
         // A step that has failed must not set off those that waited for it.
         if Self::hopeless_plan(with, index) && !execution.aborted() {
             self.abort(with, index, &mut execution);
@@ -302,28 +268,6 @@ impl Plans {
         }
         self.ends(with, execution);
         with.core.state.finish(index);
-    }
-
-    /// A plan that follows from what members say fits their buffers, and memory, if that is true: those who wait for it
-    /// are told.
-    #[cold]
-    fn note_end(with: &mut Hands<'_>, index: u32, execution: &Execution, error: EngineError) {
-        if execution.told() && matches!(error, EngineError::Plan { .. } | EngineError::Memory { .. }) {
-            cannot_go_on(&mut with.core.state, execution.which());
-        }
-        let error = match error {
-            EngineError::Plan { .. } if execution.told() => EngineError::Disagreement {
-                what: "members have given different lengths for the same blocks".into(),
-                lengths: true,
-            },
-            error => error,
-        };
-        with.core
-            .state
-            .requests_mut()
-            .slot_mut(index)
-            .completion_mut()
-            .goes_wrong(error);
     }
 
     fn run_steps(&mut self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) -> Result<(), EngineError> {
@@ -358,22 +302,6 @@ impl Plans {
     fn hopeless_plan(with: &Hands<'_>, index: u32) -> bool {
         let error = &with.core.state.requests().slot(index).completion().error;
         error.as_ref().is_some_and(EngineError::is_fatal)
-    }
-
-    /// Ends what can be ended of a plan that has failed; the rest completes by itself.
-    fn abort(&self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
-        if execution.channel().node.is_some() {
-            let error = with.core.state.requests().slot(index).completion().error.clone();
-            // Who is told that the communicator is revoked needs no word in the memory.
-            if let Some(error) = error.filter(|error| *error != EngineError::Revoked) {
-                with.groups.leave_node(with.core, execution.channel(), &error);
-            }
-        }
-        for (step, request) in execution.abort() {
-            if abandon(with.core, request) {
-                execution.stopped(step);
-            }
-        }
     }
 
     /// Tells transports, if it is news, how many use a link of the wide area at the same time. Where several operations

@@ -64,6 +64,17 @@ pub(super) fn begun(all: &Subjobs) -> u32 {
     begun.map(Site::size).sum()
 }
 
+/// Whether what a process does still counts: it is between MPI_Init and MPI_Finalize, and its machine is heard.
+pub fn takes_part(subjobs: &Subjobs, site: usize, index: u32) -> bool {
+    subjobs.is_inside(site, index) && !subjobs.sites[site].gone
+}
+
+/// The subjobs that are a world with this one, each with its number of processes, in the order of their ranks.
+pub fn world_of(subjobs: &Subjobs, site: usize) -> Option<impl Iterator<Item = (usize, u32)> + '_> {
+    let world = &subjobs.worlds[subjobs.sites.get(site)?.world?];
+    Some(world.sites.iter().map(|&site| (site, subjobs.sites[site].size())))
+}
+
 impl Subjobs {
     /// Those of a job nothing of which has happened.
     pub(super) fn new(job: &Job) -> Self {
@@ -156,17 +167,6 @@ impl Subjobs {
     pub fn is_inside(&self, site: usize, index: u32) -> bool {
         let site = self.sites.get(site).filter(|s| s.is_live() && s.world.is_some());
         site.and_then(|s| s.processes.get(index as usize)) == Some(&Process::Arrived)
-    }
-
-    /// Whether what a process does still counts: it is between MPI_Init and MPI_Finalize, and its machine is heard.
-    pub fn takes_part(&self, site: usize, index: u32) -> bool {
-        self.is_inside(site, index) && !self.sites[site].gone
-    }
-
-    /// The subjobs that are a world with this one, each with its number of processes, in the order of their ranks.
-    pub fn world_of(&self, site: usize) -> Option<impl Iterator<Item = (usize, u32)> + '_> {
-        let world = &self.worlds[self.sites.get(site)?.world?];
-        Some(world.sites.iter().map(|&site| (site, self.sites[site].size())))
     }
 
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Site> {

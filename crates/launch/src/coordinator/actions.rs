@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What co-allocation decides is done here.
 
-use super::{Coordinator, agreeing, losing, spawning};
+use super::{Coordinator, losing, spawning};
 use crate::console::Print;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
@@ -25,7 +25,7 @@ impl Coordinator {
             Action::NotStarted { sites, problem, hint } => spawning::not_started(self, &sites, &problem, &hint),
             Action::Retire(sites) => {
                 spawning::retire(self, &sites);
-                agreeing::look_again(self);
+                self.agreements.doubt();
             }
             Action::Drop { site, problem } => self.drop_site(site, &problem),
             Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
@@ -58,7 +58,7 @@ impl Coordinator {
                     reason,
                 };
                 losing::tell(self, &sites, of, gone);
-                agreeing::look_again(self);
+                self.agreements.doubt();
             }
             Action::Abort { code, reason } => {
                 self.committing.clear();
@@ -104,7 +104,7 @@ impl Coordinator {
                 self.printer.tell(&JobEvent::start(&names, processes));
                 self.worlds += 1;
                 self.hold(sites);
-                agreeing::begun(self, &world.secret, &world.name, sites);
+                self.agreements.begun(&world.secret, &world.name, sites);
                 spawning::begun(self, sites);
             }
             Err(problem) => {

@@ -5,16 +5,18 @@
 //! answered the same, once; answers that are lost on their way are given again by `answering`. So no two of them can be
 //! told different things, and nobody waits for a process that has failed.
 
-use super::Coordinator;
-use super::answering::{self, Process};
 use isthmus_identity::derived;
+use isthmus_job::coallocation::{Subjobs, takes_part, world_of};
 use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which, pieces, places};
-use isthmus_wire::question::{Answer, Kind, Refusal, Said};
+use isthmus_wire::question::{Kind, Refusal, Said};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+/// A process: subjob and index.
+type Process = (usize, u32);
+
 /// An answer for a process that has asked: the number of its question, and what it is told.
-type Told = (Process, u64, Result<Said, Refusal>);
+pub(super) type Told = (Process, u64, Result<Said, Refusal>);
 
 /// All agreements that are not over.
 #[derive(Debug, Default)]
@@ -49,75 +51,19 @@ struct Wish {
     known: BTreeSet<u32>,
 }
 
-/// A process asks to agree with others. What it is answered, if nobody has to be waited for.
-pub(super) fn ask(job: &mut Coordinator, by: Process, question: u64, agree: Agree) {
-    let members = match job.agreements.open.get(&agree.which) {
-        Some(open) if open.worlds == agree.worlds && open.ranges == agree.members => Ok(open.members.clone()),
-        _ => resolve(job, by, &agree),
-    };
-    job.agreements.inherited = job.shared.is_taken_up();
-    let subjobs = job.machine.subjobs();
-    let takes_part = |(site, index): Process| subjobs.takes_part(site, index);
-    let told = match members {
-        Ok(members) => job.agreements.ask(by, question, agree, members, takes_part),
-        Err(refusal) => vec![(by, question, Err(refusal))],
-    };
-    tell(job, told);
-}
-
-/// Processes may have failed, or left MPI: who waits for no others any more is answered, once the others have been
-/// told of it.
-pub(super) fn look_again(job: &mut Coordinator) {
-    job.agreements.doubtful = true;
-}
-
-/// Answers whom nobody has to be waited for any more.
-pub(super) fn settle(job: &mut Coordinator) {
-    if !std::mem::take(&mut job.agreements.doubtful) {
-        return;
-    }
-    let subjobs = job.machine.subjobs();
-    let told = job
-        .agreements
-        .look_again(|(site, index)| subjobs.takes_part(site, index));
-    tell(job, told);
-}
-
-/// A world has begun, of these subjobs, under this name.
-pub(super) fn begun(job: &mut Coordinator, secret: &[u8; 32], name: &str, sites: &[usize]) {
-    let id = derived(secret, format!("isthmus world {name}").as_bytes());
-    let id = std::array::from_fn(|at| id[at]);
-    if let Some(&site) = sites.first() {
-        job.agreements.worlds.insert(id, site);
-    }
-}
-
-/// Name of the world of a subjob, if it has begun here.
-pub(super) fn name_of(job: &Coordinator, site: usize) -> Option<[u8; 16]> {
-    let first = job.machine.subjobs().world_of(site)?.next()?.0;
-    let mut worlds = job.agreements.worlds.iter();
-    worlds.find(|(_, of)| **of == first).map(|(name, _)| *name)
-}
-
-fn tell(job: &mut Coordinator, told: Vec<Told>) {
-    for (process, number, said) in told {
-        answering::answer(job, process, Answer { number, said });
-    }
-}
-
 /// The processes that a member names.
-fn resolve(job: &Coordinator, by: Process, agree: &Agree) -> Result<Arc<[Process]>, Refusal> {
+fn resolve(
+    known: &HashMap<[u8; 16], usize>,
+    subjobs: &Subjobs,
+    by: Process,
+    agree: &Agree,
+) -> Result<Arc<[Process]>, Refusal> {
     let refused = |why: &str| Err(Refusal::new(Kind::Unable, why));
-    let subjobs = job.machine.subjobs();
     let mut worlds: Vec<Vec<(usize, u32)>> = Vec::with_capacity(agree.worlds.len());
     for (at, name) in agree.worlds.iter().enumerate() {
         // Its own world is known by itself, also to a launcher that has taken the job up.
-        let site = if at == 0 {
-            Some(by.0)
-        } else {
-            job.agreements.worlds.get(name).copied()
-        };
-        let Some(world) = site.and_then(|site| subjobs.world_of(site)) else {
+        let site = if at == 0 { Some(by.0) } else { known.get(name).copied() };
+        let Some(world) = site.and_then(|site| world_of(subjobs, site)) else {
             return refused(
                 "the communicator has processes of a job with another launcher, and only processes of one launcher can agree on \
                  losses; shrink or agree on a communicator of this job's processes",
@@ -159,6 +105,58 @@ fn process_of(world: &[(usize, u32)], rank: u32) -> Option<Process> {
 }
 
 impl Agreements {
+    /// Name of the world of a subjob, if it has begun here.
+    pub(super) fn name_of(&self, subjobs: &Subjobs, site: usize) -> Option<[u8; 16]> {
+        let first = world_of(subjobs, site)?.next()?.0;
+        let mut worlds = self.worlds.iter();
+        worlds.find(|(_, of)| **of == first).map(|(name, _)| *name)
+    }
+
+    /// A process asks to agree with others; who is told what. `inherited`: the job was begun by another launcher.
+    pub(super) fn hear(
+        &mut self,
+        subjobs: &Subjobs,
+        by: Process,
+        question: u64,
+        agree: Agree,
+        inherited: bool,
+    ) -> Vec<Told> {
+        self.inherited = inherited;
+        let members = match self.open.get(&agree.which) {
+            Some(open) if open.worlds == agree.worlds && open.ranges == agree.members => Ok(open.members.clone()),
+            _ => resolve(&self.worlds, subjobs, by, &agree),
+        };
+        match members {
+            Ok(members) => self.ask(by, question, agree, members, |(site, index)| {
+                takes_part(subjobs, site, index)
+            }),
+            Err(refusal) => vec![(by, question, Err(refusal))],
+        }
+    }
+
+    /// A world has begun, of these subjobs, under this name.
+    pub(super) fn begun(&mut self, secret: &[u8; 32], name: &str, sites: &[usize]) {
+        let id = derived(secret, format!("isthmus world {name}").as_bytes());
+        let id = std::array::from_fn(|at| id[at]);
+        if let Some(&site) = sites.first() {
+            self.worlds.insert(id, site);
+        }
+    }
+
+    /// Processes may have failed, or left MPI: who waits for no others any more is answered, once the others have been
+    /// told of it.
+    pub(super) fn doubt(&mut self) {
+        self.doubtful = true;
+    }
+
+    /// Whom nobody has to be waited for any more, and what they are told.
+    pub(super) fn settled(&mut self, subjobs: &Subjobs) -> Vec<Told> {
+        match std::mem::take(&mut self.doubtful) {
+            true => self.look_again(|(site, index)| takes_part(subjobs, site, index)),
+            false => Vec::new(),
+        }
+    }
+
     /// A member asks; who is told what.
     fn ask(
         &mut self,

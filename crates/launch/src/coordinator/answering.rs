@@ -3,7 +3,7 @@
 
 use super::Coordinator;
 use isthmus_wire::grid::ToAgent;
-use isthmus_wire::question::{Answer, MAX_OPEN};
+use isthmus_wire::question::{Answer, MAX_OPEN, Refusal, Said};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// A process: subjob and index.
@@ -81,6 +81,13 @@ pub(super) fn answer(job: &mut Coordinator, process: Process, answer: Answer) {
     }
 }
 
+/// Several hear it: each with the number of its question.
+pub(super) fn answer_all(job: &mut Coordinator, told: Vec<(Process, u64, Result<Said, Refusal>)>) {
+    for (process, number, said) in told {
+        answer(job, process, Answer { number, said });
+    }
+}
+
 /// A process has ended.
 pub(super) fn forget(job: &mut Coordinator, process: Process) {
     job.answering.forget(process);
@@ -90,7 +97,6 @@ pub(super) fn forget(job: &mut Coordinator, process: Process) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isthmus_wire::question::Said;
 
     #[test]
     fn a_question_that_comes_again_gets_the_same_answer_once_there_is_one() {

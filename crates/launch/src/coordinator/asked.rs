@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes ask, and what they are answered.
 
-use super::answering::{Process, Worth, answer};
-use super::{Coordinator, agreeing, spawning};
+use super::answering::{Process, Worth, answer, answer_all};
+use super::{Coordinator, spawning};
 use crate::site::broken;
 use isthmus_wire::grid::ToAgent;
 use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said};
@@ -36,7 +36,11 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
         Ask::Publish { scope, name, port } => job.names.publish(by, scope, name, port).map(|()| Said::Done),
         Ask::Unpublish { scope, name, port } => job.names.unpublish(by, scope, &name, &port).map(|()| Said::Done),
         Ask::Agree(agree) => {
-            agreeing::ask(job, by, number, *agree);
+            let inherited = job.shared.is_taken_up();
+            let told = job
+                .agreements
+                .hear(job.machine.subjobs(), by, number, *agree, inherited);
+            answer_all(job, told);
             return None;
         }
         Ask::Spawn { port, parts } => return spawning::begin(job, by, number, &port, &parts),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Processes that the job goes on without: people are told, and what is left of a lost site is ended.
 
-use super::{Coordinator, agreeing, answering};
+use super::{Coordinator, answering};
 use crate::events::JobEvent;
 use isthmus_job::coallocation::others;
 use isthmus_wire::boot::Gone;
@@ -11,7 +11,11 @@ use isthmus_wire::grid::ToAgent;
 /// be connected with it.
 pub(super) fn tell(job: &mut Coordinator, sites: &[usize], of: usize, gone: Gone) {
     let others = others(job.machine.subjobs(), of);
-    if let Some(world) = agreeing::name_of(job, of).filter(|_| !others.is_empty()) {
+    if let Some(world) = job
+        .agreements
+        .name_of(job.machine.subjobs(), of)
+        .filter(|_| !others.is_empty())
+    {
         let abroad = ToAgent::Gone(Gone { world, ..gone.clone() });
         others
             .iter()
@@ -36,7 +40,7 @@ pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: b
         job.waits.lose(number);
         answering::forget(job, (site, index));
     }
-    agreeing::look_again(job);
+    job.agreements.doubt();
     if whole {
         // Whatever still runs there was decided to be dead.
         job.connections.end_subjob(site);

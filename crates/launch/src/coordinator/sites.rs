@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What sites say.
 
-use super::{Coordinator, TICK, agreeing, answering, asked};
+use super::{Coordinator, TICK, answering, asked};
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::happening::SiteEvent;
@@ -117,7 +117,7 @@ impl Coordinator {
             }
             // Who says so twice, or before it has begun, is not counted.
             FromAgent::Finished { index, counters } if self.machine.handle_finished(site, index) => {
-                agreeing::look_again(self);
+                self.agreements.doubt();
                 self.statistics.add(&self.subjobs[site].site, &counters);
                 if let Some(links) = &mut self.known_links {
                     links.take(&counters.links);
@@ -181,7 +181,7 @@ impl Coordinator {
         self.waits.end(self.machine.subjobs().number_of(site, index));
         answering::forget(self, (site, index));
         self.machine.handle_exited(site, index, exit, now);
-        agreeing::look_again(self);
+        self.agreements.doubt();
     }
 }
 

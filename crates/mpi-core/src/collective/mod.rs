@@ -13,9 +13,8 @@
 use isthmus_engine::{Binding, Pieces, Request};
 use isthmus_schedule::{Call, Operation};
 
-use crate::comm::Comm;
+use crate::comm::{Comm, usable};
 use crate::error::Result;
-use crate::faults;
 use crate::world::World;
 
 mod both;
@@ -137,7 +136,7 @@ pub fn perform_unequal<P: Pieces>(
 
 #[inline(never)]
 fn in_general(world: &World, comm: &Comm, form: Form, prepared: Prepared) -> Result<Performed> {
-    faults::usable(comm)?;
+    usable(comm)?;
     let planned = prepared.on(comm);
     Ok(match form {
         Form::Blocking => {

@@ -14,9 +14,8 @@ use super::planned::{Among, Planned, acting};
 use super::unequal::InCells;
 use super::way::Way;
 use super::{Form, Performed, Prepared};
-use crate::comm::Comm;
+use crate::comm::{Comm, usable};
 use crate::error::Result;
-use crate::faults;
 use crate::frames::Use;
 use crate::frames::agree::{For, agree as agree_on_frame};
 use crate::world::World;
@@ -84,7 +83,7 @@ impl Persistent {
 
     /// Starts this process's part once more; it must not be active.
     pub fn start(&self, world: &World) -> Result<Performed> {
-        faults::usable(&self.comm)?;
+        usable(&self.comm)?;
         let there = match &self.kept {
             Kept::Nothing => return Ok(Performed::Done),
             Kept::Own(own) => self.start_there(world, own)?,

@@ -9,11 +9,11 @@ use isthmus_schedule::step::Plan;
 use isthmus_schedule::{self as schedule, Blocks, Call, CountsPhase, Neighbours, Network, Sides, Steps};
 
 use super::counts::bind_counts;
-use crate::comm::Comm;
+use crate::comm::{Comm, usable};
 use crate::error::Result;
+use crate::fail;
 use crate::remembered::Plans;
 use crate::world::World;
-use crate::{fail, faults};
 
 /// A collective operation that is to be planned.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ impl Planned {
             None => Among::of(world, comm, call.operation)?.with_steps(steps),
         };
         let (comm, me) = (acting(comm), acting(comm).rank());
-        faults::usable(comm)?;
+        usable(comm)?;
         let form = comm.common_form(world);
         let amount = match among {
             // Machines that represent data differently may say different numbers and mean the same.

@@ -9,6 +9,7 @@ use isthmus_engine::Request;
 use super::{Blueprint, Comm, Near, joined, traffic};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
+use crate::fail;
 use crate::frames::Use;
 use crate::frames::agree::{self as frames, For};
 use crate::group::Group;
@@ -17,7 +18,6 @@ use crate::internal::{self, Side, SplitWish};
 use crate::links;
 use crate::topology::Topology;
 use crate::world::World;
-use crate::{fail, faults};
 
 /// Longest tag of MPI_Comm_create_from_group, bytes.
 const MAX_STRING_TAG: usize = abi::MPI_MAX_STRINGTAG_LEN as usize;
@@ -124,7 +124,7 @@ impl Blueprint {
             comm.meet_in_frame(world, own.frame());
             comm._frame = Some(own);
         }
-        faults::begins(world, &comm);
+        world.revocable.begins(world.engine(), &comm);
         Ok(comm)
     }
 }
@@ -240,7 +240,7 @@ pub fn duplicate_later(
     } else {
         Numbers::default()
     };
-    let revocable = world.faults().revocable().clone();
+    let revocable = world.revocable.clone();
     internal::broadcast_later(world, everybody, &internal::encode(mine), move |numbers| {
         let comm = copy.build(internal::decode(numbers));
         revocable.register(&comm);
@@ -416,7 +416,7 @@ pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Comm>> 
     let take = || world.contexts().take(false);
     let numbers = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
     let comm = blueprint.build(context::granted(numbers)?);
-    faults::begins(world, &comm);
+    world.revocable.begins(world.engine(), &comm);
     Ok(comm)
 }
 

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
 use isthmus_engine::{Channel, Context, Members, NativeComm, Peer, Special};
 use isthmus_schedule::{Network, Steps};
@@ -12,12 +13,15 @@ use isthmus_topology::{Colours, Known};
 use crate::attached::Attachment;
 use crate::context::{Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
+use crate::error::Result;
+use crate::fail;
 use crate::frames;
 use crate::group::Group;
 use crate::info::Info;
 use crate::meeting::Meeting;
 use crate::nodes::kept::Nodes;
 use crate::remembered::Remembered;
+use crate::revocable::Revoked;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
@@ -440,31 +444,10 @@ impl Comm {
         self.persistent.fetch_add(1, Ordering::Relaxed) & 0x7fff | 0x8000
     }
 
-    /// Number of the next agreement, which all members count.
-    pub(crate) fn next_agreement(&self) -> u64 {
-        self.agreements.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// Whether it was revoked.
     #[inline]
     pub fn is_revoked(&self) -> bool {
         self.channel.special.is_revoked()
-    }
-
-    /// From now on it is revoked, with everything that it consists of. What is pending on these channels is to end.
-    pub(crate) fn revoke(&self) -> Vec<Channel> {
-        let inner = self.inter.as_ref().map(|inter| [&inter.local, &inter.joint.comm]);
-        let mut channels: Vec<Channel> = inner.iter().flatten().flat_map(|comm| comm.revoke()).collect();
-        self.channel.special.revoke();
-        self.remembered.forget();
-        channels.push(self.channel.clone());
-        channels.extend(
-            [Steps::Nodes, Steps::Jobs]
-                .iter()
-                .filter_map(|&steps| self.nodes.channel(steps))
-                .cloned(),
-        );
-        channels
     }
 
     /// What the program has set on it, other than hints.
@@ -495,6 +478,60 @@ impl Comm {
             TopologyAttributes::new(&Colours::of(topology, &places))
         })
     }
+}
+
+/// Number of the next agreement, which all members count.
+pub(crate) fn next_agreement(comm: &Comm) -> u64 {
+    comm.agreements.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Revoked for Comm {
+    fn context(&self) -> Context {
+        self.channel.context
+    }
+
+    fn everybody(&self) -> (Arc<[Peer]>, u32) {
+        let everybody = Self::everybody(self);
+        (everybody.group.members().clone(), everybody.rank())
+    }
+
+    fn is_revoked(&self) -> bool {
+        self.channel.special.is_revoked()
+    }
+
+    fn can_be_revoked(&self) -> bool {
+        !self.is_native()
+    }
+
+    fn revoke(&self) -> Vec<Channel> {
+        let inner = self.inter.as_ref().map(|inter| [&inter.local, &inter.joint.comm]);
+        let mut channels: Vec<Channel> = inner.iter().flatten().flat_map(|comm| comm.revoke()).collect();
+        self.channel.special.revoke();
+        self.remembered.forget();
+        channels.push(self.channel.clone());
+        let steps = [Steps::Nodes, Steps::Jobs];
+        channels.extend(steps.iter().filter_map(|&steps| self.nodes.channel(steps)).cloned());
+        channels
+    }
+}
+
+/// Refuses what is not possible on a communicator that was revoked.
+#[inline]
+pub fn usable(comm: &Comm) -> Result<()> {
+    match comm.is_revoked() {
+        false => Ok(()),
+        true => revoked(comm),
+    }
+}
+
+#[cold]
+fn revoked<T>(comm: &Comm) -> Result<T> {
+    fail!(
+        abi::MPIX_ERR_REVOKED,
+        "{} was revoked (MPIX_Comm_revoke): nothing but MPIX_Comm_shrink, MPIX_Comm_agree, questions about it and MPI_Comm_free is \
+         possible on it any more",
+        comm.describe()
+    )
 }
 
 /// Whether members represent data differently.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::Comm;
 use crate::context;
-use crate::faults;
 use crate::world::World;
 
 /// The memory that is there for all processes of a node together.
@@ -24,7 +23,7 @@ pub fn of_world(world: &World) -> Arc<Comm> {
         comm.set_native(native);
     }
     let comm = Arc::new(comm);
-    faults::begins(world, &comm);
+    world.revocable.begins(world.engine(), &comm);
     comm
 }
 
@@ -32,6 +31,6 @@ pub fn of_world(world: &World) -> Arc<Comm> {
 pub fn of_self(world: &World) -> Arc<Comm> {
     let group = world.group_of([world.rank()]);
     let comm = Arc::new(Comm::new(group, 0, world.context(context::SELF), "MPI_COMM_SELF"));
-    faults::begins(world, &comm);
+    world.revocable.begins(world.engine(), &comm);
     comm
 }

@@ -8,27 +8,12 @@ use isthmus_engine::{Activity, Completion, Engine, EngineError, Peer, Request, a
 use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which, pieces, places};
 use isthmus_wire::joining::Name;
 
-use crate::comm::Comm;
-use crate::comm::joined;
+use crate::asker::Asker;
+use crate::comm::{Comm, joined, next_agreement};
 use crate::error::Result;
 use crate::fail;
 use crate::group::Group;
 use crate::world::World;
-
-/// Who is asked.
-pub trait Asker: Send + Sync {
-    /// Asks; the number of the question. `None`: too many are open, and it is to be tried again later.
-    ///
-    /// # Errors
-    /// Why nobody can be asked any more.
-    fn ask(&self, agree: Agree) -> std::result::Result<Option<u64>, String>;
-
-    /// Hears what has come, and gives the answer to a question if that is among it.
-    fn look(&self, engine: &mut Engine, question: u64) -> Option<std::result::Result<Agreed, String>>;
-
-    /// Hears what has come.
-    fn hear(&self, engine: &mut Engine);
-}
 
 /// What becomes of an answer, or of the lack of one: an error of the operation.
 pub(super) type Then = Box<dyn FnOnce(std::result::Result<&Agreed, &str>) -> Option<EngineError> + Send>;
@@ -109,7 +94,7 @@ pub fn agree_later(world: &World, comm: &Comm, flag: u32, then: impl FnOnce(u32)
         }
         Err(why) => Some(refused(why)),
     });
-    start(world, comm, What::Number, (flag, [0; 3]), then)
+    start(world, comm, What::Number, flag, [0; 3], then)
 }
 
 /// Begins to agree.
@@ -117,12 +102,13 @@ pub(super) fn start(
     world: &World,
     comm: &Comm,
     what: What,
-    (flag, contexts): (u32, [u32; 3]),
+    flag: u32,
+    contexts: [u32; 3],
     then: Then,
 ) -> Result<Request> {
     let everybody = comm.everybody();
-    let Some(asker) = world.faults().asker.get() else {
-        return alone(world, comm, (flag, contexts), then);
+    let Some(asker) = world.asker.get() else {
+        return alone(world, comm, flag, contexts, then);
     };
     asker.hear(&mut world.engine().lock());
     let (worlds, members) = names(world, everybody)?;
@@ -131,7 +117,7 @@ pub(super) fn start(
         which: Which {
             scope: joined::meeting(comm).map_or_else(|| world.id(), |meeting| meeting.id()),
             context: comm.context().number(),
-            round: comm.next_agreement(),
+            round: next_agreement(comm),
         },
         flag,
         contexts,
@@ -149,7 +135,7 @@ pub(super) fn start(
 }
 
 /// Without a launcher a process agrees with itself.
-fn alone(world: &World, comm: &Comm, (flag, contexts): (u32, [u32; 3]), then: Then) -> Result<Request> {
+fn alone(world: &World, comm: &Comm, flag: u32, contexts: [u32; 3], then: Then) -> Result<Request> {
     if comm.everybody().size() > 1 {
         fail!(
             abi::MPI_ERR_UNSUPPORTED_OPERATION,

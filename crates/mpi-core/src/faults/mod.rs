@@ -8,15 +8,11 @@
 //!
 //! Who has failed, the coordinator decides ([`isthmus_engine::losses`]), so all processes agree on that.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use isthmus_abi::constants as abi;
-use isthmus_engine::{Peer, Shared, acknowledge, acknowledged, losses, register_later};
-use isthmus_wire::frame::protocol;
+use isthmus_engine::{Peer, acknowledge, acknowledged, losses};
 
 use crate::comm::Comm;
-use crate::error::Result;
-use crate::fail;
 use crate::group::Group;
 use crate::world::World;
 
@@ -24,66 +20,21 @@ mod agreement;
 mod revoke;
 mod shrink;
 
-pub use agreement::{Asker, agree, agree_later};
-pub(crate) use revoke::begins;
+pub use crate::asker::Asker;
+pub use crate::comm::usable;
+pub use agreement::{agree, agree_later};
 pub use revoke::revoke;
-use revoke::{Revocable, Revoker};
 pub use shrink::{shrink, shrink_later};
-
-/// What it takes to go on after losses.
-pub(crate) struct Faults {
-    revocable: Arc<Revocable>,
-    /// `None`: there is nobody to ask.
-    asker: OnceLock<Arc<dyn Asker>>,
-}
-
-impl Faults {
-    /// From now on this process hears that a communicator is revoked.
-    pub(crate) fn new(engine: &Shared) -> Self {
-        let revocable: Arc<Revocable> = Arc::default();
-        let known = revocable.clone();
-        register_later(&mut engine.lock(), protocol::REVOKE, move || {
-            Box::new(Revoker::new(known))
-        });
-        Self {
-            revocable,
-            asker: OnceLock::new(),
-        }
-    }
-
-    pub(crate) fn revocable(&self) -> &Arc<Revocable> {
-        &self.revocable
-    }
-}
 
 /// By whom members agree.
 pub fn set_asker(world: &World, asker: Arc<dyn Asker>) {
-    _ = world.faults().asker.set(asker);
-}
-
-/// Refuses what is not possible on a communicator that was revoked.
-#[inline]
-pub fn usable(comm: &Comm) -> Result<()> {
-    match comm.is_revoked() {
-        false => Ok(()),
-        true => revoked(comm),
-    }
-}
-
-#[cold]
-fn revoked<T>(comm: &Comm) -> Result<T> {
-    fail!(
-        abi::MPIX_ERR_REVOKED,
-        "{} was revoked (MPIX_Comm_revoke): nothing but MPIX_Comm_shrink, MPIX_Comm_agree, questions about it and MPI_Comm_free is \
-         possible on it any more",
-        comm.describe()
-    )
+    _ = world.asker.set(asker);
 }
 
 /// Members of a communicator (of both groups) that have failed, in the order in which this process has learnt of it,
 /// each with how many losses it knew of then.
 fn failed(world: &World, comm: &Comm) -> Vec<(Peer, usize)> {
-    if let Some(asker) = world.faults().asker.get() {
+    if let Some(asker) = world.asker.get() {
         asker.hear(&mut world.engine().lock());
     }
     let engine = world.engine().lock();

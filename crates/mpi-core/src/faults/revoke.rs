@@ -1,85 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A communicator is revoked. Whoever does that tells all members, and each that hears it first passes it on to some
-//! others: to those 1, 2, 4 … ranks away in both directions. So all that live hear it, also when whoever began has
-//! failed before it had told everybody.
-
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+//! A communicator is revoked; how others hear of it: [`crate::revocable`].
 
 use isthmus_abi::constants as abi;
-use isthmus_engine::{Channel, Context, Engine, Job, Machine, Peer, Port, Taken, awaken, with_port};
-use isthmus_wire::frame::{Header, Kind, protocol};
-use rustc_hash::FxHashMap;
 
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::fail;
+use crate::revocable::{Revoked, spread};
 use crate::world::World;
-
-/// Communicators that were revoked before this process had made them, which are remembered.
-const EARLY: usize = 1024;
-
-/// Communicators of this process, by their contexts.
-#[derive(Default)]
-pub(crate) struct Revocable(Mutex<Known>);
-
-#[derive(Default)]
-struct Known {
-    all: FxHashMap<Context, Weak<Comm>>,
-    /// How many there may be before those that are gone are looked for.
-    room: usize,
-    /// Revoked before they were made here.
-    early: VecDeque<Context>,
-}
-
-impl Revocable {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The communicator can be revoked from now on. True: it was, before it was made here.
-    pub(crate) fn register(&self, comm: &Arc<Comm>) -> bool {
-        let mut known = self.known();
-        if known.all.len() >= known.room {
-            known.all.retain(|_, comm| comm.strong_count() > 0);
-            known.room = 2 * known.all.len() + 16;
-        }
-        known.all.insert(comm.context(), Arc::downgrade(comm));
-        let Some(at) = known.early.iter().position(|early| *early == comm.context()) else {
-            return false;
-        };
-        known.early.remove(at);
-        drop(known);
-        comm.revoke();
-        true
-    }
-
-    fn find(&self, context: Context) -> Option<Arc<Comm>> {
-        self.known().all.get(&context)?.upgrade()
-    }
-
-    fn came_early(&self, context: Context) {
-        let early = &mut self.known().early;
-        if !early.contains(&context) {
-            early.push_back(context);
-        }
-        if early.len() > EARLY {
-            early.pop_front();
-        }
-    }
-}
-
-/// A communicator is there at this process.
-pub(crate) fn begins(world: &World, comm: &Arc<Comm>) {
-    if world.faults().revocable().register(comm) {
-        spread(world, comm, &mut world.engine().lock(), &[]);
-    }
-}
 
 /// MPIX_Comm_revoke: everything that is pending on the communicator ends with an error, at all members, and everything
 /// later but what helps to go on. Neither collective nor synchronizing.
 pub fn revoke(world: &World, comm: &Comm) -> Result<()> {
-    if comm.is_native() && !comm.is_revoked() {
+    if comm.is_revoked() {
+        return Ok(());
+    }
+    if !comm.can_be_revoked() {
         fail!(
             abi::MPI_ERR_UNSUPPORTED_OPERATION,
             "communicators of a machine's own MPI cannot be revoked in this version of Isthmus ({} is one); run the job without \
@@ -88,119 +24,7 @@ pub fn revoke(world: &World, comm: &Comm) -> Result<()> {
         );
     }
     let mut engine = world.engine().lock();
-    if !comm.is_revoked() {
-        let channels = comm.revoke();
-        spread(world, comm, &mut engine, &channels);
-    }
+    let channels = comm.revoke();
+    spread(comm, &mut engine, &channels);
     Ok(())
-}
-
-/// Ends what is pending here, and tells all members.
-fn spread(world: &World, comm: &Comm, engine: &mut Engine, channels: &[Channel]) {
-    channels.iter().for_each(|channel| engine.revoke(channel));
-    awaken(engine, protocol::REVOKE);
-    let others = comm.everybody().group().members().iter().copied();
-    with_port(engine, protocol::REVOKE, |port| {
-        for other in others.filter(|&other| other != own(world, comm)) {
-            port.tell(other, word(comm.context()));
-        }
-    });
-}
-
-/// This process, as a member.
-fn own(_: &World, comm: &Comm) -> Peer {
-    let everybody = comm.everybody();
-    everybody.group().members()[everybody.rank() as usize]
-}
-
-fn word(context: Context) -> Header {
-    Header::control(Kind::Protocol, context.number().into(), 0, 0)
-}
-
-/// What hears that communicators are revoked.
-pub(super) struct Revoker(Arc<Revocable>);
-
-impl Revoker {
-    pub(super) fn new(known: Arc<Revocable>) -> Self {
-        Self(known)
-    }
-}
-
-impl Machine for Revoker {
-    fn frame(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, _: &[u8]) -> Taken {
-        let Ok(number) = u32::try_from(header.token) else {
-            port.accuse(peer, "it revoked a communicator that cannot be");
-            return Taken::Done;
-        };
-        // Equal numbers of other jobs are of communicators in which this process is not.
-        let context = Context::new(Job::OWN.number(), number);
-        let Some(comm) = self.0.find(context) else {
-            self.0.came_early(context);
-            return Taken::Done;
-        };
-        let everybody = comm.everybody();
-        let members = everybody.group().members();
-        if !members.contains(&peer) {
-            port.accuse(peer, "it revoked a communicator of which it is no member");
-            return Taken::Done;
-        }
-        if !comm.is_revoked() && !comm.is_native() {
-            comm.revoke().iter().for_each(|channel| port.revoke(channel));
-            for rank in listeners(everybody.rank(), everybody.size()) {
-                port.tell(members[rank as usize], word(context));
-            }
-        }
-        Taken::Done
-    }
-}
-
-/// Ranks to which a member passes on what it has heard.
-fn listeners(me: u32, size: u32) -> Vec<u32> {
-    let steps = (0..u32::BITS).map(|bit| 1 << bit).take_while(|&step| step < size);
-    let mut all: Vec<u32> = steps
-        .flat_map(|step| {
-            let after = (u64::from(me) + u64::from(step)) % u64::from(size);
-            let before = (u64::from(me) + u64::from(size) - u64::from(step)) % u64::from(size);
-            [after as u32, before as u32]
-        })
-        .filter(|&rank| rank != me)
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    /// A word that has reached one of those that live reaches all of them, as long as fewer have failed than a member
-    /// has listeners.
-    #[test]
-    fn whoever_lives_hears_it_although_others_have_failed() {
-        let mut seed: u64 = 7;
-        let mut below = |bound: u32| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) as u32 % bound
-        };
-        for size in [2, 3, 7, 24, 100] {
-            let failing = listeners(0, size).len() as u32 - 1;
-            for _ in 0..20 {
-                let failed: BTreeSet<u32> = (0..failing).map(|_| below(size)).collect();
-                let Some(first) = (0..size).find(|rank| !failed.contains(rank)) else {
-                    continue;
-                };
-                let (mut heard, mut new) = (BTreeSet::from([first]), vec![first]);
-                while let Some(rank) = new.pop() {
-                    for other in listeners(rank, size) {
-                        if !failed.contains(&other) && heard.insert(other) {
-                            new.push(other);
-                        }
-                    }
-                }
-                assert_eq!(heard.len() + failed.len(), size as usize, "{size}: {failed:?}");
-            }
-        }
-    }
 }

@@ -9,7 +9,6 @@ use isthmus_engine::{EngineError, Request};
 use isthmus_wire::agreeing::{Agreed, What, places};
 
 use super::agreement::{Then, refused, start};
-use super::revoke::begins;
 use crate::comm::{Blueprint, Comm, joined, meet_if_near};
 use crate::context::{self, Contexts, Numbers};
 use crate::error::Result;
@@ -99,13 +98,13 @@ pub fn shrink(world: &World, comm: &Comm) -> Result<Arc<Comm>> {
     if let Some(comm) = Arc::get_mut(&mut comm) {
         meet_if_near(world, comm);
     }
-    begins(world, &comm);
+    world.revocable.begins(world.engine(), &comm);
     Ok(comm)
 }
 
 /// MPIX_Comm_ishrink: `then` gets the communicator when the request is complete. It must not use the engine.
 pub fn shrink_later(world: &World, comm: &Comm, then: impl FnOnce(Arc<Comm>) + Send + 'static) -> Result<Request> {
-    let revocable = world.faults().revocable().clone();
+    let revocable = world.revocable.clone();
     begin(world, comm, move |comm| {
         revocable.register(&comm);
         then(comm);
@@ -122,5 +121,5 @@ fn begin(world: &World, comm: &Comm, then: impl FnOnce(Arc<Comm>) + Send + 'stat
             Some(refused(why))
         }
     });
-    start(world, comm, What::Members, (u32::MAX, taken), then)
+    start(world, comm, What::Members, u32::MAX, taken, then)
 }

@@ -23,6 +23,7 @@ use isthmus_wire::joining::{MAX_ADDRESSES, MAX_MEETINGS, Member, Name, Offer, Te
 
 use crate::comm::{Blueprint, Comm};
 use crate::error::{Error, Result};
+use crate::fail;
 use crate::group::Group;
 use crate::internal;
 use crate::meeting::Meeting;
@@ -30,7 +31,6 @@ use crate::meeting::blocks::{self, Block};
 use crate::meeting::joint::{Joint, reach as reach_between};
 use crate::meeting::reach::id_of;
 use crate::world::World;
-use crate::{fail, faults};
 
 mod leave;
 
@@ -409,7 +409,7 @@ fn build(world: &World, comm: &Comm, joint: &Joint, meeting: Arc<Meeting>) -> Re
         ..blueprint
     }
     .build(numbers);
-    faults::begins(world, &comm);
+    world.revocable.begins(world.engine(), &comm);
     Ok(comm)
 }
 

@@ -6,9 +6,9 @@ use isthmus_abi::constants as abi;
 use isthmus_datatype::ConversionError;
 use isthmus_engine::EngineError;
 
-use crate::comm::Comm;
+use crate::comm::{Comm, usable};
 use crate::error::{Error, Result};
-use crate::{fail, faults};
+use crate::fail;
 
 mod way;
 
@@ -19,7 +19,7 @@ pub use way::{Receiver, Sender, irecv, irecv_piece, isend, isend_piece, receive,
 pub fn destination(comm: &Comm, rank: i32) -> Result<Option<u32>> {
     match u32::try_from(rank) {
         Ok(rank) if rank < comm.peers() => Ok(Some(rank)),
-        _ if rank == abi::MPI_PROC_NULL => faults::usable(comm).map(|()| None),
+        _ if rank == abi::MPI_PROC_NULL => usable(comm).map(|()| None),
         _ => wrong_rank("dest", comm, rank),
     }
 }
@@ -39,7 +39,7 @@ pub fn source(comm: &Comm, rank: i32) -> Result<Source> {
     match u32::try_from(rank) {
         Ok(rank) if rank < comm.peers() => Ok(Source::From(Some(rank))),
         _ if rank == abi::MPI_ANY_SOURCE => Ok(Source::From(None)),
-        _ if rank == abi::MPI_PROC_NULL => faults::usable(comm).map(|()| Source::Nobody),
+        _ if rank == abi::MPI_PROC_NULL => usable(comm).map(|()| Source::Nobody),
         _ => wrong_rank("source", comm, rank),
     }
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plans that end before their time.
+
+use isthmus_protocol::matching::Context;
+use isthmus_transport::Peer;
+
+use crate::base::requests::Owner;
+use crate::mismatch::asking::cannot_go_on;
+use crate::p2p::State;
+use crate::p2p::cancel::is_asked_back;
+use crate::p2p::send::abandon;
+use crate::plans::execution::Execution;
+use crate::plans::{Hands, Plans};
+use crate::{EngineError, Request};
+
+impl Plans {
+    /// Nothing more of the plan is possible.
+    #[cold]
+    pub(crate) fn fail(&mut self, with: &mut Hands<'_>, request: Request, error: EngineError) {
+        let Some((Owner::Plans, index)) = with.core.owner(request) else {
+            return;
+        };
+        if let Some(execution) = self.take(index) {
+            let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
+            completion.goes_wrong(error);
+            self.run(with, index, execution);
+        }
+    }
+
+    /// Those in which this peer takes part. Not all of their members notice its loss by themselves, and those that do
+    /// may have left others waiting.
+    #[cold]
+    pub(crate) fn with(&self, state: &State, peer: Peer) -> Vec<Request> {
+        let running = (0..)
+            .zip(&self.running)
+            .filter_map(|(index, e)| Some((index, e.as_deref()?)));
+        let with_it = running.filter(|(_, e)| !e.aborted() && e.channel().members.contains(peer));
+        with_it.map(|(index, _)| state.requests().name(index)).collect()
+    }
+
+    /// Those of a communicator that is revoked.
+    #[cold]
+    pub(crate) fn of(&self, state: &State, context: Context) -> Vec<Request> {
+        let running = (0..)
+            .zip(&self.running)
+            .filter_map(|(index, e)| Some((index, e.as_deref()?)));
+        let of_it = running.filter(|(_, execution)| execution.channel().context == context);
+        of_it.map(|(index, _)| state.requests().name(index)).collect()
+    }
+
+    /// A plan that follows from what members say fits their buffers, and memory, if that is true: those who wait for it
+    /// are told.
+    #[cold]
+    pub(super) fn note_end(with: &mut Hands<'_>, index: u32, execution: &Execution, error: EngineError) {
+        if execution.told() && matches!(error, EngineError::Plan { .. } | EngineError::Memory { .. }) {
+            cannot_go_on(&mut with.core.state, execution.which());
+        }
+        let error = match error {
+            EngineError::Plan { .. } if execution.told() => EngineError::Disagreement {
+                what: "members have given different lengths for the same blocks".into(),
+                lengths: true,
+            },
+            error => error,
+        };
+        with.core
+            .state
+            .requests_mut()
+            .slot_mut(index)
+            .completion_mut()
+            .goes_wrong(error);
+    }
+
+    /// Ends what can be ended of a plan that has failed; the rest completes by itself.
+    pub(super) fn abort(&self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
+        let error = with.core.state.requests().slot(index).completion().error.clone();
+        let revoked = error == Some(EngineError::Revoked);
+        if execution.channel().node.is_some() {
+            // Who is told that the communicator is revoked needs no word in the memory.
+            if let Some(error) = error.filter(|_| !revoked) {
+                with.groups.leave_node(with.core, execution.channel(), &error);
+            }
+        }
+        for (step, request) in execution.abort() {
+            // All members give up at once: a message that a receiver has begun to take arrives.
+            if revoked && is_asked_back(with.core, request) {
+                continue;
+            }
+            if abandon(with.core, request) {
+                execution.stopped(step);
+            }
+        }
+    }
+}
