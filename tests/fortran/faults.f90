@@ -29,6 +29,7 @@ contains
     call MPIX_Comm_failure_get_acked(comm, failed)
     call MPIX_Comm_is_revoked(comm, revoked)
     if (revoked) error stop 5
+    call MPI_Barrier(comm, code)
     call MPIX_Comm_revoke(comm)
     call MPIX_Comm_is_revoked(comm, revoked)
     if (.not. revoked) error stop 6
