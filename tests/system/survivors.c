@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For ulfm.sh: ranks fail one after the other while all work together, and those that are left go on until two are left.
+/* For survivors.sh: ranks fail one after the other while all work together, and those that are left go on until two are left.
    The first argument is where they fail: "between" operations, "while" they wait, in an "agreement", in a "shrink", with a
    "revoke" that only they have called, on an "inter"communicator, or in several of these ("any"). */
 #include <mpi-ext.h>
