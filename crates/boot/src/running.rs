@@ -279,7 +279,7 @@ impl Running {
         let agent = Arc::new(Mutex::new(agent));
         listen(&world, &agent)?;
         let on_loss = isthmus_settings::ON_LOSS.read(std::env::var_os);
-        set_goes_on(&mut world.engine().lock(), on_loss.as_deref() == Some("go-on"));
+        set_goes_on(&mut world.engine().lock(), on_loss == Some("go-on"));
         set_asker(&world, agreeing::Coordinator::of(&world, &agent));
         // What comes from other sites is the hook's business.
         let keeper = if far && inside {

@@ -13,11 +13,7 @@ pub(super) fn as_said(job: Job, option: Option<&str>) -> Result<Job, JobError> {
 
 /// The environment counts where the job says nothing.
 pub(super) fn as_set(job: Job) -> Job {
-    match isthmus_settings::ON_LOSS
-        .read(std::env::var_os)
-        .as_deref()
-        .map(OnLoss::parse)
-    {
+    match isthmus_settings::ON_LOSS.read(std::env::var_os).map(OnLoss::parse) {
         Some(Ok(OnLoss::GoOn)) => job.losing(OnLoss::GoOn, false),
         _ => job,
     }
