@@ -83,6 +83,9 @@ want_for_tests() {
     # Machines' own MPIs, to be underneath.
     wanted mpicc.mpich mpich libmpich-dev
     wanted mpicc.openmpi openmpi-bin libopenmpi-dev
+    # What operations cost is counted.
+    wanted valgrind valgrind
+    wanted strace strace
     # The book as HTML.
     wanted mkdocs mkdocs
     wanted python3 python3

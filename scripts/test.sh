@@ -11,7 +11,7 @@ install_missing
 logs=$top/target/ci
 mkdir -p "$logs"
 
-all="format tidy headers units wrappers fortran finders c-tests profiling docs system threads loom oldest bare fuzz clippy"
+all="format tidy headers units wrappers fortran finders c-tests profiling counted docs system threads loom oldest bare fuzz clippy"
 [ $# -eq 0 ] || all=$*
 
 # Everything is compiled once: state that would make a second time quicker only costs.
