@@ -86,6 +86,14 @@ fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, place: &Place, al
     mine.what != theirs.what || mine.root != theirs.root || mine_cut.rounds() != their_cut.rounds() || !is_known
 }
 
+#[inline]
+fn is_under_way(core: &Core, request: Request) -> bool {
+    let requests = core.state.requests();
+    requests
+        .index(request)
+        .is_some_and(|index| !requests.slot(index).done())
+}
+
 fn place(channel: &Channel, frame: u32) -> Place {
     Place {
         frame,
@@ -153,12 +161,7 @@ impl Groups {
     /// process sleeps.
     #[cold]
     pub(crate) fn look_at_turns(&mut self, core: &mut Core, watches: bool) -> bool {
-        let requests = core.state.requests();
-        self.turns.retain(|turn| {
-            requests
-                .index(turn.request)
-                .is_some_and(|index| !requests.slot(index).done())
-        });
+        self.turns.retain(|turn| is_under_way(core, turn.request));
         let Some(meeting) = self.meeting(core) else {
             return false;
         };
@@ -185,7 +188,9 @@ impl Groups {
     /// Progress was made while there are such operations: whoever never sleeps looks from time to time.
     #[inline]
     pub(crate) fn pass_turn(&mut self, core: &mut Core) {
-        if self.turns.is_empty() {
+        let Some(turn) = self.turns.last() else { return };
+        if !is_under_way(core, turn.request) {
+            self.turns.pop();
             return;
         }
         self.looks = self.looks.wrapping_add(1);

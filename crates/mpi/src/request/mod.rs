@@ -520,11 +520,13 @@ fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> 
     if *slot == h::MPI_REQUEST_NULL {
         return Ok(Some(Ended::NOTHING));
     }
-    if let Some(status) = end_simply(engine, slot) {
-        return Ok(Some(Ended::simply(status)));
-    }
-    if matches!(REQUESTS.get(slot.0), Some(Entry::Quick(quick)) if !quick.is_complete(engine)) {
-        return Ok(None);
+    if let Some(Entry::Quick(quick)) = REQUESTS.get(slot.0) {
+        if !quick.is_complete(engine) {
+            return Ok(None);
+        }
+        if let Some(status) = end_simply(engine, slot) {
+            return Ok(Some(Ended::simply(status)));
+        }
     }
     let object = find(*slot)?;
     let Some(mut ended) = object.end(engine) else {
