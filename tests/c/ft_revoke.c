@@ -183,6 +183,8 @@ int main(int argc, char **argv)
     OK(MPI_Barrier_init(dup, MPI_INFO_NULL, &request));
     OK(MPI_Start(&request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    /* Nobody is in it any more when the first one revokes. */
+    OK(MPI_Barrier(MPI_COMM_WORLD));
     MPI_Request own;
     OK(MPI_Issend(&one, 1, MPI_INT, rank, 9, dup, &own));
     OK(MPIX_Comm_revoke(dup));

@@ -320,7 +320,7 @@ mod tests {
         let spec = Spec::load().unwrap();
         let bodies = BTreeSet::from(["MPI_Ibcast".to_owned()]);
         let pages: HashMap<String, String> = pages(&spec, &bodies).unwrap().into_iter().collect();
-        assert_eq!(pages.len(), spec.functions.len());
+        assert_eq!(pages.len(), spec.functions.len() + spec.extensions.len());
         let page = &pages["MPI_Ibcast"];
         for part in [
             r"MPI_Ibcast \- begin to send data from one process",
