@@ -145,6 +145,9 @@ pub struct CountsPhase {
     pub send: Vec<u64>,
     /// Units of `Recv`. If not 0 its contents are given to the call ([`Call::learn`]), else that stays as it is.
     pub receive: u64,
+    /// Gatherv and scatterv: which of these is the size of the own block. Where messages are routed through sites,
+    /// whoever hands others' blocks on need not stand before them.
+    pub own: usize,
 }
 
 /// The counts phase of a gatherv, scatterv, alltoallv or alltoallw for process `me`, if it takes part in one. The

@@ -128,11 +128,12 @@ impl Planned {
             (Role::Bystander, _) => (schedule::nothing(), binding, last),
             (Role::Counted(known), Some(phase)) => {
                 let (first, received) = bind_counts(&known, &phase)?;
+                let at = phase.own;
                 let next: Next = Box::new(move || {
                     let (mut call, mut binding) = (call, binding);
                     let own = call.blocks.clone();
                     received.give(&mut call);
-                    if let Some((said, expected)) = told_otherwise(&call, &own) {
+                    if let Some((said, expected)) = told_otherwise(&call, &own, at) {
                         binding = binding.expecting(call.root, said, expected);
                     }
                     Some((among.plan(&call, me), binding))
@@ -162,10 +163,11 @@ impl Planned {
 }
 
 /// What the root of a scatterv says that it sends, and what this member expects, if that is not the same.
-fn told_otherwise(call: &Call, own: &Blocks) -> Option<(u64, u64)> {
+/// `at`: where its own size stands among those that it was told.
+fn told_otherwise(call: &Call, own: &Blocks, at: usize) -> Option<(u64, u64)> {
     match (call.operation, own, &call.blocks) {
         (schedule::Operation::Scatterv, Blocks::Own(expected), Blocks::Subtree(sizes)) => {
-            let said = *sizes.first()?;
+            let said = *sizes.get(at)?;
             (said != *expected).then_some((said, *expected))
         }
         _ => None,

@@ -29,6 +29,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Option<Coun
         plan: Box::new(script),
         send: told(call, network, me),
         receive,
+        own: 0,
     })
 }
 

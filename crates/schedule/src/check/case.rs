@@ -173,16 +173,22 @@ impl Case {
             ),
         };
         let members = calls.iter().zip(self.ranks()).map(member).collect();
+        let own = |(call, rank): (&Call, Rank)| counts_phase(call, &self.network, rank).map(|phase| phase.own);
+        let own: Vec<Option<usize>> = calls.iter().zip(self.ranks()).map(own).collect();
         let Outcome {
             memories, crossings, ..
         } = World::<u64>::new(&self.network, manner, members).run()?;
-        for (call, memory) in calls.iter_mut().zip(memories) {
+        for ((call, memory), (rank, own)) in calls.iter_mut().zip(memories).zip(self.ranks().zip(own)) {
             let received: Option<Vec<u64>> = memory.recv.unwrap_or_default().into_iter().collect();
-            match received {
-                None => return Err(Fault::new("a count has not arrived")),
-                Some(counts) if !counts.is_empty() => call.learn(counts),
-                Some(_) => {}
+            let counts = received.ok_or_else(|| Fault::new("a count has not arrived"))?;
+            if counts.is_empty() {
+                continue;
             }
+            let is_rooted = matches!(call.operation, Operation::Gatherv | Operation::Scatterv);
+            if is_rooted && own.and_then(|own| counts.get(own)) != sizes.get(rank as usize) {
+                return Err(Fault::new("the own size stands elsewhere than said"));
+            }
+            call.learn(counts);
         }
         Ok(crossings)
     }

@@ -49,5 +49,6 @@ pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<CountsPha
         plan: Box::new(script),
         send: Vec::new(),
         receive,
+        own: (family.position - family.start) as usize,
     })
 }

@@ -61,6 +61,7 @@ impl Rooted {
             plan: Box::new(composite),
             send: phase.send,
             receive: phase.receive,
+            own: phase.own,
         })
     }
 

@@ -55,6 +55,7 @@ pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<CountsPha
             plan: Box::new(script),
             send: Vec::new(),
             receive,
+            own: (family.position - family.start) as usize,
         });
     }
     if !family.children.iter().any(|c| acts(&c)) {
@@ -65,6 +66,7 @@ pub(crate) fn plan(call: &Call, network: &Network, me: Rank) -> Option<CountsPha
         plan: Box::new(script),
         send: Vec::new(),
         receive: 0,
+        own: 0,
     })
 }
 
