@@ -105,8 +105,8 @@ mod tests {
         let mut found = Vec::new();
         with_json(&crate::Command::command(), "", &mut found);
         for name in &found {
-            // Verbs of the cache have one document, sites alone are their list, and `run` only tells what it would do, as
-            // do those that take its words.
+            // Verbs of the cache have one document, sites alone are their list, and `run` only tells what it would do,
+            // as do those that take its words.
             let name = match name.as_str() {
                 "join" | "add" => "run",
                 name => name,

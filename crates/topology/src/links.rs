@@ -132,10 +132,10 @@ impl Link {
     /// by the receiver alone, where the sender has them. So copying is work of processes, which share processors; the
     /// gap is what the memory itself can do.
     ///
-    /// From two processes on a machine of two processors: half round trips of 8 B, 1 KiB and 8 KiB take 0.2, 0.3 and 0.9
-    /// µs; both at once send and receive 64 KiB in 6 and 1 MiB in 72 µs. (One message alone is copied by both processes
-    /// in half of that, but in a collective operation both have messages of their own.) The rate of the memory is the
-    /// usual one of servers with several channels.
+    /// From two processes on a machine of two processors: half round trips of 8 B, 1 KiB and 8 KiB take 0.2, 0.3 and
+    /// 0.9 µs; both at once send and receive 64 KiB in 6 and 1 MiB in 72 µs. (One message alone is copied by both
+    /// processes in half of that, but in a collective operation both have messages of their own.) The rate of the
+    /// memory is the usual one of servers with several channels.
     fn of_memory() -> Self {
         let (short, copied, told) = (60, 400, 1_000);
         let rate = Curve::rate(14_000_000_000);
