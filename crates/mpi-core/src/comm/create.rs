@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_engine::Request;
 
-use super::{Blueprint, Comm, Near, joined, traffic};
+use super::{Blueprint, Comm, Near, are_near, joined, traffic};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
@@ -90,8 +90,7 @@ impl Taken {
 impl Blueprint {
     /// Whether all members share memory.
     fn shares_memory(&self, world: &World) -> bool {
-        let members = self.group.members().iter().copied();
-        self.remote.is_none() && self.group.size() > 1 && world.engine().lock().frames().are_shared_with(members)
+        self.remote.is_none() && are_near(world, &self.group)
     }
 
     /// The communicator with what one process has taken for all, and with what that knows of the links; collective
@@ -121,8 +120,7 @@ impl Blueprint {
             Frame::Open => None,
         };
         if let (Some(own), Some(comm)) = (own, Arc::get_mut(&mut comm)) {
-            comm.meet_in_frame(world, own.frame());
-            comm._frame = Some(own);
+            comm.meet_by(world, own);
         }
         world.revocable.begins(world.engine(), &comm);
         Ok(comm)
@@ -137,8 +135,7 @@ pub(crate) fn meet_if_near(world: &World, comm: &mut Comm) {
         return;
     }
     if let Ok(Some(own)) = frames::agree(world, comm, For::Communicator) {
-        comm.meet_in_frame(world, own.frame());
-        comm._frame = Some(own);
+        comm.meet_by(world, own);
     }
 }
 

@@ -237,6 +237,12 @@ impl std::fmt::Debug for Comm {
     }
 }
 
+/// Whether a group has several members, who all share memory.
+fn are_near(world: &World, group: &Group) -> bool {
+    let members = group.members().iter().copied();
+    group.size() > 1 && world.engine().lock().frames().are_shared_with(members)
+}
+
 impl Comm {
     pub(crate) fn new(group: Group, rank: u32, context: Context, name: &str) -> Self {
         let members = Members::of(group.members());
@@ -275,8 +281,13 @@ impl Comm {
 
     /// Whether all members share memory.
     fn shares_memory(&self, world: &World) -> bool {
-        let members = self.group.members().iter().copied();
-        self.inter.is_none() && self.size() > 1 && world.engine().lock().frames().are_shared_with(members)
+        self.inter.is_none() && are_near(world, &self.group)
+    }
+
+    /// The members meet by a frame that they have agreed on.
+    fn meet_by(&mut self, world: &World, own: frames::Use) {
+        self.meet_in_frame(world, own.frame());
+        self._frame = Some(own);
     }
 
     /// The members, if they share memory, meet in this frame of it.

@@ -22,14 +22,37 @@ const TAG: i32 = 2;
 /// No frame, in the word of the first member.
 const NONE: u32 = u32::MAX;
 
-/// A frame that this process takes for a communicator of so many processes that share memory, if there is one to spare.
-/// From here on it is in use: if the others cannot be told, it is given back.
+impl For {
+    fn uses(self, world: &World, frame: u32) -> Use {
+        match self {
+            Self::Communicator => Use::of(frame, world.frames()),
+            Self::Operation => Use::lent(frame, world.frames()),
+        }
+    }
+
+    /// A frame that this process takes for so many processes, if there is one to spare. From here on it is in use: if
+    /// the others cannot be told, it is given back.
+    fn take(self, world: &World, members: u32) -> Option<Use> {
+        give_back(world);
+        let may = self == Self::Communicator || world.frames().may_lend();
+        let frame = may.then(|| world.engine().lock().frames().take(members)).flatten()?;
+        Some(self.uses(world, frame))
+    }
+
+    /// The frame that another process has taken, by the number that it told.
+    fn told(self, world: &World, number: u32) -> Option<Use> {
+        give_back(world);
+        (number != NONE).then(|| self.uses(world, number))
+    }
+}
+
+fn give_back(world: &World) {
+    world.frames().give_back(&mut world.engine().lock());
+}
+
+/// A frame that this process takes for a communicator of so many processes that share memory.
 pub(crate) fn take(world: &World, members: usize) -> Option<Use> {
-    let freed = world.frames();
-    let mut engine = world.engine().lock();
-    freed.give_back(&mut engine);
-    let frame = engine.frames().take(members as u32)?;
-    Some(Use::of(frame, freed))
+    For::Communicator.take(world, members as u32)
 }
 
 /// The frame that a member has taken, as the number that travels.
@@ -39,26 +62,14 @@ pub(crate) fn number(taken: Option<&Use>) -> u32 {
 
 /// The frame that a member has taken for the communicator, by the number that it told.
 pub(crate) fn told(world: &World, number: u32) -> Option<Use> {
-    let freed = world.frames();
-    freed.give_back(&mut world.engine().lock());
-    (number != NONE).then(|| Use::of(number, freed))
+    For::Communicator.told(world, number)
 }
 
 /// A frame for all members of a communicator that share memory, if there is one to spare; collective.
 pub(crate) fn agree(world: &World, comm: &Comm, whose: For) -> Result<Option<Use>> {
-    let freed = world.frames();
-    let of = |frame| match whose {
-        For::Communicator => Use::of(frame, freed),
-        For::Operation => Use::lent(frame, freed),
-    };
-    let mut engine = world.engine().lock();
-    freed.give_back(&mut engine);
-    let takes = comm.rank() == 0 && (whose == For::Communicator || freed.may_lend());
-    let taken = takes.then(|| engine.frames().take(comm.size())).flatten();
-    drop(engine);
-    // From here on it is in use: if the others cannot be told, it is given back.
-    let own = taken.map(of);
-    let word = taken.unwrap_or(NONE).to_le_bytes();
+    let first = comm.rank() == 0;
+    let own = first.then(|| whose.take(world, comm.size())).flatten();
+    let word = number(own.as_ref()).to_le_bytes();
     let word = match whose {
         // Nothing is remembered of the new communicator: a plan would be made for this alone.
         For::Communicator => {
@@ -67,6 +78,9 @@ pub(crate) fn agree(world: &World, comm: &Comm, whose: For) -> Result<Option<Use
         }
         For::Operation => internal::broadcast_in_turn(world, comm, 0, &word)?,
     };
-    let frame = word.first_chunk().map_or(NONE, |bytes| u32::from_le_bytes(*bytes));
-    Ok((frame != NONE).then(|| own.unwrap_or_else(|| of(frame))))
+    if first {
+        return Ok(own);
+    }
+    let told = word.first_chunk().map_or(NONE, |bytes| u32::from_le_bytes(*bytes));
+    Ok(whose.told(world, told))
 }
