@@ -109,11 +109,10 @@ fn summary() {
 }
 
 /// What the table of functions cannot say.
-const IN_PART: [&str; 4] = [
-    "one-sided communication (MPI_Win_*) between machines that represent data differently",
-    "MPI_Comm_spawn at sites that the job does not have, or under a scheduler, or in a program without a launcher",
+const IN_PART: [&str; 3] = [
+    "MPI_Comm_spawn in a program without a launcher, or where no direct connection reaches the new processes",
     "MPI_Comm_connect where processes of the two jobs cannot reach each other directly; files and windows of several jobs",
-    "going on after the loss of a process",
+    "agreement on losses (MPIX_Comm_agree, MPIX_Comm_shrink) by processes of several launchers; MPIX_Comm_revoke on a machine's own MPI",
 ];
 
 /// Lines about what is not there.
