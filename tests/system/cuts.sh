@@ -3,6 +3,7 @@
 # The link between two sites is cut for a while, again and again, during a byte-exact random exchange: nothing is lost, doubled or out of
 # order. Cut for good, the processes are told within the deadline whom they lost, and the survivors compute on.
 # ISTHMUS_TEST_LONG=1: 10^5 messages, cuts of 1, 5 and 30 s. ISTHMUS_TEST_SEED: the moments of an earlier run, which has printed it.
+# beside: it mostly waits, in its own network.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/cuts.c" -o cuts || fail "mpicc cuts.c"

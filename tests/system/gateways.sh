@@ -3,6 +3,7 @@
 # Gateways are killed and started again at random moments, at one end and the other, during a byte-exact random exchange that goes through
 # them on two threads each, and the link is cut too: nothing is lost, doubled or out of order.
 # ISTHMUS_TEST_LONG=1: 10^5 messages, ten kills, cuts of 1, 5 and 30 s. ISTHMUS_TEST_SEED: the moments of an earlier run, which has printed it.
+# beside: it mostly waits, in its own network.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/cuts.c" -o cuts || fail "mpicc cuts.c"

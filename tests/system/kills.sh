@@ -4,6 +4,7 @@
 # A site that is cut off for 5 or 30 s loses nothing; the user is told after 9 s. With ISTHMUS_AWAY=11 it is lost after 11 s, and nothing runs there after
 # 1.5 times that and 5 s. What a killed launcher leaves waits for another one for ISTHMUS_AWAY. The row of a scheduler's node is in tests/schedulers/together.sh.
 # usage: kills.sh [all]   (without: a short selection)
+# beside: it mostly waits, in its own network.
 whole=${1:-}
 . "$(dirname "$0")/common.sh"
 need_testbed

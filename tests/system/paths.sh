@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The connection matrix: what stands between two sites and the wide area, on either side. A job runs in every cell, by the best path that
 # the cell allows, and `isthmus doctor` predicted it. Without argument some cells; `all`: every one of the 49.
+# beside: it mostly waits, in its own network.
 . "$(dirname "$0")/common.sh"
 need_testbed
 isthmus-testbed run --rtt 1ms --access b=denied -- true >testbed.log 2>&1 || skip "no firewalls here: $(tail -n 1 testbed.log)"

@@ -3,6 +3,7 @@
 # Inputs of every kind reach three sites over links that are cut twice, verified and at most 1.1 times their size; a second job sends nothing;
 # outputs come back, also when the service of a site, its connection or its agent is killed after staging; nothing but the cache is left.
 # ISTHMUS_TEST_STAGE_MIB: size of the large input; ISTHMUS_TEST_STAGE_RATE: of the links.
+# beside: it mostly waits, in its own network.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mib=${ISTHMUS_TEST_STAGE_MIB:-96}

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Connections that do not belong to the job are closed within 5 s and disturb nobody, a thousand at once too.
+# beside: it mostly waits, in its own network.
 . "$(dirname "$0")/common.sh"
 need_testbed
 command -v perl >/dev/null 2>&1 || skip "no perl"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A launcher that is killed: the processes go on, another launcher takes the job up, no line of output is lost, and the job ends with its own
 # status. A job that nobody takes up ends by itself.
+# beside: it mostly waits, in its own network.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/taken-up.c" -o taken-up || fail "mpicc taken-up.c"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # A site that answers nothing, as behind a firewall that drops packets: the doctor and a job say the same of it, with the same hint, and soon.
+# beside: it mostly waits, in its own network.
 . "$(dirname "$0")/common.sh"
 need_testbed
 cat >ask.sh <<'EOF'
