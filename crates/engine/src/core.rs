@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use isthmus_transport::{Job, Peer, Processes, Rates, Transport, Tuning as Traffic};
+use isthmus_transport::{Copied, Job, Peer, Processes, Rates, Transport, Tuning as Traffic};
 
 use crate::base::requests::{Kept, Owned, Owner};
 use crate::machine::{Machine, Port};
@@ -12,6 +12,16 @@ use crate::p2p::state::gauges;
 use crate::p2p::{Core, State, Task};
 use crate::tools::Tools;
 use crate::{Completion, EngineError, Gauges, Members, Operation, Request, Tuning};
+
+/// What has gone between this process and others of its node.
+pub fn copied(core: &Core) -> Copied {
+    let shared = core.transports.iter().map(|transport| transport.copied());
+    shared.fold(Copied::default(), |sum, copied| Copied {
+        frames: sum.frames + copied.frames,
+        cells: sum.cells + copied.cells,
+        straight: sum.straight + copied.straight,
+    })
+}
 
 impl Core {
     // ---- requests -------------------------------------------------------------------------------------------------

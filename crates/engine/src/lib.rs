@@ -22,7 +22,7 @@ mod tools;
 mod vendor;
 mod waiting;
 
-pub use self::core::{matched, surviving};
+pub use self::core::{copied, matched, surviving};
 pub use activity::Activity;
 pub use base::binding::{Binding, BoundBuffer, Next, Reducer, Unit};
 pub use base::block::Block;
@@ -62,5 +62,5 @@ pub use waiting::waits::{Reports, Teller, Watcher};
 
 pub use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};
 pub use isthmus_transport::{
-    Class as TrafficClass, Job, Path as TrafficPath, Peer, Process, Processes, Rates, Tuning as TrafficTuning,
+    Class as TrafficClass, Copied, Job, Path as TrafficPath, Peer, Process, Processes, Rates, Tuning as TrafficTuning,
 };

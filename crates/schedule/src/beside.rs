@@ -8,8 +8,11 @@ use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Rank, Slice};
 use crate::{Blocks, Call, Operation};
 
-/// The messages of process `me`, one of `size`, for its blocks of more than `longest` bytes in a gatherv, scatterv,
-/// alltoallv or alltoallw that is not in place. `None`: it has no such blocks.
+/// The messages of process `me`, one of `size`, for its blocks of more than `longest` bytes in a gatherv, scatterv or
+/// allgatherv, or in an alltoallv or alltoallw that is not in place. `None`: it has no such blocks.
+///
+/// A block of an allgatherv goes from its owner to everybody, too: each member copies it once, out of the owner's
+/// memory, and waits for nobody who hands it on.
 pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Recorded> {
     let is_long = |units: u64| call.bytes(units) > longest;
     let slot = Piece::whole(0).slot(Kind::Share);
@@ -24,11 +27,15 @@ pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Rec
         let (sends, receives) = match call.operation {
             Operation::Gatherv => (me != call.root && to == call.root, me == call.root),
             Operation::Scatterv => (me == call.root, me != call.root && from == call.root),
-            Operation::Alltoallv | Operation::Alltoallw => (true, true),
+            Operation::Alltoallv | Operation::Alltoallw | Operation::Allgatherv => (true, true),
             _ => (false, false),
         };
         if sends {
-            let data = whole(Buffer::Send, &call.blocks, to);
+            let data = match call.operation {
+                Operation::Allgatherv if call.in_place => whole(Buffer::Recv, &call.blocks, me),
+                Operation::Allgatherv => slice(Buffer::Send, 0, call.blocks.size(me)),
+                _ => whole(Buffer::Send, &call.blocks, to),
+            };
             if is_long(data.length) {
                 script.push(Action::Send { to, data, slot }, After::NONE);
                 any = true;
@@ -36,7 +43,7 @@ pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Rec
         }
         if receives {
             let by_source = match call.operation {
-                Operation::Gatherv | Operation::Scatterv => &call.blocks,
+                Operation::Gatherv | Operation::Scatterv | Operation::Allgatherv => &call.blocks,
                 _ => &call.receive_blocks,
             };
             let data = whole(Buffer::Recv, by_source, from);
@@ -51,4 +58,66 @@ pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Rec
 
 fn slice(buffer: Buffer, offset: u64, length: u64) -> Slice {
     Slice { buffer, offset, length }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What goes from whom to whom (bytes), as the senders say it and as the receivers do.
+    fn messages(call: impl Fn(Rank) -> Call, size: u32, longest: u64) -> [Vec<(Rank, Rank, Slice)>; 2] {
+        let mut told = [Vec::new(), Vec::new()];
+        for me in 0..size {
+            let Some(plan) = long_blocks(&call(me), size, me, longest) else {
+                continue;
+            };
+            let mut plan = plan.plan();
+            while let Some(step) = plan.next_step() {
+                match step.action {
+                    Action::Send { to, data, .. } => told[0].push((me, to, data)),
+                    Action::Receive { from, data, .. } => told[1].push((from, me, data)),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        for told in &mut told {
+            told.sort_by_key(|(from, to, _)| (*from, *to));
+        }
+        told
+    }
+
+    #[test]
+    fn long_blocks_of_an_allgatherv_go_from_their_owner_to_everybody() {
+        let lengths = [10, 100, 50, 200];
+        for in_place in [false, true] {
+            let call = |_| {
+                let mut call = Call::new(Operation::Allgatherv, 0);
+                call.blocks = Blocks::known(lengths);
+                call.in_place = in_place;
+                call
+            };
+            let [sent, received] = messages(call, 4, 50);
+            let long = |rank: &Rank| lengths[*rank as usize] > 50;
+            let pairs: Vec<(Rank, Rank)> = (0..4)
+                .filter(long)
+                .flat_map(|from| (0..4).filter(move |&to| to != from).map(move |to| (from, to)))
+                .collect();
+            for told in [&sent, &received] {
+                let told: Vec<_> = told.iter().map(|(from, to, _)| (*from, *to)).collect();
+                assert_eq!(told, pairs);
+            }
+            for (from, _, data) in &received {
+                let offset = lengths[..*from as usize].iter().sum();
+                assert_eq!(*data, slice(Buffer::Recv, offset, lengths[*from as usize]));
+            }
+            for ((_, _, data), (_, _, lands)) in sent.iter().zip(&received) {
+                let source = if in_place {
+                    *lands
+                } else {
+                    slice(Buffer::Send, 0, lands.length)
+                };
+                assert_eq!(*data, source);
+            }
+        }
+    }
 }

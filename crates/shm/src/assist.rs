@@ -86,7 +86,7 @@ pub(crate) struct Done {
 pub(crate) struct Opened {
     /// Its generation.
     pub(crate) copy: u32,
-    length: u64,
+    pub(crate) length: u64,
     /// The next piece at the front.
     next: u16,
 }

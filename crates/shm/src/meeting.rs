@@ -187,6 +187,7 @@ impl Meeting for ShmTransport {
             Lane::Word => view.arrived_at(round.lane, at).say(bytes),
             _ => view.length(at).store(bytes as u64, Ordering::Relaxed),
         }
+        self.copied.cells += bytes as u64;
         let memory = view.memory(at, whole);
         // SAFETY: `whole` bytes inside the mapping, which outlives what the engine does with the value; until this
         // member arrives the cell is its own (rule 6).
@@ -215,6 +216,7 @@ impl Meeting for ShmTransport {
             let mut to = unsafe { WriteMemory::new(to, 0, bytes as isize) };
             to.copy_short(from, bytes);
         }
+        self.copied.cells += bytes as u64;
         let (arrived, turn) = (view.arrived_at(round.lane, at), round.number / rounds(round.lane));
         if round.lane == Lane::Word {
             arrived.last_of(turn, bytes);

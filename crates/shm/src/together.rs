@@ -65,10 +65,13 @@ impl ShmTransport {
         self.segment.block(slot).refuse(self.slot);
     }
 
-    /// What came of a copy from `slot`.
-    pub(crate) fn copied(&mut self, slot: usize, copied: Result<(), Errno>) -> Result<bool, SendError> {
+    /// What came of a copy of so many bytes from `slot`.
+    fn outcome(&mut self, slot: usize, copied: Result<(), Errno>, length: u64) -> Result<bool, SendError> {
         match copied {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.copied.straight += length;
+                Ok(true)
+            }
             Err(Errno::SRCH) => Err(SendError::Lost(format!(
                 "rank {} on this node (process {}) has ended",
                 self.links[slot].peer,
@@ -123,7 +126,7 @@ impl ShmTransport {
             return Ok(false);
         };
         let copied = memory.with_mut(0, length, |into| pull::copy(pid, address, into));
-        self.copied(slot, copied)
+        self.outcome(slot, copied, length as u64)
     }
 
     /// After a copy: whether the sender has left the memory alone until now.
@@ -174,6 +177,7 @@ impl ShmTransport {
         let fetch = |at: u64, bytes: u64| {
             memory.with_mut(at as isize, bytes as usize, |into| pull::copy(pid, source + at, into))
         };
+        let length = opened.length;
         let desk = &self.segment.block(self.slot).desk;
         let copied = match desk.receive(opened, fetch, awaiting(pid)) {
             Ok(together) => {
@@ -189,7 +193,7 @@ impl ShmTransport {
                 )));
             }
         };
-        self.copied(slot, copied)
+        self.outcome(slot, copied, length)
     }
 
     /// Copies a piece of each message of which we have been asked to copy a part.

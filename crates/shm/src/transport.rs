@@ -7,7 +7,7 @@ use std::path::Path;
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::meeting::Meeting;
 use isthmus_transport::sharing::Sharing;
-use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
+use isthmus_transport::{Copied, Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::assist::Asked;
@@ -62,6 +62,7 @@ pub struct ShmTransport {
     /// Bytes that have been, or will be, written into our doorbell and were not taken out.
     owed: usize,
     asleep: bool,
+    pub(crate) copied: Copied,
     /// Pieces of memory made for windows.
     pub(crate) pieces: u64,
     pub(crate) spread: Spread,
@@ -158,6 +159,7 @@ impl ShmTransport {
             delivered: 0,
             owed: 0,
             asleep: false,
+            copied: Copied::default(),
             pieces: 0,
             spread: Spread::new(processes),
             frames: Frames::default(),
@@ -192,6 +194,7 @@ impl ShmTransport {
         if let Err(error) = link.writer.push(&header.words(), length, fill) {
             return Err(self.refused(slot, length, error));
         }
+        self.copied.frames += length as u64;
         if !link.opened {
             link.opened = true;
             self.segment.block(slot).open(self.slot);
@@ -511,6 +514,10 @@ impl Transport for ShmTransport {
 
     fn streams(&self) -> bool {
         self.spread.is_sensible() && self.segment.geometry().frame_bytes() >= STREAMING
+    }
+
+    fn copied(&self) -> Copied {
+        self.copied
     }
 
     fn neighbours(&self) -> Option<u8> {

@@ -103,6 +103,17 @@ pub struct Tuning {
     pub path: Option<Path>,
 }
 
+/// Bytes of data that have gone between this process and others of its node, by the way that they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Written by this process into frames, out of which others copy them once more.
+    pub frames: u64,
+    /// The same in [cells](meeting::Meeting).
+    pub cells: u64,
+    /// Taken straight out of the memory of other processes, or put by them into that of this one: copied once.
+    pub straight: u64,
+}
+
 /// Where the payload of an arriving frame shall go (streaming transports ask before they read it).
 #[derive(Debug)]
 pub enum Placement {
@@ -245,6 +256,11 @@ pub trait Transport: Send {
     /// waits for is behind it. `None`: nobody knows.
     fn neighbours(&self) -> Option<u8> {
         None
+    }
+
+    /// What it has copied, if its peers share memory with this process.
+    fn copied(&self) -> Copied {
+        Copied::default()
     }
 
     /// Whether [`Transport::arm`] can ever succeed. A transport that cannot ring must be polled by whoever waits.

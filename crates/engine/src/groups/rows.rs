@@ -167,6 +167,8 @@ impl<D: Data> Rows<D> {
         rows.gives[1] = rows.gives[0] && rows.receivers(place).any(is_middle);
         rows.keeps = match step.what {
             What::Gatherv | What::Scatterv => place.me == step.root && !step.in_place,
+            // A short one comes out of the own cell.
+            What::Allgatherv => !step.in_place && rows.slots.lane(rows.given(place, 0)).is_none(),
             _ => rows.is_apart(),
         };
         rows

@@ -109,7 +109,6 @@ impl Planned {
             .longest_block(comm.channel(), call.operation)?;
         let (size, me) = (comm.size(), comm.rank());
         let fits = match (call.operation, &call.blocks) {
-            (O::Allgatherv, blocks) => blocks.largest() <= longest,
             (O::ReduceScatter, blocks) => blocks.offset(size).saturating_mul(call.unit_bytes) <= longest,
             _ => true,
         };

@@ -85,6 +85,13 @@ fn build() -> Vec<Category> {
             ..category("isthmus_queues", "messages and receives that wait for each other")
         },
         Category {
+            variables: variables(|v| matches!(v, Variable::Copied(_))),
+            ..category(
+                "isthmus_node",
+                "what went between processes of a node, by the way that it took",
+            )
+        },
+        Category {
             variables: variables(|v| matches!(v, Variable::Wide(_))),
             ..category(
                 "isthmus_wide",

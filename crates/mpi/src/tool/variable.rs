@@ -5,6 +5,7 @@
 //!  isthmus_OPERATION_LEVEL_messages, _bytes   what was sent, per operation and level of the network
 //!  isthmus_OPERATION_calls                    how often the program called it
 //!  isthmus_wide_sent_bytes …                  what has passed to and from other sites
+//!  isthmus_node_straight_bytes …              what processes of a node have copied, and by which way
 //!  isthmus_posted_receives …                  lengths of queues
 //!  isthmus_sleep_time, isthmus_sleeps         waiting
 //!  isthmus_wait_messages_LEVEL …              the same by what was waited for: also _collectives_LEVEL
@@ -18,7 +19,7 @@ use std::sync::OnceLock;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::world::operation_names;
-use isthmus_engine::Gauges;
+use isthmus_engine::{Copied, Gauges};
 use isthmus_topology::Level;
 use isthmus_wire::boot::{Counters, LinkTraffic};
 use isthmus_wire::time::Wait;
@@ -105,6 +106,42 @@ impl Wide {
     }
 }
 
+/// By which way data go between processes of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copies {
+    Straight,
+    Cells,
+    Frames,
+}
+
+impl Copies {
+    const ALL: [Self; 3] = [Self::Straight, Self::Cells, Self::Frames];
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Straight => "straight",
+            Self::Cells => "cells",
+            Self::Frames => "frames",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Straight => "bytes that came straight out of the memory of other processes of the node, copied once",
+            Self::Cells => "bytes that this process gave in memory where a group of the node meets, for others to copy",
+            Self::Frames => "bytes of messages that this process wrote into shared memory, for others to copy",
+        }
+    }
+
+    fn bytes(self, of: &Copied) -> u64 {
+        match self {
+            Self::Straight => of.straight,
+            Self::Cells => of.cells,
+            Self::Frames => of.frames,
+        }
+    }
+}
+
 /// What calls wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
@@ -143,6 +180,7 @@ pub(super) enum Variable {
     Sent(&'static str, Level, Quantity),
     Calls(&'static str),
     Wide(Wide),
+    Copied(Copies),
     Queue(Queue),
     /// Waits for messages, or in collective operations, that something from this level ended.
     Waited(Awaited, Level),
@@ -180,6 +218,7 @@ pub(super) fn all() -> &'static [Variable] {
         }
         all.extend(operation_names().iter().map(|operation| Variable::Calls(operation)));
         all.extend(Wide::ALL.map(Variable::Wide));
+        all.extend(Copies::ALL.map(Variable::Copied));
         all.extend([Queue::Posted, Queue::Unexpected, Queue::UnexpectedPeak, Queue::Sends].map(Variable::Queue));
         for awaited in [Awaited::Messages, Awaited::Collectives] {
             all.extend(LEVELS.map(|level| Variable::Waited(awaited, level)));
@@ -228,6 +267,7 @@ impl Variable {
             }
             Self::Calls(operation) => format!("isthmus_{}_calls", plain(operation)),
             Self::Wide(wide) => format!("isthmus_wide_{}", wide.facts(&LinkTraffic::default()).0),
+            Self::Copied(copies) => format!("isthmus_node_{}_bytes", copies.key()),
             Self::Queue(Queue::Posted) => "isthmus_posted_receives".into(),
             Self::Queue(Queue::Unexpected) => "isthmus_unexpected_messages".into(),
             Self::Queue(Queue::UnexpectedPeak) => "isthmus_unexpected_messages_peak".into(),
@@ -253,6 +293,7 @@ impl Variable {
             }
             Self::Calls(operation) => format!("how often this process has called {operation}"),
             Self::Wide(wide) => wide.facts(&LinkTraffic::default()).1.into(),
+            Self::Copied(copies) => copies.words().into(),
             Self::Queue(Queue::Posted) => "receives that wait for a message".into(),
             Self::Queue(Queue::Unexpected) => "messages that wait for a receive".into(),
             Self::Queue(Queue::UnexpectedPeak) => {
@@ -274,7 +315,9 @@ impl Variable {
 
     pub(super) fn class(self) -> i32 {
         match self {
-            Self::Sent(..) | Self::Calls(_) | Self::Sleeps | Self::Collectives => abi::MPI_T_PVAR_CLASS_COUNTER,
+            Self::Sent(..) | Self::Calls(_) | Self::Copied(_) | Self::Sleeps | Self::Collectives => {
+                abi::MPI_T_PVAR_CLASS_COUNTER
+            }
             Self::Queue(Queue::UnexpectedPeak) => abi::MPI_T_PVAR_CLASS_HIGHWATERMARK,
             Self::Wide(wide) if !wide.is_level() => abi::MPI_T_PVAR_CLASS_COUNTER,
             Self::Wide(_) | Self::Queue(_) => abi::MPI_T_PVAR_CLASS_LEVEL,
@@ -289,7 +332,7 @@ impl Variable {
             Self::Wide(_) | Self::Collectives | Self::LastCollective | Self::SleepTime | Self::Sleeps => {
                 abi::MPI_T_VERBOSITY_TUNER_BASIC
             }
-            Self::Queue(_) => abi::MPI_T_VERBOSITY_TUNER_DETAIL,
+            Self::Copied(_) | Self::Queue(_) => abi::MPI_T_VERBOSITY_TUNER_DETAIL,
         }
     }
 
@@ -303,7 +346,7 @@ impl Variable {
 
     pub(super) fn manner(self) -> Manner {
         match self {
-            Self::Sent(..) | Self::Calls(_) | Self::Collectives => Manner::Counting,
+            Self::Sent(..) | Self::Calls(_) | Self::Copied(_) | Self::Collectives => Manner::Counting,
             Self::Waited(..) | Self::SleepTime | Self::Sleeps => Manner::Stoppable,
             Self::Wide(wide) if !wide.is_level() => Manner::Counting,
             Self::Wide(_) | Self::Queue(_) | Self::LastCollective | Self::Phase => Manner::Fixed,
@@ -335,6 +378,7 @@ impl Variable {
                 row.map_or(0, |(_, n)| *n)
             }
             Self::Wide(wide) => wide.facts(&process::traffic().unwrap_or_default()).2,
+            Self::Copied(copies) => copies.bytes(&copied()),
             Self::Queue(queue) => queue.length(),
             Self::Waited(awaited, level) => awaited.time(level),
             Self::SleepTime => slept().0,
@@ -373,6 +417,12 @@ impl Queue {
 
 fn gauges() -> Gauges {
     process::world().map(|w| w.engine().lock().gauges()).unwrap_or_default()
+}
+
+fn copied() -> Copied {
+    process::world()
+        .map(|w| isthmus_engine::copied(&w.engine().lock()))
+        .unwrap_or_default()
 }
 
 fn counters() -> Counters {
