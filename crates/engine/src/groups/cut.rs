@@ -41,6 +41,7 @@ impl Cut {
                 twice,
                 pulls: false,
                 rows: false,
+                told: all && what == What::Barrier,
             };
         }
         // Whole elements, or whole cache lines.
@@ -54,6 +55,7 @@ impl Cut {
             twice,
             pulls: all && may_copy(what, block),
             rows: false,
+            told: false,
         }
     }
 
@@ -66,6 +68,7 @@ impl Cut {
             twice: false,
             pulls: false,
             rows: true,
+            told: false,
         }
     }
 
@@ -76,6 +79,7 @@ impl Cut {
             rounds[Lane::Short as usize] = COPY_ROUNDS;
         }
         rounds[Lane::Middle as usize] = u64::from(self.rows);
+        rounds[Lane::Word as usize] = u64::from(self.told);
         rounds[self.lane as usize] += self.pieces * if self.twice { 2 } else { 1 };
         rounds
     }

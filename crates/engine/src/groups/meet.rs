@@ -21,6 +21,7 @@ use isthmus_schedule::step::Together;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::base::binding::{BoundBuffer, Sides};
+use crate::groups::barrier::{self, Barrier};
 use crate::groups::cut::contributors;
 use crate::groups::data::{Bound, Unequal};
 use crate::groups::known::Lesson;
@@ -224,7 +225,7 @@ impl Meet {
     }
 
     pub(crate) fn can_use_cells(&mut self, meeting: &mut dyn Meeting) -> bool {
-        self.may_give(meeting) || self.may_combine(meeting) || self.may_take(meeting)
+        self.may_give(meeting) || self.may_combine(meeting) || barrier::may_end(self, meeting) || self.may_take(meeting)
     }
 
     /// Does what can be done without waiting; true if anything was.
@@ -257,6 +258,10 @@ impl Meet {
             }
             if self.may_combine(meeting) {
                 self.combine_piece(meeting)?;
+                moved = true;
+            }
+            if barrier::may_end(self, meeting) && Barrier::of(self).end(meeting, &self.place) {
+                self.middle += 1;
                 moved = true;
             }
             if self.may_take(meeting) {
@@ -342,6 +347,9 @@ impl Meet {
             (true, false) => self.given,
             (false, false) => self.cut.pieces,
         };
+        if self.cut.told {
+            return self.taken < self.middle;
+        }
         if self.taken >= ready {
             return false;
         }
@@ -360,6 +368,10 @@ impl Meet {
         let (from, length) = self.range(self.given);
         let (round, me, members) = (self.round(self.given, false), self.place.me, self.place.members);
         let place = self.place;
+        if self.cut.told && self.past {
+            self.given += u64::from(Barrier::of(self).arrive(meeting, &place)?);
+            return Ok(());
+        }
         if let Some((buffer, at)) = &self.give {
             let bytes = length as usize;
             let copy = |from: u64, cell: &mut WriteMemory, to: usize| {

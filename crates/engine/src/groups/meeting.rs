@@ -10,6 +10,7 @@ use isthmus_wire::waiting::Item;
 
 use crate::base::binding::Sides;
 use crate::base::requests::{Outcome, Owned, Owner};
+use crate::groups::barrier;
 use crate::groups::known::{Known, Lesson};
 use crate::groups::pulling;
 use crate::groups::rows::Told;
@@ -269,6 +270,7 @@ impl Groups {
             return Err(error);
         }
         let place = place(channel, step.circle).ok_or_else(|| nowhere.clone())?;
+        let tells = step.circle == Circle::All && barrier::tells(core, step.what, &place);
         let Some(meeting) = self.meeting(core) else {
             return Err(nowhere);
         };
@@ -297,6 +299,7 @@ impl Groups {
             meet.past = store == Store::Past;
             lesson = lesson.or(tried);
         }
+        meet.past |= tells;
         if let Some(lesson) = lesson {
             meet.begin_timing(lesson);
         }

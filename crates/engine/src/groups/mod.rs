@@ -2,6 +2,7 @@
 //! The machine of groups that share memory: steps that all members take together. What a member keeps of a step is
 //! seen in this folder only.
 
+pub(crate) mod barrier;
 pub(crate) mod cut;
 pub(crate) mod data;
 pub(crate) mod disagreement;
@@ -48,7 +49,8 @@ pub(crate) struct Meet {
     reducer: Option<Reducer>,
     cut: Cut,
     phase: Phase,
-    /// At the member that decides how results are stored: past the caches.
+    /// At the member that decides how results are stored: past the caches. At the first member of a barrier: it tells
+    /// its end.
     past: bool,
     /// Since when it lasts, and what for that is to be found out.
     timed: Option<(Instant, Lesson)>,
@@ -115,6 +117,8 @@ pub(crate) struct Cut {
     pulls: bool,
     /// Blocks may differ in length: one round of middle cells beside that of short ones.
     rows: bool,
+    /// A barrier of the whole group, with a round of words for its end.
+    told: bool,
 }
 
 /// How a step begins here.

@@ -9,6 +9,7 @@ use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
+use crate::groups::barrier::{self, Barrier};
 use crate::groups::cut::contributors;
 use crate::groups::meet;
 use crate::groups::meeting::Groups;
@@ -185,26 +186,92 @@ impl Short {
             computes: None,
         }
     }
+}
+
+/// A member in the only round of an operation.
+struct Visit<'a> {
+    short: &'a Short,
+    place: &'a Place,
+    round: Round,
+    /// If it is one whose end is told.
+    barrier: Option<Barrier>,
+    /// It gives something, and has.
+    gives: bool,
+    given: bool,
+    waits: bool,
+    /// Bytes of what it gives, in which cell, and the cells that it waits for.
+    bytes: usize,
+    cell: u32,
+    cells: std::ops::Range<u32>,
+    /// Of those the first that is not known to be there.
+    seen: u32,
+}
+
+impl<'a> Visit<'a> {
+    #[inline]
+    fn new(short: &'a Short, place: &'a Place, round: Round, barrier: Option<Barrier>) -> Self {
+        let (bytes, cell, cells) = short.given(place);
+        Self {
+            short,
+            place,
+            round,
+            barrier,
+            gives: short.gives(place),
+            given: false,
+            waits: short.waits(),
+            bytes,
+            cell,
+            seen: cells.start,
+            cells,
+        }
+    }
+
+    /// Does what can be done without waiting. True: everything that it waits for has arrived.
+    #[inline]
+    fn advance(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+        if self.gives && !self.given {
+            self.given = match &self.barrier {
+                Some(barrier) if barrier.is_told_here() => barrier.arrive(meeting, self.place)?,
+                _ => self
+                    .short
+                    .give(meeting, self.place, self.round, self.cell, self.bytes)?,
+            };
+            if !self.given {
+                return Ok(false);
+            }
+        }
+        if let Some(barrier) = &self.barrier {
+            return Ok(barrier.has_come(meeting, self.place, &mut self.seen) && barrier.end(meeting, self.place));
+        }
+        if self.waits {
+            self.seen += meeting.have_arrived(self.place, self.round, self.seen..self.cells.end);
+        }
+        Ok(!self.waits || self.seen == self.cells.end)
+    }
+
+    /// What it has given was everything, and it has left the round with that.
+    #[inline]
+    fn leaves_at_once(&self) -> bool {
+        self.gives && !self.waits
+    }
 
     /// The same as a step that goes on in the general way.
-    fn under_way(
-        &self,
-        channel: &Channel,
-        place: Place,
-        cut: Cut,
-        numbers: (u64, [u64; Lane::COUNT]),
-        given: bool,
-    ) -> Meet {
+    fn under_way(&self, channel: &Channel, cut: Cut, numbers: (u64, [u64; Lane::COUNT])) -> Meet {
+        let short = self.short;
         let mut meet = Meet::under_way(
-            (self.what, self.root, self.block),
-            place,
+            (short.what, short.root, short.block),
+            *self.place,
             channel.members.clone(),
-            self.sides(&place),
+            short.sides(self.place),
             cut,
             numbers,
-            Begin { given, turn: None },
+            Begin {
+                given: self.given,
+                turn: None,
+            },
         );
         meet.context = channel.context;
+        meet.past = self.barrier.as_ref().is_some_and(Barrier::is_told_here);
         meet
     }
 }
@@ -244,6 +311,7 @@ impl Groups {
             members: channel.members.count(),
             me: channel.rank,
         };
+        let tells = barrier::tells(core, short.what, &place);
         let meeting = self.meeting(core)?;
         let begun = self.begun(frame)?;
         let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit(), true);
@@ -267,41 +335,27 @@ impl Groups {
             return Some(Err(self.give_up(core, &place, error)));
         }
         let meeting = self.meeting(core)?;
-        let (gives, mut given) = (short.gives(&place), false);
-        let (bytes, cell, cells) = short.given(&place);
-        let waits = short.waits();
-        let mut seen = cells.start;
+        let mut visit = Visit::new(short, &place, round, cut.told.then(|| Barrier::new(&first, tells)));
         loop {
-            if gives && !given {
-                given = match short.give(meeting, &place, round, cell, bytes) {
-                    Ok(given) => given,
-                    Err(error) => return Some(Err(self.give_up(core, &place, error))),
-                };
-                if given && !waits {
-                    return Some(Ok(None));
-                }
-            }
-            if given || !gives {
-                if waits {
-                    seen += meeting.have_arrived(&place, round, seen..cells.end);
-                }
-                if !waits || seen == cells.end {
+            match visit.advance(meeting) {
+                Ok(true) if visit.leaves_at_once() => return Some(Ok(None)),
+                Ok(true) => {
                     let taken = short.take(meeting, &place, round);
                     meeting.leave(&place, round);
                     return Some(match taken {
                         Ok(()) => Ok(None),
                         Err(mistake) => {
-                            let meet = short.under_way(channel, place, cut, (step, first), given);
+                            let meet = visit.under_way(channel, cut, (step, first));
                             Err(self.after_mistake(core, &meet, mistake))
                         }
                     });
                 }
-            }
-            if !pause() {
-                break;
+                Ok(false) if pause() => {}
+                Ok(false) => break,
+                Err(error) => return Some(Err(self.give_up(core, &place, error))),
             }
         }
-        let index = self.go_on_with(core, short.under_way(channel, place, cut, (step, first), given));
+        let index = self.go_on_with(core, visit.under_way(channel, cut, (step, first)));
         Some(Ok(Some(core.state.requests().name(index))))
     }
 }
