@@ -10,7 +10,6 @@
 //! round of words is taken in any case.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::Transport;
 use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
 
 use crate::EngineError;
@@ -32,8 +31,11 @@ pub(crate) struct Barrier {
 /// Whether this member tells the end of an operation.
 #[inline]
 pub(crate) fn tells(core: &Core, what: What, place: &Place) -> bool {
-    let shares = |transport: &Box<dyn Transport>| transport.neighbours().is_some_and(|others| others > 0);
-    what == What::Barrier && place.me == 0 && core.transports.iter().any(shares)
+    let shares = || {
+        let mut neighbours = core.transports.iter().filter_map(|transport| transport.neighbours());
+        neighbours.any(|others| others > 0)
+    };
+    what == What::Barrier && place.me == 0 && shares()
 }
 
 /// Whether what a barrier waits for here has come.
