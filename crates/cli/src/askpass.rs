@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus-askpass QUESTION`: asks at the terminal for an ssh client, when the launcher says that it is its turn.
 
-use isthmus_launch::plain;
+use isthmus_reach::plain;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
 use rustix::process::{getpgid, setpgid};

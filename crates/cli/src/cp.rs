@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use isthmus_job::catalogue::{Catalogue, Entry};
 use isthmus_job::transfer::Place;
 use isthmus_job::{JobError, JobErrors, quantity};
-use isthmus_launch::{Access, Failure, Remote, Tally, here};
+use isthmus_reach::{Access, Failure, Remote, Tally, here};
 use isthmus_stage::content::hex;
 use isthmus_stage::words;
 use isthmus_wire::service::CacheVerb;

@@ -29,7 +29,7 @@ pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
 
 /// Text for people: without what a terminal would obey, and without the numbers of the system's errors.
 pub(crate) fn plain(text: &str) -> String {
-    word::without_numbers(&isthmus_launch::plain(text))
+    word::without_numbers(&isthmus_reach::plain(text))
 }
 
 /// Text without what a terminal would obey, our colours apart. Whoever builds a message from words of others has made

@@ -4,7 +4,7 @@
 
 use crate::{Verb, reach};
 use isthmus_job::JobError;
-use isthmus_launch::{Access, Failure, Remote};
+use isthmus_reach::{Access, Failure, Remote};
 use isthmus_wire::relay::{Begin, Said};
 use serde_json::Value;
 use std::io::{self, Write};
@@ -174,7 +174,7 @@ impl Plain {
         let mut all = std::mem::take(&mut self.rest);
         all.extend_from_slice(piece);
         self.rest = all.split_off(all.len() - unfinished(&all));
-        isthmus_launch::plain(&String::from_utf8_lossy(&all)).into_bytes()
+        isthmus_reach::plain(&String::from_utf8_lossy(&all)).into_bytes()
     }
 }
 

@@ -151,7 +151,7 @@ fn command() -> ExitCode {
         .and_then(|n| n.to_str())
         .unwrap_or_default()
         .to_owned();
-    if called == isthmus_launch::asking::ASKPASS {
+    if called == isthmus_reach::asking::ASKPASS {
         return askpass::run(arguments.next().map(|question| question.to_string_lossy().into_owned()));
     }
     if called == "isthmus" || !is_alias(&called) {

@@ -115,7 +115,7 @@ fn print(jobs: &[Value], long: bool) {
     if jobs.is_empty() {
         return;
     }
-    let text = |value: &Value, key: &str| isthmus_launch::plain(value[key].as_str().unwrap_or_default());
+    let text = |value: &Value, key: &str| isthmus_reach::plain(value[key].as_str().unwrap_or_default());
     let identifiers: Vec<String> = jobs
         .iter()
         .map(|job| match job["site"].as_str() {
@@ -142,7 +142,7 @@ fn print(jobs: &[Value], long: bool) {
         let status = job["status"].as_i64().map(|status| format!(" ({status})"));
         let state = format!("{}{}", text(job, "state"), status.unwrap_or_default());
         let words = job["words"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        crate::print(&isthmus_launch::plain(&format!(
+        crate::print(&isthmus_reach::plain(&format!(
             "{identifier:<wide$}{}{age:<10}{:>6}  {state:<14}{}",
             name(&text(job, "name")),
             job["processes"].as_u64().unwrap_or(0),

@@ -4,7 +4,7 @@
 use isthmus_job::address::is_ipv6;
 use isthmus_job::catalogue::{self, Catalogue, Entry};
 use isthmus_job::{Contact, JobError, JobErrors, Subjob};
-use isthmus_launch::Access;
+use isthmus_reach::Access;
 use std::io::Write;
 use std::net::ToSocketAddrs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};

@@ -3,7 +3,6 @@
 //! end and watched until it is gone.
 
 use crate::claims::MOST_OUTPUT;
-use crate::connection::Failure;
 use crate::happening::Event;
 use crate::hold::{Again, Received};
 use crate::paths::{MOST_RELAYED, Messages, Opening};
@@ -11,6 +10,7 @@ use crate::piece::Piece;
 use crate::shared::Shared;
 use crate::site::Site;
 use isthmus_job::{Contact, Subjob};
+use isthmus_reach::Failure;
 use isthmus_wire::gateway::ToGateway;
 use isthmus_wire::grid::{FromAgent, Input, OUTPUT_WINDOW, ToAgent};
 use std::sync::Arc;

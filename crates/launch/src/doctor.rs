@@ -2,15 +2,15 @@
 //! What is there and how it is connected, found out without starting a job: the same agents, gateways and handshakes.
 
 use crate::Options;
-use crate::connection::Failure;
 use crate::files::Directories;
 use crate::happening::{Event, SiteEvent};
 use crate::paths::{Crossings, Messages, PathReport};
 use crate::piece::Piece;
 use crate::shared::Shared;
-use crate::sharing::{Access, CONNECTING};
 use crate::site::Site;
 use isthmus_job::Job;
+use isthmus_reach::Failure;
+use isthmus_reach::sharing::{Access, CONNECTING};
 use isthmus_wire::grid::{AgentHello, FromAgent, Reach, ToAgent, VERSION};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -4,19 +4,19 @@
 //!
 //! A service of the site is kept as long as the job lives; the directory outlives it for a while (`workspace.rs`).
 
-use crate::connection::{Failure, plain};
-use crate::fetch;
 use crate::left::{self, Before};
 use crate::outputs;
-use crate::service::out_of_turn;
 use crate::shared::Shared;
-use crate::staging::{self, Staged};
-use crate::transfer::{Line, progress};
-use crate::uncopied::Uncopied;
-use crate::workspace::{Attended, Terms, Workspace};
 use isthmus_job::scratch::MARK;
 use isthmus_job::transfer::{Given, Input, Pattern, Transfers};
 use isthmus_job::{Contact, Subjob};
+use isthmus_reach::Uncopied;
+use isthmus_reach::fetch;
+use isthmus_reach::service::out_of_turn;
+use isthmus_reach::staging::{self, Staged};
+use isthmus_reach::transfer::{Line, progress};
+use isthmus_reach::workspace::{Attended, Terms, Workspace};
+use isthmus_reach::{Failure, plain};
 use isthmus_stage::{local, words};
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Placed, Root};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens to a coordinator.
 
-use crate::asking::Turn;
-use crate::connection::Failure;
+use isthmus_reach::Failure;
+use isthmus_reach::asking::Turn;
 use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::grid::{AgentHello, FromAgent};
 use tokio::sync::oneshot;

@@ -2,8 +2,8 @@
 //! What processes have left behind: outputs in the user's own directory at home, and files at a site that no pattern
 //! fetches.
 
-use crate::connection::plain;
 use isthmus_job::transfer::Pattern;
+use isthmus_reach::plain;
 use isthmus_stage::words;
 use isthmus_wire::grid::{Made, MadeFile, Where};
 use isthmus_wire::service::{Entry, EntryKind};

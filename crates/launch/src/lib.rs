@@ -11,10 +11,7 @@
 //! Everything here talks to the user through the [`Console`] it is given; it prints nothing itself.
 #![forbid(unsafe_code)]
 
-pub mod asking;
-mod bootstrap;
 mod claims;
-mod connection;
 mod connections;
 mod console;
 mod control;
@@ -22,12 +19,10 @@ mod coordinator;
 mod credentials;
 mod doctor;
 mod events;
-mod fetch;
 mod files;
 mod gathering;
 pub mod hang;
 mod happening;
-mod here;
 mod hold;
 mod input;
 mod inputs;
@@ -42,30 +37,20 @@ mod progress;
 mod question;
 mod reached;
 pub mod record;
-mod relay;
-mod remote;
-mod service;
 pub mod session;
 mod shared;
-mod sharing;
 mod site;
 mod spawned;
-mod staging;
 mod statistics;
 pub mod times;
 mod trace;
-mod transfer;
-mod uncopied;
 mod used;
 mod whereabouts;
-mod workspace;
 mod worlds;
 
-pub use connection::{Failure, plain};
 pub use console::Console;
 pub use control::request;
 pub use gathering::{World, read_ticket, tickets};
-pub use here::here;
 pub use hold::Held;
 pub use input::InputTo;
 pub use isthmus_job::coallocation::State;
@@ -73,12 +58,8 @@ pub use isthmus_wire::grid::Stream;
 pub use links::{LinkOptions, LinkReport, Sighting, believe, cache_file, now, read_cache, site_name, write_cache};
 pub use output::OutputPattern;
 pub use progress::{Progress, expected};
-pub use relay::program_here;
-pub use remote::{MeasuredLink, Measurement, Remote, Seen, Tally, measure_links};
 pub use session::Session;
-pub use sharing::Access;
 pub use statistics::Statistics;
-pub use uncopied::Uncopied;
 
 pub use doctor::{Examination, SiteReport, is_our_version};
 pub use paths::{PathReport, Policy};

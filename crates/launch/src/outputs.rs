@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bringing outputs to where the user wants them.
 
-use crate::connection::Failure;
 use crate::left::Before;
-use crate::transfer::{Line, progress};
 use isthmus_job::transfer::{Pattern, Transfers};
+use isthmus_reach::Failure;
+use isthmus_reach::transfer::{Line, progress};
 use isthmus_stage::words;
 use isthmus_wire::service::{Entry, File, Root};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(crate) async fn fetch_taken(
             root: if taken.at_site { Root::Site } else { Root::Job },
             path: taken.path.clone(),
         };
-        let here = crate::here::here(home, &taken.target)?;
+        let here = isthmus_reach::here(home, &taken.target)?;
         if let Some(parent) = here.parent() {
             std::fs::create_dir_all(parent)
                 .map_err(|e| Failure::new(format!("cannot create '{}': {e}", parent.display()), ""))?;

@@ -14,7 +14,8 @@
 
 use crate::events::JobEvent;
 use crate::session::{self, Candidate, KEPT, Session, Unclear};
-use crate::{LinkReport, PathReport, Statistics, plain, times};
+use crate::{LinkReport, PathReport, Statistics, times};
+use isthmus_reach::plain;
 use isthmus_stage::cache::NoCache;
 use isthmus_wire::boot::LinkTraffic;
 use isthmus_wire::time::SiteTime;

@@ -15,7 +15,7 @@
 
 mod held;
 
-use crate::plain;
+use isthmus_reach::plain;
 use isthmus_stage::cache::{self, NoCache};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use crate::Options;
 use crate::files::Directories;
 use crate::gathering::Gathered;
-use crate::sharing::Access;
+use isthmus_reach::Access;
 use isthmus_wire::grid::Reach;
 use std::sync::Arc;
 

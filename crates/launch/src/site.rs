@@ -2,8 +2,6 @@
 //! The task of one subjob: connects, stages, starts, then carries messages both ways.
 
 use crate::claims::Claims;
-use crate::connection::{Client, Connection, Failure, Verb};
-use crate::fetch;
 use crate::files::{Filled, Filling, works_at_home};
 use crate::happening::{Event, SiteEvent};
 use crate::hold::Again;
@@ -12,10 +10,12 @@ use crate::paths::Opening;
 use crate::piece::Piece;
 use crate::reached;
 use crate::shared::Shared;
-use crate::staging::{self, Staged};
 use isthmus_job::scratch::{self, MARK};
 use isthmus_job::transfer::Place;
 use isthmus_job::{Contact, OnLoss, Program, Subjob, Terms};
+use isthmus_reach::connection::{Client, Connection, Failure, Verb};
+use isthmus_reach::fetch;
+use isthmus_reach::staging::{self, Staged};
 use isthmus_stage::words;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};

@@ -10,7 +10,7 @@ use isthmus_job::catalogue::Entry;
 use isthmus_job::form::Form;
 use isthmus_job::moved::{Carried, Kind, Moved, moved};
 use isthmus_job::{Contact, Job, JobError, JobErrors};
-use isthmus_launch::{Access, Remote, program_here};
+use isthmus_reach::{Access, Remote, program_here};
 use isthmus_stage::content::hex;
 use isthmus_stage::guarded::{Guarded, random};
 use isthmus_stage::words;
@@ -110,7 +110,7 @@ impl There<'_> {
         match status.map_err(|error| self.blame(error))? {
             0 => Ok(()),
             _ => {
-                let words = isthmus_launch::plain(String::from_utf8_lossy(&complaints).trim());
+                let words = isthmus_reach::plain(String::from_utf8_lossy(&complaints).trim());
                 let problem = format!(
                     "a launcher at '{}' does not reach all sites of the job:\n{words}",
                     self.site
@@ -193,7 +193,7 @@ impl There<'_> {
             other => heard.say(other),
         });
         let status = status.map_err(|error| self.blame(error))?;
-        let name = isthmus_launch::plain(String::from_utf8_lossy(&name).trim());
+        let name = isthmus_reach::plain(String::from_utf8_lossy(&name).trim());
         if status == 0 {
             crate::print(&format!("{}/{name}", self.site));
             note(&JobError::new(format!(

@@ -6,7 +6,7 @@ use crate::sites::at;
 use isthmus_job::JobError;
 use isthmus_job::catalogue::{Catalogue, Entry, Value};
 use isthmus_job::quantity::show_rate;
-use isthmus_launch::{Access, Remote, Seen};
+use isthmus_reach::{Access, Remote, Seen};
 use isthmus_wire::calendar;
 use isthmus_wire::service::{Facts, Queue};
 use isthmus_wire::word::counted;

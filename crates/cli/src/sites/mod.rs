@@ -9,7 +9,7 @@ use crate::reach;
 use clap::{Args, Subcommand};
 use isthmus_job::catalogue::{self, Edit, Entry, Value};
 use isthmus_job::{JobError, JobErrors};
-use isthmus_launch::{Failure, Remote, Seen};
+use isthmus_reach::{Failure, Remote, Seen};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -2,11 +2,11 @@
 //! Connections that break while the processes run are made again, also by another coordinator.
 
 use super::Coordinator;
-use crate::connection::Failure;
 use crate::hold::{Again, Held, Secret};
 use crate::session::Session;
 use crate::site::broken;
 use isthmus_job::{Contact, Subjob};
+use isthmus_reach::Failure;
 use isthmus_stage::words;
 use isthmus_wire::grid::{FromAgent, Hold, ToAgent};
 use std::time::Duration;

@@ -3,7 +3,6 @@
 
 use super::board::standing;
 use super::{Coordinator, TICK, spawning};
-use crate::asking::Turn;
 use crate::console::Print;
 use crate::events::JobEvent;
 use crate::hang;
@@ -11,6 +10,7 @@ use crate::question;
 use crate::session::Session;
 use isthmus_job::Substitute;
 use isthmus_job::coallocation::{Answer, has_begun};
+use isthmus_reach::asking::Turn;
 use isthmus_wire::control::{Edit, Passed, Reply, Request, Whereabouts};
 use isthmus_wire::grid::ToAgent;
 use std::time::Duration;

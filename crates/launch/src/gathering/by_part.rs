@@ -3,9 +3,9 @@
 
 use super::lines::Line;
 use crate::claims::Claims;
-use crate::connection::Failure;
 use crate::happening::SiteEvent;
 use crate::site::{Site, broken};
+use isthmus_reach::Failure;
 use isthmus_wire::gathering::{Begin, Said, ToPart};
 use isthmus_wire::grid::{FromAgent, VERSION};
 use std::time::Duration;
@@ -80,8 +80,10 @@ impl Site {
                 Said::Progress => self.tell(SiteEvent::Progress),
                 Said::Staging(how) => self.tell(SiteEvent::Staging(how)),
                 Said::Serving => self.tell(SiteEvent::Serving),
-                Said::Notice(text) => self.tell(SiteEvent::Notice(crate::plain(&text))),
-                Said::Closed(problem, hint) => return Failure::new(crate::plain(&problem), crate::plain(&hint)),
+                Said::Notice(text) => self.tell(SiteEvent::Notice(isthmus_reach::plain(&text))),
+                Said::Closed(problem, hint) => {
+                    return Failure::new(isthmus_reach::plain(&problem), isthmus_reach::plain(&hint));
+                }
                 Said::Message(body) => match FromAgent::decode(&body) {
                     Ok(FromAgent::Gone) => return Failure::closed(),
                     Ok(FromAgent::Hello(hello)) if hello.version == VERSION => {

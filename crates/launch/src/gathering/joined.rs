@@ -14,11 +14,11 @@ use crate::inputs::Inputs;
 use crate::output::Files;
 use crate::paths::Opening;
 use crate::shared::Shared;
-use crate::sharing::Access;
 use crate::site::Site;
 use crate::{Options, Outcome, Session, control, coordinator};
 use isthmus_job::gathering::{WorldPart, come, renamed};
 use isthmus_job::{Job, Subjob};
+use isthmus_reach::Access;
 use isthmus_wire::control::{Reply, Request, Standing};
 use isthmus_wire::gathering::{Begin, FromPart, Said, ToPart, VERSION};
 use isthmus_wire::grid::{FromAgent, Reach, Stream, ToAgent};
@@ -122,7 +122,10 @@ async fn enter(
 }
 
 fn turned_away(why: &str) -> Outcome {
-    Outcome::failure(format!("the other parts do not take this one: {}", crate::plain(why)))
+    Outcome::failure(format!(
+        "the other parts do not take this one: {}",
+        isthmus_reach::plain(why)
+    ))
 }
 
 fn nonsense() -> Outcome {
@@ -156,8 +159,8 @@ fn over(status: i32, problem: &str, hint: &str) -> Outcome {
     Outcome {
         status,
         began: true,
-        problem: Some(crate::plain(problem)).filter(|text| !text.is_empty()),
-        hint: crate::plain(hint),
+        problem: Some(isthmus_reach::plain(problem)).filter(|text| !text.is_empty()),
+        hint: isthmus_reach::plain(hint),
         ..Outcome::default()
     }
 }

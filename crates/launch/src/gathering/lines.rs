@@ -5,8 +5,8 @@
 use super::door::{Came, News};
 use super::place::Held;
 use super::stream::{LONGEST, receive, send};
-use crate::connection::Failure;
 use isthmus_job::gathering::Place;
+use isthmus_reach::Failure;
 use isthmus_wire::gathering::{FromPart, Said, ToPart};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::Options;
-use crate::connection::plain;
+use isthmus_reach::plain;
 use isthmus_wire::port::PortName;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};

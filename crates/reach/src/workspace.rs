@@ -22,32 +22,32 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
 /// A directory of a job.
 #[derive(Clone, Debug)]
-pub(crate) struct Workspace {
+pub struct Workspace {
     /// Where its files are.
-    pub(crate) files: String,
+    pub files: String,
     name: String,
     terms: Terms,
 }
 
 /// How a directory is kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub struct Terms {
     /// How long it outlives us and its agent.
-    pub(crate) lease: Duration,
+    pub lease: Duration,
     /// How long either side may be away.
-    pub(crate) silence: Duration,
+    pub silence: Duration,
 }
 
 impl Workspace {
     /// The one whose files are there.
-    pub(crate) fn at(files: String, terms: Terms) -> Option<Self> {
+    pub fn at(files: String, terms: Terms) -> Option<Self> {
         let above = files.strip_suffix("/files").and_then(|above| above.rsplit('/').next());
         let name = above?.to_owned();
         Some(Self { files, name, terms })
     }
 
     /// Enters it over another connection.
-    pub(crate) async fn enter(&self, service: &mut Service) -> Result<(), Failure> {
+    pub async fn enter(&self, service: &mut Service) -> Result<(), Failure> {
         match service.ask(&self.terms.enter(&self.name)).await {
             Ok(Answer::Path(_)) => Ok(()),
             Ok(_) => Err(out_of_turn()),
@@ -59,7 +59,7 @@ impl Workspace {
 
 impl Terms {
     /// The question with which a service enters a directory, or has one made if it has no name.
-    pub(crate) fn enter(self, directory: &str) -> Ask {
+    pub fn enter(self, directory: &str) -> Ask {
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         Ask::Enter {
             directory: directory.to_owned(),
@@ -70,14 +70,14 @@ impl Terms {
 }
 
 /// A service that is kept in a directory.
-pub(crate) struct Attended {
+pub struct Attended {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Option<Service>>,
 }
 
 impl Attended {
     /// Keeps it there, or one that enters the directory first.
-    pub(crate) fn begin(
+    pub fn begin(
         access: Arc<Access>,
         (contact, setup): (Contact, Vec<String>),
         workspace: Workspace,
@@ -96,7 +96,7 @@ impl Attended {
     }
 
     /// The service, if it is there at the moment.
-    pub(crate) async fn end(self) -> Option<Service> {
+    pub async fn end(self) -> Option<Service> {
         let _ = self.stop.send(());
         self.task.await.ok().flatten()
     }

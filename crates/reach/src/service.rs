@@ -11,25 +11,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
 /// How long nothing may be heard of a service that has been asked: while it works it says so every few seconds.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open connection to a service.
-pub(crate) struct Service {
+pub struct Service {
     reader: BufReader<ChildStdout>,
     writer: ChildStdin,
     client: Client,
     deframer: Deframer,
     /// Host name there.
-    pub(crate) host: String,
+    pub host: String,
     /// As `uname -m` prints it there.
-    pub(crate) architecture: String,
+    pub architecture: String,
     /// Bytes sent.
-    pub(crate) sent: u64,
+    pub sent: u64,
 }
 
 impl Service {
     /// Reaches a site.
-    pub(crate) async fn open(access: &Access, contact: &Contact, setup: &[String]) -> Result<Self, Failure> {
+    pub async fn open(access: &Access, contact: &Contact, setup: &[String]) -> Result<Self, Failure> {
         let gate = access.sharing.gate(contact).await;
         let Connection { reader, writer, client } =
             Connection::reach(access, contact, &Verb::Service, setup, || {}, |_| {}).await?;
@@ -68,7 +68,7 @@ impl Service {
     }
 
     /// Sends a request without waiting for its answer.
-    pub(crate) async fn send(&mut self, ask: &Ask) -> Result<(), Failure> {
+    pub async fn send(&mut self, ask: &Ask) -> Result<(), Failure> {
         let bytes = ask.encode();
         let sent = async {
             self.writer.write_all(&bytes).await?;
@@ -79,7 +79,7 @@ impl Service {
     }
 
     /// The next answer, within `limit`.
-    pub(crate) async fn receive(&mut self, limit: Duration) -> Result<Answer, Failure> {
+    pub async fn receive(&mut self, limit: Duration) -> Result<Answer, Failure> {
         let nonsense = |error| Failure::new(format!("its service sent nonsense: {error}"), "");
         let mut buffer = vec![0; 256 << 10];
         loop {
@@ -102,7 +102,7 @@ impl Service {
     }
 
     /// A request and its answer.
-    pub(crate) async fn ask(&mut self, ask: &Ask) -> Result<Answer, Failure> {
+    pub async fn ask(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         self.send(ask).await?;
         match self.receive(PATIENCE).await? {
             Answer::Failed(why) => Err(Failure::new(why, "")),
@@ -111,7 +111,7 @@ impl Service {
     }
 
     /// A request that is answered with `Done`.
-    pub(crate) async fn perform(&mut self, ask: &Ask) -> Result<(), Failure> {
+    pub async fn perform(&mut self, ask: &Ask) -> Result<(), Failure> {
         match self.ask(ask).await? {
             Answer::Done => Ok(()),
             _ => Err(out_of_turn()),
@@ -119,28 +119,28 @@ impl Service {
     }
 
     /// Replaces "the connection was closed" by the reason, in the client's own words.
-    pub(crate) async fn explain(&mut self, failure: Failure) -> Failure {
+    pub async fn explain(&mut self, failure: Failure) -> Failure {
         self.client.explain(failure).await
     }
 
     /// Until the connection is closed at the other end. Nothing may be under way.
-    pub(crate) async fn closed(&mut self) {
+    pub async fn closed(&mut self) {
         self.client.wait().await;
     }
 
     /// Lets it go without a word: nothing is to be heard of it any more.
-    pub(crate) fn abandon(mut self) {
+    pub fn abandon(mut self) {
         self.client.give_up();
     }
 
     /// Lets it go in good order.
-    pub(crate) async fn leave(mut self) {
+    pub async fn leave(mut self) {
         let left = self.perform(&Ask::Leave);
         let _ = tokio::time::timeout(Duration::from_secs(10), left).await;
     }
 }
 
 /// An answer to another question.
-pub(crate) fn out_of_turn() -> Failure {
+pub fn out_of_turn() -> Failure {
     Failure::new("its service answered out of turn", "please report this")
 }

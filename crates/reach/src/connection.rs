@@ -28,7 +28,7 @@ const PAUSES: [Duration; 3] = [
 
 /// What of ours runs at the other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub enum Verb {
     /// Starts and watches processes.
     Agent,
     /// Files, the cache, what the site has.
@@ -36,7 +36,12 @@ pub(crate) enum Verb {
     /// Runs a command of ours there.
     Relay,
     /// Leads to the agent of this job and subjob, which is there already.
-    Again { job: String, subjob: usize },
+    Again {
+        /// The job's name.
+        job: String,
+        /// The subjob's index.
+        subjob: usize,
+    },
 }
 
 impl Verb {
@@ -74,7 +79,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// What is wrong and what to do about it, which may be empty.
+    pub fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             problem: problem.into(),
             hint: hint.into(),
@@ -86,7 +92,7 @@ impl Failure {
     }
 
     /// The same, because the site was not reached or its connection was lost.
-    pub(crate) fn unreached(self) -> Self {
+    pub fn unreached(self) -> Self {
         Self {
             unreached: true,
             ..self
@@ -94,22 +100,22 @@ impl Failure {
     }
 
     /// Whether the site was not reached, or its connection was lost.
-    pub(crate) fn is_unreached(&self) -> bool {
+    pub fn is_unreached(&self) -> bool {
         self.unreached
     }
 
     /// The same, and trying again cannot help.
-    pub(crate) fn finally(self) -> Self {
+    pub fn finally(self) -> Self {
         Self { last: true, ..self }
     }
 
     /// Whether trying again cannot help.
-    pub(crate) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         self.last
     }
 
     /// Whether the connection ended, and another one may do better.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.closed
     }
 
@@ -119,7 +125,7 @@ impl Failure {
     }
 
     /// The connection was closed.
-    pub(crate) fn closed() -> Self {
+    pub fn closed() -> Self {
         Self {
             problem: "the connection was closed".into(),
             hint: String::new(),
@@ -132,14 +138,17 @@ impl Failure {
 }
 
 /// An open connection.
-pub(crate) struct Connection {
-    pub(crate) reader: BufReader<ChildStdout>,
-    pub(crate) writer: ChildStdin,
-    pub(crate) client: Client,
+pub struct Connection {
+    /// What comes from the other end.
+    pub reader: BufReader<ChildStdout>,
+    /// What goes there.
+    pub writer: ChildStdin,
+    /// The process that carries both.
+    pub client: Client,
 }
 
 /// The process behind a connection.
-pub(crate) struct Client {
+pub struct Client {
     contact: Contact,
     command: String,
     child: Child,
@@ -158,7 +167,7 @@ impl Connection {
     ///
     /// # Errors
     /// Why the site was not reached, in the client's own words.
-    pub(crate) async fn reach(
+    pub async fn reach(
         access: &Access,
         contact: &Contact,
         verb: &Verb,
@@ -295,12 +304,12 @@ pub fn plain(text: &str) -> String {
 
 impl Client {
     /// The agent runs: from here it ends itself when the connection is closed.
-    pub(crate) fn establish(&mut self) {
+    pub fn establish(&mut self) {
         self.established = true;
     }
 
     /// What it says when nobody is at the other end that a connection could follow to; nothing: the connection failed.
-    pub(crate) async fn finds_nobody(&mut self) -> Option<String> {
+    pub async fn finds_nobody(&mut self) -> Option<String> {
         let status = tokio::time::timeout(LAST_WORDS, self.child.wait()).await.ok()?.ok()?;
         // 255 is ssh's own.
         let there = status.code().is_some_and(|code| code != 255);
@@ -309,18 +318,18 @@ impl Client {
     }
 
     /// Nothing is to be heard of the agent any more: the client has nothing to wait for.
-    pub(crate) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         self.established = false;
     }
 
     /// What the client has said so far.
-    pub(crate) fn take_complaints(&self) -> String {
+    pub fn take_complaints(&self) -> String {
         let mut bytes = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         plain(String::from_utf8_lossy(&std::mem::take(&mut *bytes)).trim_end())
     }
 
     /// Replaces "the connection was closed" by the reason, in the client's own words.
-    pub(crate) async fn explain(&mut self, failure: Failure) -> Failure {
+    pub async fn explain(&mut self, failure: Failure) -> Failure {
         if !failure.closed {
             return failure;
         }
@@ -349,12 +358,12 @@ impl Client {
     }
 
     /// Ends it at once: what is at the other end does not answer.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         let _ = self.child.start_kill();
     }
 
     /// Waits until the client has ended.
-    pub(crate) async fn wait(&mut self) {
+    pub async fn wait(&mut self) {
         let _ = self.child.wait().await;
     }
 }

@@ -17,15 +17,15 @@ use tokio::time::Instant;
 /// A site that takes no piece for so long is reached anew.
 const STALL: Duration = Duration::from_secs(30);
 /// A site where nothing has arrived for so long is given up, unless the caller says otherwise.
-pub(crate) const HOPE: Duration = Duration::from_secs(300);
+pub const HOPE: Duration = Duration::from_secs(300);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
 /// How far a transfer is: bytes that have arrived, of how many.
-pub(crate) type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// So much of a transfer is done, for people.
-pub(crate) fn progress(done: u64, total: u64) -> String {
+pub fn progress(done: u64, total: u64) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     match total {
         0 => String::new(),
@@ -34,7 +34,7 @@ pub(crate) fn progress(done: u64, total: u64) -> String {
 }
 
 /// A site that is reached again when its connection is lost.
-pub(crate) struct Line<'a> {
+pub struct Line<'a> {
     access: &'a Access,
     contact: &'a Contact,
     setup: &'a [String],
@@ -45,14 +45,14 @@ pub(crate) struct Line<'a> {
     /// Bytes sent on connections that are lost.
     lost: u64,
     /// How often a connection was lost.
-    pub(crate) cuts: u32,
+    pub cuts: u32,
     /// When something last got on.
     alive: Instant,
 }
 
 impl<'a> Line<'a> {
     /// Reaches a site.
-    pub(crate) async fn open(access: &'a Access, contact: &'a Contact, setup: &'a [String]) -> Result<Self, Failure> {
+    pub async fn open(access: &'a Access, contact: &'a Contact, setup: &'a [String]) -> Result<Self, Failure> {
         Ok(Self {
             access,
             contact,
@@ -68,7 +68,7 @@ impl<'a> Line<'a> {
 
     /// The same over a connection that may be there, and in the directory of a job. It is given up when nothing is
     /// heard for so long.
-    pub(crate) fn within(
+    pub fn within(
         access: &'a Access,
         (contact, setup): (&'a Contact, &'a [String]),
         service: Option<Service>,
@@ -89,12 +89,12 @@ impl<'a> Line<'a> {
     }
 
     /// The connection as it is now.
-    pub(crate) fn service(&mut self) -> Result<&mut Service, Failure> {
+    pub fn service(&mut self) -> Result<&mut Service, Failure> {
         self.service.as_mut().ok_or_else(Failure::closed)
     }
 
     /// Makes the directory of the job.
-    pub(crate) async fn make_workspace(&mut self, terms: Terms) -> Result<Workspace, Failure> {
+    pub async fn make_workspace(&mut self, terms: Terms) -> Result<Workspace, Failure> {
         let Answer::Path(files) = self.ask(&terms.enter("")).await? else {
             return Err(out_of_turn());
         };
@@ -104,12 +104,12 @@ impl<'a> Line<'a> {
     }
 
     /// The connection, to be kept.
-    pub(crate) fn into_service(mut self) -> Result<Service, Failure> {
+    pub fn into_service(mut self) -> Result<Service, Failure> {
         self.service.take().ok_or_else(Failure::closed)
     }
 
     /// All bytes that were sent.
-    pub(crate) fn sent(&self) -> u64 {
+    pub fn sent(&self) -> u64 {
         self.lost + self.service.as_ref().map_or(0, |s| s.sent)
     }
 
@@ -153,7 +153,7 @@ impl<'a> Line<'a> {
     }
 
     /// A request that is answered with `Done`, on another connection if this one is lost.
-    pub(crate) async fn perform(&mut self, ask: &Ask) -> Result<(), Failure> {
+    pub async fn perform(&mut self, ask: &Ask) -> Result<(), Failure> {
         match self.ask(ask).await? {
             Answer::Done => Ok(()),
             _ => Err(out_of_turn()),
@@ -161,7 +161,7 @@ impl<'a> Line<'a> {
     }
 
     /// A request and its answer, on another connection if this one is lost.
-    pub(crate) async fn ask(&mut self, ask: &Ask) -> Result<Answer, Failure> {
+    pub async fn ask(&mut self, ask: &Ask) -> Result<Answer, Failure> {
         loop {
             let answer = match &mut self.service {
                 Some(service) => service.ask(ask).await,
@@ -178,7 +178,7 @@ impl<'a> Line<'a> {
     }
 
     /// Whether a place in the file system of the site has this content already.
-    pub(crate) async fn holds(&mut self, path: &str, executable: bool, manifest: &Manifest) -> Result<bool, Failure> {
+    pub async fn holds(&mut self, path: &str, executable: bool, manifest: &Manifest) -> Result<bool, Failure> {
         let file = File {
             root: Root::Site,
             path: path.to_owned(),
@@ -205,7 +205,7 @@ impl<'a> Line<'a> {
     }
 
     /// Puts a file into the site's cache. Its path there.
-    pub(crate) async fn put(
+    pub async fn put(
         &mut self,
         file: &Path,
         name: &str,
@@ -278,7 +278,7 @@ impl<'a> Line<'a> {
     }
 
     /// Fetches a file of the site to a place at home, if it is not there already.
-    pub(crate) async fn get(
+    pub async fn get(
         &mut self,
         file: &File,
         target: &Path,

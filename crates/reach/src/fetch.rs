@@ -25,7 +25,7 @@ use std::sync::PoisonError;
 use tokio::process::Command;
 
 /// Where a file is at home, after it has been brought there.
-pub(crate) async fn to_home(
+pub async fn to_home(
     access: &Access,
     catalogue: &Catalogue,
     home: &Path,
@@ -49,7 +49,7 @@ pub(crate) async fn to_home(
 }
 
 /// What was fetched is executable by its user.
-pub(crate) fn make_executable(file: &Path) -> Result<(), Failure> {
+pub fn make_executable(file: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt;
     let cannot = |e: std::io::Error| Failure::new(format!("cannot make '{}' executable: {e}", file.display()), "");
     let mode = std::fs::metadata(file).map_err(cannot)?.permissions().mode();
@@ -213,7 +213,7 @@ async fn run(mut command: Command, name: &str, hint: &str) -> Result<(), Failure
 }
 
 /// What is known of a site by the name that the user gave it.
-pub(crate) fn entry(catalogue: &Catalogue, site: &str) -> Result<Entry, Failure> {
+pub fn entry(catalogue: &Catalogue, site: &str) -> Result<Entry, Failure> {
     let known = catalogue.get(site).cloned();
     known.map_or_else(
         || Entry::bare(site).map_err(|e| Failure::new(e.problem, e.hint.unwrap_or_default())),

@@ -16,11 +16,11 @@ pub struct Uncopied {
 
 /// What was brought home.
 #[derive(Clone, Debug)]
-pub(crate) struct Fetched {
+pub struct Fetched {
     /// Where it is.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// What of it has no content to bring.
-    pub(crate) uncopied: Uncopied,
+    pub uncopied: Uncopied,
 }
 
 impl Uncopied {
@@ -29,7 +29,8 @@ impl Uncopied {
         self.count
     }
 
-    pub(crate) fn add(&mut self, name: &str) {
+    /// Adds what has this name.
+    pub fn add(&mut self, name: &str) {
         self.count += 1;
         if self.first.len() < SHOWN {
             self.first.push(name.to_owned());
@@ -37,7 +38,7 @@ impl Uncopied {
     }
 
     /// Adds what another copy left out, in this directory; empty: in the one at hand.
-    pub(crate) fn add_all(&mut self, directory: &str, others: &Self) {
+    pub fn add_all(&mut self, directory: &str, others: &Self) {
         for name in &others.first {
             match directory {
                 "" => self.add(name),

@@ -35,7 +35,7 @@ const SAYING: Duration = Duration::from_secs(5);
 
 /// Told before a question is asked, with what is to be dropped when the terminal is free; and after it.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub enum Turn {
     /// A question is to be asked.
     Begins(oneshot::Sender<()>),
     /// It was answered.
@@ -46,7 +46,7 @@ type Hook = Box<dyn Fn(Turn) + Send + Sync>;
 
 /// Lets one helper ask at a time.
 #[derive(Default)]
-pub(crate) struct Asking {
+pub struct Asking {
     turn: tokio::sync::Mutex<()>,
     /// Takes the answer of the question that is asked now.
     answers: Mutex<Option<mpsc::UnboundedSender<String>>>,
@@ -61,18 +61,18 @@ impl std::fmt::Debug for Asking {
 
 impl Asking {
     /// Who has something on the terminal is told of every turn.
-    pub(crate) fn tell(&self, hook: Hook) {
+    pub fn tell(&self, hook: Hook) {
         *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(hook);
     }
 
     /// Whether a question is asked at this moment.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub fn is_asked(&self) -> bool {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Somebody else has read a line from the terminal, which is the answer that an ssh client waits for: false when
     /// none does.
-    pub(crate) fn give(&self, line: &[u8]) -> bool {
+    pub fn give(&self, line: &[u8]) -> bool {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end_matches(['\r', '\n']);
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,11 +80,7 @@ impl Asking {
     }
 
     /// Serves helpers at a socket in this directory. Variables for ssh clients.
-    pub(crate) fn serve(
-        self: &Arc<Self>,
-        directory: &Path,
-        binary: &Path,
-    ) -> std::io::Result<HashMap<String, PathBuf>> {
+    pub fn serve(self: &Arc<Self>, directory: &Path, binary: &Path) -> std::io::Result<HashMap<String, PathBuf>> {
         let (socket, helper) = (directory.join("ask"), directory.join(ASKPASS));
         let listener = UnixListener::bind(&socket)?;
         symlink(binary, &helper)?;

@@ -27,7 +27,7 @@ const CONFIGURATION: Duration = Duration::from_secs(5);
 /// client that hangs can be ended without the others at its site.
 const PERSIST: u32 = 5;
 /// Seconds after which a host that does not answer is given up, where the user's configuration says nothing of it.
-pub(crate) const CONNECTING: u32 = 20;
+pub const CONNECTING: u32 = 20;
 /// Longest base of the directory for sockets: ssh adds a name of its own while it makes one.
 const LONGEST: usize = 32;
 
@@ -40,9 +40,10 @@ pub struct Access {
     terminal: AtomicBool,
     /// How long a site may be out of reach.
     pub(crate) away: Duration,
-    pub(crate) sharing: Sharing,
+    /// Connections that several use.
+    pub sharing: Sharing,
     /// What ssh clients ask at the terminal.
-    pub(crate) asking: Arc<Asking>,
+    pub asking: Arc<Asking>,
     helper: OnceCell<HashMap<String, PathBuf>>,
     hashed: OnceCell<(Hash, u64)>,
     /// What has been fetched, by where it is.
@@ -73,18 +74,18 @@ impl Access {
     }
 
     /// Whether somebody at a terminal can answer the questions of an ssh client.
-    pub(crate) fn has_terminal(&self) -> bool {
+    pub fn has_terminal(&self) -> bool {
         self.terminal.load(Ordering::Relaxed)
     }
 
     /// Nobody is asked any more.
-    pub(crate) fn leave_terminal(&self) {
+    pub fn leave_terminal(&self) {
         self.terminal.store(false, Ordering::Relaxed);
     }
 
     /// Nothing is reached any more: what is on this machine for it goes at once, also when tasks that use it are still
     /// there.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         if let Some(Some(directory)) = self.sharing.directory.get() {
             let _ = std::fs::remove_dir_all(directory.path());
         }
@@ -92,7 +93,7 @@ impl Access {
 
     /// Variables with which ssh clients let us ask their questions. None where nobody could answer, or the user has a
     /// way of their own.
-    pub(crate) async fn questions(&self) -> &HashMap<String, PathBuf> {
+    pub async fn questions(&self) -> &HashMap<String, PathBuf> {
         let serve = || async {
             let own = std::env::var_os("SSH_ASKPASS_REQUIRE").is_some();
             let directory = if self.has_terminal() && !own {
@@ -108,7 +109,7 @@ impl Access {
     }
 
     /// Hash and size of the binary.
-    pub(crate) async fn own_binary(&self) -> Result<(Hash, u64), Failure> {
+    pub async fn own_binary(&self) -> Result<(Hash, u64), Failure> {
         let hashed = self
             .hashed
             .get_or_try_init(|| staging::own_binary(self.binary.clone()))
@@ -118,7 +119,7 @@ impl Access {
 
     /// What the ssh client would do for a destination: its own configuration and the user's, as `-G` prints it. Empty
     /// for a client that is not OpenSSH.
-    pub(crate) async fn configuration(&self, destination: &str) -> BTreeMap<String, String> {
+    pub async fn configuration(&self, destination: &str) -> BTreeMap<String, String> {
         let printing = Command::new("/bin/sh")
             .args(["-c", r#"set -f; exec $0 "$@""#, &self.ssh, "-G", "--", destination])
             .stdin(Stdio::null())
@@ -142,7 +143,7 @@ impl Access {
 
 /// The connections that are shared.
 #[derive(Debug, Default)]
-pub(crate) struct Sharing {
+pub struct Sharing {
     sites: Mutex<BTreeMap<String, Arc<SharedSite>>>,
     directory: OnceCell<Option<Guarded>>,
 }
@@ -169,7 +170,7 @@ impl Sharing {
     }
 
     /// Held while a connection is made: those that come meanwhile wait, so that the user signs on once.
-    pub(crate) async fn gate(&self, contact: &Contact) -> Option<OwnedMutexGuard<()>> {
+    pub async fn gate(&self, contact: &Contact) -> Option<OwnedMutexGuard<()>> {
         match contact {
             Contact::Home | Contact::Part(_) => None,
             Contact::Ssh(destination) => Some(Arc::clone(&self.site(destination).gate).lock_owned().await),
@@ -177,7 +178,7 @@ impl Sharing {
     }
 
     /// Options for the ssh client, for a destination.
-    pub(crate) async fn options(&self, access: &Access, destination: &str) -> Vec<String> {
+    pub async fn options(&self, access: &Access, destination: &str) -> Vec<String> {
         let site = self.site(destination);
         let options = site.options.get_or_init(|| async {
             let known = access.configuration(destination).await;

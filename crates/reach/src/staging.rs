@@ -12,16 +12,21 @@ use std::path::{Path, PathBuf};
 
 /// A file to be staged.
 #[derive(Debug)]
-pub(crate) struct Staged {
-    pub(crate) path: PathBuf,
-    pub(crate) hash: Hash,
-    pub(crate) size: u64,
-    pub(crate) name: String,
-    pub(crate) manifest: Manifest,
+pub struct Staged {
+    /// Where it is at home.
+    pub path: PathBuf,
+    /// Of its content.
+    pub hash: Hash,
+    /// In bytes.
+    pub size: u64,
+    /// What it is called at the site.
+    pub name: String,
+    /// Its pieces.
+    pub manifest: Manifest,
 }
 
 /// Hash and size of our own binary, as a bare site can check it.
-pub(crate) async fn own_binary(path: PathBuf) -> Result<(Hash, u64), Failure> {
+pub async fn own_binary(path: PathBuf) -> Result<(Hash, u64), Failure> {
     let file = path.clone();
     match tokio::task::spawn_blocking(move || content::sha256(&file)).await {
         Ok(Ok(hashed)) => Ok(hashed),
@@ -31,14 +36,14 @@ pub(crate) async fn own_binary(path: PathBuf) -> Result<(Hash, u64), Failure> {
 }
 
 /// The program at home, checked before anything of it is sent to a machine of this architecture.
-pub(crate) fn find_program(program: &str, directory: &Path, architecture: &str) -> Result<PathBuf, Failure> {
+pub fn find_program(program: &str, directory: &Path, architecture: &str) -> Result<PathBuf, Failure> {
     let path = find_file(program, directory)?;
     check_architecture(program, &path, architecture)?;
     Ok(path)
 }
 
 /// The file of a program at home.
-pub(crate) fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
+pub fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
     let path = locate(program, directory)?;
     if !path.is_file() {
         let kind = if path.is_dir() {
@@ -63,7 +68,7 @@ pub(crate) fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Fail
 
 /// Shared libraries of a program that a site lacks, as files at home. The site is asked only about those that not every
 /// system has. `first`: where the job itself says that they are.
-pub(crate) async fn lacking(
+pub async fn lacking(
     access: &Access,
     contact: &Contact,
     setup: &[String],
@@ -136,7 +141,7 @@ fn check_architecture(program: &str, path: &Path, machine: &str) -> Result<(), F
 }
 
 /// Hashes a file in a thread where that disturbs nobody.
-pub(crate) async fn prepare(path: PathBuf) -> Result<Staged, Failure> {
+pub async fn prepare(path: PathBuf) -> Result<Staged, Failure> {
     let name = path.file_name().map(words::text);
     let name = name.ok_or_else(|| Failure::new(format!("'{}' has no file name", path.display()), ""))?;
     let file = path.clone();
