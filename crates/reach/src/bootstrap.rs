@@ -12,7 +12,7 @@
 //! The binary is kept as `isthmus-<hash>` in the user's cache, written under another name, compared with
 //! its hash and renamed.
 
-use crate::connection::{Failure, plain};
+use crate::failure::{Failure, plain};
 use isthmus_stage::content::hex;
 use isthmus_wire::grid::Hash;
 use std::time::Duration;

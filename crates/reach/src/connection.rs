@@ -3,6 +3,7 @@
 
 use crate::asking;
 use crate::bootstrap::{self, Noise};
+use crate::failure::{Failure, plain};
 use crate::sharing::Access;
 use isthmus_job::Contact;
 use std::path::Path;
@@ -61,82 +62,6 @@ impl Verb {
     }
 }
 
-/// Why a site cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What is wrong.
-    pub problem: String,
-    /// What to do; may be empty.
-    pub hint: String,
-    /// The stream ended: what the client says explains it better.
-    closed: bool,
-    /// Trying again cannot help.
-    last: bool,
-    /// The site was not reached, or its connection was lost.
-    unreached: bool,
-    /// An ssh server closed the connection before it knew who came: it has too much to do.
-    busy: bool,
-}
-
-impl Failure {
-    /// What is wrong and what to do about it, which may be empty.
-    pub fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            problem: problem.into(),
-            hint: hint.into(),
-            closed: false,
-            last: false,
-            unreached: false,
-            busy: false,
-        }
-    }
-
-    /// The same, because the site was not reached or its connection was lost.
-    pub fn unreached(self) -> Self {
-        Self {
-            unreached: true,
-            ..self
-        }
-    }
-
-    /// Whether the site was not reached, or its connection was lost.
-    pub fn is_unreached(&self) -> bool {
-        self.unreached
-    }
-
-    /// The same, and trying again cannot help.
-    pub fn finally(self) -> Self {
-        Self { last: true, ..self }
-    }
-
-    /// Whether trying again cannot help.
-    pub fn is_final(&self) -> bool {
-        self.last
-    }
-
-    /// Whether the connection ended, and another one may do better.
-    pub fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    /// The same, because an ssh server had too much to do to let anybody in.
-    fn busy(self) -> Self {
-        Self { busy: true, ..self }
-    }
-
-    /// The connection was closed.
-    pub fn closed() -> Self {
-        Self {
-            problem: "the connection was closed".into(),
-            hint: String::new(),
-            closed: true,
-            last: false,
-            unreached: true,
-            busy: false,
-        }
-    }
-}
-
 /// An open connection.
 pub struct Connection {
     /// What comes from the other end.
@@ -183,7 +108,7 @@ impl Connection {
             };
             let failure = connection.client.explain(failure).await;
             match pauses.next() {
-                Some(pause) if failure.busy => tokio::time::sleep(*pause).await,
+                Some(pause) if failure.is_busy() => tokio::time::sleep(*pause).await,
                 _ => return Err(failure),
             }
         }
@@ -288,20 +213,6 @@ fn told(complaints: &Mutex<Vec<u8>>) -> String {
     plain(String::from_utf8_lossy(&bytes).trim())
 }
 
-/// Text without what a terminal would obey.
-pub fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for sign in text.chars() {
-        match sign {
-            '\r' => {}
-            '\n' | '\t' => out.push(sign),
-            sign if sign.is_control() => out.extend(sign.escape_default()),
-            sign => out.push(sign),
-        }
-    }
-    out
-}
-
 impl Client {
     /// The agent runs: from here it ends itself when the connection is closed.
     pub fn establish(&mut self) {
@@ -330,7 +241,7 @@ impl Client {
 
     /// Replaces "the connection was closed" by the reason, in the client's own words.
     pub async fn explain(&mut self, failure: Failure) -> Failure {
-        if !failure.closed {
+        if !failure.is_closed() {
             return failure;
         }
         let status = tokio::time::timeout(LAST_WORDS, self.child.wait())
@@ -548,9 +459,9 @@ mod tests {
         let crowded =
             "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.1.2.3 port 22";
         let crowded = explain_ssh("lab", "ssh", status, crowded);
-        assert!(crowded.busy && crowded.hint.contains("too many"));
+        assert!(crowded.is_busy() && crowded.hint.contains("too many"));
         let jump = "me@gate: Permission denied (publickey).\nConnection closed by UNKNOWN port 65535";
-        assert!(!explain_ssh("lab", "ssh", status, jump).busy && !unknown.busy && !refused.busy);
+        assert!(!explain_ssh("lab", "ssh", status, jump).is_busy() && !unknown.is_busy() && !refused.is_busy());
         let missing = explain_ssh("lab", "nossh", Some(ExitStatus::from_raw(127 << 8)), "not found");
         assert!(missing.problem.contains("'nossh' cannot be run") && missing.hint.contains("ISTHMUS_SSH"));
         let there = explain_ssh(

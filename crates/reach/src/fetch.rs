@@ -9,7 +9,7 @@
 //!  <cache>/isthmus/fetched/<hash of the address>/<name>, .etag
 //! ```
 
-use crate::connection::Failure;
+use crate::failure::Failure;
 use crate::here::here;
 use crate::sharing::Access;
 use crate::transfer::Line;

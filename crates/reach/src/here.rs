@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of files at home.
 
-use crate::connection::Failure;
+use crate::failure::Failure;
 use isthmus_stage::words;
 use std::path::{Path, PathBuf};
 

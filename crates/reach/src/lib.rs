@@ -16,6 +16,7 @@
 pub mod asking;
 mod bootstrap;
 pub mod connection;
+mod failure;
 pub mod fetch;
 mod here;
 mod relay;
@@ -27,7 +28,7 @@ pub mod transfer;
 mod uncopied;
 pub mod workspace;
 
-pub use connection::{Failure, plain};
+pub use failure::{Failure, plain};
 pub use here::here;
 pub use relay::program_here;
 pub use remote::{MeasuredLink, Measurement, Remote, Seen, Tally, measure_links};

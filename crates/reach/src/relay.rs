@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Commands of ours that run at a site: what they print comes here, and they end when we do.
 
-use crate::connection::{Client, Connection, Failure, Verb};
+use crate::connection::{Client, Connection, Verb};
+use crate::failure::Failure;
 use crate::remote::{Remote, block};
 use crate::service::Service;
 use crate::staging;

@@ -2,7 +2,7 @@
 //! What commands do at sites without a job: look, copy files, look after the cache. Blocking; each call has its own
 //! runtime.
 
-use crate::connection::Failure;
+use crate::failure::Failure;
 use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
 use crate::staging;

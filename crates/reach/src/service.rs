@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The launcher's end of the service at a site: one request, one answer.
 
-use crate::connection::{Client, Connection, Failure, Verb};
+use crate::connection::{Client, Connection, Verb};
+use crate::failure::Failure;
 use crate::sharing::Access;
 use isthmus_job::Contact;
 use isthmus_wire::codec::Deframer;

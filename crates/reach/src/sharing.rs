@@ -6,10 +6,10 @@
 //! them. A client that is not OpenSSH gets no options of it.
 
 use crate::asking::Asking;
-use crate::connection::Failure;
-use crate::staging;
+use crate::failure::Failure;
 use crate::uncopied::Fetched;
 use isthmus_job::Contact;
+use isthmus_stage::content;
 use isthmus_stage::guarded::{Guarded, sweep};
 use isthmus_wire::grid::Hash;
 use std::collections::{BTreeMap, HashMap};
@@ -110,10 +110,7 @@ impl Access {
 
     /// Hash and size of the binary.
     pub async fn own_binary(&self) -> Result<(Hash, u64), Failure> {
-        let hashed = self
-            .hashed
-            .get_or_try_init(|| staging::own_binary(self.binary.clone()))
-            .await;
+        let hashed = self.hashed.get_or_try_init(|| own_binary(self.binary.clone())).await;
         hashed.copied()
     }
 
@@ -138,6 +135,16 @@ impl Access {
         } else {
             BTreeMap::new()
         }
+    }
+}
+
+/// Hash and size of our own binary, as a bare site can check it.
+async fn own_binary(path: PathBuf) -> Result<(Hash, u64), Failure> {
+    let file = path.clone();
+    match tokio::task::spawn_blocking(move || content::sha256(&file)).await {
+        Ok(Ok(hashed)) => Ok(hashed),
+        Ok(Err(error)) => Err(Failure::new(format!("cannot read '{}': {error}", path.display()), "")),
+        Err(error) => Err(Failure::new(format!("cannot hash '{}': {error}", path.display()), "")),
     }
 }
 

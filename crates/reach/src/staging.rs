@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Finding at home what a site needs.
 
-use crate::connection::Failure;
+use crate::failure::Failure;
 use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
 use isthmus_job::Contact;
@@ -23,16 +23,6 @@ pub struct Staged {
     pub name: String,
     /// Its pieces.
     pub manifest: Manifest,
-}
-
-/// Hash and size of our own binary, as a bare site can check it.
-pub async fn own_binary(path: PathBuf) -> Result<(Hash, u64), Failure> {
-    let file = path.clone();
-    match tokio::task::spawn_blocking(move || content::sha256(&file)).await {
-        Ok(Ok(hashed)) => Ok(hashed),
-        Ok(Err(error)) => Err(Failure::new(format!("cannot read '{}': {error}", path.display()), "")),
-        Err(error) => Err(Failure::new(format!("cannot hash '{}': {error}", path.display()), "")),
-    }
 }
 
 /// The program at home, checked before anything of it is sent to a machine of this architecture.

@@ -2,7 +2,7 @@
 //! Files to and from a site by verified pieces, over as many connections as it takes: after a cut only what is missing
 //! is sent again.
 
-use crate::connection::Failure;
+use crate::failure::Failure;
 use crate::service::{PATIENCE, Service, out_of_turn};
 use crate::sharing::Access;
 use crate::workspace::{Terms, Workspace};

@@ -2,7 +2,7 @@
 //! The directory of a subjob at its site while the job lives: a service is kept there; when its connection is lost,
 //! another one enters.
 
-use crate::connection::Failure;
+use crate::failure::Failure;
 use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
 use isthmus_job::Contact;
