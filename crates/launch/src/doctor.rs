@@ -2,7 +2,7 @@
 //! What is there and how it is connected, found out without starting a job: the same agents, gateways and handshakes.
 
 use crate::Options;
-use crate::files::Directories;
+use crate::directories::Directories;
 use crate::happening::{Event, SiteEvent};
 use crate::paths::{Crossings, Messages, PathReport};
 use crate::piece::Piece;

@@ -2,7 +2,7 @@
 //! What all tasks of sites share.
 
 use crate::Options;
-use crate::files::Directories;
+use crate::directories::Directories;
 use crate::gathering::Gathered;
 use isthmus_reach::Access;
 use isthmus_wire::grid::Reach;

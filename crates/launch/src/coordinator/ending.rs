@@ -4,8 +4,8 @@
 use super::{Coordinator, Event};
 use crate::Outcome;
 use crate::console::Print;
+use crate::emptying::{self, Emptied, Tell};
 use crate::events::JobEvent;
-use crate::files::{Emptied, Tell};
 use crate::links::JobLinks;
 use crate::record::Sums;
 use isthmus_job::Subjob;
@@ -86,7 +86,7 @@ impl Came {
 
 /// Whoever waits for the outputs of a job that has failed knows already why. `silence`: how long sites may be away.
 fn fetching(problem: Option<String>, silence: Duration) -> String {
-    let away = crate::files::patience(silence).as_secs();
+    let away = emptying::patience(silence).as_secs();
     let why = problem.map(|p| format!("{p}; ")).unwrap_or_default();
     format!("{why}what the sites give back is being fetched; a site that is out of reach is waited for {away} s")
 }
@@ -112,7 +112,7 @@ impl Coordinator {
         let silent: Vec<bool> = (0..self.subjobs.len())
             .map(|site| self.connections.is_lost(site))
             .collect();
-        let mut emptying = shared.directories.empty(&shared, &silent, &tell);
+        let mut emptying = emptying::empty(&shared, &silent, &tell);
         let mut came = Came::default();
         let mut quiet = tokio::time::interval_at(Instant::now() + QUIET, QUIET);
         loop {

@@ -8,7 +8,8 @@ use super::place;
 use super::stream::{LONGEST, receive, send};
 use crate::claims::MOST_OUTPUT;
 use crate::console::{Console, Print, Printer};
-use crate::files::{Directories, Tell};
+use crate::directories::Directories;
+use crate::emptying::{self, Tell};
 use crate::happening::{Event, SiteEvent};
 use crate::inputs::Inputs;
 use crate::output::Files;
@@ -460,7 +461,7 @@ impl Joined {
     async fn finish(mut self, events: &mut mpsc::UnboundedReceiver<Event>) -> Outcome {
         let mut outcome = self.verdict.take().unwrap_or_else(gone);
         let tell: Tell = Arc::new(|_, _| {});
-        let mut emptying = self.shared.directories.empty(&self.shared, &[], &tell);
+        let mut emptying = emptying::empty(&self.shared, &[], &tell);
         while let Some(Ok(emptied)) = emptying.join_next().await {
             let problem = emptied.problem.clone();
             emptied
