@@ -107,7 +107,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "trunk",
-        run: isthmus_protocol::trunk::fuzz_trunk,
+        run: isthmus_link::trunk::fuzz_trunk,
         corpus: trunks,
     },
     Target {
@@ -404,7 +404,7 @@ fn gateway_bodies() -> Vec<Vec<u8>> {
 
 /// What the other end would say: a question, a wish for a thread, a stream of its own, data on it, its end, an answer.
 fn trunks() -> Vec<Vec<u8>> {
-    let (mut trunk, mut events) = (isthmus_protocol::trunk::Trunk::new(false), Vec::new());
+    let (mut trunk, mut events) = (isthmus_link::trunk::Trunk::new(false), Vec::new());
     trunk.ping(7);
     trunk.want(1);
     let asked = trunk.open(1, 0, 1).map(|_| trunk.output(1 << 16, &mut events));

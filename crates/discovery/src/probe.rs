@@ -2,7 +2,7 @@
 //! Measuring the link between two sites: one listens for some seconds, the other dials. Bytes are metered where they
 //! arrive.
 
-use isthmus_protocol::meter::{MAX_STREAM, Sounding};
+use isthmus_link::meter::{MAX_STREAM, Sounding};
 use isthmus_stage::guarded::random;
 use isthmus_wire::rate::{RATE_BYTES, Rate};
 use isthmus_wire::service::Answer;

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use isthmus_link::meter::Sounding;
+use isthmus_link::trunk::{Event, Trunk};
 use isthmus_net::{Ends, Trunkline};
-use isthmus_protocol::meter::Sounding;
-use isthmus_protocol::trunk::{Event, Trunk};
 use isthmus_wire::gateway::{FromGateway, MAX_RELAY, RELAY_WINDOW, Relay, WISH_BULK, is_stream};
 use isthmus_wire::rate::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -6,7 +6,7 @@
 //!   process ── door ── stream ┐                       ┌ stream ── process
 //!   process ── door ── stream ┼ carrier ═══════ carrier ┼ stream ── process
 //! ```
-//! A *carrier* carries a trunk (`isthmus_protocol::trunk`): a connection to the other gateway, or the coordinator's
+//! A *carrier* carries a trunk (`isthmus_link::trunk`): a connection to the other gateway, or the coordinator's
 //! connections. Everything here runs on one thread, and, where that is saturated, on further ones that carry beside it
 //! (`threads`).
 //!

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use isthmus_net::Ends;
 use std::time::Duration;
 
-use isthmus_protocol::meter::MAX_STREAM;
+use isthmus_link::meter::MAX_STREAM;
 use isthmus_wire::gateway::{READY, WISH_MEASURE, is_stream};
 use isthmus_wire::rate::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

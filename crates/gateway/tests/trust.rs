@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Gate, PAIR, PATIENCE, SECRET, ask, knock, run, settle_in};
-use isthmus_protocol::trunk::{Event, Trunk};
+use isthmus_link::trunk::{Event, Trunk};
 use isthmus_wire::gateway::WISH_STREAM;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;

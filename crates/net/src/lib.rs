@@ -58,7 +58,7 @@ pub use contact::{Contact, Contacts, MAX_OF_STRANGER};
 pub use error::NetError;
 pub use hello::{Answered, Ends, Knocked, Prover, fuzz_credential, fuzz_hello};
 pub use inbound::fuzz_plain;
-pub use isthmus_protocol::meter::Estimate;
+pub use isthmus_link::meter::Estimate;
 pub use link::{ArrivalHook, Measurements, Prober, Round, Traffic};
 pub use listener::{Listener, PortRange};
 pub use reactor::{HANDSHAKE_TIME, MAX_HANDSHAKES};

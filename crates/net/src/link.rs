@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_protocol::meter::Estimate;
+use isthmus_link::meter::Estimate;
 use isthmus_transport::{Lent, Peer, Rates, Tuning};
 use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;

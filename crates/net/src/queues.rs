@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_datatype::raw::ReadMemory;
-use isthmus_protocol::channel::Place;
+use isthmus_link::channel::Place;
 use isthmus_transport::{Class, Lent, Path, Tuning};
 
 /// Bytes of a segment: the unit in which work is spread over connections. Its header and TLS add 0.1 %.

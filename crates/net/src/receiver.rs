@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_protocol::channel::{self, Begun, Deframer, Incoming, Part, Receipts};
+use isthmus_link::channel::{self, Begun, Deframer, Incoming, Part, Receipts};
 use isthmus_transport::{Lease, Lent, Peer, Placement};
 use isthmus_wire::frame::{Header, Kind as FrameKind};
 use isthmus_wire::segment::{COMPRESSED, Hello, Kind, Segment};

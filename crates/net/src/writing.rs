@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use isthmus_protocol::channel::{Lane, Outgoing, Place, Receipts};
+use isthmus_link::channel::{Lane, Outgoing, Place, Receipts};
 use isthmus_transport::{Class, Tuning};
 use isthmus_wire::segment::{Kind, Segment};
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use isthmus_protocol::channel::Lane;
+use isthmus_link::channel::Lane;
 use isthmus_transport::Peer;
 use isthmus_wire::gateway::Way;
 use isthmus_wire::hello::Purpose;

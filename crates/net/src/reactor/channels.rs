@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_protocol::channel::{Lane, Outgoing, Piece};
+use isthmus_link::channel::{Lane, Outgoing, Piece};
 use isthmus_transport::{Lent, Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use isthmus_protocol::channel::Vigil;
+use isthmus_link::channel::Vigil;
 use isthmus_transport::Path;
 
 use crate::receiver::Reading;

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use isthmus_protocol::channel::{Duty, Lane, SILENCE};
+use isthmus_link::channel::{Duty, Lane, SILENCE};
 use isthmus_transport::{Path, Peer};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};

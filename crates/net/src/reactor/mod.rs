@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isthmus_identity::Identity;
-use isthmus_protocol::channel::Lane;
-use isthmus_protocol::lived::Lived;
+use isthmus_link::channel::Lane;
+use isthmus_link::lived::Lived;
 use isthmus_transport::{Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use isthmus_protocol::channel::{Lane, Place, Violation};
+use isthmus_link::channel::{Lane, Place, Violation};
 use isthmus_transport::{Peer, Tuning};
 use isthmus_wire::frame::Header;
 use isthmus_wire::segment::COMPRESSED;

@@ -4,7 +4,7 @@
 //! *Round trips*: a frame that asks, a frame that answers, both made by the threads, so no process need be inside MPI.
 //! A few when a connection is new, then one a second while it is used.
 //!
-//! *Rates*: every transfer is metered where it arrives ([`isthmus_protocol::meter`]). Connections that carry nothing
+//! *Rates*: every transfer is metered where it arrives ([`isthmus_link::meter`]). Connections that carry nothing
 //! yet can be asked for a *train*: so many bytes without meaning. The receiver asks for a short one, and for a longer
 //! one if that took no time to speak of. A process does that with one peer at a time, in the order that it was told;
 //! both ends are told the same order.
@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use isthmus_protocol::meter::Meter;
+use isthmus_link::meter::Meter;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Probe};
 use isthmus_wire::hello::Purpose;
@@ -36,7 +36,7 @@ const TRAINS: [u64; 3] = [64 << 10, 384 << 10, 1 << 20];
 const ENOUGH: Duration = Duration::from_millis(25);
 /// After one that took so long, and a few round trips for a connection that begins slowly, no longer one follows.
 const LONG: Duration = Duration::from_millis(300);
-/// Bytes per frame of a train: long ones, since short ones do not count ([`isthmus_protocol::meter`]).
+/// Bytes per frame of a train: long ones, since short ones do not count ([`isthmus_link::meter`]).
 const PIECE: u64 = 64 << 10;
 /// Most trains that a peer may ask for; a few more than [`TRAINS`].
 const MAX_ASKED: u8 = 8;

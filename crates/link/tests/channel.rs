@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use isthmus_protocol::channel::{
+use isthmus_link::channel::{
     Deframer, Duty, Incoming, Lane, Outgoing, Part, Place, Receipts, SILENCE, Vigil, Violation,
 };
 use isthmus_wire::segment::{Hello, Kind, Segment};

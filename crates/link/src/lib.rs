@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Links between sites as state machines without I/O: time is an argument, sockets are somebody else's.
+//!
+//! * [`channel`]: numbered segments that survive the connections that carry them.
+//! * [`lived`]: a clock that stands still while its process had no processor.
+//! * [`meter`]: what arrivals say about a link: round trip, rate, and how sure that is.
+//! * [`trunk`]: many streams on one connection between two gateways.
+#![forbid(unsafe_code)]
+
+pub mod channel;
+pub mod lived;
+pub mod meter;
+pub mod trunk;
