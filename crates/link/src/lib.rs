@@ -4,10 +4,14 @@
 //! * [`channel`]: numbered segments that survive the connections that carry them.
 //! * [`lived`]: a clock that stands still while its process had no processor.
 //! * [`meter`]: what arrivals say about a link: round trip, rate, and how sure that is.
+//! * [`pipe`]: how many connections fill a link, and how fast they may go.
+//! * [`sharing`]: which connection of a channel carries what.
 //! * [`trunk`]: many streams on one connection between two gateways.
 #![forbid(unsafe_code)]
 
 pub mod channel;
 pub mod lived;
 pub mod meter;
+pub mod pipe;
+pub mod sharing;
 pub mod trunk;

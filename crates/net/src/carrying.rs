@@ -5,8 +5,9 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use isthmus_link::pipe::{GLIMPSE, Glimpses, LEAST, Look, Pipe, fastest, time_of_look};
+
 use crate::pacing;
-use crate::pipe::{GLIMPSE, Glimpses, Look, Pipe, settled, time_of_look};
 use crate::socket::{self, Mark};
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 
@@ -14,16 +15,6 @@ use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 const AHEAD: Duration = Duration::from_millis(2);
 /// Least and most of that, bytes.
 const PIECE: (usize, usize) = (16 << 10, 256 << 10);
-/// What is held back gets at least this part of the fastest rate of late, whatever round trips seem to say.
-pub(crate) const LEAST: f64 = 0.05;
-/// How fast that is forgotten, per look.
-const FORGET: f64 = 0.9995;
-
-/// The fastest rate of late, given the last one.
-pub(crate) fn fastest(before: f64, rate: Option<f64>) -> f64 {
-    settled(rate.unwrap_or_default().max(before * FORGET))
-}
-
 /// One of the connections, at a look.
 #[derive(Clone, Copy, Debug)]
 pub struct Carrying<'a> {

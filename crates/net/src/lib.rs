@@ -37,7 +37,6 @@ mod listener;
 mod outbox;
 mod pacing;
 mod pages;
-mod pipe;
 mod places;
 mod queues;
 mod reactor;

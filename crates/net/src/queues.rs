@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_link::channel::Place;
+use isthmus_link::sharing::{Takes, There};
 use isthmus_transport::{Class, Lent, Path, Tuning};
 
 /// Bytes of a segment: the unit in which work is spread over connections. Its header and TLS add 0.1 %.
@@ -199,61 +200,6 @@ impl Queue {
     }
 }
 
-/// Which segments a connection takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Takes {
-    pub(crate) latency: bool,
-    pub(crate) normal: bool,
-    pub(crate) bulk: bool,
-    /// What kind of connection it is, as far as that is known.
-    pub(crate) path: Option<Path>,
-    /// It is there for messages that ask for its kind only.
-    pub(crate) apart: bool,
-}
-
-impl Takes {
-    pub(crate) const ALL: Self = Self {
-        latency: true,
-        normal: true,
-        bulk: true,
-        path: None,
-        apart: false,
-    };
-
-    /// Whether it takes what is sent again: of a connection that may have been of any kind.
-    pub(crate) fn takes(self, class: Class) -> bool {
-        match class {
-            Class::Latency => self.latency,
-            Class::Normal => self.normal,
-            Class::Bulk => self.bulk,
-        }
-    }
-
-    /// `there`: the kinds of connection that there are.
-    fn suits(self, tuning: Tuning, there: There) -> bool {
-        match tuning.path.filter(|path| there.has(*path)) {
-            Some(path) => self.path == Some(path),
-            None => !self.apart,
-        }
-    }
-}
-
-/// Which kinds of connection a channel has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct There {
-    pub(crate) direct: bool,
-    pub(crate) gateway: bool,
-}
-
-impl There {
-    pub(crate) fn has(self, path: Path) -> bool {
-        match path {
-            Path::Direct => self.direct,
-            Path::Gateway => self.gateway,
-        }
-    }
-}
-
 /// All queues of a channel.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
@@ -333,7 +279,7 @@ impl Queues {
         for (id, queue) in &mut self.all {
             let ready = !queue.is_empty() && (queue.tuning.rate.is_none() || queue.free_at <= now);
             let taken = takes.takes(queue.tuning.class) || *id == CONTROL;
-            if !ready || !taken || !takes.suits(queue.tuning, self.there) {
+            if !ready || !taken || !takes.suits(queue.tuning.path, self.there) {
                 continue;
             }
             let class = if *id == CONTROL || queue.passed_over >= PATIENCE {

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use isthmus_link::channel::{Lane, Outgoing, Place, Receipts};
+use isthmus_link::sharing::Takes;
 use isthmus_transport::{Class, Tuning};
 use isthmus_wire::segment::{Kind, Segment};
 
-use crate::queues::{Body, CONTROL, Held, Queues, Takes};
+use crate::queues::{Body, CONTROL, Held, Queues};
 use crate::secure::{Broken, Seal, Source};
 
 /// Bodies up to this many bytes leave in one TLS record with their headers.

@@ -34,6 +34,7 @@ use std::time::Duration;
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_wire::frame::Header;
 
+pub use isthmus_link::sharing::{Class, Path};
 pub use lend::{Lease, Lent};
 pub use peer::Peer;
 pub use processes::{Job, NotTaken, Process, Processes};
@@ -65,27 +66,6 @@ pub struct Limits {
     /// An answer of the peer takes long against what the connection carries meanwhile: its receiver asks for what was
     /// announced before that matches, as far as it has room.
     pub far: bool,
-}
-
-/// Which traffic goes first where a link is the bottleneck.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Before all others, on a connection of its own.
-    Latency,
-    /// As it comes.
-    #[default]
-    Normal,
-    /// After all others, and so that queues in the network stay short.
-    Bulk,
-}
-
-/// The kind of connection that messages ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Path {
-    /// Straight to the peer.
-    Direct,
-    /// Through the gateways.
-    Gateway,
 }
 
 /// What the messages of a communicator ask of a transport between sites.

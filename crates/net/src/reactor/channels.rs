@@ -23,9 +23,9 @@ use crate::compression::Adaptive;
 use crate::config::Reach;
 use crate::flow::Flow;
 use crate::link::{Arrival, Traffic};
-use crate::pipe::{Glimpses, Pipe};
 use crate::queues::{Held, Long, Queues};
 use crate::receiver::{Fault, Receiver};
+use isthmus_link::pipe::{Glimpses, Pipe};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {

@@ -15,10 +15,10 @@ use super::ladder::By;
 use super::lane::Connection;
 use super::{Reactor, Task};
 use crate::config::Reach;
-use crate::pipe::{Look, time_of_look};
 use crate::secure::Secure;
 use crate::socket::{self, Interest};
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
+use isthmus_link::pipe::{Look, time_of_look};
 
 /// Most connections of one channel.
 pub(super) const MAX_STREAMS: usize = 64;

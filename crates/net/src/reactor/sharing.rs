@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use isthmus_link::sharing::{Bands, Takes, There};
 use isthmus_transport::{Class, Path, Peer};
 use isthmus_wire::gateway::Way;
 use isthmus_wire::hello::Purpose;
@@ -12,40 +13,12 @@ use super::Reactor;
 use super::channels::{Channel, State};
 use super::ladder::By;
 use super::lane::Connection;
-use crate::carrying::{LEAST, fastest};
-use crate::pipe::Look;
-use crate::queues::{Takes, There};
 use crate::socket::{self, Mark};
 use crate::tcpinfo::tcp_info;
+use isthmus_link::pipe::{LEAST, Look, fastest};
 
 /// How long a kind of connection that could not be had is not tried again.
 const AGAIN: Duration = Duration::from_secs(10);
-
-/// The classes that have connections of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bands {
-    latency: bool,
-    bulk: bool,
-}
-
-impl Bands {
-    /// What the connection with this number among those for all takes.
-    fn share(self, index: usize) -> Takes {
-        let all = Takes::ALL;
-        match (self.latency, index) {
-            (true, 0) => Takes {
-                normal: false,
-                bulk: false,
-                ..all
-            },
-            (latency, index) => Takes {
-                latency: !latency,
-                bulk: !(self.bulk && index == usize::from(latency)),
-                ..all
-            },
-        }
-    }
-}
 
 impl Channel {
     /// Connections that are there for all messages.
@@ -59,10 +32,7 @@ impl Channel {
     }
 
     fn bands(&self) -> Bands {
-        let common = self.common();
-        let latency = self.queues.any_latency() && common > 1;
-        let bulk = self.queues.any_bulk() && common > 1 + usize::from(latency);
-        Bands { latency, bulk }
+        Bands::of(self.common(), self.queues.any_latency(), self.queues.any_bulk())
     }
 
     /// Which segments each connection takes, in their order.
@@ -211,25 +181,5 @@ impl Reactor {
                 self.dial_beside(peer, address, by, purpose);
             });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_have_connections_of_their_own_where_there_are_enough() {
-        let takes = |latency, bulk, index| {
-            let t = Bands { latency, bulk }.share(index);
-            (t.latency, t.normal, t.bulk)
-        };
-        assert_eq!(takes(false, false, 0), (true, true, true));
-        assert_eq!(takes(true, false, 0), (true, false, false));
-        assert_eq!(takes(true, false, 1), (false, true, true));
-        assert_eq!(takes(false, true, 0), (true, true, false));
-        assert_eq!(takes(false, true, 1), (true, true, true));
-        assert_eq!(takes(true, true, 1), (false, true, false));
-        assert_eq!(takes(true, true, 2), (false, true, true));
     }
 }

@@ -59,32 +59,33 @@ const CAREFUL: (f64, f64) = (1.01, 1.1);
 
 /// What one looks at.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Look {
+pub struct Look {
     /// Bytes of segments that were acknowledged until now.
-    pub(crate) acknowledged: u64,
+    pub acknowledged: u64,
     /// There was always more to send.
-    pub(crate) backlog: bool,
+    pub backlog: bool,
     /// Bytes that wait for their turn to leave.
-    pub(crate) unsent: u64,
+    pub unsent: u64,
     /// Of the connection that queues most.
-    pub(crate) round_trip: Duration,
+    pub round_trip: Duration,
     /// Shortest that was glimpsed since the last look; zero: none was.
-    pub(crate) standing: Duration,
+    pub standing: Duration,
     /// Shortest of all.
-    pub(crate) shortest: Duration,
+    pub shortest: Duration,
     /// Bytes that TCP sent again until now.
-    pub(crate) resent: u64,
+    pub resent: u64,
     /// Times, of all connections together, in which there was something to send, and in which buffers held it back.
-    pub(crate) busy: Duration,
-    pub(crate) buffered: Duration,
+    pub busy: Duration,
+    /// The second of them.
+    pub buffered: Duration,
     /// All go by the rate that they find, not by losses.
-    pub(crate) by_rate: bool,
+    pub by_rate: bool,
     /// Bytes that one connection can have under way; zero: not known.
-    pub(crate) window: u64,
+    pub window: u64,
     /// Connections there are.
-    pub(crate) streams: usize,
+    pub streams: usize,
     /// Most that may be.
-    pub(crate) most: usize,
+    pub most: usize,
 }
 
 impl Look {
@@ -123,20 +124,20 @@ const BUFFERED: f64 = 0.1;
 const SPARE: f64 = 1.25;
 
 /// Time between two glimpses of the round trip.
-pub(crate) const GLIMPSE: Duration = Duration::from_millis(4);
+pub const GLIMPSE: Duration = Duration::from_millis(4);
 
 /// Round trips between two looks. The shortest one tells of the queue that never empties: single ones are longer,
 /// because a processor was busy or an acknowledgement was held back, and whoever takes those for queues slows down for
 /// nothing (measured: to a seventh of the link).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Glimpses {
+pub struct Glimpses {
     shortest: Option<Duration>,
     next: Duration,
 }
 
 impl Glimpses {
     /// Whether it is time for one.
-    pub(crate) fn are_due(&mut self, now: Duration) -> bool {
+    pub fn are_due(&mut self, now: Duration) -> bool {
         let due = now >= self.next;
         if due {
             self.next = now + GLIMPSE;
@@ -145,14 +146,14 @@ impl Glimpses {
     }
 
     /// One more.
-    pub(crate) fn add(&mut self, trip: Duration) {
+    pub fn add(&mut self, trip: Duration) {
         if !trip.is_zero() {
             self.shortest = Some(self.shortest.map_or(trip, |s| s.min(trip)));
         }
     }
 
     /// The shortest since this was asked last; zero: there was none.
-    pub(crate) fn take(&mut self) -> Duration {
+    pub fn take(&mut self) -> Duration {
         self.shortest.take().unwrap_or_default()
     }
 }
@@ -163,13 +164,23 @@ fn interval(look: &Look) -> Duration {
 }
 
 /// A rate that goes down by a part of itself ends at nothing, not among the smallest numbers there are.
-pub(crate) fn settled(rate: f64) -> f64 {
+fn settled(rate: f64) -> f64 {
     if rate < 1.0 { 0.0 } else { rate }
+}
+
+/// What is held back gets at least this part of the fastest rate of late, whatever round trips seem to say.
+pub const LEAST: f64 = 0.05;
+/// How fast that is forgotten, per look.
+const FORGET: f64 = 0.9995;
+
+/// The fastest rate of late, given the last one.
+pub fn fastest(before: f64, rate: Option<f64>) -> f64 {
+    settled(rate.unwrap_or_default().max(before * FORGET))
 }
 
 /// The way to one peer.
 #[derive(Debug, Default)]
-pub(crate) struct Pipe {
+pub struct Pipe {
     /// Time and acknowledged bytes at the begin of the interval.
     begin: Option<(Duration, u64)>,
     last: f64,
@@ -208,12 +219,12 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     /// What the link carried when it was kept busy.
-    pub(crate) fn rate(&self) -> Option<f64> {
+    pub fn rate(&self) -> Option<f64> {
         self.rate
     }
 
     /// What the link carries, bytes per second.
-    pub(crate) fn know(&mut self, rate: Option<u64>) {
+    pub fn know(&mut self, rate: Option<u64>) {
         #[expect(clippy::cast_precision_loss, reason = "no link carries 2^53 bytes per second")]
         let bytes = |rate: u64| rate as f64;
         let rate = rate.map(bytes);
@@ -232,17 +243,17 @@ impl Pipe {
     }
 
     /// Whether what was known has turned out to be wrong since this was asked last.
-    pub(crate) fn was_wrong(&mut self) -> bool {
+    pub fn was_wrong(&mut self) -> bool {
         std::mem::take(&mut self.was_wrong)
     }
 
     /// So many channels, this one included, use it at the same time.
-    pub(crate) fn share(&mut self, sharers: u32) {
+    pub fn share(&mut self, sharers: u32) {
         self.sharers = sharers;
     }
 
     /// The share, bytes per second, of what is known of the link.
-    pub(crate) fn share_of_known(&self) -> Option<f64> {
+    pub fn share_of_known(&self) -> Option<f64> {
         Some(self.known? * self.more / f64::from(self.sharers.max(1)))
     }
 
@@ -270,7 +281,7 @@ impl Pipe {
     }
 
     /// Looks from time to time. How many connections there should be, when that is to change.
-    pub(crate) fn look(&mut self, now: Duration, look: &Look) -> Option<usize> {
+    pub fn look(&mut self, now: Duration, look: &Look) -> Option<usize> {
         self.believe(look);
         self.trust(now, look);
         let begun = self.begin.is_some();
@@ -332,7 +343,7 @@ impl Pipe {
     }
 
     /// Bytes per second that all connections together should not exceed.
-    pub(crate) fn cap(&self) -> Option<f64> {
+    pub fn cap(&self) -> Option<f64> {
         self.cap
     }
 
@@ -389,7 +400,7 @@ impl Pipe {
     }
 
     /// The rate, bytes per second in all, for traffic that is to leave queues short; look at it once per round trip.
-    pub(crate) fn polite(&mut self, look: &Look) -> Option<f64> {
+    pub fn polite(&mut self, look: &Look) -> Option<f64> {
         // What is known counts as well: where there is not always more to send the rate says little.
         let best = self.rate.into_iter().chain(self.known).reduce(f64::max)?;
         let trip = if look.standing.is_zero() {
@@ -417,7 +428,7 @@ impl Pipe {
 }
 
 /// Time between two looks.
-pub(crate) fn time_of_look(look: &Look) -> Duration {
+pub fn time_of_look(look: &Look) -> Duration {
     look.shortest.max(OFTEN)
 }
 

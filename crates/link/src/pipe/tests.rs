@@ -43,7 +43,7 @@ fn rates_end_at_nothing_when_nothing_is_sent() {
         };
         let _ = pipe.look(Duration::from_millis(100) * i, &look);
         let _ = pipe.polite(&look);
-        fastest = crate::carrying::fastest(fastest, pipe.rate());
+        fastest = super::fastest(fastest, pipe.rate());
         let rates = [Some(fastest), Some(pipe.of_late), pipe.rate(), pipe.cap(), pipe.middle];
         assert!(
             rates.into_iter().flatten().all(|r| r == 0.0 || r.is_normal()),
