@@ -2,6 +2,7 @@
 //! Links between sites as state machines without I/O: time is an argument, sockets are somebody else's.
 //!
 //! * [`channel`]: numbered segments that survive the connections that carry them.
+//! * [`line`]: one connection of a channel: what it is for, how far it has come.
 //! * [`lived`]: a clock that stands still while its process had no processor.
 //! * [`meter`]: what arrivals say about a link: round trip, rate, and how sure that is.
 //! * [`pipe`]: how many connections fill a link, and how fast they may go.
@@ -10,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod line;
 pub mod lived;
 pub mod meter;
 pub mod pipe;

@@ -123,13 +123,14 @@ pub(crate) fn mark(socket: &OwnedFd, mark: Mark) {
     let _ = sockopt::set_ipv6_tclass(socket, mark as u32);
 }
 
+/// Address of the other end, or of what stands for it.
+pub(crate) fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    socket2::SockRef::from(socket).peer_addr().ok()?.as_socket()
+}
+
 /// For people: the other end's address and the congestion control of a connection.
 pub(crate) fn describe(socket: &OwnedFd) -> String {
-    let address = socket2::SockRef::from(socket)
-        .peer_addr()
-        .ok()
-        .and_then(|a| a.as_socket());
-    let address = address.map_or_else(
+    let address = peer_address(socket).map_or_else(
         || "an unknown address".into(),
         |a| SocketAddr::new(a.ip().to_canonical(), a.port()).to_string(),
     );

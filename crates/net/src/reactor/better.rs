@@ -11,7 +11,7 @@ use isthmus_wire::hello::Purpose;
 
 use super::Reactor;
 use super::channels::{Channel, State};
-use super::ladder::By;
+use isthmus_link::line::By;
 
 /// Pause before a better way is looked for, doubled each time up to the second. Whoever is in the way drops a few
 /// packets a minute.
@@ -22,7 +22,11 @@ const ADDRESSES: usize = 4;
 impl Channel {
     /// All that there is for everybody's messages goes through a gateway.
     fn is_relayed(&self) -> bool {
-        self.common() > 0 && self.connections.values().all(|c| c.apart || c.relayed)
+        self.common() > 0
+            && self
+                .connections
+                .values()
+                .all(|c| c.line.is_apart() || c.line.via.is_relayed())
     }
 }
 
@@ -55,13 +59,10 @@ impl Reactor {
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;
         };
-        if !channel.connections.get(&lane).is_some_and(|c| c.better) {
+        if !channel.connections.get(&lane).is_some_and(|c| c.line.is_better()) {
             return;
         }
-        let worse = channel
-            .connections
-            .iter()
-            .filter(|(_, c)| c.relayed && !c.apart && !c.better);
+        let worse = channel.connections.iter().filter(|(_, c)| c.line.is_worse());
         let worse: Vec<Lane> = worse.map(|(lane, _)| *lane).collect();
         if !worse.is_empty() {
             channel.traffic.moved += 1;

@@ -316,7 +316,7 @@ impl Reactor {
     pub(super) fn say_farewell(&mut self, peer: Peer) {
         let channel = self.channel(peer);
         for connection in channel.connections.values_mut().filter(|c| c.writing.is_between()) {
-            if !std::mem::replace(&mut connection.farewell, true) {
+            if connection.line.takes_leave() {
                 let farewell = Segment::control(Kind::Farewell, 0);
                 connection.writing.control(&farewell.encode());
             }
@@ -358,7 +358,10 @@ impl Reactor {
             State::Idle | State::Ended => true,
             State::Dialling => c.queues.is_empty(),
             State::Open => c.is_idle() && c.connections.is_empty(),
-            State::Farewell => c.connections.values().all(|c| c.farewell && c.is_flushed()),
+            State::Farewell => c
+                .connections
+                .values()
+                .all(|c| c.line.has_taken_leave() && c.is_flushed()),
         })
     }
 

@@ -10,12 +10,13 @@ use isthmus_wire::hello::Purpose;
 
 use super::failure::Failure;
 use super::handshake::{Handshake, Target};
-use super::ladder::{By, Rung};
+use super::ladder::Rung;
 use super::last_word;
 use super::{Reactor, Task};
 use crate::config::Reach;
 use crate::link::PlainEvent;
 use crate::socket::{self, Interest};
+use isthmus_link::line::By;
 
 /// Time given to an address before the next one is tried beside it.
 const STAGGER: Duration = Duration::from_millis(200);

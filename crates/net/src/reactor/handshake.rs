@@ -19,9 +19,9 @@ use crate::secure::{Scratch, Secure};
 use crate::socket::{self, Interest};
 
 use super::failure::Failure;
-use super::ladder::By;
 use super::last_word::LastWord;
 use super::pieces::{Claim, Part};
+use isthmus_link::line::By;
 
 /// First byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 22;

@@ -6,8 +6,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use isthmus_link::line::By;
 use isthmus_transport::Peer;
-use isthmus_wire::gateway::{Paths, WISH_BULK, WISH_DIAL, WISH_STREAM, Way};
+use isthmus_wire::gateway::{Paths, Way};
 use isthmus_wire::hello::Purpose;
 
 use crate::hello::Prover;
@@ -15,28 +16,6 @@ use crate::hello::Prover;
 /// Time that the better rungs have before the next one is tried beside them: an unanswered connection attempt is
 /// repeated after 1 s, so this allows for every round trip at which the network is of use.
 const NEXT: Duration = Duration::from_millis(500);
-
-/// What an attempt goes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
-    /// The peer itself.
-    Direct,
-    /// Our gateway, for a stream to the peer.
-    Gateway,
-    /// Our gateway, which has the peer asked to dial us.
-    Call,
-}
-
-impl By {
-    /// What the gateway is told.
-    pub(super) fn wish(self, makes_way: bool) -> u8 {
-        match (self, makes_way) {
-            (Self::Call, _) => WISH_DIAL,
-            (_, true) => WISH_BULK,
-            (_, false) => WISH_STREAM,
-        }
-    }
-}
 
 /// An address, what the attempt goes by, and when it may begin.
 pub(super) type Rung = (SocketAddr, By, Duration);

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use isthmus_link::channel::{Duty, Lane, SILENCE};
-use isthmus_transport::{Path, Peer};
+use isthmus_link::line::{By, Line, Via};
+use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 
 use super::channels::{Away, Channel, State};
 use super::handshake::{Handshake, Target};
-use super::ladder::By;
 use super::lane::Connection;
 use super::{Reactor, Task};
 use crate::config::Reach;
@@ -22,8 +22,6 @@ use isthmus_link::pipe::{Look, time_of_look};
 
 /// Most connections of one channel.
 pub(super) const MAX_STREAMS: usize = 64;
-/// A connection this young is not replaced by one that the other end began at the same time.
-const YOUNG: Duration = Duration::from_secs(1);
 
 /// Why a connection is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +49,7 @@ impl Channel {
 
     /// Whether a connection that replaces all others is welcome. `deciding`: this end decides which one is used.
     pub(super) fn admits_resumption(&self, deciding: bool, now: Duration) -> bool {
-        let young = |c: &Connection| now.saturating_sub(c.opened) < YOUNG;
+        let young = |c: &Connection| c.line.is_young(now);
         self.state != State::Ended && !(deciding && self.connections.values().any(young))
     }
 }
@@ -71,23 +69,15 @@ impl Reactor {
         let channel = self.channel(peer);
         let lane = channel.next_lane;
         channel.next_lane += 1;
-        let ready = purpose == Purpose::First;
         let number = self.slots.insert(Task::Wide(peer, lane));
-        let mut connection = Connection::new(secure, number, now, ready);
-        connection.path = self.kind(peer, purpose, by, &connection);
-        connection.apart = purpose.is_apart();
+        let address = socket::peer_address(&secure.socket);
+        let via = Via::of(purpose, by, || self.caller(peer, address));
+        let mut connection = Connection::new(Line::new(purpose, via, now), secure, number);
         if purpose != Purpose::First {
             // The link has been measured. What goes by losses would need seconds to become fast where some packets are
             // lost.
             connection.secure.smooth();
         }
-        connection.better = purpose == Purpose::Better;
-        let from = connection.address().map(|a| a.ip().to_canonical());
-        connection.relayed = match connection.path {
-            Some(path) => path == Path::Gateway,
-            None => from.is_some_and(|ip| self.ladder.is_gateway(ip)),
-        };
-        connection.carried = connection.relayed || connection.path.is_none() && from.is_some_and(|ip| ip.is_loopback());
         let Self { channels, ladder, .. } = self;
         let Some(channel) = channels.get_mut(&peer) else {
             return;
@@ -98,8 +88,7 @@ impl Reactor {
         }
         // Of two that both ends made at the same time each keeps its own: otherwise neither could make more.
         let replaces = dialled || channel.address.is_some_and(|a| ladder.by(a) == By::Gateway);
-        if !purpose.is_more() || (connection.better && replaces) {
-            let address = connection.address();
+        if !purpose.is_more() || (connection.line.is_better() && replaces) {
             channel.address = address.filter(|_| dialled);
             channel.caller = address.map(|a| a.ip().to_canonical()).filter(|_| !dialled);
         }
@@ -231,7 +220,7 @@ impl Reactor {
         }
         // Another kind of connection has another round trip.
         let alone = channel.common() == 0;
-        let looked_at = channel.connections.values_mut().filter(|c| !c.apart || alone);
+        let looked_at = channel.connections.values_mut().filter(|c| !c.line.is_apart() || alone);
         let each = |c: &mut Connection| {
             let info = tcp_info(&c.secure.socket)?;
             c.secure.rest(now, &info);
@@ -323,7 +312,12 @@ impl Reactor {
             return;
         }
         let closed = matches!(why, Down::Ended(_));
-        let relayed = closed && self.channel(peer).connections.get(&lane).is_some_and(|c| c.carried);
+        let relayed = closed
+            && self
+                .channel(peer)
+                .connections
+                .get(&lane)
+                .is_some_and(|c| c.line.via.is_carried());
         self.drop_lane(peer, lane);
         let (now, closing) = (self.now(), self.closing);
         let channel = self.channel(peer);
@@ -400,7 +394,7 @@ impl Reactor {
                 away.since = now;
             }
             for connection in channel.connections.values_mut() {
-                connection.vigil.heard(now);
+                connection.line.vigil.heard(now);
                 connection.reading.begun.forgive(now);
             }
         }
@@ -436,23 +430,23 @@ impl Reactor {
             if paused {
                 // The peer must not think that nobody is there.
                 connection.reading.receipts.heard(now);
-                connection.vigil.heard(now);
+                connection.line.vigil.heard(now);
                 connection.reading.begun.forgive(now);
             }
             say |= connection.reading.receipts.is_due(now);
             let busy = out.in_flight(*lane) > 0 || !connection.is_flushed();
-            match connection.vigil.duty(now, busy, first) {
+            match connection.line.vigil.duty(now, busy, first) {
                 Duty::Wait(until) => next = next.min(until),
                 Duty::Ask => {
-                    connection.vigil.asked(now);
+                    connection.line.vigil.asked(now);
                     if connection.is_flushed() {
                         connection.writing.control(&Segment::control(Kind::Ask, 0).encode());
                         say = true;
                     }
                     next = next.min(now + Duration::from_secs(1));
                 }
-                Duty::GiveUp if connection.reaches() && connection.vigil.spare() => next = next.min(now),
-                Duty::GiveUp => dead.push((*lane, connection.vigil.silence(now))),
+                Duty::GiveUp if connection.reaches() && connection.line.vigil.spare() => next = next.min(now),
+                Duty::GiveUp => dead.push((*lane, connection.line.vigil.silence(now))),
             }
             next = next.min(connection.reading.receipts.due_at().unwrap_or(Duration::MAX));
         }

@@ -118,7 +118,7 @@ impl Reactor {
             (_, Ok(0)) => Read::Nothing,
             (_, Ok(n)) if !ended => {
                 connection.came = n;
-                connection.vigil.heard(now);
+                connection.line.vigil.heard(now);
                 channel.traffic.received += n as u64;
                 let after = channel.connections.values().any(|c| c.reading.in_long());
                 Read::Some(n, told, probes, (before, after), emptied)
@@ -158,7 +158,7 @@ impl Reactor {
                 let known = channel.out.arrived(&hello);
                 channel.arrived(peer, known, arrivals);
                 if let Some(connection) = channel.connections.get_mut(&lane) {
-                    connection.ready = true;
+                    connection.line.greeted();
                 }
                 self.has_spoken(peer, lane);
                 self.want_to_send(peer);
@@ -357,7 +357,7 @@ impl Channel {
                 lane: *lane,
                 now,
                 takes,
-                ready: connection.ready,
+                ready: connection.line.is_ready(),
                 writing: &mut connection.writing,
                 receipts: &mut connection.reading.receipts,
                 out: &mut *out,

@@ -2,6 +2,7 @@
 //! Which connection of a channel carries what: classes apart from each other, messages that ask for a kind of
 //! connection on one of that kind, and packets marked by what they carry.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use isthmus_link::sharing::{Bands, Takes, There};
@@ -11,10 +12,10 @@ use isthmus_wire::hello::Purpose;
 
 use super::Reactor;
 use super::channels::{Channel, State};
-use super::ladder::By;
 use super::lane::Connection;
 use crate::socket::{self, Mark};
 use crate::tcpinfo::tcp_info;
+use isthmus_link::line::{By, Via};
 use isthmus_link::pipe::{LEAST, Look, fastest};
 
 /// How long a kind of connection that could not be had is not tried again.
@@ -23,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 impl Channel {
     /// Connections that are there for all messages.
     pub(super) fn common(&self) -> usize {
-        self.connections.values().filter(|c| !c.apart).count()
+        self.connections.values().filter(|c| !c.line.is_apart()).count()
     }
 
     /// Connections that classes want beside those that fill the link.
@@ -41,11 +42,15 @@ impl Channel {
         let alone = self.common() == 0;
         let (bands, mut index) = (self.bands(), 0);
         let share = |c: &Connection| {
-            let share = if c.apart { Takes::ALL } else { bands.share(index) };
-            index += usize::from(!c.apart);
+            let share = if c.line.is_apart() {
+                Takes::ALL
+            } else {
+                bands.share(index)
+            };
+            index += usize::from(!c.line.is_apart());
             Takes {
-                path: c.path,
-                apart: c.apart && !alone,
+                path: c.line.via.path(),
+                apart: c.line.is_apart() && !alone,
                 ..share
             }
         };
@@ -54,7 +59,7 @@ impl Channel {
 
     /// Kinds of connection have come or gone.
     pub(super) fn note_kinds(&mut self) {
-        let any = |path| self.connections.values().any(|c| c.path == Some(path));
+        let any = |path| self.connections.values().any(|c| c.line.via.path() == Some(path));
         self.queues.there = There {
             direct: any(Path::Direct),
             gateway: any(Path::Gateway),
@@ -72,7 +77,7 @@ impl Channel {
             let infos = self
                 .connections
                 .values()
-                .filter(|c| !c.apart)
+                .filter(|c| !c.line.is_apart())
                 .filter_map(|c| tcp_info(&c.secure.socket));
             if let Some(info) = infos.max_by_key(|info| info.acknowledged) {
                 self.glimpsed.add(info.round_trip);
@@ -83,7 +88,7 @@ impl Channel {
     /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
     pub(super) fn be_polite(&mut self, look: &Look) {
         // A gateway sees to it that its trunk leaves queues short, and takes from us what leaves.
-        let polite = self.is_polite() && !self.connections.values().any(|c| c.relayed);
+        let polite = self.is_polite() && !self.connections.values().any(|c| c.line.via.is_relayed());
         self.polite = if polite { self.pipe.polite(look) } else { None };
         self.fastest = fastest(self.fastest, self.pipe.rate());
         self.pace();
@@ -133,19 +138,18 @@ impl Channel {
 }
 
 impl Reactor {
-    /// What kind of connection this is; `None`: somebody's who dialled us.
-    pub(super) fn kind(&self, peer: Peer, purpose: Purpose, by: Option<By>, connection: &Connection) -> Option<Path> {
-        match (purpose, by) {
-            (Purpose::Direct | Purpose::Better, _) => Some(Path::Direct),
-            (Purpose::Gateway, _) => Some(Path::Gateway),
-            (_, Some(By::Direct)) => Some(Path::Direct),
-            (_, Some(By::Gateway | By::Call)) => Some(Path::Gateway),
-            (_, None) => {
-                // It came from where the peer is, so it is the peer's own.
-                let from = connection.address()?.ip().to_canonical();
-                let (known, _) = self.places.candidates(peer);
-                known.iter().any(|a| a.ip() == from).then_some(Path::Direct)
-            }
+    /// Through what a connection came that was accepted from this address.
+    pub(super) fn caller(&self, peer: Peer, address: Option<SocketAddr>) -> Via {
+        let Some(from) = address.map(|a| a.ip().to_canonical()) else {
+            return Via::Unknown;
+        };
+        let (known, _) = self.places.candidates(peer);
+        match from {
+            // It came from where the peer is, so it is the peer's own.
+            from if known.iter().any(|a| a.ip() == from) => Via::Direct,
+            from if self.ladder.is_gateway(from) => Via::OurGateway,
+            from if from.is_loopback() => Via::ThisNode,
+            _ => Via::Unknown,
         }
     }
 
