@@ -2,6 +2,8 @@
 //! Links between sites as state machines without I/O: time is an argument, sockets are somebody else's.
 //!
 //! * [`channel`]: numbered segments that survive the connections that carry them.
+//! * [`ladder`]: the ways to a peer of another local area, in their order.
+//! * [`dial`]: all its addresses by all ways, until one of them has worked.
 //! * [`line`]: one connection of a channel: what it is for, how far it has come.
 //! * [`lived`]: a clock that stands still while its process had no processor.
 //! * [`meter`]: what arrivals say about a link: round trip, rate, and how sure that is.
@@ -11,6 +13,8 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod dial;
+pub mod ladder;
 pub mod line;
 pub mod lived;
 pub mod meter;

@@ -42,7 +42,7 @@ impl Reactor {
             return;
         }
         let (at, pause) = *channel.better_at.get_or_insert((now + LOOK.0, LOOK.0));
-        if now < at || self.ladder.way(peer) == Way::OnlyGateway {
+        if now < at || self.ladder.way(self.places.area(peer)) == Way::OnlyGateway {
             return;
         }
         let pause = (pause * 2).min(LOOK.1);

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_link::channel::{Lane, Outgoing, Piece};
+use isthmus_link::dial::LastSeen;
 use isthmus_transport::{Lent, Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 use rustc_hash::FxHashMap;
 
 use super::Reactor;
-use super::dial::LastSeen;
 use super::lane::Connection;
 use super::last_word;
 use super::probe::Gauge;

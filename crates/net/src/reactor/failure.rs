@@ -5,6 +5,7 @@
 use std::fmt;
 
 use isthmus_identity::IdentityError;
+use isthmus_link::dial::Cause;
 use rustix::io::Errno;
 use rustls::{AlertDescription, Error as TlsError};
 
@@ -13,11 +14,8 @@ use crate::secure::Broken;
 /// Why there is no connection, or not yet.
 #[derive(Debug)]
 pub(super) enum Failure {
-    NotTried,
     /// Nothing came back in time.
     NoAnswer,
-    /// The peer was asked to dial us and has not.
-    Told,
     /// The system's answer.
     System(Errno),
     /// The other end closed the connection before it was proven.
@@ -38,19 +36,16 @@ pub(super) enum Failure {
     Bug(&'static str),
 }
 
-impl Failure {
-    /// Nobody listens at the address.
-    pub(super) fn is_refused(&self) -> bool {
+impl Cause for Failure {
+    fn is_refused(&self) -> bool {
         matches!(self, Self::System(Errno::CONNREFUSED))
     }
 
-    /// Packets vanish on the way.
-    pub(super) fn is_silent(&self) -> bool {
+    fn is_silent(&self) -> bool {
         matches!(self, Self::NoAnswer | Self::System(Errno::TIMEDOUT))
     }
 
-    /// A certificate was not accepted, here or there.
-    pub(super) fn is_about_certificates(&self) -> bool {
+    fn is_about_certificates(&self) -> bool {
         match self {
             Self::Identity(_) | Self::NoCertificate => true,
             Self::Secure(Broken::Tls(error)) => match error {
@@ -62,8 +57,7 @@ impl Failure {
         }
     }
 
-    /// Somebody else answers, or something changes what passes.
-    pub(super) fn is_stranger(&self) -> bool {
+    fn is_stranger(&self) -> bool {
         matches!(
             self,
             Self::Closed | Self::Stranger | Self::Secure(Broken::Tls(_) | Broken::Record(_))
@@ -88,9 +82,7 @@ fn is_certificate_alert(alert: AlertDescription) -> bool {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotTried => "not tried",
             Self::NoAnswer => "no answer",
-            Self::Told => "it was told, and nothing came",
             Self::System(error) => return write!(f, "{}", std::io::Error::from(*error)),
             Self::Closed => "connected, but the connection was closed during the handshake",
             Self::Stranger => "connected, but what answered is not a process of this job",

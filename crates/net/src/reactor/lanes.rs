@@ -16,7 +16,7 @@ use super::lane::Connection;
 use super::{Reactor, Task};
 use crate::config::Reach;
 use crate::secure::Secure;
-use crate::socket::{self, Interest};
+use crate::socket;
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 use isthmus_link::pipe::{Look, time_of_look};
 
@@ -198,13 +198,7 @@ impl Reactor {
             makes_way: purpose == Purpose::More && self.channel(peer).extra() > 0,
         };
         let handshake = Handshake::dial(socket, deadline, target, purpose);
-        let number = self.slots.insert(Task::Handshake(handshake));
-        let Some(Task::Handshake(handshake)) = self.slots.get(number) else {
-            return false;
-        };
-        let added = handshake.socket().map(|s| self.poller.add(s, number, Interest::WRITE));
-        if !matches!(added, Some(Ok(()))) {
-            self.slots.remove(number);
+        if self.shake(handshake).is_err() {
             return false;
         }
         self.channel(peer).coming += 1;
@@ -408,11 +402,7 @@ impl Reactor {
         if let Some(away) = &channel.away {
             let end = away.since + self.away_time;
             if now >= end {
-                let report = self
-                    .dials
-                    .get(&peer)
-                    .map(super::dial::Dial::explain)
-                    .unwrap_or_default();
+                let report = self.dials.get(&peer).map(|d| d.dial.explain()).unwrap_or_default();
                 self.still_away(peer, &report, false);
             } else {
                 self.alarm(end);

@@ -9,7 +9,6 @@ mod dial;
 mod early;
 mod failure;
 mod handshake;
-mod ladder;
 mod lane;
 mod lanes;
 mod last_word;
@@ -26,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_identity::Identity;
 use isthmus_link::channel::Lane;
+use isthmus_link::ladder::Ladder;
 use isthmus_link::lived::Lived;
 use isthmus_transport::{Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
@@ -41,12 +41,11 @@ use crate::socket::{self, Interest, Poller, Ready};
 
 use accept::Door;
 use channels::Channel;
-use dial::Dial;
+use dial::Dialling;
 use early::Handing;
 use failure::Failure;
 use handshake::{Context, Handshake, Outcome, Proven};
 use isthmus_link::line::By;
-use ladder::Ladder;
 use looking::{Looks, time_of};
 use probe::Rounds;
 use slots::{BELL, LISTENER, Slots};
@@ -88,6 +87,8 @@ pub(crate) struct Reactor {
     places: Arc<Places>,
     prover: Prover,
     ladder: Ladder,
+    /// Proves connections with gateways.
+    gate: Prover,
     identity: Option<Identity>,
     dial_time: Duration,
     /// How long a peer may stay away.
@@ -99,7 +100,7 @@ pub(crate) struct Reactor {
     link: Arc<Link>,
     poller: Arc<Poller>,
     slots: Slots<Task>,
-    dials: FxHashMap<Peer, Dial>,
+    dials: FxHashMap<Peer, Dialling>,
     /// Peers that have their connection, or will never have one again: another first one is refused.
     taken: FxHashSet<Peer>,
     /// First frames of plain channels that are being dialled.
@@ -136,12 +137,11 @@ impl Reactor {
         poller.add(link.thread_bell(), BELL, Interest::READ)?;
         poller.add(&config.listener, LISTENER, Interest::READ)?;
         let job = config.processes.job_name(config.job).unwrap_or_default();
-        let known = places.clone();
-        let area = Box::new(move |peer| known.area(peer));
         Ok(Self {
             places,
             prover: Prover::new(&config.secret, &job),
-            ladder: Ladder::new(&config.paths, area, &job),
+            ladder: Ladder::new(&config.paths),
+            gate: Prover::new(&config.paths.secret, &job),
             identity: config.identity,
             dial_time: config.dial_time,
             away_time: config.away_time,
@@ -406,7 +406,7 @@ impl Reactor {
         let mut context = Context {
             places,
             prover: &self.prover,
-            gate: self.ladder.prover(),
+            gate: (!self.ladder.gateway().is_empty()).then_some(&self.gate),
             identity: self.identity.as_ref(),
             admits: &admits,
             given_up: &|peer| channels.get(&peer).is_some_and(|c| c.given_up),
@@ -424,7 +424,7 @@ impl Reactor {
             Outcome::Failed(reason) => self.handshake_ended(number, reason),
             Outcome::Asked => {
                 if let Some(dialled) = self.forget(number) {
-                    self.attempt_asked(dialled);
+                    self.attempt_ended(dialled, None);
                 }
             }
             Outcome::Called(peer) => {
@@ -448,7 +448,7 @@ impl Reactor {
         let more = matches!(self.slots.get(number), Some(Task::Handshake(h)) if h.purpose.is_more());
         match self.forget(number) {
             Some((peer, _)) if more => self.one_more_failed(peer),
-            Some(dialled) => self.attempt_failed(dialled, reason),
+            Some(dialled) => self.attempt_ended(dialled, Some(reason)),
             None => {}
         }
     }
@@ -473,7 +473,7 @@ impl Reactor {
             Proven::Plain(_) => (false, false),
         };
         if dialled && (!more || better) {
-            self.ladder.learn(peer, by);
+            self.ladder.learn(self.places.area(peer), by);
         }
         if !more {
             self.taken.insert(peer);

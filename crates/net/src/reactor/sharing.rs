@@ -170,7 +170,7 @@ impl Reactor {
             return;
         }
         channel.kinds_at = now + AGAIN;
-        let (way, gateway) = (self.ladder.way(peer), self.ladder.gateway());
+        let (way, gateway) = (self.ladder.way(self.places.area(peer)), self.ladder.gateway().to_vec());
         for path in missing {
             let (purpose, by, addresses) = match path {
                 Path::Direct if way != Way::OnlyGateway => {

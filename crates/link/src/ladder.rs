@@ -3,54 +3,69 @@
 //! gateways; through the gateways. Which are tried first, what was settled when the job began says; then the others
 //! follow.
 
-use std::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use isthmus_link::line::By;
-use isthmus_transport::Peer;
 use isthmus_wire::gateway::{Paths, Way};
 use isthmus_wire::hello::Purpose;
 
-use crate::hello::Prover;
+use crate::line::By;
 
 /// Time that the better rungs have before the next one is tried beside them: an unanswered connection attempt is
-/// repeated after 1 s, so this allows for every round trip at which the network is of use.
+/// repeated after 1 s (RFC 6298, section 2.1), so this allows for every round trip at which the network is of use.
 const NEXT: Duration = Duration::from_millis(500);
+/// Time given to an address before the next one is tried beside it; RFC 8305, section 8, recommends 250 ms, and at
+/// least 100.
+pub const STAGGER: Duration = Duration::from_millis(200);
 
 /// An address, what the attempt goes by, and when it may begin.
-pub(super) type Rung = (SocketAddr, By, Duration);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rung {
+    /// Of the peer, or of our gateway.
+    pub address: SocketAddr,
+    /// What it goes by.
+    pub by: By,
+    /// Time after the begin of dialling.
+    pub after: Duration,
+}
 
-/// The local area of a peer.
-type AreaOf = Box<dyn Fn(Peer) -> Option<usize> + Send>;
+/// Addresses of the peer itself, one after the other.
+pub fn direct(addresses: impl IntoIterator<Item = SocketAddr>) -> Vec<Rung> {
+    staggered(addresses, By::Direct, Duration::ZERO)
+}
 
-pub(super) struct Ladder {
+fn staggered(addresses: impl IntoIterator<Item = SocketAddr>, by: By, begin: Duration) -> Vec<Rung> {
+    let each = (0u32..).zip(addresses);
+    each.map(|(i, address)| Rung {
+        address,
+        by,
+        after: begin + STAGGER * i,
+    })
+    .collect()
+}
+
+/// What is known of ways to other local areas, each named by its number.
+#[derive(Clone, Debug)]
+pub struct Ladder {
     gateway: Vec<SocketAddr>,
-    prover: Prover,
     ways: Vec<Way>,
-    area: AreaOf,
 }
 
 impl Ladder {
-    pub(super) fn new(paths: &Paths, area: AreaOf, job: &str) -> Self {
+    /// What was settled when the job began.
+    pub fn new(paths: &Paths) -> Self {
         let parse = |text: &String| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, paths.port));
         Self {
             gateway: match paths.port {
                 0 => Vec::new(),
                 _ => paths.addresses.iter().filter_map(parse).collect(),
             },
-            prover: Prover::new(&paths.secret, job),
             ways: paths.ways.clone(),
-            area,
         }
     }
 
-    /// Proves connections with gateways; `None` where there is none.
-    pub(super) fn prover(&self) -> Option<&Prover> {
-        (!self.gateway.is_empty()).then_some(&self.prover)
-    }
-
     /// What a connection to this address goes by.
-    pub(super) fn by(&self, address: SocketAddr) -> By {
+    pub fn by(&self, address: SocketAddr) -> By {
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
         if self.gateway.contains(&address) {
             By::Gateway
@@ -60,24 +75,24 @@ impl Ladder {
     }
 
     /// Whether our gateway is there.
-    pub(super) fn is_gateway(&self, ip: IpAddr) -> bool {
+    pub fn is_gateway(&self, ip: IpAddr) -> bool {
         self.gateway.iter().any(|a| a.ip().to_canonical() == ip)
     }
 
-    /// Addresses of our gateway.
-    pub(super) fn gateway(&self) -> Vec<SocketAddr> {
-        self.gateway.clone()
+    /// Addresses of our gateway; none: there is none.
+    pub fn gateway(&self) -> &[SocketAddr] {
+        &self.gateway
     }
 
-    /// How the area of the peer is reached.
-    pub(super) fn way(&self, peer: Peer) -> Way {
-        let way = (self.area)(peer).and_then(|area| self.ways.get(area));
+    /// How this area is reached.
+    pub fn way(&self, area: Option<usize>) -> Way {
+        let way = area.and_then(|area| self.ways.get(area));
         way.copied().unwrap_or_default()
     }
 
     /// A connection came about: the next one to that area begins there.
-    pub(super) fn learn(&mut self, peer: Peer, by: By) {
-        let way = (self.area)(peer).and_then(|area| self.ways.get_mut(area));
+    pub fn learn(&mut self, area: Option<usize>, by: By) {
+        let way = area.and_then(|area| self.ways.get_mut(area));
         match (by, way) {
             (By::Gateway, Some(way @ (Way::Unknown | Way::Direct | Way::Reverse))) => *way = Way::Gateway,
             (By::Direct, Some(way @ Way::Gateway)) => *way = Way::Direct,
@@ -86,10 +101,10 @@ impl Ladder {
     }
 
     /// What to try, and when. What was settled is less certain once a connection has been lost.
-    pub(super) fn rungs(&self, peer: Peer, direct: Vec<SocketAddr>, stagger: Duration, purpose: Purpose) -> Vec<Rung> {
-        let way = self.way(peer);
+    pub fn rungs(&self, area: Option<usize>, addresses: Vec<SocketAddr>, purpose: Purpose) -> Vec<Rung> {
+        let way = self.way(area);
         let again = purpose == Purpose::Resume;
-        let (begin, call, gateway) = match way {
+        let (peer, call, gateway) = match way {
             Way::OnlyDirect => (Some(Duration::ZERO), None, None),
             Way::OnlyGateway => (None, None, Some(Duration::ZERO)),
             Way::Reverse if !again => (Some(4 * NEXT), Some(Duration::ZERO), Some(2 * NEXT)),
@@ -97,18 +112,16 @@ impl Ladder {
             Way::Gateway => (Some(Duration::ZERO), Some(NEXT), Some(NEXT / 2)),
             Way::Unknown | Way::Direct | Way::Reverse => (Some(Duration::ZERO), Some(NEXT), Some(2 * NEXT)),
         };
-        let staggered = |addresses: Vec<SocketAddr>, by: By, begin: Option<Duration>| {
-            let begin = begin.into_iter();
-            begin.flat_map(move |begin| {
-                let each = addresses.clone().into_iter().enumerate();
-                each.map(move |(i, address)| (address, by, begin + stagger * i as u32))
-                    .collect::<Vec<_>>()
-            })
-        };
-        let mut rungs: Vec<Rung> = staggered(direct, By::Direct, begin).collect();
-        rungs.extend(staggered(self.gateway.clone(), By::Call, call));
-        rungs.extend(staggered(self.gateway.clone(), By::Gateway, gateway));
-        rungs
+        let ladder = [
+            (&addresses[..], By::Direct, peer),
+            (&self.gateway[..], By::Call, call),
+            (&self.gateway[..], By::Gateway, gateway),
+        ];
+        let rungs = ladder.into_iter().filter_map(|(addresses, by, begin)| {
+            let addresses = addresses.iter().copied();
+            begin.map(|begin| staggered(addresses, by, begin))
+        });
+        rungs.flatten().collect()
     }
 }
 
@@ -123,14 +136,14 @@ mod tests {
             secret: [1; 32],
             ways: vec![Way::Unknown, way],
         };
-        Ladder::new(&paths, Box::new(|peer| Some(peer.index())), "job")
+        Ladder::new(&paths)
     }
 
     fn order(way: Way, purpose: Purpose) -> Vec<By> {
-        let direct = vec!["10.0.0.1:1".parse().unwrap()];
-        let mut rungs = ladder(way).rungs(Peer::new(1), direct, Duration::from_millis(1), purpose);
-        rungs.sort_by_key(|(_, _, at)| *at);
-        rungs.into_iter().map(|(_, by, _)| by).collect()
+        let addresses = vec!["10.0.0.1:1".parse().unwrap()];
+        let mut rungs = ladder(way).rungs(Some(1), addresses, purpose);
+        rungs.sort_by_key(|rung| rung.after);
+        rungs.into_iter().map(|rung| rung.by).collect()
     }
 
     #[test]
@@ -148,14 +161,11 @@ mod tests {
     #[test]
     fn what_worked_is_learnt() {
         let mut ladder = ladder(Way::Direct);
-        ladder.learn(Peer::new(1), By::Direct);
-        assert_eq!(ladder.way(Peer::new(1)), Way::Direct);
-        ladder.learn(Peer::new(1), By::Gateway);
-        assert_eq!(
-            (ladder.way(Peer::new(1)), ladder.way(Peer::new(7))),
-            (Way::Gateway, Way::Unknown)
-        );
-        ladder.learn(Peer::new(1), By::Direct);
-        assert_eq!(ladder.way(Peer::new(1)), Way::Direct);
+        ladder.learn(Some(1), By::Direct);
+        assert_eq!(ladder.way(Some(1)), Way::Direct);
+        ladder.learn(Some(1), By::Gateway);
+        assert_eq!((ladder.way(Some(1)), ladder.way(None)), (Way::Gateway, Way::Unknown));
+        ladder.learn(Some(1), By::Direct);
+        assert_eq!(ladder.way(Some(1)), Way::Direct);
     }
 }
