@@ -2,14 +2,12 @@
 //! Wide-area channels: what is common to their life. Moving bytes is in `moving`, connections that come and go in
 //! `lanes`.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_link::channel::{Lane, Outgoing, Piece};
-use isthmus_link::dial::LastSeen;
+use isthmus_link::channel::{Outgoing, Piece};
+use isthmus_link::life::{Life, Wanted};
 use isthmus_transport::{Lent, Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
@@ -27,44 +25,18 @@ use crate::queues::{Held, Long, Queues};
 use crate::receiver::{Fault, Receiver};
 use isthmus_link::pipe::{Glimpses, Pipe};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// No connection was needed yet.
-    Idle,
-    Dialling,
-    /// It has, or had, connections.
-    Open,
-    /// Everything was acknowledged and our farewell said; nothing more to send.
-    Farewell,
-    /// Over: in order, or lost.
-    Ended,
-}
-
 /// A long message of which something was not acknowledged.
 pub(super) struct Unsent {
     pub(super) token: u64,
     pub(super) bytes: u64,
 }
 
-/// A channel without connections.
-pub(super) struct Away {
-    pub(super) since: Duration,
-    pub(super) why: String,
-    /// The other end, or something on the way, ended the connection; otherwise it had been silent.
-    pub(super) closed: bool,
-    /// A gateway carried it, and has ended it.
-    pub(super) relayed: bool,
-}
-
 pub(super) struct Channel {
-    pub(super) state: State,
+    /// Its connections, and what becomes of it.
+    pub(super) life: Life<Connection>,
     pub(super) queues: Queues,
     pub(super) out: Outgoing<Held>,
     pub(super) receiver: Receiver,
-    pub(super) connections: BTreeMap<Lane, Connection>,
-    pub(super) next_lane: Lane,
-    /// Connections that are being made beside those.
-    pub(super) coming: usize,
     /// Where the main thread counts what it has queued.
     flow: Option<Arc<Flow>>,
     pub(super) longs: FxHashMap<u64, Unsent>,
@@ -73,16 +45,9 @@ pub(super) struct Channel {
     /// Segments that are sent once: they measure.
     pub(super) loose: Vec<u8>,
     pub(super) gauge: Gauge,
-    pub(super) away: Option<Away>,
-    /// The peer counts as lost here, and hears so if it calls again.
-    pub(super) given_up: bool,
     pub(super) pipe: Pipe,
     /// Fastest rate of late.
     pub(super) fastest: f64,
-    /// Before then no connections of kinds that are missing are tried.
-    pub(super) kinds_at: Duration,
-    /// When a better way is looked for next, and how long to wait after that.
-    pub(super) better_at: Option<(Duration, Duration)>,
     /// Bytes per second that traffic may send which leaves queues short.
     pub(super) polite: Option<f64>,
     /// The shortest round trip that was seen since the last look, and when one is seen next.
@@ -93,52 +58,29 @@ pub(super) struct Channel {
     pub(super) ran_dry: bool,
     /// How messages are compressed: of frames and of long messages, by queue.
     pub(super) presses: FxHashMap<(u8, bool), Adaptive>,
-    /// Where we reached the peer, or what stands for it, last; `None` if it reached us.
-    pub(super) address: Option<SocketAddr>,
-    /// Where it called from, if it reached us.
-    pub(super) caller: Option<IpAddr>,
     pub(super) traffic: Traffic,
 }
 
 impl Channel {
     fn new() -> Self {
         Self {
-            state: State::Idle,
+            life: Life::default(),
             queues: Queues::default(),
             out: Outgoing::default(),
             receiver: Receiver::default(),
-            connections: BTreeMap::new(),
-            next_lane: 0,
-            coming: 0,
             flow: None,
             longs: FxHashMap::default(),
             copied: 0,
             loose: Vec::new(),
             gauge: Gauge::default(),
-            away: None,
-            given_up: false,
             pipe: Pipe::default(),
             fastest: 0.0,
-            kinds_at: Duration::ZERO,
-            better_at: None,
             polite: None,
             glimpsed: Glimpses::default(),
             look_at: Duration::ZERO,
             ran_dry: false,
             presses: FxHashMap::default(),
-            address: None,
-            caller: None,
             traffic: Traffic::default(),
-        }
-    }
-
-    /// Where the peer was when the connection broke.
-    pub(super) fn last_seen(&self) -> LastSeen {
-        let closed = self.away.as_ref().is_some_and(|a| a.closed);
-        match (self.address, self.caller) {
-            (Some(address), _) => LastSeen::Listening(address),
-            (None, Some(ip)) if closed => LastSeen::Calling(ip),
-            _ => LastSeen::Nowhere,
         }
     }
 
@@ -241,7 +183,7 @@ impl Reactor {
     pub(super) fn frame(&mut self, flow: Arc<Flow>, queue: u8, bytes: Vec<u8>) {
         let peer = flow.peer;
         let channel = self.channel(peer);
-        if channel.state == State::Ended {
+        if channel.life.has_ended() {
             flow.left(bytes.len());
             flow.acknowledged(bytes.len());
             return;
@@ -253,7 +195,7 @@ impl Reactor {
 
     pub(super) fn long(&mut self, peer: Peer, queue: u8, long: Long) {
         let channel = self.channel(peer);
-        if channel.state != State::Ended {
+        if !channel.life.has_ended() {
             let unsent = Unsent {
                 token: long.sent_token,
                 bytes: long.length,
@@ -266,23 +208,20 @@ impl Reactor {
 
     pub(super) fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) {
         let channel = self.channel(peer);
-        if channel.state != State::Ended {
+        if !channel.life.has_ended() {
             channel.receiver.expect(token, memory, length);
         }
     }
 
     pub(super) fn want_to_send(&mut self, peer: Peer) {
-        match self.channel(peer).state {
-            State::Open => {
+        match self.channel(peer).life.handle_wanted() {
+            Wanted::Send => {
                 if !self.busy.contains(&peer) {
                     self.busy.push(peer);
                 }
             }
-            State::Idle => {
-                self.channel(peer).state = State::Dialling;
-                self.dial(peer, Reach::Tls, Purpose::First);
-            }
-            State::Dialling | State::Farewell | State::Ended => {}
+            Wanted::Dial => self.dial(peer, Reach::Tls, Purpose::First),
+            Wanted::Wait => {}
         }
     }
 
@@ -290,11 +229,7 @@ impl Reactor {
     /// send.
     pub(super) fn forget_unused(&mut self, peer: Peer) -> bool {
         let channel = self.channel(peer);
-        let unused = channel.state == State::Dialling && channel.queues.is_empty();
-        if unused {
-            channel.state = State::Idle;
-        }
-        unused
+        channel.queues.is_empty() && channel.life.handle_unused()
     }
 
     /// When closing: says farewell once all is acknowledged.
@@ -302,25 +237,12 @@ impl Reactor {
         let Some(channel) = self.channels.get_mut(&peer).filter(|_| self.closing) else {
             return;
         };
-        if channel.state != State::Open || !channel.is_idle() {
+        if !channel.is_idle() || !channel.life.handle_idle() {
             return;
         }
-        channel.state = State::Farewell;
         channel.loose.clear();
         self.note_traffic(peer);
-        self.say_farewell(peer);
         self.send(peer);
-    }
-
-    /// On every connection on which it was not said.
-    pub(super) fn say_farewell(&mut self, peer: Peer) {
-        let channel = self.channel(peer);
-        for connection in channel.connections.values_mut().filter(|c| c.writing.is_between()) {
-            if connection.line.takes_leave() {
-                let farewell = Segment::control(Kind::Farewell, 0);
-                connection.writing.control(&farewell.encode());
-            }
-        }
     }
 
     /// Acknowledgements leave at once from now on, for others wait for them to settle.
@@ -336,33 +258,23 @@ impl Reactor {
 
     /// Everything that was there to send has arrived.
     pub(super) fn all_settled(&self) -> bool {
-        self.channels.values().all(|c| match c.state {
-            State::Dialling => c.queues.is_empty(),
-            State::Idle | State::Open => c.is_idle(),
-            State::Farewell | State::Ended => true,
-        })
+        let settled = |c: &Channel| c.life.has_settled(!c.queues.is_empty(), c.is_idle());
+        self.channels.values().all(settled)
     }
 
     /// All processes have settled, so that nobody will miss what a connection that breaks now still carries.
     pub(super) fn close(&mut self) {
         self.closing = true;
-        let away = self.channels.iter().filter(|(_, c)| c.away.is_some());
+        let away = self.channels.iter().filter(|(_, c)| c.life.away().is_some());
         let away: Vec<Peer> = away.map(|(peer, _)| *peer).collect();
-        away.into_iter().for_each(|peer| self.end(peer));
+        away.into_iter().for_each(|peer| self.end(peer, false));
         self.settle();
     }
 
     /// All channels have nothing left to say.
     pub(super) fn all_closed(&self) -> bool {
-        self.channels.values().all(|c| match c.state {
-            State::Idle | State::Ended => true,
-            State::Dialling => c.queues.is_empty(),
-            State::Open => c.is_idle() && c.connections.is_empty(),
-            State::Farewell => c
-                .connections
-                .values()
-                .all(|c| c.line.has_taken_leave() && c.is_flushed()),
-        })
+        let closed = |c: &Channel| c.life.has_closed(!c.queues.is_empty(), c.is_idle());
+        self.channels.values().all(closed)
     }
 
     pub(super) fn broken_rules(&mut self, peer: Peer, fault: &Fault) {
@@ -375,31 +287,30 @@ impl Reactor {
 
     /// The channel is gone and the program must know.
     pub(super) fn lose(&mut self, peer: Peer, reason: String) {
-        if self.channel(peer).state == State::Ended {
+        if self.channel(peer).life.has_ended() {
             return;
         }
-        self.end(peer);
+        self.end(peer, true);
         last_word::given_up(self, peer);
         self.arrivals.push(Arrival::Lost { peer, reason });
     }
 
     /// The program does not rely on the peer any more, and knows why.
     pub(super) fn give_up(&mut self, peer: Peer, reason: &str) {
-        if self.channel(peer).state != State::Ended {
+        if !self.channel(peer).life.has_ended() {
             self.link
                 .note_connection(format!("gave up {}: {reason}", self.places.name(peer)));
-            self.end(peer);
+            self.end(peer, true);
             last_word::given_up(self, peer);
         }
     }
 
-    /// Lets go of the connections and of all memory of the user.
-    pub(super) fn end(&mut self, peer: Peer) {
+    /// Lets go of the connections and of all memory of the user. `lost`: the peer will hear so.
+    pub(super) fn end(&mut self, peer: Peer, lost: bool) {
         self.taken.insert(peer);
         self.give_up_dial(peer);
         let channel = self.channel(peer);
-        channel.state = State::Ended;
-        channel.away = None;
+        let connections = channel.life.handle_end(lost);
         let kept: usize = channel.out.clear().iter().map(|p| p.payload.frames()).sum();
         let waiting = channel.queues.waiting();
         channel.queues.clear();
@@ -410,7 +321,7 @@ impl Reactor {
             flow.left(waiting);
             flow.acknowledged(waiting + kept);
         }
-        for connection in std::mem::take(&mut channel.connections).into_values() {
+        for connection in connections.into_values() {
             self.slots.remove(connection.number);
             self.poller.remove(&connection.secure.socket);
         }

@@ -117,11 +117,11 @@ impl Reactor {
         let Some(channel) = self.channels.get(&peer) else {
             return;
         };
-        if channel.given_up {
+        if channel.life.is_given_up() {
             // It is told if it calls.
             return self.give_up_dial(peer);
         }
-        let last = channel.last_seen();
+        let last = channel.life.last_seen();
         if let Some(dialling) = self.dials.get(&peer).filter(|d| d.dial.is_refused(last)) {
             let report = dialling.dial.explain();
             self.still_away(peer, &report, true);
@@ -131,8 +131,8 @@ impl Reactor {
     /// A peer that cannot reach us asks to be dialled.
     pub(super) fn called(&mut self, peer: Peer) {
         let channel = self.channels.get(&peer);
-        let away = channel.is_some_and(|c| c.away.is_some());
-        if channel.is_some_and(|c| c.given_up) {
+        let away = channel.is_some_and(|c| c.life.away().is_some());
+        if channel.is_some_and(|c| c.life.is_given_up()) {
             last_word::dial(self, peer);
         } else if !self.closing {
             let purpose = if away { Purpose::Resume } else { Purpose::First };

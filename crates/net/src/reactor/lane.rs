@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
+use isthmus_link::channel::{Begun, Receipts};
+use isthmus_link::life::Carrier;
 use isthmus_link::line::Line;
+use isthmus_wire::segment::{Kind, Segment};
 
 use crate::receiver::Reading;
 use crate::secure::Secure;
@@ -46,15 +49,40 @@ impl Connection {
             acknowledged: 0,
         }
     }
+}
 
-    /// Whether everything it was given is with the kernel.
-    pub(super) fn is_flushed(&self) -> bool {
-        self.writing.is_between() && !self.secure.full()
+impl Carrier for Connection {
+    fn line(&self) -> &Line {
+        &self.line
     }
 
-    /// The kernel of the other end answers, so that the network is whole. What a gateway answers says nothing.
-    pub(super) fn reaches(&self) -> bool {
+    fn line_mut(&mut self) -> &mut Line {
+        &mut self.line
+    }
+
+    fn receipts(&mut self) -> &mut Receipts {
+        &mut self.reading.receipts
+    }
+
+    fn begun(&mut self) -> &mut Begun {
+        &mut self.reading.begun
+    }
+
+    fn is_between(&self) -> bool {
+        self.writing.is_between()
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.is_between() && !self.secure.full()
+    }
+
+    fn reaches(&self) -> bool {
+        // What a gateway answers says nothing.
         let answered = || tcp_info(&self.secure.socket)?.answered;
         !self.line.via.is_relayed() && answered().is_some_and(|time| time < OF_LATE)
+    }
+
+    fn say(&mut self, kind: Kind) {
+        self.writing.control(&Segment::control(kind, 0).encode());
     }
 }

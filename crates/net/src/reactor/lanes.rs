@@ -4,13 +4,14 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use isthmus_link::channel::{Duty, Lane, SILENCE};
+use isthmus_link::channel::Lane;
+use isthmus_link::life::{Down, End, Gone, MAX_STREAMS, Moment, Opening, Unreached, Upkeep};
 use isthmus_link::line::{By, Line, Via};
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 
-use super::channels::{Away, Channel, State};
+use super::channels::Channel;
 use super::handshake::{Handshake, Target};
 use super::lane::Connection;
 use super::{Reactor, Task};
@@ -20,55 +21,17 @@ use crate::socket;
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
 use isthmus_link::pipe::{Look, time_of_look};
 
-/// Most connections of one channel.
-pub(super) const MAX_STREAMS: usize = 64;
-
-/// Why a connection is no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Down<'a> {
-    /// Nothing was heard on it for so long.
-    Silent(Duration),
-    /// The other end, or something on the way, ended it.
-    Ended(&'a str),
-}
-
-impl std::fmt::Display for Down<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Silent(time) => write!(f, "nothing was heard on it for {} s", time.as_secs()),
-            Self::Ended(why) => f.write_str(why),
-        }
-    }
-}
-
-impl Channel {
-    /// Whether one more stream is welcome.
-    pub(super) fn admits_more(&self) -> bool {
-        self.state == State::Open && self.connections.len() < MAX_STREAMS
-    }
-
-    /// Whether a connection that replaces all others is welcome. `deciding`: this end decides which one is used.
-    pub(super) fn admits_resumption(&self, deciding: bool, now: Duration) -> bool {
-        let young = |c: &Connection| c.line.is_young(now);
-        self.state != State::Ended && !(deciding && self.connections.values().any(young))
-    }
-}
-
 impl Reactor {
     /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right
     /// behind its part of the handshake.
     pub(super) fn open_lane(&mut self, peer: Peer, (secure, by): (Secure, Option<By>), early: &[u8], purpose: Purpose) {
         let (now, dialled) = (self.now(), by.is_some());
-        if self.channel(peer).state == State::Ended {
+        if self.channel(peer).life.has_ended() {
             return;
         }
-        if purpose == Purpose::Resume {
-            let old: Vec<Lane> = self.channel(peer).connections.keys().copied().collect();
-            old.into_iter().for_each(|lane| self.drop_lane(peer, lane));
-        }
-        let channel = self.channel(peer);
-        let lane = channel.next_lane;
-        channel.next_lane += 1;
+        let old = self.channel(peer).life.replaced(purpose);
+        old.into_iter().for_each(|lane| self.drop_lane(peer, lane));
+        let lane = self.channel(peer).life.next_lane();
         let number = self.slots.insert(Task::Wide(peer, lane));
         let address = socket::peer_address(&secure.socket);
         let via = Via::of(purpose, by, || self.caller(peer, address));
@@ -83,38 +46,27 @@ impl Reactor {
             return;
         };
         connection.writing.control(&channel.receiver.incoming.hello().encode());
-        if purpose.is_more() {
-            channel.coming = channel.coming.saturating_sub(usize::from(dialled));
-        }
-        // Of two that both ends made at the same time each keeps its own: otherwise neither could make more.
-        let replaces = dialled || channel.address.is_some_and(|a| ladder.by(a) == By::Gateway);
-        if !purpose.is_more() || (connection.line.is_better() && replaces) {
-            channel.address = address.filter(|_| dialled);
-            channel.caller = address.map(|a| a.ip().to_canonical()).filter(|_| !dialled);
-        }
+        let by_gateway = channel.life.address().is_some_and(|a| ladder.by(a) == By::Gateway);
+        let how = Opening {
+            dialled,
+            address,
+            by_gateway,
+        };
         channel.out.open(lane);
-        channel.connections.insert(lane, connection);
+        let back = channel.life.handle_opened(lane, connection, how);
         channel.note_kinds();
         channel.pace();
-        channel.traffic.streams = channel.traffic.streams.max(channel.connections.len() as u64);
-        if channel.state != State::Farewell {
-            channel.state = State::Open;
-        }
-        let back = channel.away.take();
-        if let Some(away) = &back {
+        channel.traffic.streams = channel.traffic.streams.max(channel.life.lines.len() as u64);
+        if let Some(away) = back {
             let time = now.saturating_sub(away.since);
             // Gateways end what they carry on another way or thread from then on: nothing has broken.
-            match away.relayed {
-                true => channel.traffic.renewed += 1,
-                false => {
+            match away.end {
+                End::Handed => channel.traffic.renewed += 1,
+                End::Silent | End::Closed => {
                     channel.traffic.cuts += 1;
                     channel.traffic.away += time;
                 }
             }
-        }
-        let farewell = channel.state == State::Farewell;
-        if farewell {
-            self.say_farewell(peer);
         }
         self.watch(peer);
         self.busy.push(peer);
@@ -132,10 +84,8 @@ impl Reactor {
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;
         };
-        let Channel {
-            connections, receiver, ..
-        } = channel;
-        let Some(connection) = connections.get_mut(&lane) else {
+        let Channel { life, receiver, .. } = channel;
+        let Some(connection) = life.lines.get_mut(&lane) else {
             return;
         };
         let mut to = Takers {
@@ -158,12 +108,6 @@ impl Reactor {
         self.deliver();
     }
 
-    /// One more stream that we dialled came to nothing.
-    pub(super) fn one_more_failed(&mut self, peer: Peer) {
-        let channel = self.channel(peer);
-        channel.coming = channel.coming.saturating_sub(1);
-    }
-
     /// The peer would like so many connections in all, and cannot dial, as it was dialled.
     pub(super) fn streams_wanted(&mut self, peer: Peer, count: u64) {
         self.dial_more(peer, usize::try_from(count).unwrap_or(MAX_STREAMS).min(MAX_STREAMS));
@@ -171,12 +115,7 @@ impl Reactor {
 
     /// Makes connections beside the present ones, the same way, until there are so many.
     fn dial_more(&mut self, peer: Peer, count: usize) {
-        loop {
-            let channel = self.channel(peer);
-            let Some(address) = channel.address else { return };
-            if channel.state != State::Open || channel.common() + channel.coming >= count {
-                return;
-            }
+        while let Some(address) = self.channel(peer).life.room_for(count) {
             let by = self.ladder.by(address);
             if !self.dial_beside(peer, address, by, Purpose::More) {
                 return;
@@ -201,7 +140,7 @@ impl Reactor {
         if self.shake(handshake).is_err() {
             return false;
         }
-        self.channel(peer).coming += 1;
+        self.channel(peer).life.handle_coming();
         self.alarm(deadline);
         true
     }
@@ -209,12 +148,12 @@ impl Reactor {
     /// Looks whether the link is full.
     fn look(&mut self, peer: Peer, now: Duration) {
         let channel = self.channel(peer);
-        if now < channel.look_at || channel.connections.is_empty() {
+        if now < channel.look_at || channel.life.lines.is_empty() {
             return;
         }
         // Another kind of connection has another round trip.
-        let alone = channel.common() == 0;
-        let looked_at = channel.connections.values_mut().filter(|c| !c.line.is_apart() || alone);
+        let alone = channel.life.common() == 0;
+        let looked_at = channel.life.lines.values_mut().filter(|c| !c.line.is_apart() || alone);
         let each = |c: &mut Connection| {
             let info = tcp_info(&c.secure.socket)?;
             c.secure.rest(now, &info);
@@ -236,9 +175,9 @@ impl Reactor {
             busy: infos.iter().map(|i| i.busy).sum(),
             buffered: infos.iter().map(|i| i.buffered).sum(),
             // Those that have not carried much yet will, where others do.
-            by_rate: channel.connections.values().any(|c| c.secure.by_rate || c.secure.near),
+            by_rate: channel.life.lines.values().any(|c| c.secure.by_rate || c.secure.near),
             window: socket::window(),
-            streams: channel.common() + channel.coming,
+            streams: channel.life.expected(),
             most: MAX_STREAMS,
         };
         channel.traffic.retransmitted = channel.traffic.retransmitted.max(look.resent);
@@ -247,7 +186,7 @@ impl Reactor {
         let busy = !channel.is_idle();
         let mut more = channel.pipe.look(now, &look);
         if channel.pipe.was_wrong() {
-            channel.connections.values().for_each(|c| c.secure.look_anew());
+            channel.life.lines.values().for_each(|c| c.secure.look_anew());
         }
         channel.be_polite(&look);
         channel.mark();
@@ -273,7 +212,7 @@ impl Reactor {
 
     fn want_streams(&mut self, peer: Peer, count: usize) {
         let channel = self.channel(peer);
-        if channel.address.is_some() {
+        if channel.life.address().is_some() {
             return self.dial_more(peer, count);
         }
         // Where there is always something to send no connection has room for it now.
@@ -289,7 +228,7 @@ impl Reactor {
             return;
         };
         channel.out.lost(lane);
-        let gone = channel.connections.remove(&lane);
+        let gone = channel.life.lines.remove(&lane);
         if let Some(time) = gone.as_ref().map(|connection| connection.reading.begun.time(now)) {
             channel.receiver.unended += time;
         }
@@ -302,73 +241,49 @@ impl Reactor {
 
     /// A connection is dead.
     pub(super) fn lane_down(&mut self, peer: Peer, lane: Lane, why: Down<'_>) {
-        if !self.channel(peer).connections.contains_key(&lane) {
+        let channel = self.channel(peer);
+        if !channel.life.lines.contains_key(&lane) {
             return;
         }
-        let closed = matches!(why, Down::Ended(_));
-        let relayed = closed
-            && self
-                .channel(peer)
-                .connections
-                .get(&lane)
-                .is_some_and(|c| c.line.via.is_carried());
+        let end = channel.life.end_of(lane, why);
         self.drop_lane(peer, lane);
         let (now, closing) = (self.now(), self.closing);
         let channel = self.channel(peer);
-        if channel.state == State::Ended {
-            return;
+        let last_word = channel.receiver.farewell || closing;
+        match channel.life.handle_lost(end, why.to_string(), last_word, now) {
+            Gone::Nothing => {}
+            Gone::Resend => self.want_to_send(peer),
+            Gone::End => self.end(peer, false),
+            Gone::Dial(end) => {
+                self.taken.remove(&peer);
+                self.will_report();
+                let name = self.places.name(peer);
+                self.link.note_connection(match end {
+                    End::Handed => format!("the gateway has ended the connection to {name}: it is made again"),
+                    End::Silent | End::Closed => format!("the connection to {name} broke: {why}"),
+                });
+                self.dial(peer, Reach::Tls, Purpose::Resume);
+                let end = now + self.away_time;
+                self.alarm(end);
+            }
         }
-        if !channel.connections.is_empty() {
-            return self.want_to_send(peer);
-        }
-        if channel.receiver.farewell || closing {
-            // Who says farewell, and who is about to, knows that all processes have settled: nobody needs what has not
-            // arrived.
-            self.end(peer);
-            return;
-        }
-        channel.away = Some(Away {
-            since: now,
-            why: why.to_string(),
-            closed,
-            relayed,
-        });
-        self.taken.remove(&peer);
-        self.will_report();
-        let name = self.places.name(peer);
-        self.link.note_connection(match relayed {
-            true => format!("the gateway has ended the connection to {name}: it is made again"),
-            false => format!("the connection to {name} broke: {why}"),
-        });
-        self.dial(peer, Reach::Tls, Purpose::Resume);
-        let end = now + self.away_time;
-        self.alarm(end);
     }
 
     /// Dialling has come to nothing for this time. True: the channel goes on waiting, or was given up.
     pub(super) fn still_away(&mut self, peer: Peer, report: &str, refused: bool) -> bool {
         let (now, limit) = (self.now(), self.away_time);
-        let Some(away) = &self.channel(peer).away else {
+        let unreached = self.channel(peer).life.handle_unreached(now, limit, refused);
+        if unreached == Unreached::NotAway {
             return false;
-        };
-        let (time, why) = (now.saturating_sub(away.since), away.why.clone());
-        self.give_up_dial(peer);
-        if time < limit && !refused {
-            self.dial(peer, Reach::Tls, Purpose::Resume);
-            return true;
         }
-        let end = if refused {
-            "nobody listens there any more: the process has probably ended or was killed".to_owned()
+        self.give_up_dial(peer);
+        if let Unreached::Lost(why) = unreached {
+            let reason = format!("lost {}: {why}. {report}", self.places.name(peer));
+            self.lose(peer, reason);
+            self.deliver();
         } else {
-            format!(
-                "the link has been down for {} s, longer than ISTHMUS_AWAY allows ({} s)",
-                time.as_secs(),
-                limit.as_secs()
-            )
-        };
-        let reason = format!("lost {}: {why}, and {end}. {report}", self.places.name(peer));
-        self.lose(peer, reason);
-        self.deliver();
+            self.dial(peer, Reach::Tls, Purpose::Resume);
+        }
         true
     }
 
@@ -384,62 +299,35 @@ impl Reactor {
     pub(super) fn forgive(&mut self) {
         let now = self.now();
         for channel in self.channels.values_mut() {
-            if let Some(away) = &mut channel.away {
-                away.since = now;
-            }
-            for connection in channel.connections.values_mut() {
-                connection.line.vigil.heard(now);
-                connection.reading.begun.forgive(now);
-            }
+            channel.life.forgive(now);
         }
     }
 
     fn upkeep_of(&mut self, peer: Peer, now: Duration) {
-        let paused = self.paused;
+        let moment = |unended| Moment {
+            now,
+            patience: self.away_time,
+            listens: !self.paused,
+            unended,
+        };
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;
         };
-        if let Some(away) = &channel.away {
-            let end = away.since + self.away_time;
-            if now >= end {
-                let report = self.dials.get(&peer).map(|d| d.dial.explain()).unwrap_or_default();
+        let (receiver, out) = (&channel.receiver, &channel.out);
+        let awaited = |c: &Connection| c.reading.is_awaited(receiver);
+        let moment = moment(receiver.unended);
+        let upkeep = channel.life.handle_timeout(moment, |lane| out.in_flight(lane), awaited);
+        let (mut next, say, dead) = match upkeep {
+            Upkeep::Away(end) => return self.alarm(end),
+            Upkeep::AwayTooLong => {
+                let dialling = self.dials.get(&peer);
+                let report = dialling.map(|d| d.dial.explain()).unwrap_or_default();
                 self.still_away(peer, &report, false);
-            } else {
-                self.alarm(end);
+                return;
             }
-            return;
-        }
-        let (mut next, mut dead, mut say) = (Duration::MAX, Vec::new(), false);
-        match unended(channel, self.away_time + SILENCE, now) {
-            _ if paused => {}
-            Unended::Lost(lane) => return never_ends(self, peer, lane),
-            Unended::Due { at, lanes } => (next, dead) = (at, lanes),
-        }
-        let Channel { connections, out, .. } = channel;
-        for (first, (lane, connection)) in connections.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
-            if paused {
-                // The peer must not think that nobody is there.
-                connection.reading.receipts.heard(now);
-                connection.line.vigil.heard(now);
-                connection.reading.begun.forgive(now);
-            }
-            say |= connection.reading.receipts.is_due(now);
-            let busy = out.in_flight(*lane) > 0 || !connection.is_flushed();
-            match connection.line.vigil.duty(now, busy, first) {
-                Duty::Wait(until) => next = next.min(until),
-                Duty::Ask => {
-                    connection.line.vigil.asked(now);
-                    if connection.is_flushed() {
-                        connection.writing.control(&Segment::control(Kind::Ask, 0).encode());
-                        say = true;
-                    }
-                    next = next.min(now + Duration::from_secs(1));
-                }
-                Duty::GiveUp if connection.reaches() && connection.line.vigil.spare() => next = next.min(now),
-                Duty::GiveUp => dead.push((*lane, connection.line.vigil.silence(now))),
-            }
-            next = next.min(connection.reading.receipts.due_at().unwrap_or(Duration::MAX));
-        }
+            Upkeep::NeverEnds(time) => return never_ends(self, peer, time),
+            Upkeep::Connections { next, say, dead } => (next, say, dead),
+        };
         // All alarms were forgotten: whatever is to come must be said again.
         next = next.min(
             channel
@@ -450,7 +338,7 @@ impl Reactor {
         );
         // Without a connection there is nothing to look at: many processes that wait for one would keep the machine
         // busy.
-        if !channel.is_idle() && !channel.connections.is_empty() {
+        if !channel.is_idle() && !channel.life.lines.is_empty() {
             next = next.min(channel.look_at.max(now + Duration::from_millis(1)));
         }
         if say || channel.queues.next_at(now).is_some_and(|at| at <= now) {
@@ -477,8 +365,8 @@ impl Reactor {
         let channel = self.channel(peer);
         channel.traffic.resent = channel.out.resent();
         channel.traffic.duplicates = channel.receiver.incoming.duplicates();
-        channel.traffic.connections = channel.connections.len() as u64;
-        channel.traffic.is_away = channel.away.is_some();
+        channel.traffic.connections = channel.life.lines.len() as u64;
+        channel.traffic.is_away = channel.life.away().is_some();
         channel.traffic.looked = looked;
         channel.traffic.round_trip = channel.gauge.meter.last_trip();
         let traffic = channel.traffic.clone();
@@ -486,37 +374,8 @@ impl Reactor {
     }
 }
 
-/// What there is to do about what has begun on connections of a channel and not ended.
-enum Unended {
-    /// The peer keeps this process waiting on this connection.
-    Lost(Lane),
-    /// These connections have broken for the other end alone; the next look is due then.
-    Due { at: Duration, lanes: Vec<(Lane, Duration)> },
-}
-
-/// Looks for what has not ended within `patience`.
-fn unended(channel: &Channel, patience: Duration, now: Duration) -> Unended {
-    let receiver = &channel.receiver;
-    let (mut at, mut lanes) = (Duration::MAX, Vec::new());
-    for (lane, connection) in &channel.connections {
-        let reading = &connection.reading;
-        match reading.begun.due(patience.saturating_sub(receiver.unended)) {
-            Some(due) if now < due => at = at.min(due),
-            // What was sent again on another connection is not waited for.
-            Some(_) if reading.is_awaited(receiver) || !receiver.unended.is_zero() => return Unended::Lost(*lane),
-            Some(_) => lanes.push((*lane, reading.begun.time(now))),
-            None => {}
-        }
-    }
-    Unended::Due { at, lanes }
-}
-
-/// The peer has begun something on this connection and keeps this process waiting for its end.
-fn never_ends(reactor: &mut Reactor, peer: Peer, lane: Lane) {
-    let now = reactor.now();
-    let channel = reactor.channel(peer);
-    let here = channel.connections.get(&lane).map(|c| c.reading.begun.time(now));
-    let time = channel.receiver.unended + here.unwrap_or_default();
+/// The peer has begun something and keeps this process waiting for its end, for so long.
+fn never_ends(reactor: &mut Reactor, peer: Peer, time: Duration) {
     let reason = format!(
         "lost {}: it has begun to send something and has not ended it for {} s, longer than ISTHMUS_AWAY allows ({} s)",
         reactor.places.name(peer),

@@ -44,11 +44,9 @@ impl LastWord {
     }
 }
 
-/// The peer counts as lost from now on.
+/// The peer counts as lost from now on: where it had been dialled it is told.
 pub(super) fn given_up(reactor: &mut Reactor, peer: Peer) {
-    let channel = reactor.channel(peer);
-    channel.given_up = true;
-    if channel.address.is_some() {
+    if reactor.channel(peer).life.address().is_some() {
         dial(reactor, peer);
     }
 }

@@ -47,7 +47,7 @@ fn names_few(reactor: &Reactor, ready: &mut Vec<Ready>) -> bool {
     ready.clear();
     for (number, task) in reactor.slots.iter() {
         let Task::Wide(peer, lane) = task else { return false };
-        let connection = reactor.channels.get(peer).and_then(|c| c.connections.get(lane));
+        let connection = reactor.channels.get(peer).and_then(|c| c.life.lines.get(lane));
         let reads = connection.is_some_and(|c| c.watched == Some(Interest::READ) && c.came < SEVERAL_PACKETS);
         if !reads || ready.len() == FEW {
             return false;

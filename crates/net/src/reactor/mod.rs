@@ -396,12 +396,11 @@ impl Reactor {
         let admits = |peer: Peer, purpose: Purpose| match (purpose, channels.get(&peer)) {
             (Purpose::First, _) => !taken.contains(&peer),
             (Purpose::Resume, None) => !taken.contains(&peer),
-            (Purpose::Resume, Some(channel)) => {
-                let deciding = places.rank(peer).is_some_and(|rank| places.me() < rank);
-                channel.admits_resumption(deciding, now)
-            }
             (_, None) => false,
-            (_, Some(channel)) => channel.admits_more(),
+            (_, Some(channel)) => {
+                let deciding = places.rank(peer).is_some_and(|rank| places.me() < rank);
+                channel.life.admits(purpose, deciding, now)
+            }
         };
         let mut context = Context {
             places,
@@ -409,7 +408,7 @@ impl Reactor {
             gate: (!self.ladder.gateway().is_empty()).then_some(&self.gate),
             identity: self.identity.as_ref(),
             admits: &admits,
-            given_up: &|peer| channels.get(&peer).is_some_and(|c| c.given_up),
+            given_up: &|peer| channels.get(&peer).is_some_and(|c| c.life.is_given_up()),
             scratch: &mut self.scratch,
         };
         match handshake.advance(&mut context) {
@@ -447,7 +446,7 @@ impl Reactor {
     fn handshake_ended(&mut self, number: u64, reason: Failure) {
         let more = matches!(self.slots.get(number), Some(Task::Handshake(h)) if h.purpose.is_more());
         match self.forget(number) {
-            Some((peer, _)) if more => self.one_more_failed(peer),
+            Some((peer, _)) if more => self.channel(peer).life.handle_not_coming(),
             Some(dialled) => self.attempt_ended(dialled, Some(reason)),
             None => {}
         }

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use isthmus_link::channel::{Lane, Place, Violation};
+use isthmus_link::life::Down;
 use isthmus_transport::{Peer, Tuning};
 use isthmus_wire::frame::Header;
 use isthmus_wire::segment::COMPRESSED;
 use rustc_hash::FxHashMap;
 
-use super::channels::{Channel, State};
-use super::lanes::Down;
+use super::channels::Channel;
 use super::last_word;
 use super::looking::time_of;
 use super::{Reactor, Worker};
@@ -90,11 +90,9 @@ impl Reactor {
         let Some(channel) = self.channels.get_mut(&peer) else {
             return Read::Nothing;
         };
-        let before = channel.connections.values().any(|c| c.reading.in_long());
-        let Channel {
-            connections, receiver, ..
-        } = channel;
-        let Some(connection) = connections.get_mut(&lane) else {
+        let before = channel.life.lines.values().any(|c| c.reading.in_long());
+        let Channel { life, receiver, .. } = channel;
+        let Some(connection) = life.lines.get_mut(&lane) else {
             return Read::Nothing;
         };
         let mut to = Takers {
@@ -120,7 +118,7 @@ impl Reactor {
                 connection.came = n;
                 connection.line.vigil.heard(now);
                 channel.traffic.received += n as u64;
-                let after = channel.connections.values().any(|c| c.reading.in_long());
+                let after = channel.life.lines.values().any(|c| c.reading.in_long());
                 Read::Some(n, told, probes, (before, after), emptied)
             }
             (_, Ok(_)) => Read::End("it was closed by the other end".into()),
@@ -134,7 +132,7 @@ impl Reactor {
         let Some(channel) = self.channels.get(&peer) else {
             return;
         };
-        let Some(connection) = channel.connections.get(&lane) else {
+        let Some(connection) = channel.life.lines.get(&lane) else {
             return;
         };
         let receipts = &connection.reading.receipts;
@@ -157,15 +155,12 @@ impl Reactor {
             Told::Hello(hello) => {
                 let known = channel.out.arrived(&hello);
                 channel.arrived(peer, known, arrivals);
-                if let Some(connection) = channel.connections.get_mut(&lane) {
-                    connection.line.greeted();
-                }
                 self.has_spoken(peer, lane);
                 self.want_to_send(peer);
             }
             Told::Ack(count) => {
                 // The memory of what is half sent is still being read.
-                let inside = channel.connections.get(&lane).is_some_and(|c| c.writing.is_inside());
+                let inside = channel.life.lines.get(&lane).is_some_and(|c| c.writing.is_inside());
                 let whole = channel.out.sent(lane) - u64::from(inside);
                 if count > whole {
                     let fault = Violation::Acknowledged { count, sent: whole };
@@ -214,7 +209,7 @@ impl Reactor {
             channel.glimpse(now);
             channel.left(peer, left, &mut self.arrivals);
             channel.give_back(peer, &mut self.arrivals);
-            if turn == 0 && channel.state != State::Ended {
+            if turn == 0 && !channel.life.has_ended() {
                 self.busy.push(peer);
             }
             if let Some(at) = channel.queues.next_at(now).filter(|at| *at > now) {
@@ -237,7 +232,7 @@ impl Reactor {
         let Some(channel) = self.channels.get_mut(&peer) else {
             return;
         };
-        for connection in channel.connections.values_mut() {
+        for connection in channel.life.lines.values_mut() {
             let secure = &connection.secure;
             let interest = Interest {
                 read: !self.paused && !secure.ended,
@@ -305,7 +300,7 @@ fn press(
 impl Channel {
     /// A part of a frame has left, and more of it is to come.
     fn is_inside(&self) -> bool {
-        self.connections.values().any(|c| !c.writing.is_between())
+        self.life.lines.values().any(|c| !c.writing.is_between())
     }
 
     /// Nothing is left for another round.
@@ -322,7 +317,7 @@ impl Channel {
         broken: &mut Vec<(Lane, String)>,
     ) -> usize {
         let mut sent = 0;
-        let many = self.connections.len() > 1;
+        let many = self.life.lines.len() > 1;
         let shares = self.shares();
         if self.loose.is_empty() && self.queues.is_empty() {
             if let Some(piece) = self.gauge.next_piece() {
@@ -330,7 +325,7 @@ impl Channel {
             }
         }
         let Self {
-            connections,
+            life,
             out,
             queues,
             loose,
@@ -344,7 +339,7 @@ impl Channel {
             pipe.rate()
                 .or_else(|| meter.estimate().rate.map(|r| r.bytes_per_second as f64))
         };
-        for ((lane, connection), takes) in connections.iter_mut().zip(shares) {
+        for ((lane, connection), takes) in life.lines.iter_mut().zip(shares) {
             match connection.secure.flush() {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -379,7 +374,7 @@ impl Channel {
     /// Copies what is under way of long messages all of which has left, so that their senders can go on. Over short
     /// round trips it is acknowledged sooner than it is copied.
     fn give_back(&mut self, peer: Peer, arrivals: &mut Vec<Arrival>) {
-        let near = self.connections.values().all(|c| c.secure.near);
+        let near = self.life.lines.values().all(|c| c.secure.near);
         for id in std::mem::take(&mut self.queues.over) {
             if near {
                 continue;
@@ -400,7 +395,7 @@ impl Channel {
                 piece.payload.copied = true;
                 self.copied += piece.payload.plain;
             }
-            for connection in self.connections.values_mut() {
+            for connection in self.life.lines.values_mut() {
                 connection.writing.replace(id, &copy);
             }
             if let Some(unsent) = self.longs.remove(&id) {

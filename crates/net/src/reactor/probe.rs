@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use isthmus_link::life::Wanted;
 use isthmus_link::meter::Meter;
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Probe};
@@ -19,7 +20,7 @@ use isthmus_wire::hello::Purpose;
 use rustc_hash::FxHashMap;
 
 use super::Reactor;
-use super::channels::{Channel, State};
+use super::channels::Channel;
 use crate::config::Reach;
 use crate::link::Round;
 use crate::outbox;
@@ -106,8 +107,7 @@ impl Reactor {
     /// Makes connections and begins the rounds.
     pub(super) fn probe(&mut self, dial: &[Peer], rounds: &[Round]) {
         for &peer in dial {
-            if self.channel(peer).state == State::Idle {
-                self.channel(peer).state = State::Dialling;
+            if self.channel(peer).life.handle_wanted() == Wanted::Dial {
                 self.dial(peer, Reach::Tls, Purpose::First);
             }
         }
@@ -125,7 +125,7 @@ impl Reactor {
             self.rounds.end = Some(end);
             self.alarm(end);
         }
-        if self.channel(round.peer).state != State::Open {
+        if !self.channel(round.peer).life.is_open() {
             return;
         }
         if round.receive {
@@ -162,7 +162,7 @@ impl Reactor {
 
     /// The channel is used: from time to time a round trip.
     pub(super) fn measure_used(&mut self, peer: Peer, now: Instant) {
-        let idle = |c: &Channel| c.state == State::Open && c.queues.is_empty() && c.gauge.is_due(now);
+        let idle = |c: &Channel| c.life.is_open() && c.queues.is_empty() && c.gauge.is_due(now);
         if self.channels.get(&peer).is_some_and(idle) && !self.settling {
             self.ask(peer);
         }
@@ -183,7 +183,7 @@ impl Reactor {
 
     fn say(&mut self, peer: Peer, what: Probe, number: u64) {
         let channel = self.channel(peer);
-        if channel.state == State::Open {
+        if channel.life.is_open() {
             channel.push_loose(&Header::probe(what, 0, number).encode());
             self.want_to_send(peer);
         }

@@ -11,59 +11,30 @@ use isthmus_wire::gateway::Way;
 use isthmus_wire::hello::Purpose;
 
 use super::Reactor;
-use super::channels::{Channel, State};
-use super::lane::Connection;
+use super::channels::Channel;
 use crate::socket::{self, Mark};
 use crate::tcpinfo::tcp_info;
 use isthmus_link::line::{By, Via};
 use isthmus_link::pipe::{LEAST, Look, fastest};
 
-/// How long a kind of connection that could not be had is not tried again.
-const AGAIN: Duration = Duration::from_secs(10);
-
 impl Channel {
-    /// Connections that are there for all messages.
-    pub(super) fn common(&self) -> usize {
-        self.connections.values().filter(|c| !c.line.is_apart()).count()
-    }
-
     /// Connections that classes want beside those that fill the link.
     pub(super) fn extra(&self) -> usize {
         usize::from(self.queues.any_latency()) + usize::from(self.queues.any_bulk())
     }
 
     fn bands(&self) -> Bands {
-        Bands::of(self.common(), self.queues.any_latency(), self.queues.any_bulk())
+        self.life.bands(self.queues.any_latency(), self.queues.any_bulk())
     }
 
     /// Which segments each connection takes, in their order.
     pub(super) fn shares(&self) -> Vec<Takes> {
-        // Where nothing else is left those that are apart carry everything.
-        let alone = self.common() == 0;
-        let (bands, mut index) = (self.bands(), 0);
-        let share = |c: &Connection| {
-            let share = if c.line.is_apart() {
-                Takes::ALL
-            } else {
-                bands.share(index)
-            };
-            index += usize::from(!c.line.is_apart());
-            Takes {
-                path: c.line.via.path(),
-                apart: c.line.is_apart() && !alone,
-                ..share
-            }
-        };
-        self.connections.values().map(share).collect()
+        self.life.shares(self.bands())
     }
 
     /// Kinds of connection have come or gone.
     pub(super) fn note_kinds(&mut self) {
-        let any = |path| self.connections.values().any(|c| c.line.via.path() == Some(path));
-        self.queues.there = There {
-            direct: any(Path::Direct),
-            gateway: any(Path::Gateway),
-        };
+        self.queues.there = self.life.there();
     }
 
     /// Whether some communicators are not to wait, or some make way.
@@ -75,7 +46,8 @@ impl Channel {
     pub(super) fn glimpse(&mut self, now: Duration) {
         if self.is_polite() && self.glimpsed.are_due(now) {
             let infos = self
-                .connections
+                .life
+                .lines
                 .values()
                 .filter(|c| !c.line.is_apart())
                 .filter_map(|c| tcp_info(&c.secure.socket));
@@ -88,7 +60,7 @@ impl Channel {
     /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
     pub(super) fn be_polite(&mut self, look: &Look) {
         // A gateway sees to it that its trunk leaves queues short, and takes from us what leaves.
-        let polite = self.is_polite() && !self.connections.values().any(|c| c.line.via.is_relayed());
+        let polite = self.is_polite() && !self.life.lines.values().any(|c| c.line.via.is_relayed());
         self.polite = if polite { self.pipe.polite(look) } else { None };
         self.fastest = fastest(self.fastest, self.pipe.rate());
         self.pace();
@@ -113,7 +85,7 @@ impl Channel {
         let held = |takes: &Takes| takes.normal && (takes.bulk || !bands.bulk);
         let shares = self.shares();
         let count = shares.iter().filter(|s| held(s)).count().max(1);
-        for (connection, share) in self.connections.values_mut().zip(&shares) {
+        for (connection, share) in self.life.lines.values_mut().zip(&shares) {
             let rate = rate.filter(|_| held(share));
             connection.secure.hold(rate.map(|rate| rate / count as f64), at_once);
         }
@@ -121,7 +93,7 @@ impl Channel {
 
     /// Packets are marked by what their connection has carried of late.
     pub(super) fn mark(&mut self) {
-        for connection in self.connections.values_mut() {
+        for connection in self.life.lines.values_mut() {
             let classes = connection.writing.classes();
             let mark = match classes.only() {
                 Some(Class::Latency) => Mark::Latency,
@@ -157,19 +129,15 @@ impl Reactor {
     pub(super) fn want_kinds(&mut self, peer: Peer) {
         let now = self.now();
         let channel = self.channel(peer);
-        if channel.state != State::Open || now < channel.kinds_at {
-            return;
-        }
-        let queues = &channel.queues;
-        let wanted = |path| queues.paths().any(|p| p == path) && !queues.there.has(path);
-        let missing: Vec<Path> = [Path::Direct, Path::Gateway]
-            .into_iter()
-            .filter(|p| wanted(*p))
-            .collect();
+        let asked = |path| channel.queues.paths().any(|p| p == path);
+        let asked = There {
+            direct: asked(Path::Direct),
+            gateway: asked(Path::Gateway),
+        };
+        let missing = channel.life.missing_kinds(now, asked);
         if missing.is_empty() {
             return;
         }
-        channel.kinds_at = now + AGAIN;
         let (way, gateway) = (self.ladder.way(self.places.area(peer)), self.ladder.gateway().to_vec());
         for path in missing {
             let (purpose, by, addresses) = match path {
