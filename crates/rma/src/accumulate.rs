@@ -35,10 +35,25 @@ pub(crate) fn element(datatype: &Datatype) -> Option<Basic> {
     if let Some(basic) = datatype.basic() {
         return Some(basic);
     }
-    if let Some(basic) = datatype.signature().uniform() {
-        return Some(basic);
+    match datatype.signature().uniform() {
+        // Both halves of some pairs have one type, so it does not tell whether elements are pairs.
+        Some(half) if PAIRED.contains(&half) => Some(part(datatype).unwrap_or(half)),
+        Some(basic) => Some(basic),
+        None => part(datatype),
     }
-    // Pairs have two basics in the signature, and are one element.
+}
+
+/// What both halves of some pairs are.
+const PAIRED: [Basic; 4] = [
+    Basic::Int,
+    Basic::FortranReal,
+    Basic::FortranDoublePrecision,
+    Basic::FortranInteger,
+];
+
+/// The predefined type that the calls which made a type began with, if that is one. Pairs have two basics in the
+/// signature, and are one element.
+fn part(datatype: &Datatype) -> Option<Basic> {
     let mut found = None;
     let mut left = vec![datatype.clone()];
     while let Some(next) = left.pop() {
@@ -411,6 +426,14 @@ mod tests {
         let pairs = Datatype::vector(3, 1, 2, &pair).expect("a type");
         assert_eq!(element(&pair), Some(Basic::DoubleInt));
         assert_eq!(element(&pairs), Some(Basic::DoubleInt));
+        let of_pairs = |basic: &Basic| matches!(basic.kind(), Kind::Pair(..));
+        for &basic in ALL.iter().filter(|&basic| of_pairs(basic) || PAIRED.contains(basic)) {
+            let several = Datatype::vector(3, 1, 2, &Datatype::of(basic)).expect("a type");
+            assert_eq!(element(&several), Some(basic), "{}", basic.name());
+            if let Kind::Pair(value, index) = basic.kind() {
+                assert!(value != index || PAIRED.contains(&value), "{}", basic.name());
+            }
+        }
         let ints = Datatype::vector(3, 1, 2, &Datatype::of(Basic::Int)).expect("a type");
         assert_eq!(element(&ints), Some(Basic::Int));
         let nested = Datatype::vector(2, 1, 2, &ints).expect("a type");
