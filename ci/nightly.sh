@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [memory] [changed] [wrappers] [vendor] [unlike] [fuzz] [codes] [fortran] [files] [docs] [miri] [checkers]     (all; four hours)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [windows [SECONDS]] [memory] [changed] [wrappers] [vendor] [unlike] [fuzz] [codes] [fortran] [files] [docs] [miri] [checkers]     (all; four hours)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads memory changed wrappers vendor unlike fuzz codes fortran files docs miri checkers
+[ $# -gt 0 ] || set -- threads windows memory changed wrappers vendor unlike fuzz codes fortran files docs miri checkers
 bad=0
 # try FILE: a check that may say that this machine cannot do it (77).
 try() {
@@ -20,6 +20,12 @@ while [ $# -gt 0 ]; do
         seconds=3600
         case ${1:-} in [0-9]*) seconds=$1 && shift ;; esac
         sh ci/threads.sh "$seconds" || bad=1
+        ;;
+    # Accumulate operations of all processes on the same cells, by all ways at once; targets that sleep.
+    windows)
+        seconds=120
+        case ${1:-} in [0-9]*) seconds=$1 && shift ;; esac
+        sh ci/windows.sh "$seconds" || bad=1
         ;;
     # A million objects of each kind.
     memory)
@@ -66,7 +72,7 @@ while [ $# -gt 0 ]; do
     miri) try ci/miri.sh ;;
     # Programs under valgrind and ThreadSanitizer, with the suppressions that are shipped.
     checkers) try ci/checkers.sh ;;
-    *) die "$name is not a nightly check; there are: threads, memory, changed, wrappers, vendor, unlike, fuzz, codes, fortran, files, docs, miri, checkers" ;;
+    *) die "$name is not a nightly check; there are: threads, windows, memory, changed, wrappers, vendor, unlike, fuzz, codes, fortran, files, docs, miri, checkers" ;;
     esac
 done
 exit $bad

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whole-system tests: each executable tests/system/*.sh, with the build tree first in PATH. They get what they need
 # from the testbed, and exit with 77 after saying why when this machine cannot give it. Those with the line "# beside: …" at their
-# head mostly wait, in networks of their own; they run one after the other beside the rest.
+# head mostly wait, in networks of their own; they run one after the other beside the rest. Those with "# alone: …" measure, and go first.
 # usage: sh ci/system.sh [FILE...]
 files=$*
 . "$(dirname "$0")/../scripts/common.sh"
@@ -25,13 +25,19 @@ lane() {
     done
 }
 
-beside='' rest=''
+alone='' beside='' rest=''
 for file in ${files:-tests/system/*.sh}; do
     case $file in */common.sh | */counted.sh) continue ;; esac
     [ -e "$file" ] || continue
-    if grep -q '^# beside: ' "$file"; then beside="$beside $file"; else rest="$rest $file"; fi
+    case $(sed -n 's/^# \(alone\|beside\): .*/\1/p' "$file") in
+    alone) alone="$alone $file" ;;
+    beside) beside="$beside $file" ;;
+    *) rest="$rest $file" ;;
+    esac
 done
 # shellcheck disable=SC2086 # names are words
+lane alone $alone
+# shellcheck disable=SC2086
 lane beside $beside &
 # shellcheck disable=SC2086
 lane rest $rest
@@ -39,8 +45,8 @@ wait $!
 
 passed=0 failed=0 skipped=0 names=
 # One that has ended without a line here has failed as well.
-for file in $beside $rest; do
-    status=$(cat "$logs/beside" "$logs/rest" 2>/dev/null | sed -n "s|^\([0-9]*\) $file\$|\1|p")
+for file in $alone $beside $rest; do
+    status=$(cat "$logs/alone" "$logs/beside" "$logs/rest" 2>/dev/null | sed -n "s|^\([0-9]*\) $file\$|\1|p")
     case ${status:-lost} in
     0) passed=$((passed + 1)) ;;
     77)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Links between three sites with different round trips and rates are measured, agreed on, remembered and pinned. Jobs, doctor and discover each read the
 # same, and where they know of each other the very same number stands everywhere.
+# alone: it measures links.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -O2 -w "$top/tests/system/links.c" -o links || fail "mpicc links.c"
