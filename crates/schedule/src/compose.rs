@@ -13,7 +13,7 @@ const ENDS: usize = 32;
 
 /// The processes of a part: rank in the whole by rank in the part.
 #[derive(Clone, Debug)]
-pub(crate) enum Members {
+pub enum Members {
     /// All, under their ranks.
     All,
     /// Consecutive ranks from this one on.
@@ -33,15 +33,17 @@ impl Members {
 }
 
 /// A plan as part of a larger one.
-pub(crate) struct Part {
+pub struct Part {
     /// Tells its messages from those of other parts: equal on its members, at most 3.
-    pub(crate) number: u16,
-    pub(crate) plan: Box<dyn Plan>,
-    pub(crate) members: Members,
+    pub number: u16,
+    /// What it does.
+    pub plan: Box<dyn Plan>,
+    /// Who takes part.
+    pub members: Members,
     /// Where its `Send` is.
-    pub(crate) send: Slice,
+    pub send: Slice,
     /// Where its `Recv` is.
-    pub(crate) recv: Slice,
+    pub recv: Slice,
 }
 
 /// A part while its steps are being asked for.
@@ -56,7 +58,7 @@ struct Running {
 
 /// The larger plan.
 #[derive(Default)]
-pub(crate) struct Composite {
+pub struct Composite {
     scratch: Vec<u64>,
     stages: VecDeque<Vec<Running>>,
     /// Part of the stage whose turn it is.
@@ -83,7 +85,7 @@ impl Composite {
     }
 
     /// Appends a stage. What this process does in it begins when what it does in earlier ones is complete.
-    pub(crate) fn stage(&mut self, parts: impl IntoIterator<Item = Part>) {
+    pub fn stage(&mut self, parts: impl IntoIterator<Item = Part>) {
         let mut running = Vec::new();
         for part in parts {
             let scratch = self.scratch.len();

@@ -15,7 +15,7 @@ mod together;
 pub use amount::{Cost, Factor};
 pub(crate) use opening::OPEN;
 pub(crate) use phase::Phase;
-pub(crate) use together::natively;
+pub use together::{Spent, natively};
 
 use crate::Network;
 use crate::form::Form;

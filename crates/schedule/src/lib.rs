@@ -3,7 +3,8 @@
 //!
 //! A collective call computes, on each process alone and without communication, its part of a plan: steps
 //! (send, receive, reduce, copy) over ranges of named buffers, with dependencies. The same plans feed the
-//! engine, the checker and the [simulator](simulate). This room knows no communicator, pointer, datatype or transport.
+//! engine, and the checker and the simulator of the room `simulate`. This room knows no communicator, pointer, datatype
+//! or transport.
 //!
 //! Every operation is composed by level from single-level schedules: trees inside each cluster, joined over all tiers,
 //! and meetings of the leaders of the outermost tier. There is one folder per collective and in it one file per
@@ -13,7 +14,6 @@
 mod apart;
 mod beside;
 mod call;
-pub mod check;
 mod choices;
 mod choose;
 mod compose;
@@ -40,7 +40,6 @@ mod script;
 mod shares;
 mod short;
 mod signal;
-pub mod simulate;
 mod star;
 pub mod step;
 mod straight;
@@ -66,18 +65,20 @@ mod scatter;
 pub use beside::long_blocks;
 pub use call::{Blocks, Call, Operation, Steps};
 pub use choose::MARGIN;
-pub use cost::{Cost, Factor};
+pub use compose::{Composite, Members, Part};
+pub use cost::{Cost, Factor, Spent, natively};
 pub use crossings::{Bytes, Messages};
 pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
 pub use neighbor::{Edge, Neighbours, neighbor_plan};
-pub use network::Network;
+pub use network::{Jobs, Network};
 pub use node::steps_together;
 pub use overrides::{OverrideError, Overrides};
 pub use recorded::Recorded;
 use std::sync::Arc;
 use step::{Plan, Rank};
-pub use together::{ALONE, together};
+pub use together::{ALONE, combining, together};
+pub use touch::Touch;
 
 /// The part of process `me` (its rank in the group) in a collective operation.
 ///

@@ -15,11 +15,11 @@ use std::sync::{Arc, OnceLock};
 
 /// The jobs of vendor MPIs, where they are the innermost clusters beside single nodes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Jobs {
+pub struct Jobs {
     /// Nodes of the largest of them.
-    pub(crate) nodes: u32,
+    pub nodes: u32,
     /// Most processes on a node.
-    pub(crate) on_node: u32,
+    pub on_node: u32,
 }
 
 /// The network among the members of one group. Reads as its [`Shape`].
@@ -207,7 +207,7 @@ impl Network {
     }
 
     /// The jobs of vendor MPIs, if they are the innermost clusters here.
-    pub(crate) fn jobs(&self) -> Option<Jobs> {
+    pub fn jobs(&self) -> Option<Jobs> {
         self.jobs
     }
 

@@ -119,7 +119,7 @@ pub(crate) fn work(step: &Together, call: &Call, network: &Network) -> (u64, u64
 pub const ALONE: u64 = 8 << 10;
 
 /// Nanoseconds that a process combines which needs the result of a reduction of so many bytes among so many.
-pub(crate) fn combining(links: &Links, bytes: u64, members: u64) -> u64 {
+pub fn combining(links: &Links, bytes: u64, members: u64) -> u64 {
     let all = links.reduce.at(bytes).saturating_mul(members.saturating_sub(1));
     if bytes <= ALONE { all } else { all / members.max(1) }
 }

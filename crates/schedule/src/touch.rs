@@ -6,7 +6,7 @@ use crate::step::{Action, Buffer, Slice};
 /// What an action reads and writes. A reduction's target counts as written: whoever conflicts with the reading
 /// conflicts with the writing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Touch {
+pub struct Touch {
     pub(crate) read: Extent,
     pub(crate) write: Extent,
 }
@@ -14,7 +14,7 @@ pub(crate) struct Touch {
 impl Touch {
     /// Of one action.
     #[inline]
-    pub(crate) fn of(action: &Action) -> Self {
+    pub fn of(action: &Action) -> Self {
         let (read, write) = match action {
             Action::Send { data, .. } => (Extent::of(data), Extent::NONE),
             Action::Receive { data, .. } => (Extent::NONE, Extent::of(data)),
@@ -28,7 +28,7 @@ impl Touch {
 
     /// True if the two may not run at the same time or in the other order.
     #[inline]
-    pub(crate) fn conflicts(&self, other: &Self) -> bool {
+    pub fn conflicts(&self, other: &Self) -> bool {
         self.write.meets(&other.write) || self.write.meets(&other.read) || self.read.meets(&other.write)
     }
 

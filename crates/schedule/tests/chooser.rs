@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is chosen is what the simulator finds best, and takes as long as was expected.
 
-use isthmus_schedule::simulate::{Limits, simulate};
 use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, explain};
+use isthmus_simulate::{Limits, simulate};
 use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use std::sync::Arc;
 

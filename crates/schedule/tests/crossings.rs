@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What crosses slow links, and how often one after the other, on three sites of two machines of four processes.
 
-use isthmus_schedule::check::{Case, Counts, Groups, Report};
 use isthmus_schedule::{Call, Network, Operation, Overrides};
+use isthmus_simulate::check::{Case, Counts, Groups, Report};
 use isthmus_topology::{Level, Links, Shape};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forms that few groups need: where they are chosen by themselves, and what they send.
 
-use isthmus_schedule::check::{Case, Report};
 use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, explain};
+use isthmus_simulate::check::{Case, Report};
 use isthmus_topology::{Level, Link, Links, Shape};
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@
 //! Three sites of two machines of four processes; 10, 20 and 37.5 ms one way between the sites, so that the way between
 //! two of them is quickest through the third; 0.5 ms between the machines of a site.
 
-use isthmus_schedule::check::{Case, Counts};
-use isthmus_schedule::simulate::{Limits, simulate};
 use isthmus_schedule::{Blocks, Call, Network, Operation};
+use isthmus_simulate::check::{Case, Counts};
+use isthmus_simulate::{Limits, simulate};
 use isthmus_topology::{Level, Link, Links, Topology};
 use std::sync::Arc;
 

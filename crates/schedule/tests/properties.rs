@@ -3,8 +3,8 @@
 
 mod seeded;
 
-use isthmus_schedule::check::{Case, Counts, Graph, Groups};
 use isthmus_schedule::{Call, Network, Operation, Overrides};
+use isthmus_simulate::check::{Case, Counts, Graph, Groups};
 use isthmus_topology::{Level, Link, Links, Shape};
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //! Operations in shared memory: right for every root and size, without a message, and only where they are allowed; on
 //! each of several nodes too.
 
-use isthmus_schedule::check::Case;
 use isthmus_schedule::{Call, Network, Operation, Overrides, Steps, steps_together, together};
+use isthmus_simulate::check::Case;
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 

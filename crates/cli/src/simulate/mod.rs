@@ -15,11 +15,11 @@ use ask::{Asked, Form};
 use clap::Args;
 use isthmus_job::grid::Grid;
 use isthmus_job::{JobError, grid};
-use isthmus_schedule::simulate::{Limits, call_of, plans, run};
 use isthmus_schedule::step::{Plan, Rank};
 use isthmus_schedule::{
     Candidate, Network, Steps, explain as choices, inter_plan, neighbor_plan, nothing, plan, steps_together,
 };
+use isthmus_simulate::{Limits, call_of, plans, run};
 use simulated::Simulated;
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 use super::ask::Form;
 use super::budget::Coarse;
 use super::simulated::Simulated;
-use isthmus_schedule::simulate::{Kind, LinkUse, Record};
 use isthmus_schedule::{Blocks, Candidate, Factor, MARGIN};
+use isthmus_simulate::{Kind, LinkUse, Record};
 use isthmus_topology::Level;
 use isthmus_wire::word::counted;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use super::ask::Asked;
 use super::budget::Coarse;
 use isthmus_job::grid::Grid;
 use isthmus_schedule::Network;
-use isthmus_schedule::simulate::Outcome;
+use isthmus_simulate::Outcome;
 use std::sync::Arc;
 
 /// A simulated call.

@@ -5,7 +5,7 @@
 use super::report::time;
 use super::simulated::Simulated;
 use super::svg::{self, Canvas};
-use isthmus_schedule::simulate::Kind;
+use isthmus_simulate::Kind;
 use isthmus_wire::word::counted;
 use std::collections::BTreeMap;
 

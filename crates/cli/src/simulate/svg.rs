@@ -4,7 +4,7 @@
 
 use super::report::time;
 use super::simulated::Simulated;
-use isthmus_schedule::simulate::{Kind, Record};
+use isthmus_simulate::{Kind, Record};
 use isthmus_topology::Level;
 use std::fmt::Write;
 

@@ -4,7 +4,7 @@
 
 use super::simulated::Simulated;
 use super::svg::{Canvas, colour};
-use isthmus_schedule::simulate::Kind;
+use isthmus_simulate::Kind;
 use isthmus_topology::Level;
 use std::collections::BTreeMap;
 

@@ -9,18 +9,18 @@ use isthmus_topology::{Level, Links};
 
 /// What a step takes, nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spent {
+pub struct Spent {
     /// Until everybody has what he takes.
-    pub(crate) depth: u64,
+    pub depth: u64,
     /// Of the time of a process.
-    pub(crate) process: u64,
+    pub process: u64,
 }
 
 /// A collective operation of a vendor MPI in which all have so many bytes and a node so many of them. How it
 /// goes is not known. It is taken for what any has: memory on a node; among nodes the quickest of one who sends to all,
 /// a binomial tree, and, of long messages, halves of halves and then a ring. (Thakur, Rabenseifner, Gropp: Optimization
 /// of collective communication operations in MPICH, 2005.)
-pub(crate) fn natively(links: &Links, jobs: Jobs, combines: bool, [bytes, share]: [u64; 2]) -> Spent {
+pub fn natively(links: &Links, jobs: Jobs, combines: bool, [bytes, share]: [u64; 2]) -> Spent {
     let (link, nodes) = (links.level(Level::Vendor), u64::from(jobs.nodes));
     let combine = |bytes| if combines { links.reduce.at(bytes) } else { 0 };
     let ends = |bytes| [link.send.at(bytes), link.receive.at(bytes) + combine(bytes)];

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use isthmus_job::links;
-use isthmus_schedule::simulate::{Limits, run};
 use isthmus_schedule::{Blocks, Call, Network, Operation, Steps, plan};
+use isthmus_simulate::{Limits, run};
 use isthmus_topology::{Known, Topology};
 
 use super::super::grid::Grid;

@@ -2,11 +2,12 @@
 //! The simulator against the same model written as plainly as possible: one queue for the whole world, nothing left
 //! out, nothing apart.
 
+#[path = "../../schedule/tests/seeded/mod.rs"]
 mod seeded;
 
-use isthmus_schedule::simulate::{Kind, Limits, Outcome, simulate};
 use isthmus_schedule::step::{Action, Circle, Plan, Step, Together};
 use isthmus_schedule::{Call, Network, Operation, plan};
+use isthmus_simulate::{Kind, Limits, Outcome, simulate};
 use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};

@@ -3,8 +3,8 @@
 
 use super::Fault;
 use super::token::Value;
-use crate::step::{Action, Buffer, Plan, Rank, Slice, Step, StepId, WINDOW};
-use crate::touch::Touch;
+use isthmus_schedule::Touch;
+use isthmus_schedule::step::{Action, Buffer, Plan, Rank, Slice, Step, StepId, WINDOW};
 use isthmus_topology::Level;
 use std::collections::BTreeMap;
 

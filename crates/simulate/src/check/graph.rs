@@ -5,9 +5,8 @@ use super::process::Memory;
 use super::token::Token;
 use super::world::{Manner, World};
 use super::{Fault, Report};
-use crate::neighbor::{Edge, Neighbours, neighbor_plan};
-use crate::step::{Rank, WINDOW};
-use crate::{Blocks, Call, Operation};
+use isthmus_schedule::step::{Rank, WINDOW};
+use isthmus_schedule::{Blocks, Call, Edge, Neighbours, Operation, neighbor_plan};
 use isthmus_topology::Shape;
 use std::sync::Arc;
 

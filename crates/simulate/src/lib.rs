@@ -20,10 +20,13 @@
 //! from other local areas come before that, ordered by when they left, then by sender.
 //!
 //! Deterministic: equal input gives equal output, to the nanosecond. Memory is proportional to the steps in all windows
-//! (at most [`WINDOW`](crate::step::WINDOW) a process, 24 bytes each), the messages under way and the kept [`Record`]s,
-//! which are bounded by [`Limits`].
+//! (at most [`WINDOW`](isthmus_schedule::step::WINDOW) a process, 24 bytes each), the messages under way and the kept
+//! [`Record`]s, which are bounded by [`Limits`].
+
+#![forbid(unsafe_code)]
 
 mod areas;
+pub mod check;
 mod circles;
 mod journal;
 mod limits;
@@ -38,8 +41,8 @@ pub use limits::{Limits, Stopped};
 pub use members::{call_of, plans};
 pub use outcome::{Kind, LinkUse, Outcome, Record};
 
-use crate::step::Plan;
-use crate::{Call, Network, Steps};
+use isthmus_schedule::step::Plan;
+use isthmus_schedule::{Call, Network, Steps};
 use isthmus_topology::{Links, Topology};
 use std::sync::Arc;
 use world::World;
@@ -47,7 +50,7 @@ use world::World;
 /// Runs a call of all processes of the world, whose network is given. Sizes as for [`plans`].
 ///
 /// # Panics
-/// If the call contradicts itself; see [`plan`](crate::plan()).
+/// If the call contradicts itself; see [`plan`](isthmus_schedule::plan()).
 pub fn simulate(call: &Call, topology: &Topology, network: &Arc<Network>, limits: Limits) -> Result<Outcome, Stopped> {
     let steps = if network.jobs().is_some() {
         Steps::Jobs

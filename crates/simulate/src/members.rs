@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of all members of a call, from what one of them would not know alone.
 
-use crate::compose::{Composite, Members, Part};
-use crate::step::{Action, Buffer, Plan, Rank, Slice, Step};
-use crate::{Blocks, Call, CountsPhase, Network, Operation, counts_phase, plan};
+use isthmus_schedule::step::{Action, Buffer, Plan, Rank, Slice, Step};
+use isthmus_schedule::{Blocks, Call, Composite, CountsPhase, Members, Network, Operation, Part, counts_phase, plan};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ const COUNT: u64 = 8;
 /// process sends to that rank. Gatherv and scatterv include their counts phase.
 ///
 /// # Panics
-/// As [`plan`](crate::plan()).
+/// As [`plan`](isthmus_schedule::plan()).
 pub fn plans(call: &Call, network: &Arc<Network>) -> impl Iterator<Item = Box<dyn Plan>> {
     let mut told = Counting::new(call, network).run();
     (0..network.size()).map(move |me| member(call, network, me, told[me as usize].take()))

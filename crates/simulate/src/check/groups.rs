@@ -5,10 +5,8 @@ use super::process::Memory;
 use super::token::Token;
 use super::world::{Manner, World};
 use super::{Crossings, Fault, Report};
-use crate::inter::{Sides, inter_counts_phase, inter_plan};
-use crate::script::Script;
-use crate::step::{Plan, Rank, WINDOW};
-use crate::{Blocks, Call, Network, Operation};
+use isthmus_schedule::step::{Plan, Rank, WINDOW};
+use isthmus_schedule::{Blocks, Call, Network, Operation, Sides, inter_counts_phase, inter_plan};
 use std::sync::Arc;
 
 /// A collective call of two whole groups, together at most 64 processes: the ranks below `low` and the others.
@@ -39,7 +37,7 @@ impl Groups {
         let members = calls.iter().zip(self.ranks()).map(|(call, rank)| {
             let plan: Box<dyn Plan> = match self.takes_part(rank) {
                 true => inter_plan(call, &self.network, &self.sides(rank), rank),
-                false => Box::new(Script::default()),
+                false => isthmus_schedule::nothing(),
             };
             (plan, self.input(rank))
         });
@@ -151,7 +149,7 @@ impl Groups {
             };
             let Some(phase) = phase else {
                 let nothing = Memory { send: None, recv: None };
-                return (Box::new(Script::default()) as Box<dyn Plan>, nothing);
+                return (isthmus_schedule::nothing(), nothing);
             };
             let send = match call.operation == Operation::Scatterv && rank == call.root {
                 true => std::iter::once(0)

@@ -5,7 +5,7 @@
 //! depend on it: events of different local areas meet in deliveries alone, and those have an order of their own.
 
 use super::queue::{Delivery, Key, Queue};
-use crate::step::Rank;
+use isthmus_schedule::step::Rank;
 use isthmus_topology::{Links, Topology};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

@@ -7,7 +7,7 @@
 //! - steps that nothing orders never touch the same data, and never use the same slot of the same peer;
 //! - with synchronous sends, any order of ready steps and a bounded window, nobody waits for ever;
 //! - messages and bytes that crossed each level are counted, and messages are as many as the algorithm states
-//!   ([`messages`](crate::messages)).
+//!   ([`messages`](isthmus_schedule::messages)).
 //!
 //! Data are symbols ([`Token`](token)): which unit of whose buffer, combined from whom.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What will happen next: a radix heap, and the messages from other local areas beside it.
 
-use crate::step::{Rank, StepId};
+use isthmus_schedule::step::{Rank, StepId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

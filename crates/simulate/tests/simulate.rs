@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulator: times computed by hand, bounds of latency and bandwidth, and the checker's counts for random worlds.
 
+#[path = "../../schedule/tests/seeded/mod.rs"]
 mod seeded;
 
-use isthmus_schedule::check::{Case, Counts};
-use isthmus_schedule::simulate::{Kind, Limits, Outcome, Stopped, simulate};
 use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, Steps, explain, steps_together};
+use isthmus_simulate::check::{Case, Counts};
+use isthmus_simulate::{Kind, Limits, Outcome, Stopped, simulate};
 use isthmus_topology::{Curve, Level, Link, Links, Topology};
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who takes steps together: all, those of a node, or those of a job of a vendor MPI.
 
-use crate::Steps;
-use crate::network::Jobs;
-use crate::step::{Circle, Rank, StepId};
+use isthmus_schedule::step::{Circle, Rank, StepId};
+use isthmus_schedule::{Jobs, Steps};
 use isthmus_topology::Topology;
 use rustc_hash::FxHashMap;
 

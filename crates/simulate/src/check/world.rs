@@ -4,8 +4,8 @@
 use super::process::{Cause, Memory, Process};
 use super::token::{Value, mix};
 use super::{Crossings, Fault};
-use crate::Operation;
-use crate::step::{Action, Circle, Plan, Rank, StepId, Together};
+use isthmus_schedule::Operation;
+use isthmus_schedule::step::{Action, Circle, Plan, Rank, StepId, Together};
 use isthmus_topology::Shape;
 use std::collections::{HashMap, VecDeque};
 
@@ -274,9 +274,9 @@ mod tests {
 
     use super::*;
     use crate::check::token::Token;
-    use crate::script::Script;
-    use crate::step::{After, Buffer, Slice};
+    use isthmus_schedule::step::{After, Buffer, Slice, Step};
     use isthmus_topology::Level;
+    use std::collections::VecDeque;
 
     const A: Slice = Slice {
         buffer: Buffer::Recv,
@@ -294,18 +294,30 @@ mod tests {
         length: 1,
     };
 
+    /// Steps as they stand.
+    struct Written(VecDeque<Step>);
+
+    impl Plan for Written {
+        fn scratch(&self) -> &[u64] {
+            &[]
+        }
+        fn next_step(&mut self) -> Option<Step> {
+            self.0.pop_front()
+        }
+    }
+
     fn fault(commutative: bool, plans: Vec<Vec<(Action, Vec<StepId>)>>) -> String {
         let shape = Shape::flat(plans.len() as u32, Level::Node);
         let member = |(rank, steps): (usize, Vec<(Action, Vec<StepId>)>)| {
-            let mut script = Script::default();
-            for (action, after) in steps {
-                script.push(action, After::from_iter(after));
-            }
+            let steps = steps.into_iter().map(|(action, after)| Step {
+                action,
+                after: After::from_iter(after),
+            });
             let memory = Memory {
                 send: Some(vec![Some(Token::element(rank as u32, 0))]),
                 recv: Some(vec![None, None]),
             };
-            (Box::new(script) as Box<dyn Plan>, memory)
+            (Box::new(Written(steps.collect())) as Box<dyn Plan>, memory)
         };
         let members = plans.into_iter().enumerate().map(member).collect();
         let manner = Manner {

@@ -5,8 +5,8 @@ use super::process::{Cause, Memory};
 use super::token::Token;
 use super::world::{Manner, Outcome, World};
 use super::{Crossings, Fault, Report};
-use crate::step::{Rank, WINDOW};
-use crate::{Blocks, Call, Network, Operation, bytes, counts_phase, messages, plan};
+use isthmus_schedule::step::{Rank, WINDOW};
+use isthmus_schedule::{Blocks, Call, Network, Operation, bytes, counts_phase, messages, plan};
 use std::sync::Arc;
 
 /// Sizes of blocks, in units.
@@ -167,10 +167,7 @@ impl Case {
                     },
                 )
             }
-            None => (
-                Box::new(crate::script::Script::default()) as _,
-                Memory { send: None, recv: None },
-            ),
+            None => (isthmus_schedule::nothing(), Memory { send: None, recv: None }),
         };
         let members = calls.iter().zip(self.ranks()).map(member).collect();
         let own = |(call, rank): (&Call, Rank)| counts_phase(call, &self.network, rank).map(|phase| phase.own);

@@ -7,8 +7,8 @@
 
 use super::outcome::NONE;
 use super::wires::Lane;
-use crate::Operation;
-use crate::step::{Action, Plan, Rank, Step, StepId};
+use isthmus_schedule::Operation;
+use isthmus_schedule::step::{Action, Plan, Rank, Step, StepId};
 use std::collections::VecDeque;
 
 /// What a step is about.

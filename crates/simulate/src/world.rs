@@ -10,10 +10,8 @@ use super::process::{Process, Task};
 use super::queue::{Delivery, Event, Key, What};
 use super::wires::{Cost, Wires};
 use crate::check::Crossings;
-use crate::cost::natively;
-use crate::network::Jobs;
-use crate::step::{Plan, Rank, StepId};
-use crate::{Steps, together};
+use isthmus_schedule::step::{Plan, Rank, StepId};
+use isthmus_schedule::{Jobs, Steps, combining, natively};
 use isthmus_topology::{Level, Links, Topology};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -194,7 +192,7 @@ impl<'a> World<'a> {
             let work = self.processes[rank as usize].work(step);
             let bytes = self.bytes(work.units);
             let combine = match work.task {
-                Task::Combine => together::combining(self.links, bytes, expected),
+                Task::Combine => combining(self.links, bytes, expected),
                 _ => 0,
             };
             // Each copies and combines.

@@ -2,7 +2,7 @@
 //! The links: what messages cost, and until when each link is occupied.
 
 use super::outcome::{LinkUse, NONE};
-use crate::step::Rank;
+use isthmus_schedule::step::Rank;
 use isthmus_topology::{Level, Link, Links, Topology};
 use rustc_hash::FxHashMap;
 
