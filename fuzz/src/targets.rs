@@ -6,7 +6,7 @@ use crate::{datatypes, files, grid, hello, memory, service, words};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
-use isthmus_job::form::{Form, Input};
+use isthmus_job::forms::{Form, Input};
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Measured, Origin, Rate};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};

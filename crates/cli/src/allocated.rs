@@ -3,9 +3,9 @@
 //! launchers do.
 
 use crate::reach;
-use isthmus_job::form::nodes::{self, Layout};
+use isthmus_job::forms::nodes::{self, Layout};
 use isthmus_job::hostfile::{Host, at_home};
-use isthmus_job::{Contact, JobError, JobErrors, form, sites};
+use isthmus_job::{Contact, JobError, JobErrors, forms, sites};
 
 /// Local network of the nodes of Slurm, where it has no name.
 const SLURM: &str = "slurm";
@@ -73,7 +73,7 @@ fn of_slurm(variable: &dyn Fn(&str) -> Option<String>, all: &str) -> Result<Opti
     let nodes = number("SLURM_JOB_NUM_NODES").or_else(|| number("SLURM_NNODES"));
     let lists = ["SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_HET_SIZE"];
     if nodes.is_some_and(|nodes| nodes > 1) || lists.into_iter().any(|name| variable(name).is_some()) {
-        return form::allocated(all).map(Some);
+        return forms::allocated(all).map(Some);
     }
     let slots = number("SLURM_TASKS_PER_NODE").or_else(|| number("SLURM_NTASKS"));
     Ok(slots

@@ -4,7 +4,7 @@
 use crate::{diagnostic, given};
 use clap::{Args, Subcommand};
 use isthmus_job::attributes::{ATTRIBUTES, Fate};
-use isthmus_job::form::{Described, Form, Input};
+use isthmus_job::forms::{Described, Form, Input};
 use isthmus_job::transfer::Place;
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, rsl, sites};
 use isthmus_stage::words;

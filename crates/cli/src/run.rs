@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 use crate::variables::{settings, variable};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use isthmus_job::form::{Described, Form};
+use isthmus_job::forms::{Described, Form};
 use isthmus_job::hostfile::Host;
 use isthmus_job::sites;
 use isthmus_job::transfer::{Input, Pattern, Transfers, parse_shared};

@@ -2,9 +2,9 @@
 //! What a subjob, or a site of the sites file, asks of its scheduler.
 
 use crate::allocation;
+use crate::attributes::{Operator, Setting};
 use crate::error::{JobError, JobErrors};
-use crate::model::{check_count, to_count};
-use crate::sites;
+use crate::model::{Subjob, check_count, to_count};
 use crate::source::Table;
 use isthmus_wire::grid::{Allocation, Scheduler};
 
@@ -31,7 +31,7 @@ pub(crate) fn read(
         Some(Some(scheduler)) => Some(of_scheduler(scheduler, table, site, errors)),
         Some(None) => {
             let key = ASKED.into_iter().find(|key| table.has(key))?;
-            errors.push(table.at_key(key, sites::needs_scheduler(site)));
+            errors.push(table.at_key(key, needs_scheduler(site)));
             None
         }
         // Whichever it was meant to be, the rest is looked at too.
@@ -71,4 +71,57 @@ pub(crate) fn tally(table: &Table<'_>, key: &str, site: &str) -> Result<Option<u
     }
     let count = to_count(number).and_then(|count| check_count(site, count).map(|()| count));
     table.point(key, count).map(Some)
+}
+
+/// Somebody asks for a queue of nobody.
+pub(crate) fn needs_scheduler(site: &str) -> JobError {
+    let words = allocation::schedulers()[1..].join(", ");
+    JobError::new(format!(
+        "site '{site}' asks for a queue, nodes or limits but names no scheduler"
+    ))
+    .hint(format!("add scheduler: one of {words}"))
+}
+
+/// With a scheduler, what is for it is asked of it, unless the same is asked already.
+pub(crate) fn of_requests(subjob: &mut Subjob) {
+    let Some(mut asked) = subjob.allocation.take() else {
+        return;
+    };
+    let wall = subjob.request("maxWallTime").is_some();
+    subjob.requests.retain(|request| {
+        let Some(text) = request.values.first().and_then(Setting::text) else {
+            return true;
+        };
+        let number = text.parse::<u32>().ok();
+        match (request.attribute.name, request.operator, number) {
+            ("queue", Operator::Equal, _) => or_text(&mut asked.queue, text),
+            ("project", Operator::Equal, _) => or_text(&mut asked.account, text),
+            ("hostCount", Operator::Equal, Some(number)) => or_number(&mut asked.nodes, number),
+            // Of which kind they are goes on being told: each scheduler has words of its own for it.
+            ("hostCount", Operator::Equal, None) if text.contains(':') => {
+                let number = text.split(':').next().and_then(|number| number.parse().ok());
+                or_number(&mut asked.nodes, number.unwrap_or(0));
+                return true;
+            }
+            ("maxWallTime", Operator::Equal, Some(number)) => or_number(&mut asked.limit, number.saturating_mul(60)),
+            ("maxTime", Operator::Equal, Some(number)) if !wall && asked.limit == 0 => {
+                or_number(&mut asked.limit, number.saturating_mul(60));
+            }
+            _ => return true,
+        }
+        false
+    });
+    subjob.allocation = Some(asked);
+}
+
+fn or_text(text: &mut String, other: &str) {
+    if text.is_empty() {
+        other.clone_into(text);
+    }
+}
+
+fn or_number(number: &mut u32, other: u32) {
+    if *number == 0 {
+        *number = other;
+    }
 }

@@ -3,12 +3,12 @@
 //! attribute what it looks like and what becomes of it.
 
 mod kinds;
+mod operator;
 mod table;
 
 pub use kinds::{Attribute, Fate, Shape};
+pub use operator::{Operator, Span};
 pub use table::ATTRIBUTES;
-
-use crate::rsl::syntax::{Operator, Span};
 
 /// A value that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

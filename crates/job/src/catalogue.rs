@@ -11,7 +11,6 @@ use crate::links::{self, Pins};
 use crate::model::{Contact, Job, Subjob, check_count, to_count};
 use crate::naming::check_name;
 use crate::network;
-use crate::rsl;
 use crate::source::{Source, Table};
 use isthmus_wire::grid::{Allocation, Scheduler};
 use isthmus_wire::word::counted;
@@ -319,7 +318,7 @@ impl Entry {
         if let Some(mpiexec) = self.mpi.as_ref().filter(|_| subjob.vendor().is_none()) {
             attributes::ask_vendor(&mut subjob.requests, mpiexec);
         }
-        rsl::ask(subjob);
+        asked::of_requests(subjob);
         Ok(())
     }
 }

@@ -6,10 +6,7 @@
 //! * [`model`]: what a job is and what makes one valid.
 //! * [`naming`]: names of jobs.
 //! * [`moved`]: a job whose coordinator is at another site.
-//! * [`sites`]: `--site` specifications.
-//! * [`mpiexec`]: the standard command line.
-//! * [`hostfile`]: host files of MPICH and Open MPI.
-//! * [`document`]: the file `job.toml`.
+//! * [`forms`]: how people write jobs: command lines, `--site`, host files, RSL, `job.toml`; read and written.
 //! * [`grid`]: the file that describes sites and links for `isthmus simulate` and `isthmus explain`.
 //! * [`links`]: what job files, topology files and files of pins say about links.
 //! * [`cache`]: what earlier jobs measured of links.
@@ -30,31 +27,27 @@ pub mod cache;
 pub mod catalogue;
 pub mod coallocation;
 mod contact;
-pub mod document;
 pub mod error;
-pub mod form;
+pub mod forms;
 pub mod gathering;
 pub mod grid;
-pub mod hostfile;
 pub mod links;
 pub mod model;
 pub mod moved;
-pub mod mpiexec;
 pub mod naming;
 pub mod network;
 pub mod numbering;
 pub mod placement;
 pub mod quantity;
 mod quoted;
-pub mod rsl;
 pub mod scratch;
-pub mod sites;
 mod source;
 mod staging;
 pub mod terms;
 pub mod transfer;
 
 pub use error::{JobError, JobErrors, Location, Paint};
+pub use forms::{document, hostfile, mpiexec, rsl, sites};
 pub use isthmus_wire::grid::{Allocation, Scheduler};
 pub use model::{Contact, Job, Program, Subjob};
 pub use naming::JobName;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a job is.
 
-use crate::attributes::{Request, Setting};
+use crate::attributes::{Operator, Request, Setting};
 pub use crate::contact::Contact;
 use crate::contact::check_destination;
 use crate::error::JobError;
 use crate::links::Pins;
 use crate::naming::{JobName, check_name};
-use crate::rsl::syntax::Operator;
 use crate::terms::{OnLoss, Terms};
 use crate::transfer::{MAX_SHARED, MAX_TRANSFERS, Transfers};
 use isthmus_wire::grid::Allocation;

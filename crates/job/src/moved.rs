@@ -177,7 +177,7 @@ fn is_free(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document;
+    use crate::forms::document;
 
     fn lab() -> Contact {
         Contact::Ssh("me@lab.example.org".into())

@@ -123,7 +123,7 @@ fn relative(path: &str) -> Result<(), JobError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::form::{Form, Input as Text};
+    use crate::forms::{Form, Input as Text};
 
     fn staged(rsl: &str) -> Result<Subjob, JobErrors> {
         let described = Form::Rsl.read(&Text::of(rsl, "job.rsl")).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_scratch_directory_is_named_before_it_is_there() {
         let read = |rsl: &str| {
-            let bindings = crate::rsl::bindings(|_| None);
+            let bindings = crate::forms::rsl::bindings(|_| None);
             let text = Text {
                 bindings: &bindings,
                 ..Text::of(rsl, "job.rsl")

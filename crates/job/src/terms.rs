@@ -275,8 +275,8 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forms::sites::SiteSpec;
     use crate::model::tests::subjob;
-    use crate::sites::SiteSpec;
 
     fn terms(options: &str) -> Terms {
         let spec = SiteSpec::parse(&format!("a:2,{options}")).unwrap();

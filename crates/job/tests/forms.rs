@@ -2,7 +2,7 @@
 //! Any job comes back from every form that can say all of it; what a form cannot say is named.
 
 use isthmus_job::attributes::{ATTRIBUTES, Fate, Request, Setting, Shape};
-use isthmus_job::form::{Form, Input};
+use isthmus_job::forms::{Form, Input};
 use isthmus_job::rsl::{self, syntax::Operator};
 use isthmus_job::{Allocation, Contact, Job, Program, Scheduler, Subjob, sites};
 use proptest::collection::{btree_map, vec};

@@ -4,7 +4,7 @@
 //! these anew.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use isthmus_job::form::Form;
+use isthmus_job::forms::Form;
 use isthmus_job::rsl;
 use std::fs;
 use std::path::{Path, PathBuf};

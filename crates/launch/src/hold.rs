@@ -2,7 +2,7 @@
 //! Agents that outlive a connection, and the coordinator that follows one that has died.
 
 use isthmus_job::Job;
-use isthmus_job::form::{Form, Input};
+use isthmus_job::forms::{Form, Input};
 use isthmus_stage::content::hex;
 use isthmus_wire::grid::{FromAgent, Resume};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 //! then from the current directory.
 
 use crate::reach;
-use isthmus_job::form::Described;
+use isthmus_job::forms::Described;
 use isthmus_job::{Contact, Job, JobError};
 use isthmus_stage::words;
 use std::path::Path;

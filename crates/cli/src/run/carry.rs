@@ -7,7 +7,7 @@ use crate::diagnostic::{note, refuse};
 use crate::elsewhere::Heard;
 use crate::{elsewhere, reach, run};
 use isthmus_job::catalogue::Entry;
-use isthmus_job::form::Form;
+use isthmus_job::forms::Form;
 use isthmus_job::moved::{Carried, Kind, Moved, moved};
 use isthmus_job::{Contact, Job, JobError, JobErrors};
 use isthmus_reach::{Access, Remote, program_here};

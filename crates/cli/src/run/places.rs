@@ -4,8 +4,8 @@
 use super::{Run, bound};
 use crate::{allocated, reach};
 use isthmus_job::catalogue::Catalogue;
-use isthmus_job::form::hosts::Share;
-use isthmus_job::form::{Described, hosts};
+use isthmus_job::forms::hosts::Share;
+use isthmus_job::forms::{Described, hosts};
 use isthmus_job::sites::{self, SiteSpec};
 use isthmus_job::{Contact, JobErrors, Subjob};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
+use crate::forms::sites::{SiteSpec, job_of_sites, template};
 use crate::model::Program;
-use crate::sites::{SiteSpec, job_of_sites, template};
 
 fn job(catalogue: &Catalogue, sites: &[&str]) -> Result<Job, JobError> {
     let known = |site: &str| catalogue.scheduler(site);
@@ -84,8 +84,8 @@ fn fork_is_a_word_too() {
     assert_eq!((lab.allocation.clone(), lab.scheduler()), (None, Some("fork")));
     assert_eq!(lab.contact, Contact::Ssh("me@login.lab".into()));
     let rsl = "&(resourceManagerContact=lab/jobmanager-fork)(count=1)(executable=a)";
-    let read = crate::form::Form::Rsl
-        .read(&crate::form::Input::of(rsl, "job.rsl"))
+    let read = crate::forms::Form::Rsl
+        .read(&crate::forms::Input::of(rsl, "job.rsl"))
         .unwrap();
     assert_eq!(catalogue.complete(read.job).unwrap().subjobs()[0].allocation, None);
 }
@@ -93,7 +93,7 @@ fn fork_is_a_word_too() {
 #[test]
 fn a_job_file_may_ask_for_what_the_site_is_known_to_have() {
     let catalogue = parse(FILE, "sites.toml").unwrap();
-    let read = |text: &str| crate::document::parse(text, "job.toml", Some(&catalogue));
+    let read = |text: &str| crate::forms::document::parse(text, "job.toml", Some(&catalogue));
     let job = read("program = \"a\"\n[[subjob]]\nsite = \"lab\"\ncount = 2\nqueue = \"long\"\n").unwrap();
     let job = catalogue.complete(job).unwrap();
     let asked = job.subjobs()[0].allocation.as_ref().unwrap();

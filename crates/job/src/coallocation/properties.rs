@@ -82,7 +82,7 @@ impl Trial {
         let subjobs = terms.iter().enumerate().map(|(number, terms)| {
             let mut subjob = subjob(&format!("s{number}"), PROCESSES);
             if !terms.is_empty() {
-                subjob.requests = crate::sites::SiteSpec::parse(&format!("s{number}{terms}"))
+                subjob.requests = crate::forms::sites::SiteSpec::parse(&format!("s{number}{terms}"))
                     .unwrap()
                     .requests;
             }

@@ -294,7 +294,7 @@ fn on_terms(terms: &[&str], watch: Watch) -> Coallocation {
         let name = format!("s{number}");
         let mut subjob = subjob(&name, 2);
         if !terms.is_empty() {
-            subjob.requests = crate::sites::SiteSpec::parse(&format!("{name},{terms}"))
+            subjob.requests = crate::forms::sites::SiteSpec::parse(&format!("{name},{terms}"))
                 .unwrap()
                 .requests;
         }

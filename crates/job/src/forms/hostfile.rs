@@ -9,10 +9,10 @@
 //! me@gamma              one process
 //! ```
 
+use crate::attributes::Span;
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
+use crate::forms::sites;
 use crate::model::{Contact, check_count, too_many};
-use crate::rsl::syntax::Span;
-use crate::sites;
 
 /// One host of a host file or a `-host` list.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@
 
 use crate::address::is_ipv6;
 use crate::allocation;
-use crate::attributes::{self, Content, Datum, Request, Shape};
+use crate::asked;
+use crate::attributes::{self, Content, Datum, Operator, Request, Shape};
 use crate::error::JobError;
 use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count, too_many};
 use crate::network;
-use crate::rsl::syntax::Operator;
 use crate::terms;
 use crate::transfer::{Transfers, parse_shared};
 use isthmus_wire::grid::{Allocation, Scheduler};
@@ -258,7 +258,7 @@ fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Ask
     }
     attributes::sort(&mut requests);
     if scheduler.is_none() && others {
-        return Err(needs_scheduler(site));
+        return Err(asked::needs_scheduler(site));
     }
     Ok(Asked {
         allocation: scheduler.map(|scheduler| Allocation { scheduler, ..asked }),
@@ -291,15 +291,6 @@ fn term(key: &str, value: &str) -> Result<Option<Request>, JobError> {
 
 const OPTIONS: &str = "options are scheduler=, queue=, account=, limit=, nodes=, exclusive, directive=, start=, need=, \
     start_timeout=, substitute=, on_loss=, world=, stdin=, stdout=, stderr=, share=, mpi";
-
-/// Somebody asks for a queue of nobody.
-pub(crate) fn needs_scheduler(site: &str) -> JobError {
-    let words = allocation::schedulers()[1..].join(", ");
-    JobError::new(format!(
-        "site '{site}' asks for a queue, nodes or limits but names no scheduler"
-    ))
-    .hint(format!("add scheduler: one of {words}"))
-}
 
 fn split_count(text: &str) -> Result<(&str, Option<u32>), JobError> {
     let (contact, count) = split_host(text);

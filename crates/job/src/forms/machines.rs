@@ -14,9 +14,9 @@ use super::input::Input;
 use crate::allocation;
 use crate::contact;
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
-use crate::hostfile::{self, lines};
+use crate::forms::hostfile::{self, lines};
+use crate::forms::sites::name_apart;
 use crate::model::{Job, MAX_SUBJOBS, Subjob, check_count, to_count};
-use crate::sites::name_apart;
 use isthmus_wire::grid::Allocation;
 
 /// The program on the machines of a file.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Jobs as RSL, in the layout of mpirun of MPICH-G2.
 
+use super::write::{quoted, text};
+use super::{INDEX, LAN};
 use crate::contact;
 use crate::model::{Job, Subjob};
 use crate::naming::check_name;
-use crate::rsl::write::{quoted, text};
-use crate::rsl::{INDEX, LAN};
 
 /// A multi-request with every subjob's index, so that MPICH-G2 would take it too.
-pub(super) fn write(job: &Job) -> String {
+pub(crate) fn write(job: &Job) -> String {
     let mut out = "+\n".to_owned();
     let shared = |lan: &str| job.subjobs().iter().filter(|s| s.lan == lan).count() > 1;
     for (number, (subjob, first)) in job.subjobs().iter().zip(job.first_ranks()).enumerate() {
@@ -19,7 +19,7 @@ pub(super) fn write(job: &Job) -> String {
 }
 
 /// Whether the label is needed for a text that cannot be a name, so that the site gets its name from its contact.
-pub(super) fn label_is_taken(subjob: &Subjob) -> bool {
+pub(crate) fn label_is_taken(subjob: &Subjob) -> bool {
     subjob.request("label").is_some()
 }
 

@@ -4,12 +4,12 @@
 //! Long options may begin with one hyphen or two, as MPICH and Open MPI write them.
 
 use crate::error::{JobError, JobErrors};
-use crate::form::{Described, Form, Input};
-use crate::hostfile::{self, Host};
+use crate::forms::hostfile::{self, Host};
+use crate::forms::rsl;
+use crate::forms::sites;
+use crate::forms::{Described, Form, Input};
 use crate::model::{Contact, Job, Program, Subjob};
 use crate::placement::{self, Placement, Said};
-use crate::rsl;
-use crate::sites;
 use crate::transfer::parse_shared;
 use isthmus_topology::processors::Part;
 use options::{OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown};

@@ -27,7 +27,7 @@ impl Outside for Files {
     fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors> {
         Ok(self.0.then(|| {
             let text = "SLURM_JOB_NODELIST=n[1-2]\nSLURM_TASKS_PER_NODE=4(x2)\nSLURMD_NODENAME=n1\n";
-            crate::form::allocated(text).unwrap()
+            crate::forms::allocated(text).unwrap()
         }))
     }
 }

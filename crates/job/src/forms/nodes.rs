@@ -9,9 +9,9 @@
 //! ```
 
 use crate::error::JobError;
-use crate::hostfile::{Host, add};
+use crate::forms::hostfile::{Host, add};
+use crate::forms::sites::parse_count;
 use crate::model::{Contact, check_count};
-use crate::sites::parse_count;
 
 /// Most words that are looked at.
 const MAX_WORDS: usize = 200_000;

@@ -17,9 +17,9 @@ use super::described::Described;
 use super::hosts as on_hosts;
 use super::input::Input;
 use crate::error::{JobError, JobErrors};
-use crate::hostfile::Host;
+use crate::forms::hostfile::Host;
+use crate::forms::sites::parse_count;
 use crate::model::{Contact, Job, MAX_SUBJOBS, Subjob, check_count};
-use crate::sites::parse_count;
 use std::collections::HashMap;
 
 /// Local network of a cluster that does not say its name.

@@ -1,39 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a text says, before it is evaluated.
 
-/// A range of bytes of the text.
-pub type Span = std::ops::Range<usize>;
-
-/// How a relation compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operator {
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    AtMost,
-    /// `>`
-    Greater,
-    /// `>=`
-    AtLeast,
-}
-
-impl Operator {
-    /// As it is written.
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::Equal => "=",
-            Self::NotEqual => "!=",
-            Self::Less => "<",
-            Self::AtMost => "<=",
-            Self::Greater => ">",
-            Self::AtLeast => ">=",
-        }
-    }
-}
+pub use crate::attributes::{Operator, Span};
 
 /// How requests are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

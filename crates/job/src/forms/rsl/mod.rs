@@ -15,6 +15,7 @@
 //! mapped to a [`Job`](crate::Job). Every step goes on after an error, so that all errors of a file are told at once.
 
 mod evaluate;
+pub(super) mod job;
 mod lexer;
 mod mapping;
 mod parser;
@@ -22,11 +23,11 @@ mod report;
 pub mod syntax;
 pub(crate) mod write;
 
-pub(crate) use mapping::{INDEX, LAN, ask, label_says_nothing_more};
+pub(crate) use mapping::{INDEX, LAN, label_says_nothing_more};
 
 use crate::attributes::Datum;
 use crate::error::{JobError, JobErrors};
-use crate::form::Described;
+use crate::forms::Described;
 use crate::scratch;
 use crate::source::{MAX_BYTES, Source};
 use report::Report;

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The forms in which a job can be described. All of them are read into one [`Job`], and a job can be written in all
 //! of them; what a form has no words for is named.
+//!
+//! What a job is does not depend on how it is written: nothing outside this folder knows of it but the root of the
+//! room.
 
 mod described;
+pub mod document;
+pub mod hostfile;
 pub mod hosts;
 mod input;
 mod losses;
 mod machines;
+pub mod mpiexec;
 pub mod nodes;
 mod pacx;
-mod rsl;
+pub mod rsl;
+pub mod sites;
 mod slurm;
 mod toml;
 
@@ -17,9 +24,8 @@ pub use described::{Described, Form, Written};
 pub use input::Input;
 
 use crate::error::{JobError, JobErrors};
-use crate::hostfile::Host;
 use crate::model::Job;
-use crate::{document, rsl as language};
+use hostfile::Host;
 
 /// The nodes of the job step or job that these variables of Slurm describe, and their local network.
 pub fn allocated(text: &str) -> Result<(Vec<Host>, String), JobErrors> {
@@ -32,7 +38,7 @@ impl Form {
         if self.names_program() {
             return match self {
                 Self::Toml => document::parse(input.text, input.file, input.catalogue).map(Described::of),
-                _ => language::job(input.text, input.file, input.bindings, input.contact),
+                _ => rsl::job(input.text, input.file, input.bindings, input.contact),
             };
         }
         let Some(program) = input.program else {
@@ -59,7 +65,7 @@ impl Form {
     pub fn write(self, job: &Job) -> Written {
         let text = match self {
             Self::Toml => toml::write(job),
-            Self::Rsl => rsl::write(job),
+            Self::Rsl => rsl::job::write(job),
             Self::Pacx => pacx::write(job),
             Self::Machines => machines::write(job),
             Self::Mpich => hosts::write(job, |host, n| format!("{host}:{n}\n")),

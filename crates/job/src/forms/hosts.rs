@@ -4,10 +4,10 @@
 use super::described::Described;
 use super::input::Input;
 use crate::error::JobErrors;
-use crate::hostfile::{self, Host};
+use crate::forms::hostfile::{self, Host};
+use crate::forms::mpiexec::{Pool, spread};
+use crate::forms::sites::name_apart;
 use crate::model::{Contact, Job, Subjob};
-use crate::mpiexec::{Pool, spread};
-use crate::sites::name_apart;
 
 /// The program on the hosts of a file.
 pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, JobErrors> {

@@ -14,8 +14,8 @@
 use super::described::Described;
 use super::input::Input;
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
+use crate::forms::sites::{name_apart, parse_count};
 use crate::model::{Contact, Job, Subjob, check_count};
-use crate::sites::{name_apart, parse_count};
 
 /// Processes of PACX-MPI itself on every machine.
 const DAEMONS: u32 = 2;

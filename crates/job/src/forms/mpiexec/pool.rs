@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Processes dealt out to hosts.
 
-use crate::hostfile::Host;
+use crate::forms::hostfile::Host;
 use crate::model::Contact;
 
 /// Hosts with slots, dealt out in order and again from the beginning when more are asked for than there are.

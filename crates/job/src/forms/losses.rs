@@ -3,9 +3,9 @@
 
 use super::described::Form;
 use crate::contact;
+use crate::forms::sites::name_apart;
 use crate::links::Pins;
 use crate::model::{Job, Subjob};
-use crate::sites::name_apart;
 
 /// Everything of a job that would not come back if the form were read again.
 pub(super) fn of(form: Form, job: &Job) -> Vec<String> {
@@ -62,7 +62,7 @@ fn names(form: Form, job: &Job) -> Vec<String> {
     match form {
         Form::Toml | Form::Pacx => {}
         Form::Rsl => {
-            for subjob in subjobs.iter_mut().filter(|s| super::rsl::label_is_taken(s)) {
+            for subjob in subjobs.iter_mut().filter(|s| super::rsl::job::label_is_taken(s)) {
                 subjob.site = subjob.contact.to_string();
             }
             name_apart(&mut subjobs);

@@ -4,14 +4,15 @@
 use super::report::Report;
 use super::syntax::{Compound, Join, Operator, Relation, Span, Spec};
 use crate::allocation;
-use crate::attributes::{self, ATTRIBUTES, Attribute, Content, Datum, Fate, Request, Setting, canonical, find};
+use crate::asked;
+use crate::attributes::{self, ATTRIBUTES, Attribute, Content, Datum, Fate, Request, canonical, find};
 use crate::contact;
 use crate::error::JobError;
-use crate::form::Described;
+use crate::forms::Described;
+use crate::forms::sites;
 use crate::model::{Contact, Job, MAX_PROCESSES_PER_MACHINE, MAX_SUBJOBS, Program, Subjob, check_count};
 use crate::naming::check_name;
 use crate::quoted::shown;
-use crate::sites;
 use crate::transfer::Place;
 use isthmus_settings::nearest;
 use isthmus_wire::grid::Allocation;
@@ -137,50 +138,6 @@ fn usable(relation: &Relation<Datum>) -> bool {
     })
 }
 
-/// With a scheduler, what is for it is asked of it, unless the same is asked already.
-pub(crate) fn ask(subjob: &mut Subjob) {
-    let Some(mut asked) = subjob.allocation.take() else {
-        return;
-    };
-    let wall = subjob.request("maxWallTime").is_some();
-    subjob.requests.retain(|request| {
-        let Some(text) = request.values.first().and_then(Setting::text) else {
-            return true;
-        };
-        let number = text.parse::<u32>().ok();
-        match (request.attribute.name, request.operator, number) {
-            ("queue", Operator::Equal, _) => or_text(&mut asked.queue, text),
-            ("project", Operator::Equal, _) => or_text(&mut asked.account, text),
-            ("hostCount", Operator::Equal, Some(number)) => or_number(&mut asked.nodes, number),
-            // Of which kind they are goes on being told: each scheduler has words of its own for it.
-            ("hostCount", Operator::Equal, None) if text.contains(':') => {
-                let number = text.split(':').next().and_then(|number| number.parse().ok());
-                or_number(&mut asked.nodes, number.unwrap_or(0));
-                return true;
-            }
-            ("maxWallTime", Operator::Equal, Some(number)) => or_number(&mut asked.limit, number.saturating_mul(60)),
-            ("maxTime", Operator::Equal, Some(number)) if !wall && asked.limit == 0 => {
-                or_number(&mut asked.limit, number.saturating_mul(60));
-            }
-            _ => return true,
-        }
-        false
-    });
-    subjob.allocation = Some(asked);
-}
-
-fn or_text(text: &mut String, other: &str) {
-    if text.is_empty() {
-        other.clone_into(text);
-    }
-}
-
-fn or_number(number: &mut u32, other: u32) {
-    if *number == 0 {
-        *number = other;
-    }
-}
-
 /// Whether a label is a name for a site, or one that mpirun of MPICH-G2 makes up.
 pub(crate) fn label_says_nothing_more(label: &str) -> bool {
     let number = label.strip_prefix("subjob ").unwrap_or_default();
@@ -225,7 +182,7 @@ impl Mapper<'_, '_> {
             self.check_complete(group, &mut draft);
         }
         self.check_job_type(&draft);
-        ask(&mut draft.subjob);
+        asked::of_requests(&mut draft.subjob);
         Self::name(&mut draft);
         Self::place(&mut draft);
         (self.report.errors.count() == errors).then_some(draft)

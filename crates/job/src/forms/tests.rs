@@ -2,10 +2,10 @@
 
 use super::described::FORMS;
 use super::*;
+use crate::forms::sites::template;
 use crate::model::Program;
 use crate::model::Subjob;
 use crate::naming::JobName;
-use crate::sites::template;
 
 fn read(form: Form, text: &str, total: Option<u32>) -> Result<Described, JobErrors> {
     let program = template(Program::one("./a"), vec!["7".to_owned()]);
@@ -171,7 +171,7 @@ fn jobs_of_slurm() {
 fn what_a_form_cannot_say_is_named() {
     let text = "+(&(resourceManagerContact=me@lab)(label=lab)(executable=/a)(queue=q)(environment=(GLOBUS_LAN_ID x)))\
                 (&(resourceManagerContact=home)(executable=/b))";
-    let job = language::job(text, "x", &[], None).unwrap().job;
+    let job = rsl::job(text, "x", &[], None).unwrap().job;
     let lost = Form::Mpich.write(&job).lost.join("\n");
     for part in [
         "what to run",

@@ -5,15 +5,15 @@
 
 use crate::allocation::FORK;
 use crate::asked;
-use crate::attributes::{self, Content, Datum, Fate, Request, Shape};
+use crate::attributes::{self, Content, Datum, Fate, Operator, Request, Shape};
 use crate::catalogue::Catalogue;
 use crate::error::{JobError, JobErrors};
+use crate::forms::rsl;
+use crate::forms::rsl::syntax::Spec;
 use crate::links;
 use crate::model::{Contact, Job, Program, Subjob};
 use crate::naming::JobName;
 use crate::network;
-use crate::rsl;
-use crate::rsl::syntax::{Operator, Spec};
 use crate::source::{Source, Table};
 use crate::terms;
 use crate::transfer::{Input, Pattern, Transfers, parse_shared};
@@ -226,7 +226,7 @@ impl Reader<'_> {
         if let Some(mpiexec) = mpi {
             attributes::ask_vendor(&mut subjob.requests, &mpiexec);
         }
-        rsl::ask(&mut subjob);
+        asked::of_requests(&mut subjob);
         Some(subjob)
     }
 

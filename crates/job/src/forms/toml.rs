@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Jobs as job files. What all subjobs share stands once, at the top.
 
-use crate::attributes::{Request, Shape};
+use crate::attributes::{Operator, Request, Shape};
 use crate::model::{Job, Program, Subjob};
 use crate::quoted::text;
-use crate::rsl::syntax::Operator;
 use crate::terms;
 use isthmus_wire::grid::Allocation;
 use toml_edit::Key;
