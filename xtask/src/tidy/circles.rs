@@ -94,7 +94,7 @@ impl Module {
             let mut leaves = Vec::new();
             gather(tree, &base, &mut leaves);
             for Leaf { path, name } in leaves {
-                if !passes_on || is_word_of(&rest, &name) {
+                if !passes_on || is_used_in(&rest, &name) {
                     module.named.push(path.clone());
                 }
                 module.imported.insert(name, path);
@@ -161,12 +161,14 @@ fn split(code: &str) -> (Vec<Use<'_>>, String) {
     (uses, rest)
 }
 
-fn is_word_of(code: &str, name: &str) -> bool {
+/// Whether code has this name for anything but declaring a module that is called so too.
+fn is_used_in(code: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     !name.is_empty()
         && code.match_indices(name).any(|(at, _)| {
-            let (before, after) = (code[..at].chars().next_back(), code[at + name.len()..].chars().next());
-            !before.is_some_and(is_part) && !after.is_some_and(is_part)
+            let (before, after) = (&code[..at], &code[at + name.len()..]);
+            let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
+            is_word && !(before.ends_with("mod ") && after.starts_with(';'))
         })
 }
 
@@ -343,6 +345,17 @@ mod tests {
         let parent = |code| count(&[("crates/x/src/m/mod.rs", code), child]);
         assert_eq!(parent("mod child;\npub use child::C;\nstruct P;"), 0);
         assert_eq!(parent("mod child;\npub use child::C;\nstruct P(C);"), 2);
+    }
+
+    #[test]
+    fn a_function_may_be_called_as_its_module() {
+        let child = ("crates/x/src/m/child.rs", "use super::P;");
+        let parent = |code| count(&[("crates/x/src/m/mod.rs", code), child]);
+        assert_eq!(parent("mod child;\npub use child::child;\nstruct P;"), 0);
+        assert_eq!(
+            parent("mod child;\npub use child::child;\nstruct P;\nfn f() { child() }"),
+            2
+        );
     }
 
     #[test]

@@ -11,9 +11,9 @@ use isthmus_engine::{Channel, Made, Request};
 use isthmus_schedule::step::Together;
 
 use super::planned::{Among, Planned, acting};
+use super::prepared::{Form, Performed, Prepared};
 use super::unequal::InCells;
 use super::way::Way;
-use super::{Form, Performed, Prepared};
 use crate::comm::{Comm, usable};
 use crate::error::Result;
 use crate::frames::Use;

@@ -10,7 +10,7 @@ use isthmus_schedule::{self as schedule, Blocks, Operation, Recorded};
 
 use super::both::Both;
 use super::planned::{Planned, Role};
-use super::{Form, Performed};
+use super::prepared::{Form, Performed};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::world::World;

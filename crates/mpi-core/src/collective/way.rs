@@ -9,8 +9,8 @@ use isthmus_engine::{NativeOperation, Request};
 use isthmus_schedule::step::Together;
 use isthmus_schedule::{self as schedule, Blocks, Operation, Steps};
 
-use super::Form;
 use super::planned::{Planned, Role, Turn, acting};
+use super::prepared::Form;
 use super::quick::run_natively;
 use super::unequal::InCells;
 use crate::comm::Comm;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_engine::Request;
 
-use super::{Blueprint, Comm, Near, are_near, joined, traffic};
+use super::blueprint::Blueprint;
+use super::{Comm, Near, are_near, joined, tuned};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
@@ -107,7 +108,7 @@ impl Blueprint {
         if let Some(comm) = Arc::get_mut(&mut comm) {
             go_underneath(world, comm)?;
         }
-        traffic::tune(world, &comm);
+        tuned::tune(world, &comm);
         if news {
             links::hear(world, &comm)?;
             if let Some(same) = same {

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Communicators (MPI 5.0 section 7.4).
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isthmus_abi::constants as abi;
-use isthmus_datatype::Representation;
 use isthmus_engine::{Channel, Context, Members, NativeComm, Peer, Special};
-use isthmus_schedule::{Network, Steps};
-use isthmus_topology::{Colours, Known};
+use isthmus_schedule::Steps;
+use isthmus_topology::Known;
 
-use crate::attached::Attachment;
-use crate::context::{Contexts, Lease, Numbers};
-use crate::errhandler::ErrorHandler;
+use crate::context::Lease;
 use crate::error::Result;
 use crate::fail;
 use crate::frames;
 use crate::group::Group;
-use crate::info::Info;
 use crate::meeting::Meeting;
 use crate::nodes::kept::Nodes;
 use crate::remembered::Remembered;
@@ -25,30 +22,31 @@ use crate::revocable::Revoked;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
+mod blueprint;
 pub mod create;
 mod guest;
 mod hints;
 mod in_force;
 pub(crate) mod joined;
-mod joint;
+mod network;
 mod predefined;
 mod split_type;
 mod topology_attributes;
 mod traffic;
+mod tuned;
 mod user;
 
+pub(crate) use blueprint::Blueprint;
 pub(crate) use create::meet_if_near;
 pub use guest::{may_name, of_guest, with_guest};
 pub(crate) use hints::asks_for_placement;
 pub use hints::{Hints, kept};
 use in_force::InForce;
 pub use joined::is_joined;
-use joint::Inter;
-pub use joint::Joint;
 pub use predefined::{of_self, of_world};
 pub use split_type::{RESOURCES, Resource, SplitType, split_type};
 pub use topology_attributes::TopologyAttributes;
-pub use traffic::set_hints;
+pub use tuned::set_hints;
 pub use user::UserState;
 
 /// An intracommunicator or an intercommunicator.
@@ -85,6 +83,31 @@ pub struct Comm {
     _frame: Option<frames::Use>,
 }
 
+/// What an intercommunicator has beyond a communicator.
+struct Inter {
+    remote: Group,
+    local: Arc<Comm>,
+    joint: Joint,
+}
+
+/// Both groups of an intercommunicator as one: what its collective operations run on.
+pub struct Joint {
+    /// Internal intracommunicator of both groups, the low one first: the same order on both sides. It has a context of
+    /// its own.
+    pub comm: Arc<Comm>,
+    /// Its ranks of the local group, in order.
+    pub local: Range<u32>,
+    /// Its ranks of the remote group, in order.
+    pub remote: Range<u32>,
+}
+
+impl Joint {
+    /// Is the local group the low one, which comes first? Exactly one of the two sides says yes.
+    pub fn is_low(&self) -> bool {
+        self.local.start == 0
+    }
+}
+
 /// Members of a communicator that share memory with this process, for rooms that build on that. A communicator keeps
 /// them, so that what is made again and again needs no communicator of a node each time.
 #[derive(Debug)]
@@ -108,126 +131,6 @@ impl Near {
     pub fn alone(comm: &Comm) -> Arc<Self> {
         let members = (0..comm.size()).map(|rank| rank == comm.rank()).collect();
         Arc::new(Self { members, comm: None })
-    }
-}
-
-/// Everything of a new communicator but its contexts.
-pub(crate) struct Blueprint {
-    /// This process.
-    pub(super) me: Peer,
-    pub(super) group: Group,
-    /// Own rank in the group.
-    pub(super) rank: u32,
-    /// Remote group of an intercommunicator; true: the local group is the low one.
-    pub(super) remote: Option<(Group, bool)>,
-    pub(super) topology: Option<Topology>,
-    pub(super) handler: Option<ErrorHandler>,
-    pub(super) hints: Info,
-    pub(super) contexts: Arc<Contexts>,
-    /// Of the session that it comes from.
-    pub(super) session: Option<Arc<Attachment>>,
-    /// The links in force, if they are not those of the world.
-    pub(super) links: Option<Arc<Known>>,
-    /// These and their network, if it is a duplicate.
-    pub(super) in_force: Option<InForce>,
-    /// Where the members have met, if that was not in their world.
-    pub(super) joined: Option<Arc<Meeting>>,
-}
-
-impl Blueprint {
-    /// A communicator of these processes; `None` if this one is not among them.
-    pub(crate) fn new(world: &World, group: Group) -> Option<Self> {
-        Some(Self {
-            me: world.me(),
-            rank: group.rank_of(world.me())?,
-            session: group.session().cloned(),
-            group,
-            remote: None,
-            topology: None,
-            handler: None,
-            hints: Info::default(),
-            contexts: world.contexts().clone(),
-            links: None,
-            in_force: None,
-            joined: None,
-        })
-    }
-
-    /// As `new`, with what a communicator inherits from the one that it is made of.
-    pub(crate) fn from(world: &World, parent: &Comm, group: Group) -> Option<Self> {
-        let blueprint = Self::new(world, group)?;
-        Some(Self {
-            handler: parent.user.error_handler(),
-            session: parent.user.session().cloned(),
-            links: parent.own_links(),
-            contexts: joined::contexts(world, parent).clone(),
-            joined: parent.joined.clone(),
-            ..blueprint
-        })
-    }
-
-    /// This process.
-    pub(crate) fn me(&self) -> Peer {
-        self.me
-    }
-
-    /// The same of these members.
-    pub(crate) fn of(self, group: Group, rank: u32, remote: Option<(Group, bool)>) -> Self {
-        Self {
-            group,
-            rank,
-            remote,
-            ..self
-        }
-    }
-
-    /// Numbers for a communicator of this kind.
-    pub(crate) fn is_inter(&self) -> bool {
-        self.remote.is_some()
-    }
-
-    pub(crate) fn build(self, numbers: Numbers) -> Arc<Comm> {
-        let [own, joint, local] = numbers;
-        let contexts = self.contexts.clone();
-        let mut comm = Comm::new(self.group.clone(), self.rank, contexts.named(own), "");
-        if let Some((remote, low)) = self.remote {
-            comm.channel.members = Members::of(remote.members());
-            let inner = |group: Group, number| {
-                let rank = group.rank_of(self.me).unwrap_or(0);
-                let mut inner = Comm::new(group, rank, contexts.named(number), "");
-                inner._lease = Some(Lease::new(number, &self.contexts));
-                inner.set_links(self.links.clone());
-                inner.joined = self.joined.clone();
-                Arc::new(inner)
-            };
-            let (first, second) = if low {
-                (&self.group, &remote)
-            } else {
-                (&remote, &self.group)
-            };
-            let (mine, theirs) = (self.group.size() as u32, remote.size() as u32);
-            let (my_start, their_start) = if low { (0, mine) } else { (theirs, 0) };
-            comm.inter = Some(Inter {
-                local: inner(self.group.clone(), local),
-                joint: Joint {
-                    comm: inner(first.union(second), joint),
-                    local: my_start..my_start + mine,
-                    remote: their_start..their_start + theirs,
-                },
-                remote,
-            });
-        }
-        comm.neighbours = self.topology.as_ref().map(|t| Arc::new(t.neighbours(self.rank)));
-        comm.topology = self.topology;
-        match self.in_force {
-            Some(same) => comm.in_force = same,
-            None => comm.set_links(self.links),
-        }
-        comm.joined = self.joined;
-        comm.user = comm.user.inherited(self.handler, self.session);
-        comm.hints = Hints::of(self.hints);
-        comm._lease = Some(Lease::new(own, &self.contexts));
-        Arc::new(comm)
     }
 }
 
@@ -384,21 +287,6 @@ impl Comm {
         &self.channel
     }
 
-    /// The network among the members, made at the first collective operation and after every change of the links in
-    /// force.
-    pub fn network(&self, world: &World) -> Arc<Network> {
-        self.in_force.network(|own| {
-            let links = own.unwrap_or_else(|| world.links()).links();
-            // What the users of two jobs have said may differ; what members choose by may not.
-            let overrides = match is_joined(self) {
-                true => Arc::default(),
-                false => world.overrides().clone(),
-            };
-            let (topology, places) = joined::places(world, self, &self.group);
-            Network::new(topology, &places, links.clone(), overrides)
-        })
-    }
-
     /// The links in force, if they are not those of the world.
     pub(crate) fn own_links(&self) -> Option<Arc<Known>> {
         self.in_force.links()
@@ -408,26 +296,6 @@ impl Comm {
     pub(crate) fn set_links(&self, links: Option<Arc<Known>>) {
         self.in_force.set(links);
         self.remembered.forget();
-    }
-
-    /// How data of collective operations and packed data are represented: as in this process where all members (of both
-    /// groups) represent them so, otherwise in the common form.
-    pub fn form(&self, world: &World) -> Representation {
-        self.common_form(world).unwrap_or(Representation::LOCAL)
-    }
-
-    /// The common form, if members represent data differently. (For some of them it may be their own.)
-    #[inline]
-    pub fn common_form(&self, world: &World) -> Option<Representation> {
-        // Jobs whose processes represent data differently are not joined.
-        if !world.unlike() || is_joined(self) {
-            return None;
-        }
-        let unlike = self.unlike.get_or_init(|| {
-            let whole = self.joint().map_or(self, |joint| &joint.comm);
-            differ(world, &whole.group)
-        });
-        unlike.then_some(Representation::COMMON)
     }
 
     /// Collective operations that this process has started on it.
@@ -480,14 +348,6 @@ impl Comm {
         } else {
             name
         }
-    }
-
-    /// The values of MPICHX_TOPOLOGY_DEPTHS and MPICHX_TOPOLOGY_COLORS.
-    pub fn topology_attributes(&self, world: &World) -> &TopologyAttributes {
-        self.colours.get_or_init(|| {
-            let (topology, places) = joined::places(world, self, &self.group);
-            TopologyAttributes::new(&Colours::of(topology, &places))
-        })
     }
 }
 
@@ -543,12 +403,4 @@ fn revoked<T>(comm: &Comm) -> Result<T> {
          possible on it any more",
         comm.describe()
     )
-}
-
-/// Whether members represent data differently.
-fn differ(world: &World, group: &Group) -> bool {
-    let of = |peer: Peer| world.place_of(peer).map(|place| place.representation);
-    let mut members = group.members().iter().map(|&peer| of(peer));
-    let first = members.next();
-    members.any(|other| Some(other) != first)
 }

@@ -8,13 +8,10 @@
 //! | `isthmus_streams` | 1 to 64 | connections side by side |
 //! | `isthmus_compress` | `true`, `false` | whether messages may be compressed where it pays |
 //! | `isthmus_path` | `auto`, `direct`, `gateway` | by which kind of connection, where both kinds can be had |
-use std::sync::atomic::Ordering;
 
-use isthmus_engine::{Job, TrafficClass, TrafficPath, TrafficTuning};
+use isthmus_engine::{TrafficClass, TrafficPath, TrafficTuning};
 
-use super::Comm;
 use crate::info::Info;
-use crate::world::World;
 
 /// Keys of these hints.
 pub(super) const KEYS: [&str; 5] = [
@@ -78,7 +75,8 @@ fn path(text: &str) -> Option<TrafficPath> {
     }
 }
 
-fn tuning(hints: &Info) -> TrafficTuning {
+/// What these hints ask for.
+pub(super) fn tuning(hints: &Info) -> TrafficTuning {
     let value = |key: &str| hints.get(key).ok().flatten();
     TrafficTuning {
         class: value(KEYS[0]).and_then(class).unwrap_or_default(),
@@ -87,28 +85,6 @@ fn tuning(hints: &Info) -> TrafficTuning {
         compress: (value(KEYS[3]) == Some("false")).then_some(false),
         path: value(KEYS[4]).and_then(path),
     }
-}
-
-/// MPI_Comm_set_info.
-pub fn set_hints(world: &World, comm: &Comm, given: &Info) {
-    comm.hints.add(given);
-    comm.remembered.forget();
-    tune(world, comm);
-}
-
-/// The hints of a communicator take effect on messages that are sent from now on.
-pub(super) fn tune(world: &World, comm: &Comm) {
-    let tuning = tuning(&comm.hints().all());
-    // A context may have belonged to a communicator that was freed; as long as there was no hint it does not
-    // matter.
-    if tuning != TrafficTuning::default() {
-        world.traffic_tuned().store(true, Ordering::Relaxed);
-    } else if !world.traffic_tuned().load(Ordering::Relaxed) {
-        return;
-    }
-    let context = comm.context().number();
-    let mut engine = world.engine().lock();
-    engine.tune_traffic(Job::OWN, &[context, context + 1], tuning);
 }
 
 #[cfg(test)]

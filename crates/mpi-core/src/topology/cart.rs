@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cartesian topologies (MPI 5.0 section 8.5): grids, row-major, each dimension open or closed to a ring.
 
-use std::sync::Arc;
-
 use isthmus_abi::constants as abi;
+use isthmus_schedule::{Edge, Neighbours};
 
-use super::{Edge, Neighbours, Topology, placement};
-use crate::comm::{Comm, create};
 use crate::error::Result;
 use crate::fail;
-use crate::info::Info;
-use crate::world::World;
 
 /// A grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +39,15 @@ impl Cart {
             dims: dims.iter().map(|&d| d as u32).collect(),
             periods: periods.to_vec(),
         })
+    }
+
+    /// The grid of those dimensions that stay.
+    pub(super) fn of_kept(&self, keep: &[bool]) -> Self {
+        let kept = |at: &usize| keep[*at];
+        Self {
+            dims: (0..self.dims.len()).filter(kept).map(|at| self.dims[at]).collect(),
+            periods: (0..self.dims.len()).filter(kept).map(|at| self.periods[at]).collect(),
+        }
     }
 
     /// Number of nodes.
@@ -141,61 +145,12 @@ impl Cart {
     }
 
     /// The nodes next to each node, for placement.
-    fn adjacency(&self) -> Vec<Vec<(u32, u32)>> {
+    pub(super) fn adjacency(&self) -> Vec<Vec<(u32, u32)>> {
         let around = |rank| {
             let edges = self.edges(rank).destinations;
             edges.iter().filter_map(|e| Some((e.rank?, 1))).collect()
         };
         (0..self.size()).map(around).collect()
-    }
-}
-
-/// The grid of a communicator with a Cartesian topology.
-pub fn cart(comm: &Comm) -> Result<&Arc<Cart>> {
-    match comm.topology() {
-        Some(Topology::Cart(cart)) => Ok(cart),
-        _ => fail!(abi::MPI_ERR_TOPOLOGY, "{} has no Cartesian topology", comm.describe()),
-    }
-}
-
-/// Which member of the communicator each node of a grid should be: members next to each other where nodes are.
-fn order(world: &World, comm: &Comm, cart: &Cart, reorder: bool) -> Vec<u32> {
-    if !reorder {
-        return (0..cart.size()).collect();
-    }
-    placement::order(world, comm.group(), &cart.adjacency())
-}
-
-/// MPI_Cart_create; collective. `None` for processes outside the grid.
-pub fn cart_create(world: &World, comm: &Comm, cart: Cart, reorder: bool) -> Result<Option<Arc<Comm>>> {
-    let order = order(world, comm, &cart, reorder);
-    create::with_topology(world, comm, &order, Topology::Cart(Arc::new(cart)), Info::default())
-}
-
-/// MPI_Cart_map: the rank that this process would have with `reorder`.
-pub fn cart_map(world: &World, comm: &Comm, cart: &Cart) -> Option<u32> {
-    let order = order(world, comm, cart, true);
-    order.iter().position(|&r| r == comm.rank()).map(|r| r as u32)
-}
-
-/// MPI_Cart_sub; collective. `keep`: which dimensions stay.
-pub fn cart_sub(world: &World, comm: &Comm, keep: &[bool]) -> Result<Arc<Comm>> {
-    let cart = cart(comm)?;
-    let coordinates = cart.coordinates(comm.rank());
-    let (mut color, mut key) = (0, 0);
-    for ((&stays, &dim), &at) in keep.iter().zip(&cart.dims).zip(&coordinates) {
-        let number = if stays { &mut key } else { &mut color };
-        *number = *number * dim + at;
-    }
-    let kept = |at: &usize| keep[*at];
-    let sub = Cart {
-        dims: (0..cart.dims.len()).filter(kept).map(|at| cart.dims[at]).collect(),
-        periods: (0..cart.dims.len()).filter(kept).map(|at| cart.periods[at]).collect(),
-    };
-    let topology = Some(Topology::Cart(Arc::new(sub)));
-    match create::split_as(world, comm, Some(color as i32), key as i32, Info::default(), topology)? {
-        Some(comm) => Ok(comm),
-        None => fail!(abi::MPI_ERR_INTERN, "a process has no place in its own grid"),
     }
 }
 

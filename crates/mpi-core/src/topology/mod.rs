@@ -6,15 +6,19 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 mod cart;
+mod constructors;
 mod dims;
 mod dist_graph;
 mod graph;
-mod placement;
 
-pub use cart::{Cart, cart, cart_create, cart_map, cart_sub};
+pub use cart::Cart;
+pub use constructors::{
+    cart, cart_create, cart_map, cart_sub, check_node, dist_graph, dist_graph_adjacent, dist_graph_create, graph,
+    graph_create, graph_map,
+};
 pub use dims::balance;
-pub use dist_graph::{DistGraph, Given, check_node, dist_graph, dist_graph_adjacent, dist_graph_create};
-pub use graph::{Graph, graph, graph_create, graph_map};
+pub use dist_graph::{DistGraph, Given};
+pub use graph::Graph;
 pub use isthmus_schedule::{Edge, Neighbours};
 
 /// The process topology of a communicator. Cheap to clone.
@@ -32,17 +36,17 @@ impl Topology {
     /// The neighbours of the process with this rank, which is the own one.
     pub(crate) fn neighbours(&self, rank: u32) -> Neighbours {
         match self {
-            Self::Cart(cart) => cart.edges(rank),
-            Self::Graph(graph) => {
-                let edges = numbered(graph.neighbours(rank));
+            Self::Cart(grid) => grid.edges(rank),
+            Self::Graph(whole) => {
+                let edges = numbered(whole.neighbours(rank));
                 Neighbours {
                     sources: edges.clone(),
                     destinations: edges,
                 }
             }
-            Self::DistGraph(graph) => Neighbours {
-                sources: numbered(&graph.sources),
-                destinations: numbered(&graph.destinations),
+            Self::DistGraph(own) => Neighbours {
+                sources: numbered(&own.sources),
+                destinations: numbered(&own.destinations),
             },
         }
     }
