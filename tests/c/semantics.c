@@ -193,6 +193,63 @@ static void same_handler(void)
     CHECK(MPI_Errhandler_free(&again) == MPI_ERR_ERRHANDLER);
 }
 
+static MPI_Comm told_comm;
+static int told_code, told_often, other_code;
+
+static void tell(MPI_Comm *comm, int *code, ...)
+{
+    told_comm = *comm;
+    told_code = *code;
+    told_often++;
+    if (other_code)
+        *code = other_code;
+}
+
+static int wait_or_test(int what, MPI_Request *requests, MPI_Status *statuses)
+{
+    int flag = 0, count = 0, indices[2], code = MPI_SUCCESS;
+    switch (what) {
+    case 0: return MPI_Waitall(2, requests, statuses);
+    case 1:
+        while (!flag && code == MPI_SUCCESS)
+            code = MPI_Testall(2, requests, &flag, statuses);
+        return code;
+    case 2: return MPI_Waitsome(2, requests, &count, indices, statuses);
+    default:
+        while (!count && code == MPI_SUCCESS)
+            code = MPI_Testsome(2, requests, &count, indices, statuses);
+        return code;
+    }
+}
+
+/* Where several requests end in MPI_ERR_IN_STATUS, the handler is told the error of the request (section 9.3.1), and the
+   program gets what it leaves there. */
+static void handler_of_several(void)
+{
+    MPI_Errhandler mine;
+    MPI_Comm dup;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &dup));
+    OK(MPI_Comm_create_errhandler(tell, &mine));
+    OK(MPI_Comm_set_errhandler(dup, mine));
+    for (int what = 0; what < 4; what++)
+        for (other_code = 0; other_code <= MPI_ERR_OTHER; other_code += MPI_ERR_OTHER) {
+            int in[2], out[2] = {1, 2};
+            MPI_Request requests[2];
+            MPI_Status statuses[2];
+            OK(MPI_Irecv(in, 1, MPI_INT, before, 1, dup, &requests[0]));
+            requests[1] = MPI_REQUEST_NULL;
+            OK(MPI_Barrier(dup));
+            OK(MPI_Send(out, 2, MPI_INT, next, 1, dup));
+            told_often = 0;
+            int code = wait_or_test(what, requests, statuses);
+            CHECK(told_often == 1 && told_comm == dup && told_code == MPI_ERR_TRUNCATE);
+            CHECK(code == (other_code ? other_code : MPI_ERR_IN_STATUS));
+            CHECK(statuses[0].MPI_ERROR == MPI_ERR_TRUNCATE && requests[0] == MPI_REQUEST_NULL);
+        }
+    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Comm_free(&dup));
+}
+
 /* Nobody waits for others where there is nothing to move: the last rank is busy until all others have told it that they are through. */
 static void nothing_to_move(void)
 {
@@ -239,6 +296,7 @@ int main(int argc, char **argv)
     complete_but_not_freed();
     handler_of_what_is_made();
     same_handler();
+    handler_of_several();
     nothing_to_move();
     if (rank == 0)
         printf("requests, handlers and operations of nothing are as the standard has them\n");

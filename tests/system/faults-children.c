@@ -1,58 +1,173 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For faults.sh: one of two children, whose loss does not end the job (isthmus_on_loss), is killed while its parents wait for it. The other
-   one and the parents go on. */
+/* For faults.sh: parents and children lose somebody, which does not end the job (isthmus_on_loss). The first argument says when:
+   waiting: one of two children is killed while its parents wait for it; all that are left disconnect then.
+   revoked: the communicator of parents and children is given up before they disconnect.
+   parent: a parent is killed while the others spawn.
+   beginning: children are killed at several moments of their MPI_Init. */
+#include <mpi-ext.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-static int parents(const char *program)
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: rank %d: not true: %s\n", __FILE__, __LINE__, rank, #condition); \
+            MPI_Abort(MPI_COMM_WORLD, 1); \
+        } \
+    } while (0)
+
+static int rank, size;
+static const char *how;
+
+static int class_of(int code)
 {
-    MPI_Comm children;
-    MPI_Info info;
-    char text[MPI_MAX_ERROR_STRING];
-    int rank, length, number = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "isthmus_on_loss", "go-on");
-    MPI_Comm_spawn(program, MPI_ARGV_NULL, 2, info, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
-    MPI_Info_free(&info);
-    MPI_Comm_set_errhandler(children, MPI_ERRORS_RETURN);
-    MPI_Recv(&number, 1, MPI_INT, 0, 0, children, MPI_STATUS_IGNORE);
-    int code = MPI_Recv(&number, 1, MPI_INT, 1, 0, children, MPI_STATUS_IGNORE);
-    if (code == MPI_SUCCESS)
-        return 3;
-    MPI_Error_string(code, text, &length);
-    printf("parent %d heard: %s\n", rank, text);
-    if (MPI_Send(&rank, 1, MPI_INT, 0, 0, children) != MPI_SUCCESS || MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS)
-        return 4;
-    return 0;
+    int class = MPI_SUCCESS;
+    MPI_Error_class(code, &class);
+    return class;
 }
 
-static int child(MPI_Comm parent)
+static int spawn(char *program, char *when, int count, MPI_Comm comm, MPI_Comm *children)
 {
-    int rank, count, number;
-    MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_remote_size(parent, &count);
-    if (rank == 1) {
+    char *arguments[] = {(char *)how, when, NULL};
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "isthmus_on_loss", "go-on");
+    int code = MPI_Comm_spawn(program, arguments, count, info, 0, comm, children, MPI_ERRCODES_IGNORE);
+    MPI_Info_free(&info);
+    if (code == MPI_SUCCESS)
+        MPI_Comm_set_errhandler(*children, MPI_ERRORS_RETURN);
+    return code;
+}
+
+/* The end of what cannot be disconnected in peace: an error, and all the same no handle is left. */
+static void part(MPI_Comm *comm, int expected)
+{
+    CHECK(class_of(MPI_Comm_disconnect(comm)) == expected && *comm == MPI_COMM_NULL);
+}
+
+static void waiting(char *program)
+{
+    MPI_Comm children;
+    char text[MPI_MAX_ERROR_STRING];
+    int length, number = 0;
+    CHECK(spawn(program, "", 2, MPI_COMM_WORLD, &children) == MPI_SUCCESS);
+    CHECK(MPI_Recv(&number, 1, MPI_INT, 0, 0, children, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    int code = MPI_Recv(&number, 1, MPI_INT, 1, 0, children, MPI_STATUS_IGNORE);
+    CHECK(class_of(code) == MPIX_ERR_PROC_FAILED);
+    MPI_Error_string(code, text, &length);
+    printf("parent %d heard: %s\n", rank, text);
+    CHECK(MPI_Send(&rank, 1, MPI_INT, 0, 0, children) == MPI_SUCCESS);
+    part(&children, MPIX_ERR_PROC_FAILED);
+}
+
+static void revoked(char *program)
+{
+    MPI_Comm children;
+    CHECK(spawn(program, "", 2, MPI_COMM_WORLD, &children) == MPI_SUCCESS);
+    if (rank == 0)
+        CHECK(MPIX_Comm_revoke(children) == MPI_SUCCESS);
+    part(&children, MPIX_ERR_REVOKED);
+    printf("parent %d parted\n", rank);
+}
+
+/* The last one does not come: at whatever moment it is killed the others are told, and no child is left to wait. */
+static void parent(char *program)
+{
+    MPI_Comm children, left;
+    MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1, rank, &left);
+    if (rank == size - 1) {
         usleep(300000);
         raise(SIGKILL);
     }
-    for (int i = 0; i < count; i++)
-        MPI_Send(&rank, 1, MPI_INT, i, 0, parent);
-    for (int i = 0; i < count; i++)
-        if (MPI_Recv(&number, 1, MPI_INT, i, 0, parent, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-            return 5;
-    return 0;
+    int code = class_of(spawn(program, "", 2, MPI_COMM_WORLD, &children));
+    CHECK(code == MPIX_ERR_PROC_FAILED || code == MPI_ERR_SPAWN);
+    CHECK(spawn(program, "last", 1, left, &children) == MPI_SUCCESS);
+    CHECK(MPI_Comm_disconnect(&children) == MPI_SUCCESS);
+    printf("parent %d went on\n", rank);
+}
+
+static void beginning(char *program)
+{
+    for (int moment = 0; moment < 8; moment++) {
+        char when[16];
+        MPI_Comm children;
+        snprintf(when, sizeof when, "%d", 1 + 9000 * moment);
+        int code = spawn(program, when, 2, MPI_COMM_WORLD, &children), class = class_of(code);
+        if (code == MPI_SUCCESS)
+            part(&children, MPIX_ERR_PROC_FAILED);
+        else
+            CHECK(class == MPI_ERR_SPAWN || class == MPIX_ERR_PROC_FAILED);
+        CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+    }
+    printf("parent %d went on\n", rank);
+}
+
+static void child(MPI_Comm parent, const char *when)
+{
+    int count, number;
+    MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
+    MPI_Comm_remote_size(parent, &count);
+    if (strcmp(how, "parent") == 0) {
+        CHECK(strcmp(when, "last") == 0);
+        CHECK(MPI_Comm_disconnect(&parent) == MPI_SUCCESS);
+    } else if (strcmp(how, "revoked") == 0) {
+        part(&parent, MPIX_ERR_REVOKED);
+    } else if (strcmp(how, "beginning") == 0) {
+        if (rank == 1)
+            for (;;)
+                pause();
+        part(&parent, MPIX_ERR_PROC_FAILED);
+    } else {
+        if (rank == 1) {
+            usleep(300000);
+            raise(SIGKILL);
+        }
+        for (int i = 0; i < count; i++)
+            MPI_Send(&rank, 1, MPI_INT, i, 0, parent);
+        for (int i = 0; i < count; i++)
+            CHECK(MPI_Recv(&number, 1, MPI_INT, i, 0, parent, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+        part(&parent, MPIX_ERR_PROC_FAILED);
+    }
+}
+
+/* The second child of two is killed so many microseconds from now. */
+static void killed_in(const char *when)
+{
+    const char *place = getenv("MPI_LOCALRANKID");
+    if (!place || atoi(place) != 1)
+        return;
+    struct itimerval timer = {.it_value = {0, atoi(when)}};
+    signal(SIGALRM, SIG_DFL);
+    setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 int main(int argc, char **argv)
 {
-    MPI_Comm parent;
+    MPI_Comm above;
+    how = argc > 1 ? argv[1] : "waiting";
+    if (argc > 2 && atoi(argv[2]) > 0)
+        killed_in(argv[2]);
     MPI_Init(&argc, &argv);
-    MPI_Comm_get_parent(&parent);
-    int status = parent == MPI_COMM_NULL ? parents(argv[0]) : child(parent);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_get_parent(&above);
+    if (above != MPI_COMM_NULL)
+        child(above, argc > 2 ? argv[2] : "");
+    else if (strcmp(how, "revoked") == 0)
+        revoked(argv[0]);
+    else if (strcmp(how, "parent") == 0)
+        parent(argv[0]);
+    else if (strcmp(how, "beginning") == 0)
+        beginning(argv[0]);
+    else
+        waiting(argv[0]);
     MPI_Finalize();
-    return status;
+    return 0;
 }

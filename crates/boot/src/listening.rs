@@ -59,7 +59,10 @@ pub(crate) fn lose(world: &World, engine: &mut Engine, gone: &Gone) {
     let ranks = gone.ranks(u32::MAX);
     let peers = match gone.is_own_world() {
         true => engine.processes().among(Job::OWN, ranks),
-        false => joining::known(world, gone.world, &ranks),
+        false => {
+            joining::note_death(world, gone.world, &gone.reason);
+            joining::known(world, gone.world, &ranks)
+        }
     };
     engine.lose_peers(peers, &gone.reason);
 }

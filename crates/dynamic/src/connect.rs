@@ -26,15 +26,33 @@ const STILL_THERE: Duration = Duration::from_secs(5);
 /// Waits for a group that connects to a port of this process, and becomes an intercommunicator with it; collective over
 /// `comm`. `port`: its name, asked for at the root only.
 pub fn accept(world: &World, comm: &Comm, root: u32, port: impl FnOnce() -> Result<String>) -> Result<Arc<Comm>> {
+    accept_while(world, comm, root, port, || Ok(()))
+}
+
+/// The same, as long as they can still come: what `awaited` says is looked at again and again.
+pub fn accept_while(
+    world: &World,
+    comm: &Comm,
+    root: u32,
+    port: impl FnOnce() -> Result<String>,
+    awaited: impl Fn() -> Result<()>,
+) -> Result<Arc<Comm>> {
     joining::join(world, comm, root, || {
-        let contact = welcome(world, &port()?)?;
+        let contact = welcome(world, &port()?, || all_live(world, comm).and_then(|()| awaited()))?;
         Ok(Box::new(Pipe { world, contact }) as Box<dyn Exchange>)
     })
 }
 
-fn welcome(world: &World, port: &str) -> Result<Contact> {
+/// Whoever of the own group is lost will not come: the others have given up.
+fn all_live(world: &World, comm: &Comm) -> Result<()> {
+    let lost = world.engine().lock().lost_of(&comm.channel().members);
+    lost.map_or(Ok(()), |lost| Err((&lost).into()))
+}
+
+fn welcome(world: &World, port: &str, awaited: impl Fn() -> Result<()>) -> Result<Contact> {
     loop {
         let Some(mut contact) = door::next(port)? else {
+            awaited()?;
             rest(world, None);
             continue;
         };

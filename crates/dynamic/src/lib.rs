@@ -7,6 +7,6 @@ mod door;
 mod pipe;
 mod socket;
 
-pub use connect::{PATIENCE, accept, connect};
+pub use connect::{PATIENCE, accept, accept_while, connect};
 pub use door::{close_all, close_port, open_port};
 pub use socket::join;

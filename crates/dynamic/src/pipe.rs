@@ -21,7 +21,7 @@ pub(crate) struct Pipe<'w> {
 
 /// Makes progress, and rests a little. `on`: what may end the rest early.
 pub(crate) fn rest(world: &World, on: Option<&Contact>) {
-    world.engine().lock().progress();
+    world.engine().look();
     let nap = Timespec {
         tv_sec: 0,
         tv_nsec: NAP.subsec_nanos().into(),

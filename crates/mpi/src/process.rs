@@ -433,6 +433,12 @@ pub(crate) fn abort(code: c_int, reason: &str) -> ! {
     }
 }
 
+/// Ends this process, and leaves it to the job whether that goes on.
+pub(crate) fn end_alone(reason: &str) -> ! {
+    say(&format!("isthmus: {reason}"));
+    exit(1)
+}
+
 #[expect(clippy::exit, reason = "MPI_Abort and fatal errors end the process")]
 fn exit(status: c_int) -> ! {
     std::process::exit(status)

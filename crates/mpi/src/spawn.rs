@@ -15,8 +15,9 @@ use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
-use isthmus_core::members;
 use isthmus_core::world::World;
+use isthmus_core::{joining, members};
+use isthmus_engine::goes_on;
 use isthmus_wire::question::{Ask, MAX_PARTS, Part, Said};
 use isthmus_wire::word;
 
@@ -34,6 +35,8 @@ const MAX_FILE: u64 = 64 << 10;
 struct Outcome {
     wanted: Vec<u32>,
     started: std::result::Result<Vec<u32>, Error>,
+    /// The name of their world, at the root.
+    world: Option<[u8; 16]>,
 }
 
 /// What the root asks for. Errors of arguments are told to all.
@@ -43,8 +46,12 @@ fn at_root(port: &str, parts: &[Part]) -> Outcome {
         port: port.to_owned(),
         parts: parts.to_vec(),
     };
+    let mut world = None;
     let started = match process::underneath().map(|running| running.ask(ask)) {
-        Ok(Ok(Said::Started(started))) => Ok(started),
+        Ok(Ok(Said::Started { world: name, processes })) => {
+            world = Some(name);
+            Ok(processes)
+        }
         Ok(Ok(_)) => Err("the launcher answered what was not asked; please report this".to_owned()),
         Ok(Err(why)) => Err(why.to_string()),
         Err(error) => Err(error.message),
@@ -52,6 +59,7 @@ fn at_root(port: &str, parts: &[Part]) -> Outcome {
     Outcome {
         wanted,
         started: started.map_err(|why| Error::new(abi::MPI_ERR_SPAWN, why)),
+        world,
     }
 }
 
@@ -78,7 +86,11 @@ impl Outcome {
             true => Ok(r.list("started", |r| r.u32("number")).ok()?),
             false => Err(Error::new(r.u32("class").ok()? as i32, r.text("why").ok()?)),
         };
-        Some(Self { wanted, started })
+        Some(Self {
+            wanted,
+            started,
+            world: None,
+        })
     }
 
     /// One code for each process that was wanted.
@@ -116,6 +128,7 @@ fn spawn(
                 Err(error) => Outcome {
                     wanted: Vec::new(),
                     started: Err(error),
+                    world: None,
                 },
             });
         }
@@ -153,8 +166,19 @@ fn together(
         codes.slice("array_of_errcodes", all.len())?.copy_from_slice(&all);
     }
     outcome.started?;
-    isthmus_dynamic::accept(world, comm, root, || {
-        port.ok_or_else(|| Error::new(abi::MPI_ERR_INTERN, "the root has no port; please report this"))
+    let port = || port.ok_or_else(|| Error::new(abi::MPI_ERR_INTERN, "the root has no port; please report this"));
+    let met = isthmus_dynamic::accept_while(world, comm, root, port, || {
+        match outcome.world.and_then(|children| joining::death_in(world, children)) {
+            Some(why) => fail!(
+                abi::MPI_ERR_SPAWN,
+                "a process was lost before it met its parents: {why}"
+            ),
+            None => Ok(()),
+        }
+    });
+    met.map_err(|error| match error.class {
+        abi::MPIX_ERR_PROC_FAILED | abi::MPIX_ERR_REVOKED => error,
+        _ => Error::new(abi::MPI_ERR_SPAWN, error.message),
     })
 }
 
@@ -281,7 +305,13 @@ pub(crate) fn meet_parents(world: &World, comm_world: &Comm) -> Result<()> {
     // SAFETY: called once, inside MPI_Init, which the standard lets only one thread call; programs that change the
     // environment in other threads meanwhile race with their own getenv as well.
     unsafe { std::env::remove_var(isthmus_settings::PARENT_PORT.name) };
-    let parents = isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE)))?;
-    adopt(parents);
+    match isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE))) {
+        Ok(parents) => adopt(parents),
+        // One of the two groups has lost somebody, which is no reason to end what goes on.
+        Err(error) if goes_on(&mut world.engine().lock()) => process::end_alone(&format!(
+            "this process ends, since it cannot meet those that have spawned it: {error}"
+        )),
+        Err(error) => return Err(error),
+    }
     Ok(())
 }

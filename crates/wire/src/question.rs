@@ -28,7 +28,7 @@
 //! | 0 | refused | kind u8 ([`Kind`]), why text |
 //! | 1 | `Done` | |
 //! | 2 | `Port` | port text |
-//! | 3 | `Started` | \[processes u32\] |
+//! | 3 | `Started` | world 16 bytes, \[processes u32\] |
 //! | 4 | `Agreed` | [`agreeing`](crate::agreeing) |
 
 use crate::agreeing::{Agree, Agreed};
@@ -149,8 +149,13 @@ pub enum Said {
     Done,
     /// The port that a name stands for.
     Port(String),
-    /// So many processes of each part have been started.
-    Started(Vec<u32>),
+    /// So many processes of each part have been started, in the world of this name.
+    Started {
+        /// As [`Gone`](crate::boot::Gone) names it.
+        world: [u8; 16],
+        /// Of each part.
+        processes: Vec<u32>,
+    },
     /// What all members that live have agreed on.
     Agreed(Box<Agreed>),
 }
@@ -247,7 +252,7 @@ impl Answer {
             Err(Refusal { kind, why }) => w.u8(0).u8(*kind as u8).text(cut(why)),
             Ok(Said::Done) => w.u8(1),
             Ok(Said::Port(port)) => w.u8(2).text(port),
-            Ok(Said::Started(processes)) => w.u8(3).list(processes, |w, number| {
+            Ok(Said::Started { world, processes }) => w.u8(3).fixed(world).list(processes, |w, number| {
                 w.u32(*number);
             }),
             Ok(Said::Agreed(agreed)) => {
@@ -274,7 +279,10 @@ impl Answer {
             }),
             1 => Ok(Said::Done),
             2 => Ok(Said::Port(text(r, "port", MAX_PORT)?)),
-            3 => Ok(Said::Started(r.list("processes", |r| r.u32("processes"))?)),
+            3 => Ok(Said::Started {
+                world: r.fixed("world")?,
+                processes: r.list("processes", |r| r.u32("processes"))?,
+            }),
             4 => Ok(Said::Agreed(Box::new(Agreed::read(r)?))),
             other => return Err(invalid("what is said", other)),
         };
@@ -388,7 +396,10 @@ mod tests {
             .map(|ask| Message::Question(Question { number: 7, ask }));
         let said = [
             Ok(Said::Done),
-            Ok(Said::Started(vec![2, 0])),
+            Ok(Said::Started {
+                world: [7; 16],
+                processes: vec![2, 0],
+            }),
             Ok(Said::Port("p".repeat(MAX_PORT))),
             Err(Refusal::new(Kind::Unknown, "nobody has published 'x'")),
         ];

@@ -310,6 +310,13 @@ impl Shared {
         drop(self.sleep(self.lock(), None, Nap::News, longest));
     }
 
+    /// For a thread that waits in a loop of its own: makes progress, and hears what has come from outside of MPI.
+    pub fn look(&self) {
+        let mut guard = self.lock();
+        guard.inner.listen();
+        guard.progress();
+    }
+
     #[inline]
     fn wait_on<'a, T>(&'a self, mut guard: Guard<'a>, mut check: impl FnMut(&mut Engine) -> Option<T>) -> T {
         // Made by the first look in vain: most waits have none.

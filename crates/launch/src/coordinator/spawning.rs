@@ -165,7 +165,13 @@ fn users_subjobs(job: &Coordinator, text: &str, to: &str) -> Result<Vec<Subjob>,
 /// These subjobs have begun: whoever has asked for them hears it.
 pub(super) fn begun(job: &mut Coordinator, sites: &[usize]) {
     if let Some(pending) = take(job, sites) {
-        let said = Ok(Said::Started(pending.counts.clone()));
+        let name = sites
+            .first()
+            .and_then(|&site| job.agreements.name_of(job.machine.subjobs(), site));
+        let said = Ok(Said::Started {
+            world: name.unwrap_or_default(),
+            processes: pending.counts.clone(),
+        });
         answer(job, &pending, said);
     }
 }

@@ -294,6 +294,16 @@ fn refusal(why: &str) -> Offer {
     }
 }
 
+/// Another world has lost somebody.
+pub fn note_death(world: &World, other: [u8; 16], reason: &str) {
+    world.abroad().deaths.note(other, reason);
+}
+
+/// Why somebody of another world is gone, if somebody is and its loss is one of the latest.
+pub fn death_in(world: &World, other: [u8; 16]) -> Option<String> {
+    world.abroad().deaths.of(other)
+}
+
 /// Processes of another world, by their ranks there, that this one is or was connected with.
 pub fn known(world: &World, other: [u8; 16], ranks: &Range<u32>) -> Vec<Peer> {
     world.abroad().meetings.of_world(other, ranks)

@@ -26,6 +26,7 @@ use reach::{Reacher, Ways};
 pub(crate) struct Abroad {
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) meetings: Meetings,
+    pub(crate) deaths: Deaths,
     pub(crate) reacher: OnceLock<Box<dyn Reacher>>,
 }
 
@@ -114,6 +115,34 @@ impl Meeting {
     }
 }
 
+/// Most worlds of whose losses a process knows.
+const WORLDS: usize = 256;
+
+/// Other worlds that have lost processes, the latest ones: who waits for one that it has not met yet has to know.
+#[derive(Default)]
+pub(crate) struct Deaths(Mutex<Vec<([u8; 16], String)>>);
+
+impl Deaths {
+    /// The first loss of a world counts.
+    pub(crate) fn note(&self, world: [u8; 16], reason: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.iter().any(|(known, _)| *known == world) {
+            return;
+        }
+        if all.len() == WORLDS {
+            all.remove(0);
+        }
+        all.push((world, reason.to_owned()));
+    }
+
+    /// Why somebody of this world is gone, if somebody is.
+    pub(crate) fn of(&self, world: [u8; 16]) -> Option<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.iter().find(|(known, _)| *known == world);
+        found.map(|(_, reason)| reason.clone())
+    }
+}
+
 /// All meetings of a process that it has not left.
 #[derive(Default)]
 pub(crate) struct Meetings(Mutex<Vec<Arc<Meeting>>>);
@@ -181,5 +210,24 @@ impl Meetings {
             peers: peers.collect(),
             through,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_worlds_that_have_lost_somebody_are_known() {
+        let deaths = Deaths::default();
+        let world = |n: usize| std::array::from_fn(|at| (n >> (8 * (at % 2))) as u8);
+        for n in 0..WORLDS {
+            deaths.note(world(n), "first");
+            deaths.note(world(n), "second");
+        }
+        assert_eq!(deaths.of(world(0)).as_deref(), Some("first"));
+        deaths.note(world(WORLDS), "one more");
+        assert_eq!(deaths.of(world(0)), None, "no more than so many are kept");
+        assert_eq!(deaths.of(world(WORLDS)).as_deref(), Some("one more"));
     }
 }

@@ -13,7 +13,7 @@ use isthmus_core::error::{About, Result};
 use isthmus_core::{fail, joining, links};
 
 use crate::c::{Out, Text};
-use crate::call::{call, call_in_handlers, call_on};
+use crate::call::{Hears, call, call_in_handlers, call_on, raise_on};
 use crate::handle::{Kind, Table};
 use crate::process;
 
@@ -310,12 +310,33 @@ extern "C" fn isthmus_MPI_Comm_free(comm: Out<h::Comm>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
-    call_on("MPI_Comm_disconnect", handle(comm), || {
-        joining::disconnect(process::world()?, find(handle(comm))?)?;
+    let mut without = None;
+    let code = call_on("MPI_Comm_disconnect", handle(comm), || {
+        let met = joining::disconnect(process::world()?, find(handle(comm))?);
+        match met {
+            Ok(()) => {}
+            // Nobody can do more with it, and the handle is not left behind. Its error handler hears of the loss.
+            Err(error) if matches!(error.class, abi::MPIX_ERR_PROC_FAILED | abi::MPIX_ERR_REVOKED) => {
+                without = Some((Hears::Comm(Held::of(handle(comm))), error));
+            }
+            Err(error) => return Err(error),
+        }
         free(comm)?;
-        joining::part(process::world()?);
+        if without.is_none() {
+            joining::part(process::world()?);
+        }
         Ok(())
-    })
+    });
+    let Some((hears, error)) = without.filter(|_| code == abi::MPI_SUCCESS) else {
+        return code;
+    };
+    let code = raise_on("MPI_Comm_disconnect", &hears, &error);
+    // What is kept of it keeps the connections.
+    drop(hears);
+    if let Ok(world) = process::world() {
+        joining::part(world);
+    }
+    code
 }
 
 #[unsafe(no_mangle)]

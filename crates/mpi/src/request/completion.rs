@@ -220,8 +220,14 @@ impl Many {
         let Some((hears, error)) = self.first else {
             return abi::MPI_SUCCESS;
         };
+        // The handler is told what became of the request (MPI 5.0 section 9.3.1), and may put another code in its place.
+        let code = raise_on(function, &hears, &error);
+        if code != error.class {
+            return code;
+        }
         let text = format!("{error} ({})", crate::error::class_name(error.class));
-        raise_on(function, &hears, &Error::new(abi::MPI_ERR_IN_STATUS, text))
+        crate::error::remember(function, &Error::new(abi::MPI_ERR_IN_STATUS, text));
+        abi::MPI_ERR_IN_STATUS
     }
 }
 
