@@ -68,14 +68,17 @@ if [ -n "$cuts" ]; then
     # Its launcher is at one end, and has to be as patient as the processes. Its ssh is slow to notice that the link is there again: TCP waits up to
     # two minutes before it sends again when several cuts come one after the other.
     export ISTHMUS_AWAY=300
+    seed=${ISTHMUS_TEST_SEED:-$(date +%s)}
+    say "ISTHMUS_TEST_SEED=$seed"
     cat >cut.sh <<'S'
-seconds=$1 testbed=$2
-shift 2
+seconds=$1 testbed=$2 seed=$3 number=0
+shift 3
 "$@" &
 job=$!
 while :; do
     for length in $seconds; do
-        pause=$(od -An -N2 -tu2 /dev/urandom | awk '{ printf "%.2f", 3 + 12 * $1 / 65536 }')
+        number=$((number + 1))
+        pause=$(awk -v seed="$seed" -v n=$number 'BEGIN { srand(seed); while (n-- >= 0) r = rand(); printf "%.2f", 3 + 12 * r }')
         sleep "$pause"
         kill -0 $job 2>/dev/null || break 2
         "$testbed" cut a b && sleep "$length" && "$testbed" restore a b
@@ -84,7 +87,7 @@ while :; do
 done
 wait $job
 S
-    set -- sh "$PWD/cut.sh" "$cuts" "${ISTHMUS_TEST_BED:-$bin/isthmus-testbed}" "$@"
+    set -- sh "$PWD/cut.sh" "$cuts" "${ISTHMUS_TEST_BED:-$bin/isthmus-testbed}" "$seed" "$@"
 fi
 if [ -n "$wide" ]; then
     set -- "${ISTHMUS_TEST_BED:-$bin/isthmus-testbed}" run --sites 2x1 --rtt "$rtt" --rate "$rate" --stats -- "$@"

@@ -4,7 +4,7 @@
 use core::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Carrier, End, Life, Seen};
+use super::{Carrier, End, Life, Seen, State};
 use crate::dial::LastSeen;
 use crate::sharing::{Bands, Path, Takes, There};
 
@@ -52,9 +52,10 @@ impl<C: Carrier> Life<C> {
         self.common() + self.coming
     }
 
-    /// Where to make one more, if there are to be so many and this end is who makes them.
+    /// Where to make one more beside those that there are, if there are to be so many and this end is who makes them. A
+    /// channel that is away has none: what brings it back is another matter.
     pub fn room_for(&self, count: usize) -> Option<SocketAddr> {
-        let wanted = self.is_open() && self.expected() < count;
+        let wanted = self.state == State::Open && self.expected() < count;
         self.address().filter(|_| wanted)
     }
 

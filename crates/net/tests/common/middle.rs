@@ -14,6 +14,8 @@ pub(crate) struct Middle {
     pub(crate) silent: Arc<AtomicBool>,
     /// Bytes towards who listens before the line falls silent.
     pub(crate) left: Arc<AtomicI64>,
+    /// Bytes, either way, before all connections break.
+    breaks: Arc<AtomicI64>,
     harm: Option<Harm>,
 }
 
@@ -93,6 +95,7 @@ impl Middle {
             streams: Arc::default(),
             silent: Arc::default(),
             left: Arc::new(AtomicI64::new(i64::MAX)),
+            breaks: Arc::new(AtomicI64::new(i64::MAX)),
             harm,
         };
         let this = middle.clone();
@@ -129,6 +132,10 @@ impl Middle {
                     Ok(0) | Err(_) => break,
                     Ok(n) => n,
                 };
+                let before = self.breaks.fetch_sub(n as i64, Ordering::SeqCst);
+                if (0..n as i64).contains(&before) {
+                    self.reset();
+                }
                 if let Some(left) = &left {
                     let before = left.fetch_sub(n as i64, Ordering::SeqCst);
                     if before < n as i64 {
@@ -154,6 +161,11 @@ impl Middle {
             let _ = to.shutdown(Shutdown::Both);
             let _ = from.shutdown(Shutdown::Both);
         });
+    }
+
+    /// All connections break when so many bytes have come.
+    pub(crate) fn reset_after(&self, bytes: i64) {
+        self.breaks.store(bytes, Ordering::SeqCst);
     }
 
     pub(crate) fn reset(&self) {
