@@ -2,7 +2,7 @@
 //! Measuring the link between two sites: one listens for some seconds, the other dials. Bytes are metered where they
 //! arrive.
 
-use isthmus_link::meter::{MAX_STREAM, Sounding};
+use isthmus_link::meter::{MAX_STREAM, Read as Came, Sounding};
 use isthmus_stage::guarded::random;
 use isthmus_wire::rate::{RATE_BYTES, Rate};
 use isthmus_wire::service::Answer;
@@ -98,7 +98,10 @@ fn sound(stream: &mut TcpStream, round_trip: Duration) -> io::Result<Option<Rate
         stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
         match stream.read(&mut buffer) {
             Ok(0) => break,
-            Ok(n) => sounding.arrived(Instant::now(), n as u64),
+            Ok(n) => {
+                let (bytes, emptied) = (n as u64, n < buffer.len());
+                sounding.arrived(Instant::now(), Came { bytes, emptied });
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             // It was silent for so long.
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,

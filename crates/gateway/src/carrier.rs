@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isthmus_link::meter::Sounding;
+use isthmus_link::meter::{Read, Sounding};
 use isthmus_link::trunk::{Event, Trunk};
 use isthmus_net::{Ends, Trunkline};
 use isthmus_wire::gateway::{FromGateway, MAX_RELAY, RELAY_WINDOW, Relay, WISH_BULK, is_stream};
@@ -126,7 +126,8 @@ impl Carrier {
         let reading = async {
             let mut buffer = vec![0; BUNDLE];
             while let Ok(n @ 1..) = reader.read(&mut buffer).await {
-                if !self.feed(gateway, &buffer[..n]) {
+                let emptied = n < buffer.len();
+                if !self.feed(gateway, &buffer[..n], emptied) {
                     return;
                 }
             }
@@ -275,11 +276,12 @@ impl Carrier {
         (bulk, others.count())
     }
 
-    /// Takes what has come. False: the other end broke the rules.
-    pub(crate) fn feed(self: &Rc<Self>, gateway: &Rc<Gateway>, bytes: &[u8]) -> bool {
+    /// Takes what has come; `emptied`: that was all that there was. False: the other end broke the rules.
+    pub(crate) fn feed(self: &Rc<Self>, gateway: &Rc<Gateway>, bytes: &[u8], emptied: bool) -> bool {
         self.traffic.receives(bytes.len());
         if let Some(sounding) = self.sounding.borrow_mut().as_mut() {
-            sounding.arrived(std::time::Instant::now(), bytes.len() as u64);
+            let bytes = bytes.len() as u64;
+            sounding.arrived(std::time::Instant::now(), Read { bytes, emptied });
         }
         let mut events = Vec::new();
         let fed = self.trunk.borrow_mut().input(bytes, &mut events);

@@ -426,7 +426,8 @@ impl Neighbour {
             return;
         }
         let carrier = self.relay(gateway);
-        if !carrier.feed(gateway, bytes) {
+        // How much more waits nobody here can see.
+        if !carrier.feed(gateway, bytes, true) {
             carrier.close();
         }
         gateway.tell(FromGateway::Credit {

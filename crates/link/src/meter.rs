@@ -4,11 +4,14 @@
 //! ([`Sounding`]).
 //!
 //! The rate is measured where data arrive, over *bursts*: stretches within long frames, which their sender gives away
-//! at once, in which the connection never fell silent. The bytes of the first read of a burst do not count, since
-//! nobody knows when they came; so neither the pauses of a sender that waits for acknowledgements nor data that had
-//! piled up before the reader came do any harm. Within a burst data come as fast as the slowest part of the way lets
-//! them. Of the rates of the last bursts, weighted by their duration, the middle one counts: data that something on
-//! the way had held back come in short bursts that are too fast.
+//! at once, in which the connection never fell silent. A burst begins and ends where the reader found nothing left to
+//! read: what was read in between is what came in between. So neither the pauses of a sender that waits for
+//! acknowledgements nor data that had piled up while the reader had no processor do any harm. Where the reader never
+//! gets to the end of what is there, it is what is slow, and its rate is all that is seen.
+//!
+//! Within a burst data come as fast as the slowest part of the way lets them. Of the rates of the last bursts, weighted
+//! by their duration, the middle one counts: data that something on the way had held back come in short bursts that are
+//! too fast.
 //!
 //! A connection begins slowly: it sends a few packets, and twice as many each round trip. Those pauses are silences
 //! only if a silence is shorter than a round trip, so how long one is depends on that.
@@ -55,11 +58,70 @@ pub struct Estimate {
     pub bursts: bool,
 }
 
+/// What one reading of a connection gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// So many.
+    pub bytes: u64,
+    /// All that there were.
+    pub emptied: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     begin: Instant,
+    /// Nothing was left to read at the beginning; otherwise what has piled up may be part of what follows.
+    clean: bool,
+    /// The last reading, and whether it left something.
     last: Instant,
+    left: bool,
+    /// What came since the beginning.
     bytes: u64,
+    /// When nothing was left to read the last time, and what had come by then.
+    emptied: (Instant, u64),
+}
+
+impl Burst {
+    fn new(now: Instant, clean: bool) -> Self {
+        Self {
+            begin: now,
+            clean,
+            last: now,
+            left: !clean,
+            bytes: 0,
+            emptied: (now, 0),
+        }
+    }
+
+    fn read(&mut self, now: Instant, Read { bytes, emptied }: Read) {
+        if emptied && !self.clean {
+            // Now it is known when the rest comes.
+            *self = Self::new(now, true);
+            return;
+        }
+        (self.last, self.left, self.bytes) = (now, !emptied, self.bytes + bytes);
+        if emptied {
+            self.emptied = (now, self.bytes);
+        }
+    }
+
+    /// Nothing fell silent meanwhile: something was left to read, or has come soon.
+    fn goes_on(&self, now: Instant, silence: Duration) -> bool {
+        self.left || now.saturating_duration_since(self.last) < silence
+    }
+
+    /// What came, and in which time; `None`: nobody can say.
+    fn seen(&self) -> Option<(u64, Duration)> {
+        let (at, bytes) = if self.clean {
+            self.emptied
+        } else {
+            (self.last, self.bytes)
+        };
+        let time = at - self.begin;
+        // A reader that never gets to the end of what is there needs a while to show that.
+        let least = if self.clean { SHORTEST.1 } else { LONGEST };
+        (bytes >= SHORTEST.0 && time >= least).then_some((bytes, time))
+    }
 }
 
 /// Remembers the last few of something.
@@ -105,25 +167,20 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// So many bytes were read. `before`, `after`: whether the connection was inside a long frame then. True: there is
-    /// a new rate.
-    pub fn read(&mut self, now: Instant, bytes: u64, before: bool, after: bool) -> bool {
+    /// Something was read. `before`, `after`: whether the connection was inside a long frame then. True: there is a new
+    /// rate.
+    pub fn read(&mut self, now: Instant, read: Read, before: bool, after: bool) -> bool {
         let silence = if before { self.silence() } else { Duration::ZERO };
         if let Some(burst) = self.burst.as_mut().filter(|_| before) {
-            if now.saturating_duration_since(burst.last) < silence {
-                burst.bytes += bytes;
-                burst.last = now;
-                if after && burst.last - burst.begin < LONGEST {
+            if burst.goes_on(now, silence) {
+                burst.read(now, read);
+                if after && now.saturating_duration_since(burst.begin) < LONGEST {
                     return false;
                 }
             }
         }
         let new = self.rest();
-        self.burst = after.then_some(Burst {
-            begin: now,
-            last: now,
-            bytes: 0,
-        });
+        self.burst = after.then(|| Burst::new(now, read.emptied));
         new
     }
 
@@ -136,12 +193,11 @@ impl Meter {
     /// Ends the burst. True: there is a new rate.
     fn rest(&mut self) -> bool {
         let Some(burst) = self.burst.take() else { return false };
-        let time = burst.last - burst.begin;
-        let counts = burst.bytes >= SHORTEST.0 && time >= SHORTEST.1;
-        if counts {
-            self.rates.push((per_second(burst.bytes, time), burst.bytes, time));
-        }
-        counts
+        let Some((bytes, time)) = burst.seen() else {
+            return false;
+        };
+        self.rates.push((per_second(bytes, time), bytes, time));
+        true
     }
 
     /// A transfer that was asked for has arrived. The fastest counts as a whole if they are `all` and there was no
@@ -257,13 +313,13 @@ impl Sounding {
         }
     }
 
-    /// So many bytes have come.
-    pub fn arrived(&mut self, now: Instant, bytes: u64) {
+    /// Something has come.
+    pub fn arrived(&mut self, now: Instant, read: Read) {
         let first = self.began.is_none();
         self.began.get_or_insert(now);
-        self.bytes += if first { 0 } else { bytes };
+        self.bytes += if first { 0 } else { read.bytes };
         self.last = now;
-        self.meter.read(now, bytes, !first, true);
+        self.meter.read(now, read, !first, true);
     }
 
     /// How long it still takes; none: enough has been seen.
@@ -319,11 +375,16 @@ fn per_second(bytes: u64, time: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    fn all(bytes: u64) -> Read {
+        let emptied = true;
+        Read { bytes, emptied }
+    }
+
     /// Reads of `bytes` every `micros`, `count` times.
     fn feed(meter: &mut Meter, now: &mut Instant, count: u32, micros: u64, bytes: u64) {
         for _ in 0..count {
             *now += Duration::from_micros(micros);
-            meter.read(*now, bytes, true, true);
+            meter.read(*now, all(bytes), true, true);
         }
     }
 
@@ -342,7 +403,7 @@ mod tests {
         while sounding.left(now).is_some() {
             for _ in 0..window {
                 now += packet;
-                sounding.arrived(now, PACKET);
+                sounding.arrived(now, all(PACKET));
             }
             now += round_trip.saturating_sub(packet * window);
             window = (window * 2).min(1 << 16);
@@ -359,6 +420,39 @@ mod tests {
                 assert!(off <= 5 && !found.at_least, "{milliseconds} ms, {rate}: {found:?}");
             }
         }
+    }
+
+    /// A stream over a link of this rate whose reader has no processor at the begin of each period. Otherwise it reads
+    /// what is there, a buffer at a time, so many bytes a microsecond.
+    fn read_by(rate: u64, (every, stalls): (u64, u64), reader: u64) -> Rate {
+        const BUFFER: u64 = 256 << 10;
+        let (start, every, stalls) = (Instant::now(), every * 1000, stalls * 1000);
+        let mut sounding = Sounding::new(start, Duration::from_millis(4));
+        let (mut micros, mut taken) = (0, 0);
+        let at = |micros| start + Duration::from_micros(micros);
+        while sounding.left(at(micros)).is_some() {
+            micros += stalls.saturating_sub(micros % every);
+            let there = rate * micros / 1_000_000 - taken;
+            let n = there.min(BUFFER);
+            // It is woken by some packets.
+            micros += n / reader + 20;
+            taken += n;
+            let (bytes, emptied) = (n, n < BUFFER);
+            sounding.arrived(at(micros), Read { bytes, emptied });
+        }
+        sounding.end().unwrap()
+    }
+
+    #[test]
+    fn a_reader_without_a_processor_takes_no_backlog_for_the_link() {
+        for times in [(20, 6), (37, 12), (60, 6), (100, 30), (10, 0)] {
+            let found = read_by(118_000_000, times, 4_000);
+            let off = found.bytes_per_second.abs_diff(118_000_000) * 100 / 118_000_000;
+            assert!(off <= 1 && !found.at_least, "{times:?}: {found:?}");
+        }
+        // Who reads more slowly than data come never sees the end of them: what it does is all that can be said.
+        let slow = read_by(1_000_000_000, (100, 0), 200);
+        assert!(slow.bytes_per_second.abs_diff(197_000_000) < 5_000_000, "{slow:?}");
     }
 
     #[test]
@@ -402,7 +496,7 @@ mod tests {
     #[test]
     fn what_had_piled_up_does_not_count() {
         let (mut meter, mut now) = (Meter::default(), Instant::now());
-        meter.read(now, 10_000_000, false, true);
+        meter.read(now, all(10_000_000), false, true);
         feed(&mut meter, &mut now, 1100, 100, 1250);
         meter.rest();
         assert_eq!(rate(&meter), Some(12_500_000));
@@ -413,7 +507,7 @@ mod tests {
         let (mut meter, mut now) = (Meter::default(), Instant::now());
         for _ in 0..1000 {
             now += Duration::from_micros(100);
-            assert!(!meter.read(now, 1000, false, false));
+            assert!(!meter.read(now, all(1000), false, false));
         }
         assert_eq!(meter.estimate().rate, None);
     }

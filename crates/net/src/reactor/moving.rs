@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use isthmus_link::channel::{Lane, Place, Violation};
 use isthmus_link::life::Down;
+use isthmus_link::meter;
 use isthmus_transport::{Peer, Tuning};
 use isthmus_wire::frame::Header;
 use isthmus_wire::segment::COMPRESSED;
@@ -60,7 +61,14 @@ impl Reactor {
                     if inside.0 || inside.1 {
                         self.link.moved.store(true, Ordering::Relaxed);
                     }
-                    self.metered(peer, bytes, inside, &probes, *used.insert(Instant::now()));
+                    let (bytes, emptied) = (bytes as u64, all);
+                    self.metered(
+                        peer,
+                        meter::Read { bytes, emptied },
+                        inside,
+                        &probes,
+                        *used.insert(Instant::now()),
+                    );
                     for one in told {
                         self.told(peer, lane, one);
                     }
@@ -178,9 +186,16 @@ impl Reactor {
         }
     }
 
-    /// So many encrypted bytes were read, and these frames that measure were in them.
-    fn metered(&mut self, peer: Peer, bytes: usize, (before, after): (bool, bool), probes: &[Header], now: Instant) {
-        if self.channel(peer).gauge.meter.read(now, bytes as u64, before, after) {
+    /// Encrypted bytes were read, and these frames that measure were in them.
+    fn metered(
+        &mut self,
+        peer: Peer,
+        read: meter::Read,
+        (before, after): (bool, bool),
+        probes: &[Header],
+        now: Instant,
+    ) {
+        if self.channel(peer).gauge.meter.read(now, read, before, after) {
             self.publish(peer);
         }
         probes.iter().for_each(|header| self.probed(peer, header, now));
