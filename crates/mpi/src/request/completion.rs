@@ -220,7 +220,8 @@ impl Many {
         let Some((hears, error)) = self.first else {
             return abi::MPI_SUCCESS;
         };
-        // The handler is told what became of the request (MPI 5.0 section 9.3.1), and may put another code in its place.
+        // The handler is told what became of the request (MPI 5.0 section 9.3.1). It may put another code in its
+        // place.
         let code = raise_on(function, &hears, &error);
         if code != error.class {
             return code;
