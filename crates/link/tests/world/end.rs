@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use isthmus_link::channel::{Begun, Deframer, Incoming, Lane, Outgoing, Part, Place, Receipts, Violation};
 use isthmus_link::dial::{Cause, Dial};
+use isthmus_link::filling::{Asked, Filling, Use};
 use isthmus_link::ladder::{Rung, direct};
 use isthmus_link::life::{Carrier, Down, Gone, Life, Moment, Opening, Unreached, Upkeep, Wanted};
 use isthmus_link::line::{By, Line, Via};
+use isthmus_link::pipe::Look;
 use isthmus_link::sharing::{Class, Takes};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Hello, Kind, Segment};
@@ -107,7 +109,9 @@ pub(crate) struct End {
     position: [u64; 3],
     pub(crate) got: [Vec<u8>; 3],
     /// Classes that have been used.
-    asked: [bool; 3],
+    asked: Asked,
+    filling: Filling,
+    acknowledged: u64,
     farewell: bool,
     pub(crate) closing: bool,
     /// Only through the gateway, as was settled at first.
@@ -131,7 +135,9 @@ impl End {
             waiting: Default::default(),
             position: [0; 3],
             got: Default::default(),
-            asked: [false; 3],
+            asked: Asked::default(),
+            filling: Filling::default(),
+            acknowledged: 0,
             farewell: false,
             closing: false,
             by_gateway: false,
@@ -145,7 +151,8 @@ impl End {
     /// Wants to say this.
     pub(crate) fn push(world: &mut World, me: usize, class: Class, bytes: Vec<u8>) {
         let end = &mut world.ends[me];
-        end.asked[class as usize] = true;
+        end.asked.latency |= class == Class::Latency;
+        end.asked.bulk |= class == Class::Bulk;
         end.waiting[class as usize].push_back(Message { class, bytes });
         if world.ends[me].life.handle_wanted() == Wanted::Dial {
             Self::dial(world, me, Purpose::First);
@@ -155,11 +162,6 @@ impl End {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.iter().all(VecDeque::is_empty) && self.out.is_empty()
-    }
-
-    /// Connections that there should be: one, and one of its own for each class that asks for it.
-    fn streams(&self) -> usize {
-        1 + usize::from(self.asked[Class::Latency as usize]) + usize::from(self.asked[Class::Bulk as usize])
     }
 
     /// What this connection sends next.
@@ -388,7 +390,11 @@ impl End {
                         Self::drop_lane(world, me, worse);
                     }
                 }
-                Kind::Ack => drop(end.out.acknowledged(lane, segment.number).unwrap().count()),
+                Kind::Ack => {
+                    let arrived = end.out.acknowledged(lane, segment.number).unwrap();
+                    end.acknowledged += arrived.map(|p| p.payload.bytes.len() as u64).sum::<u64>();
+                }
+                Kind::Streams => Self::dial_more(world, me, segment.number as usize),
                 Kind::Farewell => end.farewell = true,
                 kind => unreachable!("{kind:?}"),
             }
@@ -410,13 +416,51 @@ impl End {
             world.ends[me].life.handle_coming();
             world.connect(me, (address_of(1 - me), By::Direct), 0, Purpose::Better);
         }
-        let end = &mut world.ends[me];
-        let mut more = Vec::new();
-        while let Some(address) = end.life.room_for(end.streams()) {
-            end.life.handle_coming();
-            more.push(address);
+        Self::look(world, me);
+    }
+
+    /// Looks whether there should be more connections. Whoever was called asks the other end for them.
+    fn look(world: &mut World, me: usize) {
+        let (now, delay, end) = (world.now, world.delay, &mut world.ends[me]);
+        if end.life.lines.is_empty() || !end.filling.is_due(now) {
+            return;
         }
-        for address in more {
+        let look = Look {
+            acknowledged: end.acknowledged,
+            backlog: !end.is_idle(),
+            round_trip: delay * 2,
+            shortest: delay * 2,
+            // Here connections fill the link by themselves.
+            by_rate: true,
+            streams: end.life.expected(),
+            most: 64,
+            ..Look::default()
+        };
+        let bands = end.life.bands(end.asked.latency, end.asked.bulk);
+        let used = Use {
+            asked: end.asked,
+            bands,
+            relayed: false,
+        };
+        let looked = end.filling.handle_look(now, look, used);
+        if !end.is_idle() {
+            end.alarm = end.alarm.min(end.filling.poll_timeout());
+        }
+        let Some(count) = looked.connections else { return };
+        match end.life.address() {
+            Some(_) => Self::dial_more(world, me, count),
+            None => {
+                let wire = end.life.lines.values_mut().next();
+                let word = Segment::control(Kind::Streams, count as u64).encode();
+                wire.into_iter().for_each(|wire| wire.said.extend_from_slice(&word));
+                end.alarm = now;
+            }
+        }
+    }
+
+    fn dial_more(world: &mut World, me: usize, count: usize) {
+        while let Some(address) = world.ends[me].life.room_for(count) {
+            world.ends[me].life.handle_coming();
             let by = if address == gateway() { By::Gateway } else { By::Direct };
             world.connect(me, (address, by), 0, Purpose::More);
         }
@@ -446,7 +490,7 @@ impl End {
 
     fn speak(world: &mut World, me: usize) {
         let (now, end) = (world.now, &mut world.ends[me]);
-        let bands = end.life.bands(end.asked[0], end.asked[2]);
+        let bands = end.life.bands(end.asked.latency, end.asked.bulk);
         let shares = end.life.shares(bands);
         let lanes: Vec<Lane> = end.life.lines.keys().copied().collect();
         let mut leaving = Vec::new();

@@ -3,10 +3,10 @@
 //! `lanes`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_link::channel::{Outgoing, Piece};
+use isthmus_link::filling::Filling;
 use isthmus_link::life::{Life, Wanted};
 use isthmus_transport::{Lent, Peer, Rates, Tuning};
 use isthmus_wire::hello::Purpose;
@@ -23,7 +23,6 @@ use crate::flow::Flow;
 use crate::link::{Arrival, Traffic};
 use crate::queues::{Held, Long, Queues};
 use crate::receiver::{Fault, Receiver};
-use isthmus_link::pipe::{Glimpses, Pipe};
 
 /// A long message of which something was not acknowledged.
 pub(super) struct Unsent {
@@ -45,17 +44,7 @@ pub(super) struct Channel {
     /// Segments that are sent once: they measure.
     pub(super) loose: Vec<u8>,
     pub(super) gauge: Gauge,
-    pub(super) pipe: Pipe,
-    /// Fastest rate of late.
-    pub(super) fastest: f64,
-    /// Bytes per second that traffic may send which leaves queues short.
-    pub(super) polite: Option<f64>,
-    /// The shortest round trip that was seen since the last look, and when one is seen next.
-    pub(super) glimpsed: Glimpses,
-    /// When the pipe is looked at again.
-    pub(super) look_at: Duration,
-    /// Nothing was left to send at some time since then.
-    pub(super) ran_dry: bool,
+    pub(super) filling: Filling,
     /// How messages are compressed: of frames and of long messages, by queue.
     pub(super) presses: FxHashMap<(u8, bool), Adaptive>,
     pub(super) traffic: Traffic,
@@ -73,12 +62,7 @@ impl Channel {
             copied: 0,
             loose: Vec::new(),
             gauge: Gauge::default(),
-            pipe: Pipe::default(),
-            fastest: 0.0,
-            polite: None,
-            glimpsed: Glimpses::default(),
-            look_at: Duration::ZERO,
-            ran_dry: false,
+            filling: Filling::default(),
             presses: FxHashMap::default(),
             traffic: Traffic::default(),
         }
@@ -141,8 +125,8 @@ impl Reactor {
         let (tunings, rates, sharers) = (&self.tunings, &self.rates, self.sharers);
         self.channels.entry(peer).or_insert_with(|| {
             let mut channel = Channel::new();
-            channel.pipe.know(rates.as_ref().and_then(|rate| rate(peer)));
-            channel.pipe.share(sharers);
+            channel.filling.know(rates.as_ref().and_then(|rate| rate(peer)));
+            channel.filling.share(sharers);
             tunings
                 .iter()
                 .for_each(|(id, tuning)| channel.queues.tune(*id, *tuning));
@@ -165,7 +149,7 @@ impl Reactor {
     /// What the links carry.
     pub(super) fn know(&mut self, rates: Rates) {
         for (peer, channel) in &mut self.channels {
-            channel.pipe.know(rates(*peer));
+            channel.filling.know(rates(*peer));
             channel.pace();
         }
         self.rates = Some(rates);
@@ -175,7 +159,7 @@ impl Reactor {
     pub(super) fn share(&mut self, sharers: u32) {
         self.sharers = sharers;
         for channel in self.channels.values_mut() {
-            channel.pipe.share(sharers);
+            channel.filling.share(sharers);
             channel.pace();
         }
     }

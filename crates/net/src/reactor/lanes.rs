@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use isthmus_link::channel::Lane;
+use isthmus_link::filling::Looked;
 use isthmus_link::life::{Down, End, Gone, MAX_STREAMS, Moment, Opening, Unreached, Upkeep};
 use isthmus_link::line::{By, Line, Via};
 use isthmus_transport::Peer;
@@ -19,7 +20,7 @@ use crate::config::Reach;
 use crate::secure::Secure;
 use crate::socket;
 use crate::tcpinfo::{TcpInfo, at_work, tcp_info};
-use isthmus_link::pipe::{Look, time_of_look};
+use isthmus_link::pipe::Look;
 
 impl Reactor {
     /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right
@@ -134,7 +135,7 @@ impl Reactor {
             candidate: 0,
             way: Reach::Tls,
             by,
-            makes_way: purpose == Purpose::More && self.channel(peer).extra() > 0,
+            makes_way: purpose == Purpose::More && self.channel(peer).asked().extra() > 0,
         };
         let handshake = Handshake::dial(socket, deadline, target, purpose);
         if self.shake(handshake).is_err() {
@@ -148,58 +149,12 @@ impl Reactor {
     /// Looks whether the link is full.
     fn look(&mut self, peer: Peer, now: Duration) {
         let channel = self.channel(peer);
-        if now < channel.look_at || channel.life.lines.is_empty() {
+        if !channel.filling.is_due(now) || channel.life.lines.is_empty() {
             return;
         }
-        // Another kind of connection has another round trip.
-        let alone = channel.life.common() == 0;
-        let looked_at = channel.life.lines.values_mut().filter(|c| !c.line.is_apart() || alone);
-        let each = |c: &mut Connection| {
-            let info = tcp_info(&c.secure.socket)?;
-            c.secure.rest(now, &info);
-            Some((info, std::mem::replace(&mut c.acknowledged, info.acknowledged)))
-        };
-        let found: Vec<(TcpInfo, u64)> = looked_at.filter_map(each).collect();
-        let infos: Vec<TcpInfo> = found.iter().map(|(info, _)| *info).collect();
-        let shortest = infos.iter().map(|i| i.shortest).filter(|t| !t.is_zero()).min();
-        let shortest = shortest.unwrap_or_default();
-        let wanted = channel.queues.streams().map(usize::from);
-        let look = Look {
-            acknowledged: channel.traffic.acknowledged,
-            backlog: !std::mem::take(&mut channel.ran_dry) && !channel.queues.is_empty(),
-            round_trip: at_work(found.into_iter()).unwrap_or(shortest),
-            standing: channel.glimpsed.take(),
-            shortest,
-            unsent: infos.iter().map(|i| i.unsent).sum(),
-            resent: infos.iter().map(|i| i.resent).sum(),
-            busy: infos.iter().map(|i| i.busy).sum(),
-            buffered: infos.iter().map(|i| i.buffered).sum(),
-            // Those that have not carried much yet will, where others do.
-            by_rate: channel.life.lines.values().any(|c| c.secure.by_rate || c.secure.near),
-            window: socket::window(),
-            streams: channel.life.expected(),
-            most: MAX_STREAMS,
-        };
-        channel.traffic.retransmitted = channel.traffic.retransmitted.max(look.resent);
-        channel.look_at = now + time_of_look(&look);
-        let again = channel.look_at;
-        let busy = !channel.is_idle();
-        let mut more = channel.pipe.look(now, &look);
-        if channel.pipe.was_wrong() {
-            channel.life.lines.values().for_each(|c| c.secure.look_anew());
-        }
-        channel.be_polite(&look);
-        channel.mark();
-        // Classes have connections of their own.
-        let extra = channel.extra();
-        if wanted.is_some() || extra > 0 {
-            let count = match wanted {
-                Some(wanted) => wanted + extra,
-                None => more.unwrap_or(look.streams).max(1 + extra),
-            };
-            more = Some(count.min(MAX_STREAMS)).filter(|n| *n > look.streams);
-        }
-        if let Some(count) = more {
+        let looked = channel.look(now);
+        let (again, busy) = (channel.filling.poll_timeout(), !channel.is_idle());
+        if let Some(count) = looked.connections {
             self.want_streams(peer, count);
         }
         self.want_kinds(peer);
@@ -339,7 +294,7 @@ impl Reactor {
         // Without a connection there is nothing to look at: many processes that wait for one would keep the machine
         // busy.
         if !channel.is_idle() && !channel.life.lines.is_empty() {
-            next = next.min(channel.look_at.max(now + Duration::from_millis(1)));
+            next = next.min(channel.filling.poll_timeout().max(now + Duration::from_millis(1)));
         }
         if say || channel.queues.next_at(now).is_some_and(|at| at <= now) {
             self.send(peer);
@@ -371,6 +326,49 @@ impl Reactor {
         channel.traffic.round_trip = channel.gauge.meter.last_trip();
         let traffic = channel.traffic.clone();
         self.link.note_traffic(peer, traffic);
+    }
+}
+
+impl Channel {
+    /// Looks how the connections do, and holds them to what they may do from now on.
+    fn look(&mut self, now: Duration) -> Looked {
+        // Another kind of connection has another round trip.
+        let alone = self.life.common() == 0;
+        let looked_at = self.life.lines.values_mut().filter(|c| !c.line.is_apart() || alone);
+        let each = |c: &mut Connection| {
+            let info = tcp_info(&c.secure.socket)?;
+            c.secure.rest(now, &info);
+            Some((info, std::mem::replace(&mut c.acknowledged, info.acknowledged)))
+        };
+        let found: Vec<(TcpInfo, u64)> = looked_at.filter_map(each).collect();
+        let infos: Vec<TcpInfo> = found.iter().map(|(info, _)| *info).collect();
+        let shortest = infos.iter().map(|i| i.shortest).filter(|t| !t.is_zero()).min();
+        let shortest = shortest.unwrap_or_default();
+        let look = Look {
+            acknowledged: self.traffic.acknowledged,
+            backlog: !self.queues.is_empty(),
+            round_trip: at_work(found.into_iter()).unwrap_or(shortest),
+            standing: Duration::ZERO,
+            shortest,
+            unsent: infos.iter().map(|i| i.unsent).sum(),
+            resent: infos.iter().map(|i| i.resent).sum(),
+            busy: infos.iter().map(|i| i.busy).sum(),
+            buffered: infos.iter().map(|i| i.buffered).sum(),
+            // Those that have not carried much yet will, where others do.
+            by_rate: self.life.lines.values().any(|c| c.secure.by_rate || c.secure.near),
+            window: socket::window(),
+            streams: self.life.expected(),
+            most: MAX_STREAMS,
+        };
+        self.traffic.retransmitted = self.traffic.retransmitted.max(look.resent);
+        let used = self.used();
+        let looked = self.filling.handle_look(now, look, used);
+        if looked.anew {
+            self.life.lines.values().for_each(|c| c.secure.look_anew());
+        }
+        self.pace();
+        self.mark();
+        looked
     }
 }
 

@@ -346,12 +346,13 @@ impl Channel {
             loose,
             traffic,
             presses,
-            pipe,
+            filling,
             ..
         } = self;
         let meter = &self.gauge.meter;
         let link = || {
-            pipe.rate()
+            filling
+                .rate()
                 .or_else(|| meter.estimate().rate.map(|r| r.bytes_per_second as f64))
         };
         for ((lane, connection), takes) in life.lines.iter_mut().zip(shares) {
@@ -382,7 +383,9 @@ impl Channel {
             }
         }
         traffic.sent += sent as u64;
-        self.ran_dry |= self.queues.is_empty() && !self.out.waits_again();
+        if self.queues.is_empty() && !self.out.waits_again() {
+            self.filling.runs_dry();
+        }
         if broken.is_empty() { sent } else { 0 }
     }
 

@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use isthmus_link::filling::{Asked, Use};
 use isthmus_link::sharing::{Bands, Takes, There};
 use isthmus_transport::{Class, Path, Peer};
 use isthmus_wire::gateway::Way;
@@ -15,16 +16,29 @@ use super::channels::Channel;
 use crate::socket::{self, Mark};
 use crate::tcpinfo::tcp_info;
 use isthmus_link::line::{By, Via};
-use isthmus_link::pipe::{LEAST, Look, fastest};
 
 impl Channel {
-    /// Connections that classes want beside those that fill the link.
-    pub(super) fn extra(&self) -> usize {
-        usize::from(self.queues.any_latency()) + usize::from(self.queues.any_bulk())
+    /// What the communicators ask for.
+    pub(super) fn asked(&self) -> Asked {
+        Asked {
+            streams: self.queues.streams().map(usize::from),
+            latency: self.queues.any_latency(),
+            bulk: self.queues.any_bulk(),
+        }
+    }
+
+    /// What the connections are there for.
+    pub(super) fn used(&self) -> Use {
+        Use {
+            asked: self.asked(),
+            bands: self.bands(),
+            relayed: self.life.lines.values().any(|c| c.line.via.is_relayed()),
+        }
     }
 
     fn bands(&self) -> Bands {
-        self.life.bands(self.queues.any_latency(), self.queues.any_bulk())
+        let asked = self.asked();
+        self.life.bands(asked.latency, asked.bulk)
     }
 
     /// Which segments each connection takes, in their order.
@@ -37,57 +51,25 @@ impl Channel {
         self.queues.there = self.life.there();
     }
 
-    /// Whether some communicators are not to wait, or some make way.
-    fn is_polite(&self) -> bool {
-        self.bands().latency || self.queues.any_bulk()
-    }
-
     /// Looks at the round trip, where it matters and from time to time.
     pub(super) fn glimpse(&mut self, now: Duration) {
-        if self.is_polite() && self.glimpsed.are_due(now) {
-            let infos = self
-                .life
-                .lines
-                .values()
-                .filter(|c| !c.line.is_apart())
-                .filter_map(|c| tcp_info(&c.secure.socket));
-            if let Some(info) = infos.max_by_key(|info| info.acknowledged) {
-                self.glimpsed.add(info.round_trip);
-            }
+        // Most channels have no classes, and this is asked whenever something is sent.
+        let classes = self.queues.any_latency() || self.queues.any_bulk();
+        if !classes || !self.filling.poll_glimpse(now, self.used()) {
+            return;
         }
-    }
-
-    /// Where some communicators are not to wait, or some make way, the connections of the others leave queues short.
-    pub(super) fn be_polite(&mut self, look: &Look) {
-        // A gateway sees to it that its trunk leaves queues short, and takes from us what leaves.
-        let polite = self.is_polite() && !self.life.lines.values().any(|c| c.line.via.is_relayed());
-        self.polite = if polite { self.pipe.polite(look) } else { None };
-        self.fastest = fastest(self.fastest, self.pipe.rate());
-        self.pace();
+        let common = self.life.lines.values().filter(|c| !c.line.is_apart());
+        let infos = common.filter_map(|c| tcp_info(&c.secure.socket));
+        if let Some(info) = infos.max_by_key(|info| info.acknowledged) {
+            self.filling.handle_glimpse(info.round_trip);
+        }
     }
 
     /// Holds the connections to what they may do now.
     pub(super) fn pace(&mut self) {
-        let (bands, least) = (self.bands(), self.fastest * LEAST);
-        let rates = [self.polite, self.pipe.cap()]
-            .into_iter()
-            .flatten()
-            .map(|r| r.max(least));
-        // What is known of the link is for those who have much to send: short messages leave at once, which on a
-        // connection that is paced takes half a round trip as long as its window is the first one.
-        let slower = rates.min_by(f64::total_cmp);
-        let at_once = slower.is_some();
-        let rate = slower
-            .into_iter()
-            .chain(self.pipe.share_of_known())
-            .min_by(f64::total_cmp);
-        // Not those that are kept free.
-        let held = |takes: &Takes| takes.normal && (takes.bulk || !bands.bulk);
-        let shares = self.shares();
-        let count = shares.iter().filter(|s| held(s)).count().max(1);
-        for (connection, share) in self.life.lines.values_mut().zip(&shares) {
-            let rate = rate.filter(|_| held(share));
-            connection.secure.hold(rate.map(|rate| rate / count as f64), at_once);
+        let paces = self.filling.paces(self.bands(), &self.shares());
+        for (connection, pace) in self.life.lines.values_mut().zip(paces.each) {
+            connection.secure.hold(pace, paces.at_once);
         }
     }
 
