@@ -5,6 +5,7 @@
 //! * [`ladder`]: the ways to a peer of another local area, in their order.
 //! * [`dial`]: all its addresses by all ways, until one of them has worked.
 //! * [`filling`]: how many connections a channel has, and how fast each may go.
+//! * [`gauge`]: what is said to measure a connection, and with whom when.
 //! * [`life`]: the life of a channel: its connections come and go, it is away, it ends.
 //! * [`line`]: one connection of a channel: what it is for, how far it has come.
 //! * [`lived`]: a clock that stands still while its process had no processor.
@@ -17,6 +18,7 @@
 pub mod channel;
 pub mod dial;
 pub mod filling;
+pub mod gauge;
 pub mod ladder;
 pub mod life;
 pub mod line;

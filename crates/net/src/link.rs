@@ -28,13 +28,7 @@ type Reporter = Box<dyn Fn(Vec<(Peer, Traffic)>) + Send + Sync>;
 const MAX_EVENTS: usize = 4096;
 
 /// Whose rate is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Round {
-    /// With whom.
-    pub peer: Peer,
-    /// This process receives; otherwise the peer does.
-    pub receive: bool,
-}
+pub type Round = isthmus_link::gauge::Round<Peer>;
 
 /// From the main thread to the I/O thread.
 pub(crate) enum Command {

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_identity::Identity;
 use isthmus_link::channel::Lane;
+use isthmus_link::gauge::Rounds;
 use isthmus_link::ladder::Ladder;
 use isthmus_link::lived::Lived;
 use isthmus_transport::{Peer, Rates, Tuning};
@@ -47,7 +48,6 @@ use failure::Failure;
 use handshake::{Context, Handshake, Outcome, Proven};
 use isthmus_link::line::By;
 use looking::{Looks, time_of};
-use probe::Rounds;
 use slots::{BELL, LISTENER, Slots};
 
 /// Most connections that may be in a handshake at once, having dialled us. When more come, the oldest that has
@@ -111,7 +111,7 @@ pub(crate) struct Reactor {
     rates: Option<Rates>,
     /// Channels, of all processes, that use each link at the same time.
     sharers: u32,
-    rounds: Rounds,
+    rounds: Rounds<Peer>,
     /// Channels with something to send.
     busy: Vec<Peer>,
     scratch: Scratch,

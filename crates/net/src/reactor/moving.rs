@@ -9,7 +9,7 @@ use isthmus_link::channel::{Lane, Place, Violation};
 use isthmus_link::life::Down;
 use isthmus_link::meter;
 use isthmus_transport::{Peer, Tuning};
-use isthmus_wire::frame::Header;
+use isthmus_wire::frame::{Header, Probe};
 use isthmus_wire::segment::COMPRESSED;
 use rustc_hash::FxHashMap;
 
@@ -19,6 +19,7 @@ use super::looking::time_of;
 use super::{Reactor, Worker};
 use crate::compression::{Adaptive, SHORTEST};
 use crate::link::{Arrival, Traffic};
+use crate::outbox;
 use crate::queues::{Body, Held, SEGMENT};
 use crate::receiver::{Fault, Takers, Told};
 use crate::secure::Scratch;
@@ -335,8 +336,9 @@ impl Channel {
         let many = self.life.lines.len() > 1;
         let shares = self.shares();
         if self.loose.is_empty() && self.queues.is_empty() {
-            if let Some(piece) = self.gauge.next_piece() {
-                self.push_loose(&piece);
+            if let Some(size) = self.gauge.next_piece() {
+                let header = Header::probe(Probe::Train, size, 0);
+                self.push_loose(&outbox::encode(&header, &vec![0; size as usize]));
             }
         }
         let Self {
