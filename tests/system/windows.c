@@ -2,7 +2,9 @@
 /* For windows.sh. `held`: the last process dies while it holds locks of others; these go on to those who wait, and what needs the
    dead one itself is an error.
    `nodes`: shared memory over several nodes is refused, other windows work. `large`: more memory than
-   there is. `refused`: the system does not let processes copy each other's memory, and messages go. */
+   there is. `refused`: the system does not let processes copy each other's memory, and messages go. `many`: what 1,000 windows take of
+   each process's memory. */
+#include <malloc.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -107,6 +109,31 @@ static int large(void)
     return 0;
 }
 
+static size_t allocated(void)
+{
+    struct mallinfo2 now = mallinfo2();
+    return now.uordblks + now.hblkhd;
+}
+
+static int many(void)
+{
+    enum { WINDOWS = 1000 };
+    static MPI_Win windows[WINDOWS], first;
+    static char memory[64];
+    /* What all windows have together is made with the first one. */
+    MPI_Win_create(memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &first);
+    size_t before = allocated();
+    for (int i = 0; i < WINDOWS; i++)
+        MPI_Win_create(memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &windows[i]);
+    size_t bytes = allocated() - before;
+    for (int i = 0; i < WINDOWS; i++)
+        MPI_Win_free(&windows[i]);
+    MPI_Win_free(&first);
+    printf("rank %d: many: %s, %zu bytes\n", rank, bytes < 1 << 20 ? "fine" : "too much", bytes);
+    MPI_Finalize();
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -114,6 +141,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 1 && !strcmp(argv[1], "held"))
         return held();
+    if (argc > 1 && !strcmp(argv[1], "many"))
+        return many();
     if (argc > 1 && !strcmp(argv[1], "refused"))
         return refused();
     return argc > 1 && !strcmp(argv[1], "nodes") ? nodes() : large();

@@ -31,6 +31,13 @@ for rank in 0 1; do
 done
 clean large
 
+for place in "mpiexec -n 2" "isthmus run --site home:1 --site second=home:1"; do
+    # shellcheck disable=SC2086 # a command
+    timeout -k 5 100 $place ./windows many </dev/null >out 2>&1 || { cat out; fail "many, $place: status $?"; }
+    [ "$(grep -c '^rank .: many: fine' out)" = 2 ] || { cat out; fail "1,000 windows take more than 1 MiB of a process ($place)"; }
+done
+clean many
+
 # As in a container that forbids it.
 cat >forbidden.c <<'C'
 #include <errno.h>

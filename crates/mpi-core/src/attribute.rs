@@ -153,6 +153,13 @@ pub struct Attributes {
     values: Vec<(Arc<Key>, usize)>,
 }
 
+impl Attributes {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
 /// Where an object keeps its attributes; the callbacks run outside the lock.
 pub type Cache = Mutex<Attributes>;
 

@@ -46,7 +46,7 @@ pub(crate) fn may_take_steps(world: &World, comm: &Comm, steps: Steps) -> Result
                 agree_on_nodes(world, comm, &ranks)?
             }
         };
-        agreement.agreed.get_or_init(|| agreed);
+        agreement.agreed.get_or_init(|| agreed.map(Box::new));
     }
     Ok(comm.nodes.channel(steps).is_some())
 }

@@ -58,7 +58,7 @@ pub(crate) struct Remembered {
 
 /// Plans of calls that were made before.
 #[derive(Debug, Default)]
-pub(crate) struct Plans(Mutex<Made>);
+pub(crate) struct Plans(Mutex<Option<Box<Made>>>);
 
 #[derive(Debug, Default)]
 struct Made {
@@ -76,6 +76,7 @@ impl Plans {
             return make();
         }
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = made.get_or_insert_default();
         let known = made.all.iter().find(|(c, s, _)| *s == steps && c == call);
         if let Some((_, _, recorded)) = known {
             return recorded.as_ref().map_or_else(make, Recorded::plan);
@@ -94,7 +95,7 @@ impl Plans {
     }
 
     fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Made::default();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

@@ -181,7 +181,8 @@ fn delete(comm: h::Comm, key: c_int) -> Result<()> {
 
 /// MPI_Finalize deletes what is cached on the predefined communicators, MPI_COMM_SELF first.
 pub(crate) fn delete_all_at_end(comm: &Comm, handle: h::Comm) -> Result<()> {
-    attribute::delete_all_at_end(comm.user().attributes(), handle.0)
+    let known = comm.user().known_attributes();
+    known.map_or(Ok(()), |known| attribute::delete_all_at_end(known, handle.0))
 }
 
 #[unsafe(no_mangle)]

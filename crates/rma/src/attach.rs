@@ -28,7 +28,7 @@ impl Window {
     /// MPI_Win_attach.
     pub fn attach(&self, memory: WriteMemory, size: u64) -> Result<()> {
         check_dynamic(self)?;
-        let mut own = locked(&self.attached.own);
+        let mut own = locked(&self.seldom.attached.own);
         if own.list.len() >= MOST {
             fail!(
                 abi::MPI_ERR_RMA_ATTACH,
@@ -43,7 +43,7 @@ impl Window {
     /// MPI_Win_detach.
     pub fn detach(&self, address: usize) -> Result<()> {
         check_dynamic(self)?;
-        let mut own = locked(&self.attached.own);
+        let mut own = locked(&self.seldom.attached.own);
         let Some(at) = own.list.iter().position(|region| region.0 == address as u64) else {
             fail!(
                 abi::MPI_ERR_RMA_ATTACH,
@@ -76,7 +76,7 @@ fn notice(window: &Window) -> Notice<'_> {
 /// Attached memory of this process in which all of these bytes lie, with the first address as origin. Pieces that touch
 /// each other are one.
 pub(crate) fn own_region(window: &Window, start: u64, end: u64) -> Result<WriteMemory> {
-    let own = locked(&window.attached.own);
+    let own = locked(&window.seldom.attached.own);
     match own.covering(start, end) {
         Some(memory) => Ok(memory),
         None => not_attached(window.comm.rank(), start, end),
@@ -86,7 +86,7 @@ pub(crate) fn own_region(window: &Window, start: u64, end: u64) -> Result<WriteM
 /// Makes sure that another process has attached these bytes.
 pub(crate) fn check_attached(window: &Window, rank: u32, reach: &dyn Reach, start: u64, end: u64) -> Result<()> {
     let notice = window.store.notice(rank);
-    let mut known = locked(&window.attached.known);
+    let mut known = locked(&window.seldom.attached.known);
     let version = notice.version.load(Ordering::Acquire);
     let up_to_date = known.get(&rank).filter(|(seen, _)| *seen == version);
     let table = match up_to_date {

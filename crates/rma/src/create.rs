@@ -17,11 +17,9 @@ use crate::epoch::Epochs;
 use crate::far::{self, Far};
 use crate::hints::Hints;
 use crate::locks;
-use crate::partners::Partners;
 use crate::parts::{Part, Parts};
-use crate::regions::Attached;
 use crate::store::Store;
-use crate::window::{Flavor, Window};
+use crate::window::{Flavor, Lazy, Window};
 
 /// What a process wants of a new window.
 #[derive(Debug)]
@@ -160,18 +158,15 @@ impl Window {
         let (parts, store, memory) = provided?;
         let window = Arc::new(Self {
             world,
-            reaches: Mutex::default(),
             comm,
             flavor,
             parts: Parts::new(parts),
             store,
             own: memory,
-            attached: Attached::default(),
             epochs: Mutex::new(Epochs::default()),
-            partners: Partners::default(),
-            hints: Mutex::new(own.hints),
             counted: Default::default(),
-            far,
+            far: far.map(Box::new),
+            seldom: Lazy::with(own.hints),
         });
         if window.far.is_some() {
             // Nobody operates on it before all hear of it.

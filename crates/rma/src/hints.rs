@@ -75,6 +75,11 @@ impl Hints {
         Ok(self)
     }
 
+    /// Whether the program has said nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All of them, with what is in force.
     pub(crate) fn all(&self) -> Result<Info> {
         let mut all = Info::default();

@@ -73,7 +73,7 @@ fn told(word: &Word) -> u64 {
 pub(crate) fn await_post(window: &Window, rank: u32) -> Result<()> {
     loop {
         let word = {
-            let mut posts = locked(&window.partners.posts);
+            let mut posts = locked(&window.seldom.partners.posts);
             let at = posts.iter().position(|word| word.rank == rank);
             at.map(|at| posts.swap_remove(at))
         };
@@ -91,7 +91,7 @@ impl Window {
         let ranks = ranks(self, group)?;
         locked(&self.epochs).post()?;
         let expected = ranks.iter().map(|&rank| expect(self, rank, COMPLETED)).collect();
-        *locked(&self.partners.completions) = expected;
+        *locked(&self.seldom.partners.completions) = expected;
         self.sync();
         tell(self, &ranks, POSTED, &|_| 0);
         Ok(())
@@ -103,14 +103,14 @@ impl Window {
         let ranks = ranks(self, group)?;
         locked(&self.epochs).start(ranks.clone())?;
         let expected = ranks.into_iter().map(|rank| expect(self, rank, POSTED));
-        *locked(&self.partners.posts) = expected.collect();
+        *locked(&self.seldom.partners.posts) = expected.collect();
         Ok(())
     }
 
     /// MPI_Win_complete.
     pub fn complete(&self) -> Result<()> {
         let ranks = locked(&self.epochs).complete()?;
-        let posts = std::mem::take(&mut *locked(&self.partners.posts));
+        let posts = std::mem::take(&mut *locked(&self.seldom.partners.posts));
         let mut result = Ok(());
         for word in posts {
             let ended = self.world.wait(word.request).map(drop);
@@ -124,7 +124,7 @@ impl Window {
     /// MPI_Win_wait.
     pub fn wait(&self) -> Result<()> {
         locked(&self.epochs).check_exposed()?;
-        let expected = std::mem::take(&mut *locked(&self.partners.completions));
+        let expected = std::mem::take(&mut *locked(&self.seldom.partners.completions));
         let mut result = Ok(());
         for word in expected {
             let ended = self.world.wait(word.request).map(|_| {
@@ -142,7 +142,7 @@ impl Window {
     /// MPI_Win_test: whether the exposure has ended.
     pub fn test(&self) -> Result<bool> {
         locked(&self.epochs).check_exposed()?;
-        let mut expected = locked(&self.partners.completions);
+        let mut expected = locked(&self.seldom.partners.completions);
         let mut result = Ok(());
         {
             let mut engine = self.world.engine().lock();

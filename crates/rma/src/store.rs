@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where a window keeps the words that its processes share, and the memory that it was given.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::SharedMemory;
@@ -13,21 +13,25 @@ use crate::locks::{self, BlockLocks, Notice, ProcessLock};
 pub(crate) enum Store {
     /// In memory of the node, with the number of all processes of the window.
     Node(Arc<dyn SharedMemory>, usize),
-    /// Of the one process of the window here.
-    Own(Box<[AtomicU64; locks::OWN]>),
+    /// Of the one process of the window here, from their first use on.
+    Own(OnceLock<Box<[AtomicU64; locks::OWN]>>),
+}
+
+fn own_words(words: &OnceLock<Box<[AtomicU64; locks::OWN]>>) -> &[AtomicU64; locks::OWN] {
+    words.get_or_init(|| Box::new([const { AtomicU64::new(0) }; locks::OWN]))
 }
 
 impl Store {
     /// For one process.
     pub(crate) fn own() -> Self {
-        Self::Own(Box::new([const { AtomicU64::new(0) }; locks::OWN]))
+        Self::Own(OnceLock::new())
     }
 
     /// The words of a process on this node.
     fn line(&self, rank: u32) -> &[AtomicU64] {
         match self {
             Self::Node(memory, processes) => locks::line(memory.words(), *processes, rank),
-            Self::Own(words) => &words[..locks::OWN - 1],
+            Self::Own(words) => &own_words(words)[..locks::OWN - 1],
         }
     }
 
@@ -50,7 +54,7 @@ impl Store {
     pub(crate) fn blocks(&self) -> BlockLocks<'_> {
         match self {
             Self::Node(memory, _) => BlockLocks::of_node(memory.words()),
-            Self::Own(words) => BlockLocks::of_one(&words[..]),
+            Self::Own(words) => BlockLocks::of_one(&own_words(words)[..]),
         }
     }
 

@@ -126,7 +126,7 @@ fn dynamic(window: &Window, rank: u32, address: i64, start: u64, end: u64) -> Re
 
 /// The memory of another process.
 fn reach(window: &Window, rank: u32) -> Result<Arc<dyn Reach>> {
-    if let Some(reach) = locked(&window.reaches).get(&rank) {
+    if let Some(reach) = locked(&window.seldom.reaches).get(&rank) {
         return Ok(reach.clone());
     }
     let peer = window.comm.channel().members.peer(rank);
@@ -138,7 +138,7 @@ fn reach(window: &Window, rank: u32) -> Result<Arc<dyn Reach>> {
         .sharing()
         .map(|sharing| sharing.reach(peer));
     match found {
-        Some(Ok(reach)) => Ok(locked(&window.reaches).entry(rank).or_insert(reach).clone()),
+        Some(Ok(reach)) => Ok(locked(&window.seldom.reaches).entry(rank).or_insert(reach).clone()),
         Some(Err(error)) => Err(unreached(&error)),
         None => fail!(
             abi::MPI_ERR_UNSUPPORTED_OPERATION,

@@ -2,7 +2,8 @@
 //! A window: what one of its processes knows of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::Comm;
@@ -75,15 +76,45 @@ pub struct Window {
     pub(crate) store: Store,
     /// The part of this process.
     pub(crate) own: WriteMemory,
+    pub(crate) epochs: Mutex<Epochs>,
+    pub(crate) counted: Counted,
+    /// If it has members on other nodes.
+    pub(crate) far: Option<Box<Far>>,
+    pub(crate) seldom: Lazy,
+}
+
+/// Made when it is needed: programs have thousands of windows.
+#[derive(Default)]
+pub(crate) struct Lazy(OnceLock<Box<Seldom>>);
+
+impl Deref for Lazy {
+    type Target = Seldom;
+
+    fn deref(&self) -> &Seldom {
+        self.0.get_or_init(Box::default)
+    }
+}
+
+impl Lazy {
+    /// With hints, if there are any.
+    pub(crate) fn with(hints: Hints) -> Self {
+        if hints.is_empty() {
+            return Self::default();
+        }
+        let hints = Mutex::new(hints);
+        let rest = Seldom::default();
+        Self(Box::new(Seldom { hints, ..rest }).into())
+    }
+}
+
+/// What only some windows need.
+#[derive(Default)]
+pub(crate) struct Seldom {
     /// How the memory of others is reached that the window has not brought: of those that were asked for.
     pub(crate) reaches: Mutex<BTreeMap<u32, Arc<dyn Reach>>>,
     pub(crate) attached: Attached,
-    pub(crate) epochs: Mutex<Epochs>,
     pub(crate) partners: Partners,
     pub(crate) hints: Mutex<Hints>,
-    pub(crate) counted: Counted,
-    /// If it has members on other nodes.
-    pub(crate) far: Option<Far>,
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -140,14 +171,17 @@ impl Window {
 
     /// Changes hints.
     pub fn set_info(&self, given: &Info) -> Result<()> {
-        let mut hints = locked(&self.hints);
+        let mut hints = locked(&self.seldom.hints);
         *hints = hints.clone().with(given)?;
         Ok(())
     }
 
     /// All hints that are known, with what is in force.
     pub fn info(&self) -> Result<Info> {
-        locked(&self.hints).all()
+        match self.seldom.0.get() {
+            Some(seldom) => locked(&seldom.hints).all(),
+            None => Hints::default().all(),
+        }
     }
 
     /// An error of a call on this window, which tells what window that is.

@@ -48,7 +48,7 @@ pub(crate) const MOST_ASKED: usize = 64;
 
 /// What a communicator's last operations in messages were. A new communicator has none, whatever its context.
 #[derive(Debug, Default)]
-pub struct Notes(Mutex<Kept>);
+pub struct Notes(Mutex<Option<Box<Kept>>>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -114,18 +114,18 @@ impl Note {
 
 impl Notes {
     /// A panic elsewhere leaves no note half written.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Kept>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, sequence: u32) -> Option<Note> {
-        let note = self.lock().notes.get(slot(sequence)).copied();
+        let note = self.lock().as_ref()?.notes.get(slot(sequence)).copied();
         note.filter(|note| note.sequence == sequence)
     }
 
     /// The call that made a persistent operation.
     fn call_of(&self, number: u32) -> Option<u32> {
-        let made = self.lock().made.get(number as usize % KEPT).copied();
+        let made = self.lock().as_ref()?.made.get(number as usize % KEPT).copied();
         made.filter(|made| made.number == number).map(|made| made.call)
     }
 }
@@ -224,6 +224,7 @@ impl Agreement {
     #[inline]
     pub(crate) fn begins(&mut self, notes: &Arc<Notes>, which: Which, operation: Operation, amount: Amount) -> bool {
         let mut kept = notes.lock();
+        let kept = kept.get_or_insert_default();
         if kept.notes.is_empty() {
             if self.notes.len() >= self.room {
                 self.forget();
@@ -247,7 +248,8 @@ impl Agreement {
     /// A persistent operation is made, by the call with the number of `which`. True if others may have asked for that.
     pub(crate) fn makes(&mut self, notes: &Arc<Notes>, which: Which, number: u32, operation: Operation) -> bool {
         let asked = self.begins(notes, which, operation, Amount::default());
-        let made = &mut notes.lock().made;
+        let mut kept = notes.lock();
+        let made = &mut kept.get_or_insert_default().made;
         if made.is_empty() {
             made.resize(KEPT, Made { number: 0, call: 0 });
         }
@@ -296,7 +298,7 @@ impl Agreement {
             return;
         };
         let mut kept = notes.lock();
-        let note = kept.notes.get_mut(slot(which.sequence));
+        let note = kept.as_mut().and_then(|kept| kept.notes.get_mut(slot(which.sequence)));
         if let Some(note) = note.filter(|note| note.sequence == which.sequence) {
             note.gave_up = Some(why);
         }

@@ -39,6 +39,8 @@ pub(crate) struct Blueprint {
     pub(crate) in_force: Option<InForce>,
     /// Where the members have met, if that was not in their world.
     pub(crate) joined: Option<Arc<Meeting>>,
+    /// The program never sees it, so it cannot revoke it.
+    pub(crate) hidden: bool,
 }
 
 impl Blueprint {
@@ -57,6 +59,7 @@ impl Blueprint {
             links: None,
             in_force: None,
             joined: None,
+            hidden: false,
         })
     }
 
@@ -114,7 +117,7 @@ impl Blueprint {
             };
             let (mine, theirs) = (self.group.size() as u32, remote.size() as u32);
             let (my_start, their_start) = if low { (0, mine) } else { (theirs, 0) };
-            comm.inter = Some(Inter {
+            comm.inter = Some(Box::new(Inter {
                 local: inner(self.group.clone(), local),
                 joint: Joint {
                     comm: inner(first.union(second), joint),
@@ -122,7 +125,7 @@ impl Blueprint {
                     remote: their_start..their_start + theirs,
                 },
                 remote,
-            });
+            }));
         }
         comm.neighbours = self.topology.as_ref().map(|t| Arc::new(t.neighbours(self.rank)));
         comm.topology = self.topology;

@@ -102,7 +102,7 @@ impl Blueprint {
 
     /// The same where `same` has the same members in the same order: it hears the news, too.
     fn build_over(self, world: &World, taken: Taken, same: Option<&Comm>) -> Result<Arc<Comm>> {
-        let Taken { numbers, frame } = taken;
+        let (Taken { numbers, frame }, hidden) = (taken, self.hidden);
         let (numbers, news) = context::without_news(numbers);
         let mut comm = self.build(context::granted(numbers)?);
         if let Some(comm) = Arc::get_mut(&mut comm) {
@@ -123,7 +123,9 @@ impl Blueprint {
         if let (Some(own), Some(comm)) = (own, Arc::get_mut(&mut comm)) {
             comm.meet_by(world, own);
         }
-        world.revocable.begins(world.engine(), &comm);
+        if !hidden {
+            world.revocable.begins(world.engine(), &comm);
+        }
         Ok(comm)
     }
 }
@@ -205,9 +207,12 @@ pub struct Heard {
 }
 
 /// As [`duplicate`] without hints, of an intracommunicator; in the same exchange everybody hears what all say, `mine`
-/// here and as long everywhere. Collective.
+/// here and as long everywhere. The program must not see the duplicate. Collective.
 pub fn duplicate_and_say(world: &World, comm: &Comm, mine: &[u8]) -> Result<Heard> {
-    let copy = copy(world, comm, Info::default())?;
+    let copy = Blueprint {
+        hidden: true,
+        ..copy(world, comm, Info::default())?
+    };
     let own = (comm.rank() == 0).then(|| Taken::take(world, comm, Some(&copy)));
     let mut words = own.as_ref().map_or_else(|| vec![0; Taken::BYTES], Taken::words);
     words.extend(mine);

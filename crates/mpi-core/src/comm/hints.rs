@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Info hints of communicators (MPI 5.0 section 7.4.4).
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::traffic;
 use crate::info::Info;
@@ -62,31 +61,34 @@ pub fn kept(given: &Info) -> Info {
 /// The hints that a communicator was given.
 #[derive(Default)]
 pub struct Hints {
-    given: Mutex<Info>,
     /// Nearly no communicator has any, and every reduction asks.
-    any: AtomicBool,
+    given: OnceLock<Box<Mutex<Info>>>,
 }
 
 impl Hints {
     /// These, of which [`kept`] has seen to it that they are known.
     pub(super) fn of(given: Info) -> Self {
-        Self {
-            any: AtomicBool::new(!given.is_empty()),
-            given: Mutex::new(given),
+        let hints = Self::default();
+        if !given.is_empty() {
+            hints.add_all(&given);
         }
+        hints
     }
 
-    fn given(&self) -> MutexGuard<'_, Info> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn given(&self) -> Option<MutexGuard<'_, Info>> {
+        let given = self.given.get()?;
+        Some(given.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add_all(&self, more: &Info) {
+        let given = self.given.get_or_init(Box::default);
+        given.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
     }
 
     /// The value of a hint.
     #[inline]
     pub fn get(&self, key: &str) -> Option<String> {
-        if !self.any.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.given().get(key).ok().flatten().map(str::to_owned)
+        self.given()?.get(key).ok().flatten().map(str::to_owned)
     }
 
     /// Whether the order in which reductions associate depends on ranks only.
@@ -96,8 +98,7 @@ impl Hints {
     }
 
     pub(super) fn add(&self, given: &Info) {
-        self.given().extend(&kept(given));
-        self.any.store(true, Ordering::Relaxed);
+        self.add_all(&kept(given));
     }
 
     /// MPI_Comm_get_info: what is in use, defaults included.
@@ -109,7 +110,9 @@ impl Hints {
                 let _ = all.set(key, default);
             }
         }
-        all.extend(&self.given());
+        if let Some(given) = self.given() {
+            all.extend(&given);
+        }
         all
     }
 }

@@ -54,7 +54,7 @@ pub struct Comm {
     group: Group,
     channel: Channel,
     /// What it is of a vendor MPI, if all members live in one job of that.
-    native: Option<NativeComm>,
+    native: Option<Box<NativeComm>>,
     /// It is one of the vendor MPI, and all members are on one node.
     blocks_natively: bool,
     /// Number of the next collective operation: equal on all members, who call them in the same order.
@@ -66,11 +66,11 @@ pub struct Comm {
     in_force: InForce,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
-    colours: OnceLock<TopologyAttributes>,
+    colours: OnceLock<Box<TopologyAttributes>>,
     user: UserState,
     hints: Hints,
     pub(super) remembered: Remembered,
-    inter: Option<Inter>,
+    inter: Option<Box<Inter>>,
     topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
     pub(super) nodes: Nodes,
@@ -205,7 +205,7 @@ impl Comm {
     pub(crate) fn set_native(&mut self, native: NativeComm) {
         self.channel.special = Special::native(native.name());
         self.blocks_natively = native.is_near();
-        self.native = Some(native);
+        self.native = Some(Box::new(native));
         self.remembered.forget();
     }
 

@@ -54,7 +54,7 @@ impl Comm {
     pub fn topology_attributes(&self, world: &World) -> &TopologyAttributes {
         self.colours.get_or_init(|| {
             let (topology, places) = joined::places(world, self, &self.group);
-            TopologyAttributes::new(&Colours::of(topology, &places))
+            Box::new(TopologyAttributes::new(&Colours::of(topology, &places)))
         })
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a program sets on a communicator and the library only keeps: name, error handler, attributes, buffer.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 
@@ -11,12 +11,18 @@ use crate::errhandler::ErrorHandler;
 
 /// What a program has set on a communicator.
 pub struct UserState {
-    name: Mutex<String>,
     /// `None`: neither this communicator nor those that it comes from were given one.
     handler: Mutex<Option<ErrorHandler>>,
+    session: Option<Arc<Attachment>>,
+    given: OnceLock<Box<Given>>,
+}
+
+/// What a program gives to few communicators.
+#[derive(Default)]
+struct Given {
+    name: Mutex<String>,
     attributes: Cache,
     buffer: Attachment,
-    session: Option<Arc<Attachment>>,
 }
 
 fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -25,13 +31,19 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl UserState {
     pub(super) fn new(name: &str) -> Self {
-        Self {
-            name: Mutex::new(name.to_owned()),
+        let user = Self {
             handler: Mutex::new(None),
-            attributes: Cache::default(),
-            buffer: Attachment::new(),
             session: None,
+            given: OnceLock::new(),
+        };
+        if !name.is_empty() {
+            name.clone_into(&mut locked(&user.given().name));
         }
+        user
+    }
+
+    fn given(&self) -> &Given {
+        self.given.get_or_init(Box::default)
     }
 
     /// With what a communicator has from the one that it is made of. `session`: the buffer of its session.
@@ -49,7 +61,8 @@ impl UserState {
 
     /// Name set by the program (MPI_Comm_get_name).
     pub fn name(&self) -> String {
-        locked(&self.name).clone()
+        let given = self.given.get();
+        given.map_or_else(String::new, |given| locked(&given.name).clone())
     }
 
     /// Sets the name, cut to what the ABI has room for.
@@ -58,7 +71,7 @@ impl UserState {
         while !name.is_char_boundary(end) {
             end -= 1;
         }
-        name[..end].clone_into(&mut locked(&self.name));
+        name[..end].clone_into(&mut locked(&self.given().name));
     }
 
     /// What becomes of errors, if anybody has said so; if not, the job ends.
@@ -73,7 +86,7 @@ impl UserState {
 
     /// Where a buffer of buffered mode can be attached.
     pub fn buffer(&self) -> &Attachment {
-        &self.buffer
+        &self.given().buffer
     }
 
     /// Where the session that it comes from can have one attached; `None`: it comes from MPI_COMM_WORLD or
@@ -84,11 +97,18 @@ impl UserState {
 
     /// Cached attributes.
     pub fn attributes(&self) -> &Cache {
-        &self.attributes
+        &self.given().attributes
+    }
+
+    /// The same; `None`: there were never any.
+    pub fn known_attributes(&self) -> Option<&Cache> {
+        self.given.get().map(|given| &given.attributes)
     }
 
     /// Gives a new communicator the attributes that the copy callbacks made.
     pub fn replace_attributes(&self, attributes: Attributes) {
-        *self.attributes.lock().unwrap_or_else(PoisonError::into_inner) = attributes;
+        if !attributes.is_empty() {
+            *locked(self.attributes()) = attributes;
+        }
     }
 }

@@ -11,7 +11,11 @@ use crate::frames::Use;
 
 /// What a communicator has for steps together.
 #[derive(Default)]
-pub(crate) struct Nodes {
+pub(crate) struct Nodes(OnceLock<Box<Both>>);
+
+/// For steps of those who share memory, and of those in a job.
+#[derive(Default)]
+struct Both {
     memory: Agreement,
     jobs: Agreement,
 }
@@ -20,7 +24,7 @@ pub(crate) struct Nodes {
 pub(super) struct Agreement {
     /// Operations that would have taken such steps: as many on all members.
     pub(super) calls: AtomicU32,
-    pub(super) agreed: OnceLock<Option<Agreed>>,
+    pub(super) agreed: OnceLock<Option<Box<Agreed>>>,
 }
 
 /// Everybody has what he needs.
@@ -39,10 +43,21 @@ pub(super) struct Keeps {
 impl Nodes {
     /// The channel for plans with such steps, if members have agreed that they can take them.
     pub(crate) fn channel(&self, steps: Steps) -> Option<&Channel> {
-        Some(&self.of(steps)?.agreed.get()?.as_ref()?.channel)
+        let agreement = self.0.get()?.of(steps)?;
+        Some(&agreement.agreed.get()?.as_ref()?.channel)
     }
 
+    /// What members have agreed on about such steps.
     pub(super) fn of(&self, steps: Steps) -> Option<&Agreement> {
+        match steps {
+            Steps::None => None,
+            Steps::Nodes | Steps::Jobs => self.0.get_or_init(Box::default).of(steps),
+        }
+    }
+}
+
+impl Both {
+    fn of(&self, steps: Steps) -> Option<&Agreement> {
         match steps {
             Steps::None => None,
             Steps::Nodes => Some(&self.memory),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::attribute;
+use isthmus_core::attribute::{self, Attributes};
 use isthmus_core::comm::{self, Comm, SplitType, create, set_hints};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
@@ -28,9 +28,17 @@ pub(crate) fn give(out: Out<h::Comm>, make: impl FnOnce() -> Result<Option<Arc<C
 fn duplicate(handle: h::Comm, hints: Info) -> Result<Option<Arc<Comm>>> {
     let old = find(handle)?;
     let new = create::duplicate(process::world()?, old, hints)?;
-    new.user()
-        .replace_attributes(attribute::duplicate(old.user().attributes(), handle.0)?);
+    new.user().replace_attributes(copied(old, handle)?);
     Ok(Some(new))
+}
+
+/// The attributes that a duplicate gets.
+fn copied(old: &Comm, handle: h::Comm) -> Result<Attributes> {
+    let known = old.user().known_attributes();
+    known.map_or_else(
+        || Ok(Attributes::default()),
+        |known| attribute::duplicate(known, handle.0),
+    )
 }
 
 /// As `duplicate`, with a request. Attributes are copied now.
@@ -38,7 +46,7 @@ fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out
     request.set("request", h::MPI_REQUEST_NULL)?;
     new.set("newcomm", h::MPI_COMM_NULL)?;
     let old = find(handle)?;
-    let attributes = attribute::duplicate(old.user().attributes(), handle.0)?;
+    let attributes = copied(old, handle)?;
     later(handle, new, request, |place| {
         create::duplicate_later(process::world()?, old, hints, move |comm: Arc<Comm>| {
             comm.user().replace_attributes(attributes);

@@ -289,7 +289,9 @@ fn free(comm: Out<h::Comm>) -> Result<()> {
             "is predefined, which cannot be freed"
         );
     }
-    attribute::delete_all(find(handle)?.user().attributes(), handle.0)?;
+    if let Some(known) = find(handle)?.user().known_attributes() {
+        attribute::delete_all(known, handle.0)?;
+    }
     comm.set("comm", h::MPI_COMM_NULL)?;
     COMMS.remove(handle.0);
     let mut parent = PARENT.lock().unwrap_or_else(PoisonError::into_inner);

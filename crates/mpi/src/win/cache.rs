@@ -24,10 +24,10 @@ impl Object {
         }
         match key {
             abi::MPI_WIN_BASE => Some(self.window.base()),
-            abi::MPI_WIN_SIZE => at(&self.values.size),
-            abi::MPI_WIN_DISP_UNIT => at(&self.values.unit),
-            abi::MPI_WIN_CREATE_FLAVOR => at(&self.values.flavor),
-            abi::MPI_WIN_MODEL => at(&self.values.model),
+            abi::MPI_WIN_SIZE => at(&self.cached().values.size),
+            abi::MPI_WIN_DISP_UNIT => at(&self.cached().values.unit),
+            abi::MPI_WIN_CREATE_FLAVOR => at(&self.cached().values.flavor),
+            abi::MPI_WIN_MODEL => at(&self.cached().values.model),
             _ => None,
         }
     }
@@ -41,7 +41,7 @@ extern "C" fn isthmus_MPI_Win_set_name(win: h::Win, name: Text) -> c_int {
         while !name.is_char_boundary(end) {
             end -= 1;
         }
-        name[..end].clone_into(&mut locked(&find(win)?.name));
+        name[..end].clone_into(&mut locked(&find(win)?.cached().name));
         Ok(())
     })
 }
@@ -52,7 +52,7 @@ extern "C" fn isthmus_MPI_Win_get_name(win: h::Win, name: Out<c_char>, length: O
         let text = if win == h::MPI_WIN_NULL {
             "MPI_WIN_NULL".to_owned()
         } else {
-            locked(&find(win)?.name).clone()
+            find(win)?.name()
         };
         let n = name.text("win_name", &text, abi::MPI_MAX_OBJECT_NAME as usize)?;
         length.set("resultlen", n as c_int)
@@ -84,7 +84,7 @@ extern "C" fn isthmus_MPI_Win_free_keyval(key: Out<c_int>) -> c_int {
 extern "C" fn isthmus_MPI_Win_set_attr(win: h::Win, key: c_int, value: usize) -> c_int {
     call_on("MPI_Win_set_attr", win, || {
         user_key(key)?;
-        attribute::set(&find(win)?.attributes, win.0, &KEYS.usable(key)?, value)
+        attribute::set(&find(win)?.cached().attributes, win.0, &KEYS.usable(key)?, value)
     })
 }
 
@@ -94,7 +94,7 @@ fn get(win: h::Win, key: c_int, value: Out<usize>, found: Out<c_int>) -> Result<
         Some(content) => Some(content),
         None => {
             KEYS.find(key)?;
-            attribute::get(&object.attributes, key)
+            attribute::get(&object.cached().attributes, key)
         }
     };
     found.set("flag", flag(content.is_some()))?;
@@ -111,6 +111,6 @@ extern "C" fn isthmus_MPI_Win_delete_attr(win: h::Win, key: c_int) -> c_int {
     call_on("MPI_Win_delete_attr", win, || {
         user_key(key)?;
         KEYS.find(key)?;
-        attribute::delete(&find(win)?.attributes, win.0, key).map(drop)
+        attribute::delete(&find(win)?.cached().attributes, win.0, key).map(drop)
     })
 }

@@ -133,7 +133,9 @@ fn free(win: Out<h::Win>, freed: &mut bool) -> Result<()> {
     let handle = win.get("win")?;
     let object = find(handle)?;
     object.window.may_end()?;
-    attribute::delete_all(&object.attributes, handle.0)?;
+    if let Some(cached) = object.more.cached.get() {
+        attribute::delete_all(&cached.attributes, handle.0)?;
+    }
     *freed = true;
     pointer::forget(handle);
     win.set("win", h::MPI_WIN_NULL)?;
@@ -147,7 +149,7 @@ extern "C" fn isthmus_MPI_Win_free(win: Out<h::Win>) -> c_int {
     let code = call_on("MPI_Win_free", handle, || free(win, &mut freed));
     // Not before its error handler has heard of an error.
     if let Some(object) = freed.then(|| WINDOWS.remove(handle.0)).flatten() {
-        let allocated = object.allocated;
+        let allocated = object.more.allocated;
         drop(object);
         give_back(allocated);
     }

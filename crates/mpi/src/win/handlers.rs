@@ -18,14 +18,14 @@ impl Holder for h::Win {
     /// Errors without a window go to the handler of MPI_COMM_SELF.
     fn handler(self) -> (usize, ErrorHandler) {
         match WINDOWS.get(self.0) {
-            Some(object) => (self.0, locked(&object.handler).clone()),
+            Some(object) => (self.0, locked(&object.more.handler).clone()),
             None => h::MPI_COMM_NULL.handler(),
         }
     }
 
     fn named(self, error: &Error) -> Cow<'_, Error> {
         Cow::Owned(match WINDOWS.get(self.0) {
-            Some(object) => object.window.named(error, &locked(&object.name)),
+            Some(object) => object.window.named(error, &object.name()),
             None => error.clone(),
         })
     }
@@ -40,7 +40,7 @@ extern "C" fn isthmus_MPI_Win_create_errhandler(function: Option<HandlerFunction
 extern "C" fn isthmus_MPI_Win_set_errhandler(win: h::Win, handler: h::Errhandler) -> c_int {
     call_on("MPI_Win_set_errhandler", win, || {
         let handler = find_for(Owner::Win, handler)?;
-        *locked(&find(win)?.handler) = handler;
+        *locked(&find(win)?.more.handler) = handler;
         Ok(())
     })
 }
@@ -48,7 +48,7 @@ extern "C" fn isthmus_MPI_Win_set_errhandler(win: h::Win, handler: h::Errhandler
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Win_get_errhandler(win: h::Win, out: Out<h::Errhandler>) -> c_int {
     call_on("MPI_Win_get_errhandler", win, || {
-        let handler = locked(&find(win)?.handler).clone();
+        let handler = locked(&find(win)?.more.handler).clone();
         out.set("errhandler", handle_of(&handler))
     })
 }

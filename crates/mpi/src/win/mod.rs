@@ -7,7 +7,7 @@
 //! * `operate`: put, get, accumulate and their kin; `synchronize`: fences, posts, locks, flushes.
 
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
@@ -26,15 +26,24 @@ mod operate;
 mod pointer;
 mod synchronize;
 
-/// What a handle names.
+/// What a handle names. The table has room for more of these than there are windows.
 struct Object {
     window: Arc<Window>,
+    more: Box<More>,
+}
+
+struct More {
     handler: Mutex<ErrorHandler>,
+    /// Memory that is given back when the window is freed.
+    allocated: Option<usize>,
+    cached: OnceLock<Box<Cached>>,
+}
+
+/// What a program gives to few windows, or asks of few.
+struct Cached {
     name: Mutex<String>,
     attributes: Cache,
     values: Values,
-    /// Memory that is given back when the window is freed.
-    allocated: Option<usize>,
 }
 
 /// Values of the predefined attributes; a program gets pointers to them.
@@ -48,18 +57,34 @@ struct Values {
 impl Object {
     fn new(window: Arc<Window>, allocated: Option<usize>) -> Self {
         Self {
-            values: Values {
-                size: window.size() as isthmus_abi::Aint,
-                unit: window.unit().try_into().unwrap_or(c_int::MAX),
-                flavor: window.flavor().value(),
-                model: abi::MPI_WIN_UNIFIED,
-            },
             window,
-            handler: Mutex::new(ErrorHandler::Fatal),
-            name: Mutex::default(),
-            attributes: Cache::default(),
-            allocated,
+            more: Box::new(More {
+                handler: Mutex::new(ErrorHandler::Fatal),
+                allocated,
+                cached: OnceLock::new(),
+            }),
         }
+    }
+
+    fn cached(&self) -> &Cached {
+        let window = &self.window;
+        self.more.cached.get_or_init(|| {
+            Box::new(Cached {
+                name: Mutex::default(),
+                attributes: Cache::default(),
+                values: Values {
+                    size: window.size() as isthmus_abi::Aint,
+                    unit: window.unit().try_into().unwrap_or(c_int::MAX),
+                    flavor: window.flavor().value(),
+                    model: abi::MPI_WIN_UNIFIED,
+                },
+            })
+        })
+    }
+
+    fn name(&self) -> String {
+        let cached = self.more.cached.get();
+        cached.map_or_else(String::new, |cached| locked(&cached.name).clone())
     }
 }
 

@@ -34,9 +34,10 @@ pub(crate) fn key(context: Context) -> Key {
 }
 
 /// The window that a frame of a peer names. Equal numbers of two worlds have no member in common.
-fn named(windows: &mut BTreeMap<Key, Open>, number: u32, peer: Peer) -> Option<(Key, &mut Open)> {
+fn named(windows: &mut BTreeMap<Key, Box<Open>>, number: u32, peer: Peer) -> Option<(Key, &mut Open)> {
     let mut all = windows.range_mut((number, 0)..=(number, u32::MAX));
-    all.find(|(_, open)| open.has(peer)).map(|(&key, open)| (key, open))
+    all.find(|(_, open)| open.has(peer))
+        .map(|(&key, open)| (key, &mut **open))
 }
 
 /// The two halves of a token: context of the window, and what the frame says.
@@ -142,7 +143,7 @@ impl Outgoing {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Desk {
-    windows: BTreeMap<Key, Open>,
+    windows: BTreeMap<Key, Box<Open>>,
     asked: HashMap<u32, Asked>,
     numbers: u32,
     /// Requests that are not complete, and how many of their parts are not over.
@@ -157,7 +158,7 @@ impl Desk {
     pub(crate) fn open(&mut self, window: &Arc<Window>) {
         let key = key(window.comm.channel().context);
         self.freed.remove(&key);
-        self.windows.insert(key, Open::new(window.clone()));
+        self.windows.insert(key, Box::new(Open::new(window.clone())));
     }
 
     /// Nobody operates on it any more; `early`: or so it should be.
@@ -214,7 +215,7 @@ impl Desk {
 
     /// The first mistake in operations on the window that this process has not heard of.
     pub(crate) fn failed(&mut self, key: Key) -> Option<Error> {
-        self.windows.get_mut(&key)?.failed.take()
+        self.windows.get_mut(&key)?.failed.take().map(|error| *error)
     }
 
     /// Says something.
@@ -462,7 +463,7 @@ impl Machine for Desk {
     }
 
     fn may_sleep(&mut self, core: &mut Core) -> bool {
-        !self.advance(core) && !self.windows.values().any(Open::is_busy)
+        !self.advance(core) && !self.windows.values().any(|open| open.is_busy())
     }
 
     fn lose(&mut self, core: &mut Core, peer: Peer) {

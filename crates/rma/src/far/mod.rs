@@ -18,7 +18,7 @@ mod types;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use isthmus_core::comm::Near;
 use isthmus_core::error::Result;
@@ -38,7 +38,7 @@ use self::types::Told;
 
 use crate::data::{Place, Sink, Source, When};
 use crate::spot::Target;
-use crate::window::Window;
+use crate::window::{Window, locked};
 
 /// What a process knows of a window that has members on other nodes.
 pub(crate) struct Far {
@@ -46,7 +46,13 @@ pub(crate) struct Far {
     near: Arc<Near>,
     /// How members represent data; empty: all as this process.
     forms: Box<[Representation]>,
-    sent: Mutex<Sent>,
+    sent: OnceLock<Box<Mutex<Sent>>>,
+}
+
+impl Far {
+    fn sent(&self) -> MutexGuard<'_, Sent> {
+        locked(self.sent.get_or_init(Box::default))
+    }
 }
 
 /// What members on other nodes were sent.

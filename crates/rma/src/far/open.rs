@@ -4,7 +4,7 @@
 //! Frames of an origin are applied in their order. One that has to wait, for the lock of this process or for that of a
 //! block, keeps all that follow it; the credit of the protocol bounds how many these are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use isthmus_core::error::{Error, Result};
@@ -40,7 +40,7 @@ pub(super) enum Step {
 /// See the module.
 pub(super) struct Open {
     window: Arc<Window>,
-    origins: HashMap<Peer, Origin>,
+    origins: BTreeMap<Peer, Origin>,
     /// Answers that have not left.
     pub(super) leaving: u64,
     /// A lock was given back.
@@ -51,28 +51,33 @@ pub(super) struct Open {
     done: [u64; 2],
     /// Whether the number of fences that are over here is odd. What follows the next one has to wait for it.
     odd: bool,
-    /// Members that are gone.
-    lost: BTreeSet<Peer>,
+    /// Members that are gone, if any are.
+    #[expect(clippy::box_collection, reason = "nearly no window has any, and programs have thousands of windows")]
+    lost: Option<Box<BTreeSet<Peer>>>,
     /// How often origins were found waiting for a lock that nobody has who lives.
     futile: u32,
     /// What has gone wrong at targets.
-    pub(super) failed: Option<Error>,
+    pub(super) failed: Option<Box<Error>>,
 }
 
 impl Open {
     pub(super) fn new(window: Arc<Window>) -> Self {
         Self {
             window,
-            origins: HashMap::new(),
+            origins: BTreeMap::new(),
             leaving: 0,
             left: false,
             asks: 0,
             done: [0; 2],
             odd: false,
-            lost: BTreeSet::new(),
+            lost: None,
             futile: 0,
             failed: None,
         }
+    }
+
+    fn is_lost(&self, peer: Peer) -> bool {
+        self.lost.as_ref().is_some_and(|lost| lost.contains(&peer))
     }
 
     /// Whether the peer is a member of the window.
@@ -95,7 +100,7 @@ impl Open {
 
     /// The program hears of the first mistake.
     pub(super) fn fail(&mut self, error: Error) {
-        self.failed.get_or_insert(error);
+        self.failed.get_or_insert_with(|| Box::new(error));
     }
 
     /// Whether frames, or tickets, wait.
@@ -105,7 +110,7 @@ impl Open {
 
     /// Whether frames wait for what nobody will tell about: the lock of a block, which nobody has for long.
     pub(super) fn is_busy(&self) -> bool {
-        self.origins.values().any(|origin| origin.busy) || !self.lost.is_empty() && self.waits()
+        self.origins.values().any(|origin| origin.busy) || self.lost.is_some() && self.waits()
     }
 
     /// An answer has left.
@@ -122,7 +127,7 @@ impl Open {
     /// See [`Desk::has_done`](super::desk::Desk::has_done).
     pub(super) fn has_done(&mut self, odd: bool, bytes: u64) -> bool {
         let done = &mut self.done[usize::from(odd)];
-        let all = *done >= bytes || !self.lost.is_empty();
+        let all = *done >= bytes || self.lost.is_some();
         if all {
             // This count is used again after the next fence, which all come to only when this one is over.
             *done = 0;
@@ -134,7 +139,7 @@ impl Open {
     /// See [`Desk::has_done_of`](super::desk::Desk::has_done_of).
     pub(super) fn has_done_of(&self, peer: Peer, bytes: u64) -> bool {
         let done = self.origins.get(&peer).map_or(0, |origin| origin.done);
-        done >= bytes || self.lost.contains(&peer)
+        done >= bytes || self.is_lost(peer)
     }
 
     /// A frame of an origin.
@@ -170,7 +175,7 @@ impl Open {
         let what = What::from_tag(header.tag);
         let origin = self.origins.entry(peer).or_default();
         let moves = matches!(what, Some(What::Operate | What::Data));
-        if moves && header.common != self.odd && self.lost.is_empty() {
+        if moves && header.common != self.odd && self.lost.is_none() {
             // Its origin has left a fence that is not over here. Nobody comes to one any more when a member is lost.
             return Step::Later { block: false };
         }
@@ -279,11 +284,11 @@ impl Open {
 
     /// What lost members of this node had of the lock of this process, and of blocks, goes on to others.
     fn recover(&mut self) {
-        if self.lost.is_empty() {
+        if self.lost.is_none() {
             return;
         }
         let members = self.members();
-        let is_lost = |rank| rank < members.count() && self.lost.contains(&members.peer(rank));
+        let is_lost = |rank| rank < members.count() && self.is_lost(members.peer(rank));
         let lock = self.window.store.lock(self.window.rank());
         lock.recover(&is_lost);
         self.window.store.blocks().recover(&is_lost);
@@ -303,7 +308,7 @@ impl Open {
 
     /// A peer is gone: it neither has nor wants locks any more.
     pub(super) fn lose(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) {
-        self.lost.insert(peer);
+        self.lost.get_or_insert_default().insert(peer);
         self.recover();
         if let Some(mut origin) = self.origins.remove(&peer) {
             origin.leave(&self.window);

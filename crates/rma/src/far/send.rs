@@ -95,7 +95,7 @@ impl Window {
             place: target.place(),
             request: None,
         };
-        let mut sent = locked(&far.sent);
+        let mut sent = far.sent();
         let name = sent.types.entry(rank).or_default().name(call.datatype)?;
         let mut engine = self.world.engine().lock();
         let locks = window_operation(&mut engine, WindowCount::Lock);

@@ -15,14 +15,14 @@ use isthmus_wire::rma::What;
 use super::desk::{Desk, header};
 use super::{Far, form_of, with_desk};
 use crate::wait;
-use crate::window::{Flavor, Window, locked};
+use crate::window::{Flavor, Window};
 
 impl Window {
     /// Waits until all that was sent to processes on other nodes is done there and answered; `None`: to all of them.
     /// `unlocks`: their locks are given back.
     pub(crate) fn settle(&self, rank: Option<u32>, unlocks: bool) -> Result<()> {
         let Some(far) = &self.far else { return Ok(()) };
-        let mut sent = locked(&far.sent);
+        let mut sent = far.sent();
         let mut ranks: BTreeSet<u32> = sent.open.clone();
         if unlocks {
             ranks.extend(&sent.locked);
@@ -60,7 +60,7 @@ impl Window {
             let done = self.world.wait(request).map(drop);
             result = result.and(done);
         }
-        locked(&far.sent).has_settled(&ranks);
+        far.sent().has_settled(&ranks);
         fence(Ordering::SeqCst);
         let result = self.mistakes().and(result);
         if result.is_err() {
@@ -87,7 +87,7 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
         false => Ok(()),
     };
     let (mine, odd) = {
-        let mut sent = locked(&far.sent);
+        let mut sent = far.sent();
         sent.open.clear();
         sent.counts.fence(window.comm.size())
     };
@@ -134,7 +134,7 @@ pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn
         false => Ok(()),
     };
     {
-        let mut sent = locked(&far.sent);
+        let mut sent = far.sent();
         for rank in ranks {
             sent.open.remove(rank);
         }
@@ -189,7 +189,7 @@ fn loss_of(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error> {
 /// hears of it in time.
 fn errs_there(window: &Window, far: &Far) -> bool {
     let converts = || {
-        let sent = locked(&far.sent);
+        let sent = far.sent();
         sent.open.iter().any(|&rank| form_of(window, rank).is_some())
     };
     window.flavor == Flavor::Dynamic || converts()
