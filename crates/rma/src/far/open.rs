@@ -52,7 +52,10 @@ pub(super) struct Open {
     /// Whether the number of fences that are over here is odd. What follows the next one has to wait for it.
     odd: bool,
     /// Members that are gone, if any are.
-    #[expect(clippy::box_collection, reason = "nearly no window has any, and programs have thousands of windows")]
+    #[expect(
+        clippy::box_collection,
+        reason = "nearly no window has any, and programs have thousands of windows"
+    )]
     lost: Option<Box<BTreeSet<Peer>>>,
     /// How often origins were found waiting for a lock that nobody has who lives.
     futile: u32,
