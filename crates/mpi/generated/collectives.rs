@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_abi::{Aint, Count};
 
 use super::arguments::{Elements, Types, Unequal};
-use super::reduction::Operands;
+use super::operands::Operands;
 use super::{data, neighbour, reduction, blocking, nonblocking, persistent};
 use crate::c::{In, Out, Source, Target};
 

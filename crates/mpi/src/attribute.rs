@@ -11,7 +11,7 @@ use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 
-use crate::c::{Out, flag};
+use crate::c::{Extra, Out, flag};
 use crate::call::{call, call_on};
 
 /// `MPI_Comm_copy_attr_function` and its twins for other objects: the handle is a pointer-sized value.
@@ -26,11 +26,6 @@ static COMM_KEYS: Keys = Keys::new();
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Callback(usize);
-
-/// `extra_state`, which only the program understands.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct Extra(usize);
 
 /// The copy callback as a closure.
 pub(crate) fn copy_closure(function: Callback, extra: Extra) -> Copy {

@@ -330,3 +330,8 @@ impl Target {
         Self(bytes.as_mut_ptr().cast())
     }
 }
+
+/// `extra_state`, which only the program understands.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Extra(pub(crate) usize);

@@ -7,12 +7,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::errhandler::{ErrorHandler, Owner};
+use isthmus_abi::handles as h;
+use isthmus_core::errhandler::ErrorHandler;
 use isthmus_core::error::{Error, Result};
 
-use crate::comm::Held;
 use crate::process;
-use isthmus_abi::handles as h;
 
 /// The function that the program called last: its name's address, and in the lower bits its length. One store a call;
 /// people who ask why a program hangs want to know it.
@@ -25,7 +24,7 @@ const LENGTH: u32 = 8;
 static SPECIAL: AtomicU8 = AtomicU8::new(0);
 
 /// Somebody has registered a callback for events.
-pub(crate) const OBSERVING: u8 = 1;
+const OBSERVING: u8 = 1;
 /// The program has handlers of remote service requests.
 const HANDLERS: u8 = 2;
 
@@ -45,8 +44,24 @@ pub(crate) fn handlers_are_there(hooks: Hooks) {
     set_special(HANDLERS, true);
 }
 
+/// What callbacks for events want done.
+static OBSERVERS: OnceLock<Observers> = OnceLock::new();
+
+/// `raised` hears of errors that go to error handlers, `dispatch` calls callbacks after a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Observers {
+    pub(crate) raised: fn(c_int),
+    pub(crate) dispatch: fn(),
+}
+
+/// Whether somebody has registered a callback for events.
+pub(crate) fn observe(observers: Observers, on: bool) {
+    let _ = OBSERVERS.set(observers);
+    set_special(OBSERVING, on);
+}
+
 /// Switches a bit.
-pub(crate) fn set_special(bit: u8, on: bool) {
+fn set_special(bit: u8, on: bool) {
     match on {
         true => SPECIAL.fetch_or(bit, Ordering::Relaxed),
         false => SPECIAL.fetch_and(!bit, Ordering::Relaxed),
@@ -55,7 +70,7 @@ pub(crate) fn set_special(bit: u8, on: bool) {
 
 /// Whether a bit is set.
 #[inline]
-pub(crate) fn is_special(bit: u8) -> bool {
+fn is_special(bit: u8) -> bool {
     SPECIAL.load(Ordering::Relaxed) & bit != 0
 }
 
@@ -69,8 +84,8 @@ fn before_special() -> Result<()> {
 
 #[cold]
 fn after_special() {
-    if is_special(OBSERVING) {
-        crate::tool::dispatch();
+    if let Some(observers) = OBSERVERS.get().filter(|_| is_special(OBSERVING)) {
+        (observers.dispatch)();
     }
     if let Some(hooks) = HOOKS.get().filter(|_| is_special(HANDLERS)) {
         (hooks.after)();
@@ -114,22 +129,6 @@ pub(crate) trait Holder: Copy {
     }
 }
 
-impl Holder for h::Comm {
-    fn handler(self) -> (usize, ErrorHandler) {
-        crate::comm::handler_of(self)
-    }
-}
-
-impl Holder for h::File {
-    fn handler(self) -> (usize, ErrorHandler) {
-        crate::file::handler_of(self)
-    }
-
-    fn named(self, error: &Error) -> Cow<'_, Error> {
-        Cow::Owned(crate::file::named(self, error.clone()))
-    }
-}
-
 /// Runs a body that needs MPI to be initialized and raises its error on the handler of the communicator, file or
 /// window.
 #[inline]
@@ -163,23 +162,6 @@ pub(crate) fn call_in_handlers(
     }
 }
 
-/// Runs a body that makes a communicator from groups: its error goes to the handler that the new communicator was to
-/// have (MPI 5.0 sections 7.4.2 and 7.6.2), and if that is none, to that of MPI_COMM_SELF.
-pub(crate) fn call_for_new(
-    function: &'static str,
-    handler: h::Errhandler,
-    body: impl FnOnce(ErrorHandler) -> Result<()>,
-) -> c_int {
-    let found = process::running().and_then(|_| crate::errhandler::find_for(Owner::Comm, handler));
-    match found {
-        Err(error) => raise(function, h::MPI_COMM_NULL, &error),
-        Ok(handler) => match body(handler.clone()) {
-            Ok(()) => abi::MPI_SUCCESS,
-            Err(error) => raise_to(function, h::MPI_COMM_NULL.0, handler, &error),
-        },
-    }
-}
-
 /// Runs a body that may be called at any time.
 pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result<()>) -> c_int {
     note(function);
@@ -196,30 +178,11 @@ pub(crate) fn raise(function: &'static str, holder: impl Holder, error: &Error) 
     raise_to(function, object, handler, &holder.named(error))
 }
 
-/// Whose error handler hears of the error of a request.
-#[derive(Clone)]
-pub(crate) enum Hears {
-    /// Of its communicator.
-    Comm(Held),
-    /// Of its window.
-    Win(h::Win),
-}
-
-/// The same for the communicator or window of a request, which may have been freed meanwhile.
-#[cold]
-pub(crate) fn raise_on(function: &'static str, hears: &Hears, error: &Error) -> c_int {
-    match hears {
-        Hears::Comm(comm) => {
-            let (comm, handler) = comm.handler();
-            raise_to(function, comm, handler, error)
-        }
-        Hears::Win(window) => raise(function, *window, error),
-    }
-}
-
 /// Gives an error to a handler, which is told the handle of the object.
 pub(crate) fn raise_to(function: &'static str, object: usize, handler: ErrorHandler, error: &Error) -> c_int {
-    crate::tool::error_raised(error.class);
+    if let Some(observers) = OBSERVERS.get().filter(|_| is_special(OBSERVING)) {
+        (observers.raised)(error.class);
+    }
     crate::error::remember(function, error);
     if error.class == abi::MPIX_ERR_PROC_FAILED {
         // A program that does the same again and again in vain has to hear what the others do about it.

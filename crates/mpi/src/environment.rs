@@ -6,17 +6,16 @@ use std::time::Instant;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_lock::untrapped;
 
 use crate::c::{Out, Source, flag};
 use crate::call::{call, call_anytime, call_in_handlers};
-use crate::process;
+use crate::process::{self, life};
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Init(_argc: Out<c_int>, _argv: Out<*mut *mut c_char>) -> c_int {
-    call_anytime("MPI_Init", || process::start(abi::MPI_THREAD_SINGLE).map(drop))
+    call_anytime("MPI_Init", || life::start(abi::MPI_THREAD_SINGLE).map(drop))
 }
 
 #[unsafe(no_mangle)]
@@ -26,19 +25,17 @@ extern "C" fn isthmus_MPI_Init_thread(
     required: c_int,
     provided: Out<c_int>,
 ) -> c_int {
-    call_anytime("MPI_Init_thread", || {
-        provided.set("provided", process::start(required)?)
-    })
+    call_anytime("MPI_Init_thread", || provided.set("provided", life::start(required)?))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Finalize() -> c_int {
     // A callback that refuses is told of, and the process leaves the job all the same: others wait for it.
-    let refused = call("MPI_Finalize", process::delete_at_end);
+    let refused = call("MPI_Finalize", life::delete_at_end);
     if refused != abi::MPI_SUCCESS && process::world_model().is_err() {
         return refused;
     }
-    let ended = call("MPI_Finalize", process::finish);
+    let ended = call("MPI_Finalize", life::finish);
     if refused == abi::MPI_SUCCESS { ended } else { refused }
 }
 
@@ -146,18 +143,4 @@ extern "C" fn isthmus_MPI_Aint_add(base: isthmus_abi::Aint, displacement: isthmu
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Aint_diff(a: isthmus_abi::Aint, b: isthmus_abi::Aint) -> isthmus_abi::Aint {
     a.wrapping_sub(b)
-}
-
-/// The thread level that a program gets: what it asked for, in the order of the standard.
-pub(crate) fn granted(required: c_int) -> Result<c_int> {
-    let levels = [
-        abi::MPI_THREAD_SINGLE,
-        abi::MPI_THREAD_FUNNELED,
-        abi::MPI_THREAD_SERIALIZED,
-        abi::MPI_THREAD_MULTIPLE,
-    ];
-    if !levels.contains(&required) {
-        fail!(abi::MPI_ERR_ARG, "{required} is not a level of thread support");
-    }
-    Ok(required)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Error handlers (MPI 5.0 section 9.3).
+//! Error handlers (MPI 5.0 section 9.3): the objects. What has one sets it and asks for it in a file of its own.
 
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,9 @@ use isthmus_core::error::Result;
 use isthmus_core::fail;
 
 use crate::c::Out;
-use crate::call::{call_anytime, call_on};
+use crate::call::call_anytime;
 use crate::fortran::Looks;
 use crate::handle::{Kind, Table};
-use crate::session::call_in;
 
 /// `MPI_Comm_errhandler_function`: variadic in C, called with the two arguments that the standard promises.
 pub(crate) type HandlerFunction = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
@@ -128,70 +127,6 @@ pub(crate) fn create(owner: Owner, function: Option<HandlerFunction>, out: Out<h
         code
     });
     out.set("errhandler", give(Arc::new(UserHandler { owner, call })))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Comm_create_errhandler(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> c_int {
-    call_anytime("MPI_Comm_create_errhandler", || create(Owner::Comm, function, out))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Comm_set_errhandler(comm: h::Comm, handler: h::Errhandler) -> c_int {
-    call_on("MPI_Comm_set_errhandler", comm, || {
-        crate::comm::set_error_handler(comm, find_for(Owner::Comm, handler)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Comm_get_errhandler(comm: h::Comm, out: Out<h::Errhandler>) -> c_int {
-    call_on("MPI_Comm_get_errhandler", comm, || {
-        let handler = crate::comm::find(comm)?.user().error_handler().unwrap_or_default();
-        out.set("errhandler", handle_of(&handler))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Session_create_errhandler(
-    function: Option<HandlerFunction>,
-    out: Out<h::Errhandler>,
-) -> c_int {
-    call_anytime("MPI_Session_create_errhandler", || {
-        create(Owner::Session, function, out)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Session_set_errhandler(session: h::Session, handler: h::Errhandler) -> c_int {
-    call_in("MPI_Session_set_errhandler", session, |session| {
-        session.set_error_handler(find_for(Owner::Session, handler)?);
-        Ok(())
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Session_get_errhandler(session: h::Session, out: Out<h::Errhandler>) -> c_int {
-    call_in("MPI_Session_get_errhandler", session, |session| {
-        out.set("errhandler", handle_of(&session.error_handler()))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_File_create_errhandler(function: Option<HandlerFunction>, out: Out<h::Errhandler>) -> c_int {
-    call_anytime("MPI_File_create_errhandler", || create(Owner::File, function, out))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_File_set_errhandler(file: h::File, handler: h::Errhandler) -> c_int {
-    call_on("MPI_File_set_errhandler", file, || {
-        crate::file::set_error_handler(file, find_for(Owner::File, handler)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_File_get_errhandler(file: h::File, out: Out<h::Errhandler>) -> c_int {
-    call_on("MPI_File_get_errhandler", file, || {
-        out.set("errhandler", handle_of(&crate::file::error_handler(file)?))
-    })
 }
 
 #[unsafe(no_mangle)]

@@ -10,7 +10,7 @@ use isthmus_core::fail;
 use isthmus_core::group::{Comparison, Group, ranges};
 
 use crate::c::{In, Out, count};
-use crate::call::{call, call_on};
+use crate::call::call;
 use crate::handle::{Kind, Table};
 
 static GROUPS: Table<Group> = Table::new(Kind::Group);
@@ -183,13 +183,5 @@ extern "C" fn isthmus_MPI_Group_free(group: Out<h::Group>) -> c_int {
         find(handle)?;
         GROUPS.remove(handle.0);
         group.set("group", h::MPI_GROUP_NULL)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Comm_group(comm: h::Comm, group: Out<h::Group>) -> c_int {
-    call_on("MPI_Comm_group", comm, || {
-        let comm = crate::comm::find(comm)?;
-        give(group, || Ok(comm.group().clone()))
     })
 }

@@ -12,9 +12,10 @@ use isthmus_core::info::Info;
 use isthmus_core::session::{self, Session};
 
 use crate::c::{Out, Text};
-use crate::call::raise_to;
+use crate::call::{call_anytime, raise_to};
 use crate::handle::{Kind, Table};
-use crate::{errhandler, group, info, process};
+use crate::process::life;
+use crate::{errhandler, error, group, info, process};
 
 static SESSIONS: Table<Session> = Table::new(Kind::Session);
 
@@ -75,7 +76,7 @@ fn wanted_level(info: &Info) -> Result<c_int> {
 fn open(info: h::Info, handler: ErrorHandler) -> Result<h::Session> {
     let hints = info::find(info)?;
     let wanted = wanted_level(&hints)?;
-    let granted = process::start_session(wanted)?;
+    let granted = life::start_session(wanted)?;
     // Who did not ask gets what there is: libraries look here for what they may do.
     let level = if process::takes_turns() || hints.get("thread_level")?.is_some() {
         granted
@@ -110,7 +111,7 @@ extern "C" fn isthmus_MPI_Session_finalize(session: Out<h::Session>) -> c_int {
     let handle = session.get("session").unwrap_or(h::MPI_SESSION_NULL);
     call_in("MPI_Session_finalize", handle, |_| {
         session.set("session", h::MPI_SESSION_NULL)?;
-        process::finish_session()?;
+        life::finish_session()?;
         SESSIONS.remove(handle.0);
         Ok(())
     })
@@ -183,7 +184,7 @@ extern "C" fn isthmus_MPI_Group_from_session_pset(session: h::Session, name: Tex
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Get_hw_resource_info(info: Out<h::Info>) -> c_int {
-    crate::call::call_anytime("MPI_Get_hw_resource_info", || {
+    call_anytime("MPI_Get_hw_resource_info", || {
         let mut kinds = Info::default();
         for kind in isthmus_core::comm::RESOURCES {
             // A process of Isthmus uses one node, of one machine, at one site.
@@ -191,5 +192,40 @@ extern "C" fn isthmus_MPI_Get_hw_resource_info(info: Out<h::Info>) -> c_int {
         }
         info.set("hw_info", h::MPI_INFO_NULL)?;
         info.set("hw_info", info::insert(kinds))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_create_errhandler(
+    function: Option<errhandler::HandlerFunction>,
+    out: Out<h::Errhandler>,
+) -> c_int {
+    call_anytime("MPI_Session_create_errhandler", || {
+        errhandler::create(Owner::Session, function, out)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_set_errhandler(session: h::Session, handler: h::Errhandler) -> c_int {
+    call_in("MPI_Session_set_errhandler", session, |session| {
+        session.set_error_handler(errhandler::find_for(Owner::Session, handler)?);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_get_errhandler(session: h::Session, out: Out<h::Errhandler>) -> c_int {
+    call_in("MPI_Session_get_errhandler", session, |session| {
+        out.set("errhandler", errhandler::handle_of(&session.error_handler()))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Session_call_errhandler(session: h::Session, code: c_int) -> c_int {
+    call_in("MPI_Session_call_errhandler", session, |object| {
+        error::class_of(code)?;
+        let error = error::called(code);
+        raise_to("MPI_Session_call_errhandler", session.0, object.error_handler(), &error);
+        Ok(())
     })
 }

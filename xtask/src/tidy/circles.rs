@@ -161,14 +161,15 @@ fn split(code: &str) -> (Vec<Use<'_>>, String) {
     (uses, rest)
 }
 
-/// Whether code has this name for anything but declaring a module that is called so too.
+/// Whether code has this name for what it stands for here: not for a module that it declares, nor for a method, a field
+/// or an item of something else.
 fn is_used_in(code: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     !name.is_empty()
         && code.match_indices(name).any(|(at, _)| {
             let (before, after) = (&code[..at], &code[at + name.len()..]);
             let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
-            is_word && !(before.ends_with("mod ") && after.starts_with(';'))
+            is_word && !before.ends_with(['.', ':']) && !(before.ends_with("mod ") && after.starts_with(';'))
         })
 }
 
@@ -348,10 +349,11 @@ mod tests {
     }
 
     #[test]
-    fn a_function_may_be_called_as_its_module() {
+    fn a_function_may_be_called_as_its_module_or_as_one_elsewhere() {
         let child = ("crates/x/src/m/child.rs", "use super::P;");
         let parent = |code| count(&[("crates/x/src/m/mod.rs", code), child]);
         assert_eq!(parent("mod child;\npub use child::child;\nstruct P;"), 0);
+        assert_eq!(parent("mod child;\npub use child::g;\nfn f() { other::g(x.g()) }"), 0);
         assert_eq!(
             parent("mod child;\npub use child::child;\nstruct P;\nfn f() { child() }"),
             2

@@ -11,7 +11,7 @@ use isthmus_core::fail;
 use isthmus_datatype::Datatype;
 use isthmus_engine::{Block, BoundBuffer};
 
-use super::Place;
+use super::place::Place;
 use crate::buffer::{reading, writing};
 use crate::c::{In, Number, Source, Target, count};
 use crate::check::Region;

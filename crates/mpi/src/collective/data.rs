@@ -11,7 +11,8 @@ use isthmus_engine::{Binding, BoundBuffer};
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Row, Unequal};
-use super::{Place, Role, plain, rows};
+use super::place::{Place, Role};
+use super::{plain, rows};
 use crate::c::{Source, Target};
 use crate::check::{self, Region, distinct};
 

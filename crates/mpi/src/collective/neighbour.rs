@@ -11,8 +11,8 @@ use isthmus_core::topology::Neighbours;
 use isthmus_engine::Binding;
 use isthmus_schedule::{Blocks, Call, Operation};
 
-use super::Place;
 use super::arguments::{Elements, Unequal};
+use super::place::Place;
 use crate::c::{Source, Target};
 
 fn neighbours(place: &Place) -> Result<Arc<Neighbours>> {

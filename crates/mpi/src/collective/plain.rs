@@ -9,10 +9,10 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_engine::{Arithmetic, Short};
 use isthmus_schedule::Operation;
 
-use super::Place;
 use super::arguments::Elements;
+use super::operands::{Operands, computes};
 use super::pieces::Piece;
-use super::reduction::{Operands, computes};
+use super::place::Place;
 use crate::c::{Source, Target};
 
 /// What a process gives and takes, one block or as many as there are processes; apart from each other, and equally long

@@ -11,9 +11,9 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_engine::{Arithmetic, Pieces, Unequal as Step};
 use isthmus_schedule::Operation;
 
-use super::Place;
 use super::arguments::{Elements, List, Memory, Types, Unequal};
 use super::pieces::{LONGEST, Piece, width_of};
+use super::place::Place;
 use crate::c::{Source, Target};
 use crate::check;
 

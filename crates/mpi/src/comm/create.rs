@@ -13,9 +13,10 @@ use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_engine::Request;
 
+use super::handlers::call_for_new;
 use super::{COMMS, Entry, Pending, find, insert};
 use crate::c::{Out, Text};
-use crate::call::{call_for_new, call_on};
+use crate::call::call_on;
 use crate::request::{self, Operation};
 use crate::{group, info, process};
 

@@ -12,8 +12,9 @@ use isthmus_core::inter;
 
 use super::create::{give, intra};
 use super::find;
+use super::handlers::call_for_new;
 use crate::c::{Out, Text, flag};
-use crate::call::{call_for_new, call_on};
+use crate::call::call_on;
 use crate::{group, info, process};
 
 fn inter(handle: h::Comm) -> Result<&'static Comm> {

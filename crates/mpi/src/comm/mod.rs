@@ -9,15 +9,16 @@ use isthmus_abi::handles as h;
 use isthmus_core::attribute;
 use isthmus_core::comm::{Comm, is_joined, set_hints};
 use isthmus_core::errhandler::ErrorHandler;
-use isthmus_core::error::{About, Result};
+use isthmus_core::error::{About, Error, Result};
 use isthmus_core::{fail, joining, links};
 
 use crate::c::{Out, Text};
-use crate::call::{Hears, call, call_in_handlers, call_on, raise_on};
+use crate::call::{call, call_in_handlers, call_on, raise_to};
 use crate::handle::{Kind, Table};
 use crate::process;
 
 mod create;
+mod handlers;
 mod inter;
 
 pub(crate) use create::{give, intra, later};
@@ -160,8 +161,15 @@ impl Held {
         }
     }
 
+    /// Gives an error to its handler and returns the code for the program.
+    #[cold]
+    pub(crate) fn raise(&self, function: &'static str, error: &Error) -> c_int {
+        let (object, handler) = self.handler();
+        raise_to(function, object, handler, error)
+    }
+
     /// Its handler for errors, and the handle that it is told.
-    pub(crate) fn handler(&self) -> (usize, ErrorHandler) {
+    fn handler(&self) -> (usize, ErrorHandler) {
         let own = self.comm.as_ref().and_then(|comm| comm.user().error_handler());
         match own {
             Some(handler) => (self.handle.0, handler),
@@ -250,6 +258,14 @@ extern "C" fn isthmus_MPI_Comm_compare(a: h::Comm, b: h::Comm, result: Out<c_int
     })
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn isthmus_MPI_Comm_group(comm: h::Comm, group: Out<h::Group>) -> c_int {
+    call_on("MPI_Comm_group", comm, || {
+        let comm = find(comm)?;
+        crate::group::give(group, || Ok(comm.group().clone()))
+    })
+}
+
 /// The communicator to those who have spawned this process, until it is freed.
 static PARENT: Mutex<h::Comm> = Mutex::new(h::MPI_COMM_NULL);
 
@@ -319,7 +335,7 @@ extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
             Ok(()) => {}
             // Nobody can do more with it, and the handle is not left behind. Its error handler hears of the loss.
             Err(error) if matches!(error.class, abi::MPIX_ERR_PROC_FAILED | abi::MPIX_ERR_REVOKED) => {
-                without = Some((Hears::Comm(Held::of(handle(comm))), error));
+                without = Some((Held::of(handle(comm)), error));
             }
             Err(error) => return Err(error),
         }
@@ -329,12 +345,12 @@ extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
         }
         Ok(())
     });
-    let Some((hears, error)) = without.filter(|_| code == abi::MPI_SUCCESS) else {
+    let Some((held, error)) = without.filter(|_| code == abi::MPI_SUCCESS) else {
         return code;
     };
-    let code = raise_on("MPI_Comm_disconnect", &hears, &error);
+    let code = held.raise("MPI_Comm_disconnect", &error);
     // What is kept of it keeps the connections.
-    drop(hears);
+    drop(held);
     if let Ok(world) = process::world() {
         joining::part(world);
     }

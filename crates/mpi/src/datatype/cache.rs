@@ -10,8 +10,8 @@ use isthmus_core::attribute::{self, Keys};
 use isthmus_core::error::Result;
 
 use super::{Object, object};
-use crate::attribute::{Callback, Extra, copy_closure, delete_closure};
-use crate::c::{Out, Text, flag};
+use crate::attribute::{Callback, copy_closure, delete_closure};
+use crate::c::{Extra, Out, Text, flag};
 use crate::call::call;
 
 /// Keys for datatypes.

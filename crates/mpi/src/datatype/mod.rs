@@ -12,7 +12,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::attribute::Cache;
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
-use isthmus_datatype::{Basic, Datatype};
+use isthmus_datatype::{Basic, Combiner, Datatype};
 
 use crate::c::Out;
 use crate::handle::{Kind, Table};
@@ -161,6 +161,14 @@ fn release(handle: h::Datatype) {
     }
 }
 
+/// Is it one that MPI_Type_create_f90_* makes?
+fn is_parametric(datatype: &Datatype) -> bool {
+    matches!(
+        datatype.contents().combiner,
+        Combiner::F90Real | Combiner::F90Complex | Combiner::F90Integer
+    )
+}
+
 /// A handle for a new datatype.
 fn insert(datatype: Datatype, committed: bool) -> h::Datatype {
     h::Datatype(DATATYPES.insert(Object::new(datatype, committed)))
@@ -169,7 +177,7 @@ fn insert(datatype: Datatype, committed: bool) -> h::Datatype {
 /// A handle that the program gets of a datatype that it once gave: a predefined one is itself, of others it gets a
 /// duplicate.
 pub(crate) fn hand_out(handle: h::Datatype, datatype: &Datatype) -> h::Datatype {
-    if handle.0 < isthmus_abi::PREDEFINED_HANDLES_END || parametric::is_parametric(datatype) {
+    if handle.0 < isthmus_abi::PREDEFINED_HANDLES_END || is_parametric(datatype) {
         return handle;
     }
     insert(Datatype::dup(datatype), true)
@@ -189,7 +197,7 @@ fn commit(handle: h::Datatype) -> Result<()> {
 fn free(out: Out<h::Datatype>) -> Result<()> {
     let handle = out.get("datatype")?;
     let object = object(handle)?;
-    if DATATYPES.get(handle.0).is_none() || parametric::is_parametric(&object.datatype) {
+    if DATATYPES.get(handle.0).is_none() || is_parametric(&object.datatype) {
         fail!(
             abi::MPI_ERR_TYPE,
             argument("datatype"),

@@ -9,22 +9,14 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_datatype::{Combiner, Datatype, Parametric};
+use isthmus_datatype::{Datatype, Parametric};
 
-use super::insert;
+use super::{insert, is_parametric};
 use crate::c::Out;
 use crate::call::call;
 
 /// Those that were asked for, with their handles.
 static MADE: Mutex<Vec<(Parametric, h::Datatype)>> = Mutex::new(Vec::new());
-
-/// Was it made here?
-pub(super) fn is_parametric(datatype: &Datatype) -> bool {
-    matches!(
-        datatype.contents().combiner,
-        Combiner::F90Real | Combiner::F90Complex | Combiner::F90Integer
-    )
-}
 
 /// The handle of a datatype that was made here.
 pub(super) fn handle_of(datatype: &Datatype) -> Option<h::Datatype> {

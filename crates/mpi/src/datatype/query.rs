@@ -10,7 +10,8 @@ use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_datatype::{ALL, Basic, Combiner, Contents, Datatype, Kind};
 
-use super::parametric::{handle_of, is_parametric};
+use super::is_parametric;
+use super::parametric::handle_of;
 use super::{find_any, insert};
 use crate::c::{Out, count};
 use crate::call::call;

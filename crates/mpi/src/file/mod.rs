@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files (MPI 5.0 chapter 14).
 //!
-//! * this file: objects behind the handles, and their error handlers;
+//! * this file: objects behind the handles; `handlers`: their error handlers;
 //! * `manage`: opening, closing, sizes, hints, consistency; `view`: views and pointers;
 //! * `access`: reading and writing; `representation`: how data are represented in files.
 
@@ -20,6 +20,7 @@ use crate::handle::{Kind, Table, fixed_index};
 use representation::Form;
 
 mod access;
+mod handlers;
 mod manage;
 mod representation;
 mod view;
@@ -88,7 +89,7 @@ pub(crate) fn handler_of(handle: h::File) -> (usize, ErrorHandler) {
 }
 
 /// An error of a call on a file, which tells what file that is.
-pub(crate) fn named(handle: h::File, error: Error) -> Error {
+fn named(handle: h::File, error: Error) -> Error {
     match FILES.get(handle.0) {
         Some(object) => object.file.here().named(error),
         None => error,
@@ -96,7 +97,7 @@ pub(crate) fn named(handle: h::File, error: Error) -> Error {
 }
 
 /// The handler of a file or of MPI_FILE_NULL.
-pub(crate) fn error_handler(handle: h::File) -> Result<ErrorHandler> {
+fn error_handler(handle: h::File) -> Result<ErrorHandler> {
     if handle != h::MPI_FILE_NULL {
         find(handle)?;
     }
@@ -104,7 +105,7 @@ pub(crate) fn error_handler(handle: h::File) -> Result<ErrorHandler> {
 }
 
 /// Sets it.
-pub(crate) fn set_error_handler(handle: h::File, handler: ErrorHandler) -> Result<()> {
+fn set_error_handler(handle: h::File, handler: ErrorHandler) -> Result<()> {
     if handle == h::MPI_FILE_NULL {
         *locked(&DEFAULT) = handler;
     } else {

@@ -3,7 +3,7 @@
 //! program.
 
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
@@ -14,10 +14,8 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Foreign, Representation};
 use isthmus_io::{File, Source, Target, room};
 
-use super::locked;
-use crate::attribute::Extra;
 use crate::c;
-use crate::c::{Text, count};
+use crate::c::{Extra, Text, count};
 use crate::call::call_on;
 use crate::{check, datatype, process};
 
@@ -43,6 +41,10 @@ pub(super) struct Registered {
 }
 
 static REGISTERED: Mutex<Vec<Arc<Registered>>> = Mutex::new(Vec::new());
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 const NATIVE: &str = "native";
 const INTERNAL: &str = "internal";

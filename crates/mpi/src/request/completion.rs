@@ -9,9 +9,10 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::{Error, Result};
 use isthmus_engine::Engine;
 
+use super::hears::{Hears, raise_on};
 use super::{Ended, end_simply, give_empty, give_status, is_active, try_end, with_error};
 use crate::c::{Out, count, flag};
-use crate::call::{Hears, call, raise_on};
+use crate::call::call;
 use crate::process;
 
 /// Hands an ended request's status to the program and its error to the communicator's handler.

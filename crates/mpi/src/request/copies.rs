@@ -7,15 +7,10 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use isthmus_abi::constants as abi;
-use isthmus_abi::handles as h;
-
-use super::{Entry, REQUESTS, find};
-
 /// The functions, as `bindings/fortran/src/section.c` declares them; a part is a partition, or -1 for all.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Hooks {
+pub(super) struct Hooks {
     begin: unsafe extern "C" fn(*mut c_void, c_int),
     end: unsafe extern "C" fn(*mut c_void, c_int),
     release: unsafe extern "C" fn(*mut c_void),
@@ -35,6 +30,11 @@ unsafe impl Sync for Copies {}
 const ALL: c_int = -1;
 
 impl Copies {
+    /// With what the layer has given; it has promised that the functions take this state.
+    pub(super) fn new(hooks: Hooks, state: *mut c_void) -> Self {
+        Self { hooks, state }
+    }
+
     /// The operation begins: what the program has in its arrays goes into the copies.
     pub(super) fn begin(&self) {
         self.begin_part(ALL);
@@ -69,44 +69,5 @@ pub(super) struct Left(pub(super) Arc<Copies>);
 impl Drop for Left {
     fn drop(&mut self) {
         self.0.end();
-    }
-}
-
-/// For `libmpifort_abi`: the buffers of a request that was just made are copies. MPI_SUCCESS: the request has them from
-/// now on.
-///
-/// # Safety
-///
-/// `hooks` points to functions that take `state` until `release` was called, which is once.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn isthmus_request_copies(request: h::Request, hooks: *const Hooks, state: *mut c_void) -> c_int {
-    if find(request).is_err() {
-        return abi::MPI_ERR_REQUEST;
-    }
-    // SAFETY: the caller's promise.
-    let hooks = unsafe { *hooks };
-    let copies = Arc::new(Copies { hooks, state });
-    REQUESTS.update(request.0, |entry| {
-        if let Entry::Full(object) = entry {
-            object.copies = Some(copies);
-        }
-    });
-    abi::MPI_SUCCESS
-}
-
-/// The copies of a request that has them.
-pub(super) fn of(request: h::Request) -> Option<Arc<Copies>> {
-    match REQUESTS.get(request.0)? {
-        Entry::Full(object) => object.copies.clone(),
-        Entry::Quick(_) => None,
-    }
-}
-
-/// Partitions of a request get what the program has in them, or have arrived.
-pub(crate) fn part(request: h::Request, part: c_int, arrived: bool) {
-    match of(request) {
-        Some(copies) if arrived => copies.end_part(part),
-        Some(copies) => copies.begin_part(part),
-        None => {}
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! * this file: objects behind the handles, and how one ends;
 //! * `completion`: waiting and testing; `query`: asking without ending; `control`: starting, cancelling, freeing;
-//! * `generalized`: operations of the program; `partitioned`: messages in parts; `copies`: array sections of Fortran.
+//! * `generalized`: operations of the program (`callbacks`: its part of them); `partitioned`: messages in parts;
+//! * `copies`: array sections of Fortran; `parts`: handles of such requests; `hears`: who hears of errors.
 //!
 //! Callbacks of the program are never called while the engine is locked: what is found complete under the lock becomes
 //! an [`Ended`], which is settled afterwards.
@@ -20,21 +21,24 @@ use isthmus_core::fail;
 use isthmus_engine::{Completion, Engine, EngineError, Sent};
 
 use crate::c::Out;
-use crate::call::Hears;
 use crate::comm::Held;
 use crate::handle::{Kind, Table};
 use crate::process;
 use crate::turns::{Guard, Turns};
-pub(crate) use copies::part;
+use callbacks::Callbacks;
 use copies::{Copies, Left};
-use generalized::Callbacks;
-pub(crate) use partitioned::{Partitioned, insert_partitioned, partitioned};
+use hears::Hears;
+pub(crate) use partitioned::Partitioned;
+pub(crate) use parts::{insert_partitioned, part, partitioned};
 
+mod callbacks;
 mod completion;
 mod control;
 mod copies;
 mod generalized;
+mod hears;
 mod partitioned;
+mod parts;
 mod query;
 
 /// What starts a persistent operation.

@@ -4,12 +4,10 @@
 use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
-use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_engine::Request;
 
-use super::{Operation, Role, Starter, find, insert_object};
 use crate::process;
 
 /// The fixed part of a partitioned request.
@@ -78,22 +76,4 @@ impl Partitioned {
         }
         Ok(())
     }
-}
-
-/// A handle for an inactive partitioned operation.
-pub(crate) fn insert_partitioned(comm: h::Comm, starter: Starter, role: Partitioned) -> h::Request {
-    insert_object(comm, None, Role::Partitioned(starter, role))
-}
-
-/// A partitioned request and, if it is active, its operation.
-pub(crate) fn partitioned(handle: h::Request) -> Result<(Partitioned, Option<Operation>)> {
-    let object = find(handle)?;
-    let Role::Partitioned(_, role) = &object.role else {
-        fail!(
-            abi::MPI_ERR_REQUEST,
-            argument("request"),
-            "is not partitioned; only MPI_Psend_init and MPI_Precv_init make such requests"
-        );
-    };
-    Ok((*role, object.state().clone()))
 }

@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 
 use isthmus_abi::constants as abi;
 
-use super::event::TYPES;
+use super::types::TYPES;
+use super::values::{Code, list, name, nth, set, text, tool};
 use super::variable::{LEVELS, Variable};
-use super::{Code, control, list, name, nth, set, text, tool, variable};
+use super::{control, variable};
 use crate::c::{Out, Text};
 
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ use isthmus_abi::handles as h;
 use isthmus_settings::{SETTINGS, Setting};
 
 use super::enumeration::Enumeration;
-use super::{Code, Value, get, name, nth, set, text, tool};
+use super::values::{Code, Value, get, name, nth, set, text, tool};
 use crate::c::{In, Out, Text};
 use crate::handle::{Kind, Table};
 use crate::settings::{self, Number};

@@ -8,8 +8,8 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::world::operation_names;
 
-use super::event::TYPES;
-use super::{Code, nth, set, text, tool};
+use super::types::TYPES;
+use super::values::{Code, nth, set, text, tool};
 use crate::c::Out;
 use crate::handle::{Kind, fixed, fixed_index};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events (MPI 5.0 section 15.3.8): which there are, what they carry, and the functions that ask.
+//! Events (MPI 5.0 section 15.3.8), and the functions that ask; `types` says which there are.
 //!
 //! One source, the library itself, with a clock in nanoseconds; its events come in the order in which they happened.
 
@@ -12,86 +12,13 @@ use isthmus_abi::handles as h;
 use isthmus_abi::{Aint, Count};
 use isthmus_core::info::Info;
 use isthmus_core::world::operation_names;
-use isthmus_engine::{Event, EventKind};
+use isthmus_engine::Event;
 
 use super::enumeration::Enumeration;
-use super::{Code, Value, name, nth, set, text, tool};
+use super::types::{Element, TYPES, Type};
+use super::values::{Code, Value, name, nth, set, text, tool};
 use crate::c::{Out, Text};
 use crate::handle::{Kind, Table};
-
-/// An element of an event. `value` has the datatype; its number means nothing.
-pub(super) struct Element {
-    pub(super) name: &'static str,
-    value: Value,
-}
-
-/// A type of events.
-pub(super) struct Type {
-    pub(super) name: &'static str,
-    description: &'static str,
-    pub(super) elements: &'static [Element],
-    /// The engine's kind; `None`: raised in this room.
-    pub(super) kind: Option<EventKind>,
-}
-
-const fn int(name: &'static str) -> Element {
-    Element {
-        name,
-        value: Value::Int(0),
-    }
-}
-
-const fn wide(name: &'static str) -> Element {
-    Element {
-        name,
-        value: Value::Wide(0),
-    }
-}
-
-/// Index in [`TYPES`] of the event that this room raises.
-pub(super) const ERROR_RAISED: usize = 4;
-
-/// Operations are numbers of the enumeration `isthmus_operation`.
-const PLAN: &[Element] = &[int("operation"), int("context"), int("sequence")];
-
-pub(super) static TYPES: [Type; 5] = [
-    Type {
-        name: "isthmus_unexpected_message",
-        description: "a message has arrived that matches no posted receive; the context numbers the communicator",
-        elements: &[
-            wide("bytes"),
-            int("sender in MPI_COMM_WORLD"),
-            int("context"),
-            int("source"),
-            int("tag"),
-        ],
-        kind: Some(EventKind::Unexpected),
-    },
-    Type {
-        name: "isthmus_peer_lost",
-        description: "a process cannot be reached any more",
-        elements: &[int("process in MPI_COMM_WORLD")],
-        kind: Some(EventKind::PeerLost),
-    },
-    Type {
-        name: "isthmus_collective_started",
-        description: "this process has begun its part of a collective operation",
-        elements: PLAN,
-        kind: Some(EventKind::PlanStarted),
-    },
-    Type {
-        name: "isthmus_collective_ended",
-        description: "this process has ended its part of a collective operation",
-        elements: PLAN,
-        kind: Some(EventKind::PlanEnded),
-    },
-    Type {
-        name: "isthmus_error_raised",
-        description: "an error was given to an error handler",
-        elements: &[int("error class")],
-        kind: None,
-    },
-];
 
 /// One event, while its callbacks run.
 pub(super) struct Instance {
@@ -317,7 +244,9 @@ extern "C" fn isthmus_MPI_T_event_copy(handle: h::TEventInstance, buffer: Out<u8
 
 #[cfg(test)]
 mod tests {
+    use super::super::types::ERROR_RAISED;
     use super::*;
+    use isthmus_engine::EventKind;
 
     #[test]
     fn every_kind_of_the_engine_is_a_type_and_elements_do_not_overlap() {

@@ -8,14 +8,12 @@
 //! * `event`: which events there are and what they carry; `registration`: callbacks and how they are called;
 //! * `category`, `enumeration`: how all that is grouped and named.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
-use isthmus_abi::handles as h;
 
-use crate::c::{Out, Text};
+use crate::c::Out;
 
 mod category;
 mod control;
@@ -23,12 +21,12 @@ mod enumeration;
 mod event;
 mod performance;
 mod registration;
+mod types;
+mod values;
 mod variable;
 
-pub(crate) use registration::{begin, dispatch, error_raised};
-
-/// Result of a body; the error is the code that C gets.
-type Code<T = ()> = Result<T, c_int>;
+pub(crate) use registration::{begin, dispatch};
+use values::{code, initialized, set};
 
 /// Was more than MPI_THREAD_FUNNELED asked for? Threads of a tool that take turns among themselves need not take turns
 /// with those of the program, since the levels are independent (MPI 5.0 section 15.3.4). If it was before MPI_Init, the
@@ -40,107 +38,10 @@ pub(crate) fn is_concurrent() -> bool {
     CONCURRENT.load(Ordering::SeqCst)
 }
 
-/// How often MPI_T_init_thread was called more than MPI_T_finalize.
-static INITIALIZED: Mutex<u32> = Mutex::new(0);
-
-/// A value of a variable or of an element of an event, of one of the datatypes that MPI_T uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
-    Int(c_int),
-    Wide(u64),
-}
-
-impl Value {
-    fn datatype(self) -> h::Datatype {
-        match self {
-            Self::Int(_) => h::MPI_INT,
-            Self::Wide(_) => h::MPI_UNSIGNED_LONG_LONG,
-        }
-    }
-
-    fn size(self) -> usize {
-        match self {
-            Self::Int(_) => size_of::<c_int>(),
-            Self::Wide(_) => size_of::<u64>(),
-        }
-    }
-
-    /// Writes the value where the tool wants it.
-    fn give(self, buffer: Out<u8>) -> Code {
-        let target = buffer.slice("buf", self.size()).map_err(|_| abi::MPI_T_ERR_INVALID)?;
-        match self {
-            Self::Int(value) => target.copy_from_slice(&value.to_ne_bytes()),
-            Self::Wide(value) => target.copy_from_slice(&value.to_ne_bytes()),
-        }
-        Ok(())
-    }
-}
-
-fn code(body: impl FnOnce() -> Code) -> c_int {
-    body().err().unwrap_or(abi::MPI_SUCCESS)
-}
-
-fn initialized() -> std::sync::MutexGuard<'static, u32> {
-    INITIALIZED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Functions other than MPI_T_init_thread need it first.
-fn tool(body: impl FnOnce() -> Code) -> c_int {
-    code(|| {
-        if *initialized() == 0 {
-            return Err(abi::MPI_T_ERR_NOT_INITIALIZED);
-        }
-        body()
-    })
-}
-
-fn set<T>(out: Out<T>, value: T) -> Code {
-    out.set("", value).map_err(|_| abi::MPI_T_ERR_INVALID)
-}
-
-fn get<T: Copy>(out: Out<T>) -> Code<T> {
-    out.get("").map_err(|_| abi::MPI_T_ERR_INVALID)
-}
-
-/// A name that the tool looks for.
-fn name<'a>(text: Text) -> Code<std::borrow::Cow<'a, str>> {
-    text.get("name", 0).map_err(|_| abi::MPI_T_ERR_INVALID)
-}
-
-/// The item of this index.
-fn nth<T>(items: &[T], index: c_int) -> Code<&T> {
-    let index = usize::try_from(index).map_err(|_| abi::MPI_T_ERR_INVALID_INDEX)?;
-    items.get(index).ok_or(abi::MPI_T_ERR_INVALID_INDEX)
-}
-
-/// Writes a text (MPI 5.0 section 15.3.3): `length` is the room before the call and what the whole text with its
-/// terminator needs after it. Null pointers: not wanted.
-fn text(out: Out<c_char>, length: Out<c_int>, text: &str) -> Code {
-    if length.is_null() {
-        return Ok(());
-    }
-    let room = usize::try_from(get(length)?).unwrap_or(0);
-    if !out.is_null() && room > 0 {
-        out.text("", text, room).map_err(|_| abi::MPI_T_ERR_INVALID)?;
-    }
-    set(length, text.len() as c_int + 1)
-}
-
-/// Writes as many items of a list as the tool has room for.
-fn list(out: Out<c_int>, length: c_int, items: &[usize]) -> Code {
-    let length = usize::try_from(length).map_err(|_| abi::MPI_T_ERR_INVALID)?;
-    let n = length.min(items.len());
-    let target = out.slice("indices", n).map_err(|_| abi::MPI_T_ERR_INVALID)?;
-    for (to, from) in target.iter_mut().zip(items) {
-        *to = *from as c_int;
-    }
-    Ok(())
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_T_init_thread(required: c_int, provided: Out<c_int>) -> c_int {
     code(|| {
-        let mut granted = crate::environment::granted(required).map_err(|_| abi::MPI_T_ERR_INVALID)?;
+        let mut granted = crate::process::granted(required).map_err(|_| abi::MPI_T_ERR_INVALID)?;
         if granted > abi::MPI_THREAD_FUNNELED {
             CONCURRENT.store(true, Ordering::SeqCst);
             if crate::process::takes_turns() {

@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 
+use super::values::{Code, get, name, nth, set, text, tool};
 use super::variable::{Bound, Manner, Variable, all};
-use super::{Code, get, name, nth, set, text, tool};
 use crate::c::{In, Out, Text};
 use crate::handle::{Kind, Table};
 

@@ -16,9 +16,11 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_engine::{EventKind, Observed, Shared};
 
-use super::event::{ERROR_RAISED, Instance, TYPES, no_hints};
-use super::{Code, Value, nth, set, tool};
+use super::event::{Instance, no_hints};
+use super::types::{ERROR_RAISED, TYPES};
+use super::values::{Code, Value, nth, set, tool};
 use crate::c::Out;
+use crate::call::{Observers, observe};
 use crate::handle::{Kind, Table};
 
 /// What the program wants back with a callback.
@@ -82,12 +84,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does a callback wait for events?
-#[inline]
-pub(crate) fn is_observing() -> bool {
-    crate::call::is_special(crate::call::OBSERVING)
-}
-
 /// MPI_Init: the engine is there.
 pub(crate) fn begin(engine: &Shared) {
     engine.lock().tools().observe(&wanted_kinds());
@@ -100,11 +96,8 @@ pub(super) fn end() {
     refresh();
 }
 
-/// An error goes to an error handler.
-pub(crate) fn error_raised(class: c_int) {
-    if !is_observing() {
-        return;
-    }
+/// An error goes to an error handler, while somebody observes.
+fn error_raised(class: c_int) {
     let mut errors = lock(&ERRORS);
     if errors.0.len() < MOST_ERRORS {
         errors.0.push_back((Instant::now(), class));
@@ -132,7 +125,11 @@ fn wanted_kinds() -> Vec<EventKind> {
 
 /// After a change of callbacks: what is queued from now on.
 fn refresh() {
-    crate::call::set_special(crate::call::OBSERVING, !wanted().is_empty());
+    let observers = Observers {
+        raised: error_raised,
+        dispatch,
+    };
+    observe(observers, !wanted().is_empty());
     if let Ok(world) = crate::process::world() {
         world.engine().lock().tools().observe(&wanted_kinds());
     }

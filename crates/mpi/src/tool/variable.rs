@@ -24,8 +24,8 @@ use isthmus_topology::Level;
 use isthmus_wire::boot::{Counters, LinkTraffic};
 use isthmus_wire::time::Wait;
 
-use super::Value;
 use super::enumeration::Enumeration;
+use super::values::Value;
 use crate::process;
 
 /// What a variable of messages counts.

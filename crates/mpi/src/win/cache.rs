@@ -9,8 +9,8 @@ use isthmus_core::attribute::{self, Keys};
 use isthmus_core::error::Result;
 
 use super::{Object, find, locked};
-use crate::attribute::{Callback, Extra, copy_closure, delete_closure, user_key};
-use crate::c::{Out, Text, flag};
+use crate::attribute::{Callback, copy_closure, delete_closure, user_key};
+use crate::c::{Extra, Out, Text, flag};
 use crate::call::{call, call_on};
 
 /// Keys for windows.
