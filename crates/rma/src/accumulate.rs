@@ -139,9 +139,17 @@ impl Change<'_> {
             return self.compute(at, operands, &mut vec![0; operands.len()]);
         }
         self.stream.read(at, before)?;
-        let mut after = before.to_vec();
-        self.kernel.apply(Spacing::Packed, operands, &mut after, false);
-        self.stream.write(at, &after)
+        let mut short = [0; 256];
+        if let Some(after) = short.get_mut(..before.len()) {
+            return self.replace(at, operands, before, after);
+        }
+        self.replace(at, operands, before, &mut vec![0; before.len()])
+    }
+
+    fn replace(&mut self, at: u64, operands: &[u8], before: &[u8], after: &mut [u8]) -> Result<()> {
+        after.copy_from_slice(before);
+        self.kernel.apply(Spacing::Packed, operands, after, false);
+        self.stream.write(at, after)
     }
 
     fn compute(&mut self, at: u64, operands: &[u8], scratch: &mut [u8]) -> Result<()> {
@@ -288,7 +296,7 @@ impl Window {
         self.counted.add(WindowCount::Accumulate, size as u64);
         let (mut operand, mut before) = ([0; LONGEST], [0; LONGEST]);
         if let Some(source) = source.filter(|_| operation != Predefined::NoOp) {
-            source.packer()?.pack(&mut operand[..size]);
+            source.take(&mut operand[..size])?;
         }
         let mut change = Change {
             stream: Stream::new(&target.spot, place.datatype, 1)?,
@@ -299,8 +307,7 @@ impl Window {
         };
         let locks = change.locks(place, 0, size as u64);
         change.apply(locks, 0, &operand[..size], &mut before[..size])?;
-        result.unpacker()?.unpack(&before[..size]);
-        Ok(())
+        result.put(&before[..size])
     }
 
     /// MPI_Compare_and_swap.
@@ -325,8 +332,8 @@ impl Window {
         }
         let size = basic.size();
         let (mut new, mut old, mut before) = ([0; LONGEST], [0; LONGEST], [0; LONGEST]);
-        source.packer()?.pack(&mut new[..size]);
-        compare.packer()?.pack(&mut old[..size]);
+        source.take(&mut new[..size])?;
+        compare.take(&mut old[..size])?;
         if let Spot::Far(_) = target.spot {
             let data = [&new[..size], &old[..size]].concat();
             return self.far_swap(&target, data, result, place.datatype);
@@ -341,8 +348,7 @@ impl Window {
         }
         self.store.blocks().leave(locks);
         swapped?;
-        result.unpacker()?.unpack(&before[..size]);
-        Ok(())
+        result.put(&before[..size])
     }
 }
 

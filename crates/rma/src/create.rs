@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Making a window: all processes say what they want, and all have it or none.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::create::{duplicate_and_say, near};
@@ -13,7 +13,7 @@ use isthmus_core::{fail, members};
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::SharedMemory;
 
-use crate::epoch::Epochs;
+use crate::epoch::Epoch;
 use crate::far::{self, Far};
 use crate::hints::Hints;
 use crate::locks;
@@ -161,9 +161,10 @@ impl Window {
             comm,
             flavor,
             parts: Parts::new(parts),
+            shares: flavor.allocates() && matches!(store, Store::Node(..)),
             store,
             own: memory,
-            epochs: Mutex::new(Epochs::default()),
+            epochs: Epoch::default(),
             counted: Default::default(),
             far: far.map(Box::new),
             seldom: Lazy::with(own.hints),
@@ -267,7 +268,7 @@ fn provide(
     let (store, memory) = if let Some(node) = node {
         let shared = share(world, node, locks::words(parts.len()), bytes)?;
         let memory = match flavor.allocates() {
-            true => shared.memory().part(part.at as isize, size),
+            true => shared.memory().shifted(part.at as isize),
             false => given,
         };
         (Store::Node(shared, parts.len()), memory)

@@ -54,6 +54,17 @@ impl Source<'_> {
         Ok(self.datatype.bytes(self.count)?)
     }
 
+    /// Copies the data, as a packed stream, to `out`, which they fill.
+    pub(crate) fn take(&self, out: &mut [u8]) -> Result<()> {
+        match self.datatype.contiguous(self.count) {
+            Some((offset, _)) => self.memory.read(offset, out),
+            None => {
+                self.packer()?.pack(out);
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn packer(&self) -> Result<Packer> {
         Ok(Packer::new(self.datatype, self.count, self.memory.clone())?)
     }
@@ -63,6 +74,17 @@ impl Sink<'_> {
     /// Bytes of the data.
     pub(crate) fn bytes(&self) -> Result<u64> {
         Ok(self.datatype.bytes(self.count)?)
+    }
+
+    /// Copies a packed stream, as long as the memory takes, there.
+    pub(crate) fn put(&self, data: &[u8]) -> Result<()> {
+        match self.datatype.contiguous(self.count) {
+            Some((offset, _)) => self.memory.clone().write(offset, data),
+            None => {
+                self.unpacker()?.unpack(data);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn unpacker(&self) -> Result<Unpacker> {

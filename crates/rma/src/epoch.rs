@@ -11,10 +11,15 @@
 //! synchronisation, so from a fence without operations one may go anywhere. Exposure (post, wait) goes beside it.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
+
+use crate::window::locked;
 
 /// How a process is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +62,76 @@ pub(crate) struct Epochs {
     exposed: bool,
 }
 
+/// The machine of a window, and what it has said last, which is all that most operations need to know.
+#[derive(Default)]
+pub(crate) struct Epoch {
+    machine: Mutex<Epochs>,
+    open: AtomicU64,
+}
+
+/// Operations need a closer look.
+const CLOSED: u64 = 0;
+/// They may go to all, after a fence that one has followed, or while all are locked.
+const FENCE: u64 = 1;
+const ALL: u64 = 2;
+/// They may go to the process with the number that is left.
+const ONE: u64 = 3;
+
+impl Epoch {
+    /// To change something.
+    pub(crate) fn lock(&self) -> Changing<'_> {
+        Changing {
+            machine: locked(&self.machine),
+            open: &self.open,
+        }
+    }
+
+    /// Whether an operation on a process is part of an epoch that is open, and needs nothing else. Otherwise the machine
+    /// knows. `passive`: only while it is locked.
+    #[inline]
+    pub(crate) fn allow(&self, rank: u32, passive: bool) -> bool {
+        let open = self.open.load(Ordering::Relaxed);
+        open == ALL || open == FENCE && !passive || open == ONE + u64::from(rank)
+    }
+}
+
+/// The machine, of which nobody else knows anything meanwhile.
+pub(crate) struct Changing<'a> {
+    machine: MutexGuard<'a, Epochs>,
+    open: &'a AtomicU64,
+}
+
+impl Deref for Changing<'_> {
+    type Target = Epochs;
+
+    fn deref(&self) -> &Epochs {
+        &self.machine
+    }
+}
+
+impl DerefMut for Changing<'_> {
+    fn deref_mut(&mut self) -> &mut Epochs {
+        &mut self.machine
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.open.store(self.machine.access.open(), Ordering::Relaxed);
+    }
+}
+
 impl Access {
+    /// See [`Epoch::allow`].
+    fn open(&self) -> u64 {
+        match self {
+            Self::Fence(true) => FENCE,
+            Self::All(_) => ALL,
+            Self::Locks(held) if held.len() == 1 => held.keys().next().map_or(CLOSED, |&rank| ONE + u64::from(rank)),
+            _ => CLOSED,
+        }
+    }
+
     /// For sentences.
     fn name(&self) -> &'static str {
         match self {
@@ -309,6 +383,34 @@ mod tests {
         epochs.operate(7, true).unwrap();
         assert_eq!(epochs.unlock_all(), Ok(TAKEN));
         refused(epochs.unlock_all());
+    }
+
+    #[test]
+    fn what_is_allowed_at_a_glance_is_what_the_machine_allows() {
+        let epoch = Epoch::default();
+        let allowed = |what: &str, expected: [bool; 3]| {
+            let seen = [epoch.allow(0, false), epoch.allow(0, true), epoch.allow(1, true)];
+            assert_eq!(seen, expected, "{what}");
+        };
+        allowed("nothing", [false; 3]);
+        epoch.lock().fence(true).unwrap();
+        allowed("a fence", [false; 3]);
+        epoch.lock().operate(1, false).unwrap();
+        allowed("a fence with an operation", [true, false, false]);
+        epoch.lock().fence(false).unwrap();
+        allowed("the last fence", [false; 3]);
+        epoch.lock().lock(0, TAKEN).unwrap();
+        allowed("a lock", [true, true, false]);
+        epoch.lock().lock(1, TAKEN).unwrap();
+        allowed("two locks need a look", [false; 3]);
+        epoch.lock().unlock(0).unwrap();
+        allowed("the other lock", [false, false, true]);
+        epoch.lock().unlock(1).unwrap();
+        epoch.lock().lock_all(TAKEN).unwrap();
+        allowed("all", [true; 3]);
+        epoch.lock().unlock_all().unwrap();
+        epoch.lock().start(vec![0, 1]).unwrap();
+        allowed("a start waits for posts", [false; 3]);
     }
 
     #[test]

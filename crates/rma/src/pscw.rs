@@ -89,7 +89,7 @@ impl Window {
     pub fn post(&self, group: &Group, assert: i32) -> Result<()> {
         check_assert(assert, POST, "MPI_MODE_NOCHECK, MPI_MODE_NOSTORE and MPI_MODE_NOPUT")?;
         let ranks = ranks(self, group)?;
-        locked(&self.epochs).post()?;
+        self.epochs.lock().post()?;
         let expected = ranks.iter().map(|&rank| expect(self, rank, COMPLETED)).collect();
         *locked(&self.seldom.partners.completions) = expected;
         self.sync();
@@ -101,7 +101,7 @@ impl Window {
     pub fn start(&self, group: &Group, assert: i32) -> Result<()> {
         check_assert(assert, START, "MPI_MODE_NOCHECK")?;
         let ranks = ranks(self, group)?;
-        locked(&self.epochs).start(ranks.clone())?;
+        self.epochs.lock().start(ranks.clone())?;
         let expected = ranks.into_iter().map(|rank| expect(self, rank, POSTED));
         *locked(&self.seldom.partners.posts) = expected.collect();
         Ok(())
@@ -109,7 +109,7 @@ impl Window {
 
     /// MPI_Win_complete.
     pub fn complete(&self) -> Result<()> {
-        let ranks = locked(&self.epochs).complete()?;
+        let ranks = self.epochs.lock().complete()?;
         let posts = std::mem::take(&mut *locked(&self.seldom.partners.posts));
         let mut result = Ok(());
         for word in posts {
@@ -123,7 +123,7 @@ impl Window {
 
     /// MPI_Win_wait.
     pub fn wait(&self) -> Result<()> {
-        locked(&self.epochs).check_exposed()?;
+        self.epochs.lock().check_exposed()?;
         let expected = std::mem::take(&mut *locked(&self.seldom.partners.completions));
         let mut result = Ok(());
         for word in expected {
@@ -134,14 +134,14 @@ impl Window {
             });
             result = result.and(ended);
         }
-        locked(&self.epochs).hide();
+        self.epochs.lock().hide();
         self.sync();
         result
     }
 
     /// MPI_Win_test: whether the exposure has ended.
     pub fn test(&self) -> Result<bool> {
-        locked(&self.epochs).check_exposed()?;
+        self.epochs.lock().check_exposed()?;
         let mut expected = locked(&self.seldom.partners.completions);
         let mut result = Ok(());
         {
@@ -166,7 +166,7 @@ impl Window {
         let over = expected.is_empty();
         drop(expected);
         if over {
-            locked(&self.epochs).hide();
+            self.epochs.lock().hide();
             self.sync();
         } else {
             self.world.engine().idle();

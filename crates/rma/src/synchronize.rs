@@ -11,7 +11,7 @@ use isthmus_core::{fail, members};
 use crate::epoch::{Held, LockKind};
 use crate::far;
 use crate::wait;
-use crate::window::{Window, locked};
+use crate::window::Window;
 
 /// Asserts that fence, start, post and lock take.
 const FENCE: i32 = abi::MPI_MODE_NOSTORE | abi::MPI_MODE_NOPUT | abi::MPI_MODE_NOPRECEDE | abi::MPI_MODE_NOSUCCEED;
@@ -46,7 +46,7 @@ impl Window {
             FENCE,
             "MPI_MODE_NOSTORE, MPI_MODE_NOPUT, MPI_MODE_NOPRECEDE and MPI_MODE_NOSUCCEED",
         )?;
-        locked(&self.epochs).fence(assert & abi::MPI_MODE_NOSUCCEED == 0)?;
+        self.epochs.lock().fence(assert & abi::MPI_MODE_NOSUCCEED == 0)?;
         fence(Ordering::SeqCst);
         match &self.far {
             Some(far) => far::meet(self, far)?,
@@ -67,10 +67,10 @@ impl Window {
         let Some(rank) = self.target("rank", rank)? else {
             return Ok(());
         };
-        locked(&self.epochs).lock(rank, held)?;
+        self.epochs.lock().lock(rank, held)?;
         let taken = take(self, rank, held);
         if taken.is_err() {
-            locked(&self.epochs).unlock(rank)?;
+            self.epochs.lock().unlock(rank)?;
         }
         taken
     }
@@ -78,7 +78,7 @@ impl Window {
     /// MPI_Win_unlock.
     pub fn unlock(&self, rank: i32) -> Result<()> {
         if let Some(rank) = self.target("rank", rank)? {
-            let held = locked(&self.epochs).unlock(rank)?;
+            let held = self.epochs.lock().unlock(rank)?;
             give_back(self, rank, held);
             self.settle(Some(rank), true)?;
         }
@@ -88,11 +88,11 @@ impl Window {
     /// MPI_Win_lock_all.
     pub fn lock_all(&self, assert: i32) -> Result<()> {
         let held = held(assert, LockKind::Shared)?;
-        locked(&self.epochs).lock_all(held)?;
+        self.epochs.lock().lock_all(held)?;
         for rank in 0..self.comm.size() {
             if let Err(error) = take(self, rank, held) {
                 (0..rank).for_each(|rank| give_back(self, rank, held));
-                locked(&self.epochs).unlock_all()?;
+                self.epochs.lock().unlock_all()?;
                 return Err(error);
             }
         }
@@ -101,12 +101,13 @@ impl Window {
 
     /// MPI_Win_unlock_all.
     pub fn unlock_all(&self) -> Result<()> {
-        let held = locked(&self.epochs).unlock_all()?;
+        let held = self.epochs.lock().unlock_all()?;
         (0..self.comm.size()).for_each(|rank| give_back(self, rank, held));
         self.settle(None, true)
     }
 
     /// MPI_Win_flush, MPI_Win_flush_local; `None`: of all.
+    #[inline]
     pub fn flush(&self, rank: Option<i32>) -> Result<()> {
         let rank = match rank {
             None => None,
@@ -115,7 +116,9 @@ impl Window {
                 some => some,
             },
         };
-        locked(&self.epochs).flush(rank)?;
+        if !rank.is_some_and(|rank| self.epochs.allow(rank, true)) {
+            self.epochs.lock().flush(rank)?;
+        }
         fence(Ordering::SeqCst);
         self.settle(rank, false)
     }

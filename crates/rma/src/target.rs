@@ -15,7 +15,6 @@ use crate::error::unreached;
 use crate::far::form_of;
 use crate::pscw::await_post;
 use crate::spot::{Spot, Target};
-use crate::store::Store;
 use crate::window::{Flavor, Window, locked};
 
 /// Where an operation goes; `None`: to MPI_PROC_NULL. It is part of an epoch from now on.
@@ -23,7 +22,8 @@ pub(crate) fn find(window: &Window, place: &Place<'_>, when: When) -> Result<Opt
     let Some(rank) = window.target("target_rank", place.rank)? else {
         return Ok(None);
     };
-    let waits = locked(&window.epochs).operate(rank, when == When::Locked)?;
+    let passive = when == When::Locked;
+    let waits = !window.epochs.allow(rank, passive) && window.epochs.lock().operate(rank, passive)?;
     let (low, high) = place.datatype.window(place.count)?;
     let (low, high) = (low as i64, high as i64);
     let offset = offset(window, rank, place.disp)?;
@@ -94,14 +94,21 @@ fn outside<T>(window: &Window, place: &Place<'_>, rank: u32, first: i128) -> Res
     )
 }
 
+/// Where the part of a process on this node begins, seen from that of this one, if both are mapped here.
+#[inline]
+pub(crate) fn mapped(window: &Window, rank: u32) -> Option<isize> {
+    let there = window.parts.get(rank).at.wrapping_sub(window.part().at) as isize;
+    (window.shares && !window.is_far(rank)).then_some(there)
+}
+
 /// The place `offset` bytes behind the beginning of a process's part.
 fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
     let part = window.parts.get(rank);
     if window.is_far(rank) {
         return Ok(Spot::Far(offset));
     }
-    if let (Store::Node(memory, _), true) = (&window.store, window.flavor.allocates()) {
-        return Ok(Spot::Here(memory.memory().shifted((part.at as i64 + offset) as isize)));
+    if let Some(there) = mapped(window, rank) {
+        return Ok(Spot::Here(window.own.shifted(there + offset as isize)));
     }
     if rank == window.comm.rank() {
         return Ok(Spot::Here(window.own.shifted(offset as isize)));

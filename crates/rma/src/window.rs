@@ -16,7 +16,7 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::Reach;
 
 use crate::counted::Counted;
-use crate::epoch::Epochs;
+use crate::epoch::Epoch;
 use crate::far::Far;
 use crate::hints::Hints;
 use crate::partners::Partners;
@@ -74,9 +74,11 @@ pub struct Window {
     pub(crate) flavor: Flavor,
     pub(crate) parts: Parts,
     pub(crate) store: Store,
-    /// The part of this process.
+    /// The part of this process. If all parts on the node are mapped here, these bytes go on to all of them.
     pub(crate) own: WriteMemory,
-    pub(crate) epochs: Mutex<Epochs>,
+    /// They are.
+    pub(crate) shares: bool,
+    pub(crate) epochs: Epoch,
     pub(crate) counted: Counted,
     /// If it has members on other nodes.
     pub(crate) far: Option<Box<Far>>,
@@ -157,7 +159,7 @@ impl Window {
 
     /// The memory of this process.
     pub fn own_memory(&self) -> WriteMemory {
-        self.own.clone()
+        self.own.part(0, self.size() as usize)
     }
 
     /// How messages about it name it.
@@ -214,7 +216,7 @@ impl Window {
 
     /// Whether this process may free it: it has no epoch open.
     pub fn may_end(&self) -> Result<()> {
-        locked(&self.epochs).free()
+        self.epochs.lock().free()
     }
 
     /// Before MPI_Win_free ends: all have ended what they do; collective. When a member is lost, nobody can wait for

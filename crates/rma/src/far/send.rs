@@ -16,7 +16,7 @@ use super::with_desk;
 use crate::data::When;
 use crate::epoch::{Held, LockKind};
 use crate::spot::Target;
-use crate::window::{Window, locked};
+use crate::window::Window;
 
 /// Most bytes of operations for one process that have not left when a call returns.
 const MOST_WAITING: u64 = 16 << 20;
@@ -76,7 +76,7 @@ impl Window {
     ) -> Result<Option<Request>> {
         let Some(far) = &self.far else { return Ok(None) };
         let rank = target.rank;
-        let kind = match locked(&self.epochs).held(rank) {
+        let kind = match self.epochs.lock().held(rank) {
             Some(Held::Lock(kind)) => Some(kind),
             _ => None,
         };

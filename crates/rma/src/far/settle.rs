@@ -20,8 +20,15 @@ use crate::window::{Flavor, Window};
 impl Window {
     /// Waits until all that was sent to processes on other nodes is done there and answered; `None`: to all of them.
     /// `unlocks`: their locks are given back.
+    #[inline]
     pub(crate) fn settle(&self, rank: Option<u32>, unlocks: bool) -> Result<()> {
-        let Some(far) = &self.far else { return Ok(()) };
+        match &self.far {
+            None => Ok(()),
+            Some(far) => self.settle_far(far, rank, unlocks),
+        }
+    }
+
+    fn settle_far(&self, far: &Far, rank: Option<u32>, unlocks: bool) -> Result<()> {
         let mut sent = far.sent();
         let mut ranks: BTreeSet<u32> = sent.open.clone();
         if unlocks {

@@ -92,7 +92,7 @@ impl Elements {
                     None => lie("an operation on bytes outside of the window"),
                 };
             }
-            window.own.shifted(place as isize)
+            window.own_memory().shifted(place as isize)
         };
         Ok(Self {
             target: target(window, memory, start as u64, end as u64),
