@@ -4,6 +4,7 @@
 //! * [`channel`]: numbered segments that survive the connections that carry them.
 //! * [`ladder`]: the ways to a peer of another local area, in their order.
 //! * [`dial`]: all its addresses by all ways, until one of them has worked.
+//! * [`door`]: who is let in, of those who have not proven yet who they are.
 //! * [`filling`]: how many connections a channel has, and how fast each may go.
 //! * [`gauge`]: what is said to measure a connection, and with whom when.
 //! * [`life`]: the life of a channel: its connections come and go, it is away, it ends.
@@ -17,6 +18,7 @@
 
 pub mod channel;
 pub mod dial;
+pub mod door;
 pub mod filling;
 pub mod gauge;
 pub mod ladder;

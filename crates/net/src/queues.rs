@@ -16,6 +16,9 @@ use isthmus_link::channel::Place;
 use isthmus_link::sharing::{Takes, There};
 use isthmus_transport::{Class, Lent, Path, Tuning};
 
+/// Longest payload of a frame, and the eager limit: a rendezvous costs a round trip of tens of milliseconds, in which
+/// a good line carries about a megabyte.
+pub(crate) const FRAME: usize = 1 << 20;
 /// Bytes of a segment: the unit in which work is spread over connections. Its header and TLS add 0.1 %.
 pub(crate) const SEGMENT: usize = 64 << 10;
 /// Frames shorter than this are collected into one segment.

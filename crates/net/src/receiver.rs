@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::compression;
 use crate::inbound::{self, Deliver, Inbound};
 use crate::link::Arrival;
-use crate::wide::FRAME;
+use crate::queues::FRAME;
 
 /// The peer does not speak our protocol.
 #[derive(Clone, Debug)]

@@ -17,13 +17,10 @@ use crate::flow::Flow;
 use crate::link::{Arrival, ArrivalHook, Command, Prober};
 use crate::outbox;
 use crate::places::Places;
-use crate::queues::{COMMON, CONTROL, Long, PROTOCOLS};
+use crate::queues::{COMMON, CONTROL, FRAME, Long, PROTOCOLS};
 use crate::reactor::Worker;
 use crate::socket::{Interest, Poller};
 
-/// Longest payload of a frame, and the eager limit: a rendezvous costs a round trip of tens of milliseconds, in which
-/// a good line carries about a megabyte.
-pub(crate) const FRAME: usize = 1 << 20;
 /// Bytes of frames that may wait for one peer: two of the longest. What waits counts against the receiver's credit, and
 /// must leave most of it for what is on its way.
 const QUEUE: usize = 2 << 20;

@@ -137,6 +137,17 @@ pub enum Wanted {
     Wait,
 }
 
+/// What is to be done for a peer that asks to be dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// It is dialled for this.
+    Dial(Purpose),
+    /// It counts as lost, and is dialled to be told so.
+    Tell,
+    /// There is a connection, or one is being made, or none is needed.
+    Nothing,
+}
+
 /// What is to be done when a connection is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
@@ -279,9 +290,32 @@ impl<C: Carrier> Life<C> {
     pub fn admits(&self, purpose: Purpose, deciding: bool, now: Duration) -> bool {
         let is_young = |c: &C| c.line().is_young(now);
         match purpose {
+            Purpose::First => self.admits_first(),
             Purpose::Resume if self.has_ended() => false,
             Purpose::Resume => !deciding || !self.lines.values().any(is_young),
             _ => self.is_open() && self.lines.len() < MAX_STREAMS,
+        }
+    }
+
+    /// A first connection is welcome where there is none: also where there was one, of which the peer may never have
+    /// heard.
+    fn admits_first(&self) -> bool {
+        match self.state {
+            State::Idle | State::Dialling | State::Open | State::Away(_) => self.lines.is_empty(),
+            State::Farewell | State::Over | State::GivenUp => false,
+        }
+    }
+
+    /// The peer cannot reach this end, and asks to be dialled.
+    pub fn handle_called(&mut self) -> Called {
+        match self.state {
+            State::Idle => {
+                self.state = State::Dialling;
+                Called::Dial(Purpose::First)
+            }
+            State::Away(_) => Called::Dial(Purpose::Resume),
+            State::GivenUp => Called::Tell,
+            State::Dialling | State::Open | State::Farewell | State::Over => Called::Nothing,
         }
     }
 

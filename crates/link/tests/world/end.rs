@@ -186,10 +186,7 @@ impl End {
     }
 
     pub(super) fn admits(&self, purpose: Purpose, deciding: bool, now: Duration) -> bool {
-        match purpose {
-            Purpose::First => self.life.lines.is_empty() && !self.life.has_ended(),
-            _ => self.life.admits(purpose, deciding, now),
-        }
+        self.life.admits(purpose, deciding, now)
     }
 
     fn rungs(&self, purpose: Purpose, reached: bool) -> Vec<Rung> {

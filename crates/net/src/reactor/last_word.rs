@@ -8,12 +8,9 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use isthmus_transport::Peer;
-use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Hello, Kind, Segment};
 
-use super::Reactor;
 use super::failure::Failure;
-use crate::config::Reach;
 use crate::secure::{Scratch, Secure};
 
 /// The other end of a connection has been told, and may still read: it ends the connection.
@@ -41,22 +38,6 @@ impl LastWord {
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
         self.secure.socket.as_fd()
-    }
-}
-
-/// The peer counts as lost from now on: where it had been dialled it is told.
-pub(super) fn given_up(reactor: &mut Reactor, peer: Peer) {
-    if reactor.channel(peer).life.address().is_some() {
-        dial(reactor, peer);
-    }
-}
-
-/// Makes a connection to say so.
-pub(super) fn dial(reactor: &mut Reactor, peer: Peer) {
-    if !reactor.closing {
-        reactor.taken.remove(&peer);
-        reactor.dial(peer, Reach::Tls, Purpose::Resume);
-        reactor.taken.insert(peer);
     }
 }
 

@@ -2,20 +2,15 @@
 //! Which connection of a channel carries what: classes apart from each other, messages that ask for a kind of
 //! connection on one of that kind, and packets marked by what they carry.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use isthmus_link::filling::{Asked, Use};
-use isthmus_link::sharing::{Bands, Takes, There};
-use isthmus_transport::{Class, Path, Peer};
-use isthmus_wire::gateway::Way;
-use isthmus_wire::hello::Purpose;
+use isthmus_link::sharing::{Bands, Takes};
+use isthmus_transport::Class;
 
-use super::Reactor;
-use super::channels::Channel;
+use super::channel::Channel;
 use crate::socket::{self, Mark};
 use crate::tcpinfo::tcp_info;
-use isthmus_link::line::{By, Via};
 
 impl Channel {
     /// What the communicators ask for.
@@ -87,53 +82,6 @@ impl Channel {
                 connection.mark = mark;
                 socket::mark(&connection.secure.socket, mark);
             }
-        }
-    }
-}
-
-impl Reactor {
-    /// Through what a connection came that was accepted from this address.
-    pub(super) fn caller(&self, peer: Peer, address: Option<SocketAddr>) -> Via {
-        let Some(from) = address.map(|a| a.ip().to_canonical()) else {
-            return Via::Unknown;
-        };
-        let (known, _) = self.places.candidates(peer);
-        match from {
-            // It came from where the peer is, so it is the peer's own.
-            from if known.iter().any(|a| a.ip() == from) => Via::Direct,
-            from if self.ladder.is_gateway(from) => Via::OurGateway,
-            from if from.is_loopback() => Via::ThisNode,
-            _ => Via::Unknown,
-        }
-    }
-
-    /// Makes connections of the kinds that are asked for and not there.
-    pub(super) fn want_kinds(&mut self, peer: Peer) {
-        let now = self.now();
-        let channel = self.channel(peer);
-        let asked = |path| channel.queues.paths().any(|p| p == path);
-        let asked = There {
-            direct: asked(Path::Direct),
-            gateway: asked(Path::Gateway),
-        };
-        let missing = channel.life.missing_kinds(now, asked);
-        if missing.is_empty() {
-            return;
-        }
-        let (way, gateway) = (self.ladder.way(self.places.area(peer)), self.ladder.gateway().to_vec());
-        for path in missing {
-            let (purpose, by, addresses) = match path {
-                Path::Direct if way != Way::OnlyGateway => {
-                    (Purpose::Direct, By::Direct, self.places.candidates(peer).0)
-                }
-                Path::Gateway if way != Way::OnlyDirect => (Purpose::Gateway, By::Gateway, gateway.clone()),
-                // The user rules it out for the whole job.
-                _ => continue,
-            };
-            // The first one to be proven is used; the others are one more of the kind, which does no harm.
-            addresses.into_iter().take(2).for_each(|address| {
-                self.dial_beside(peer, address, by, purpose);
-            });
         }
     }
 }

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connections on their way: who is let in, handshakes, and what comes of them.
+
+use std::time::Duration;
+
+use isthmus_link::door::{HANDSHAKE_TIME, Stranger};
+use isthmus_link::life::{Called, Opening};
+use isthmus_link::line::{By, Line, Via};
+use isthmus_transport::Peer;
+use isthmus_wire::hello::Purpose;
+
+use super::Reactor;
+use super::failure::Failure;
+use super::handshake::{Context, Handshake, Outcome, Proven};
+use super::slots::LISTENER;
+use super::task::Task;
+use crate::listener::Accepted;
+use crate::secure::Secure;
+use crate::socket::{self, Interest};
+
+/// Connections accepted before other work gets its turn.
+const BURST: usize = 32;
+
+impl Reactor {
+    pub(super) fn accept(&mut self) {
+        for _ in 0..BURST {
+            let now = self.hands.now();
+            match self.listener.accept() {
+                Accepted::Socket(socket) => {
+                    let slots = &self.hands.slots;
+                    let how = |number| match slots.get(number) {
+                        Some(Task::Handshake(handshake)) if handshake.silent() => Stranger::Silent,
+                        Some(Task::Handshake(_)) => Stranger::Speaks,
+                        _ => Stranger::Gone,
+                    };
+                    if let Some(victim) = self.door.make_room(how) {
+                        self.hands.forget(victim);
+                    }
+                    let deadline = now + HANDSHAKE_TIME;
+                    let handshake = Handshake::accept(socket, deadline);
+                    if let Ok(number) = self.hands.shake(handshake, Interest::READ) {
+                        self.door.handle_in(number);
+                        self.hands.alarm(deadline);
+                    }
+                }
+                Accepted::Nobody => return,
+                Accepted::Exhausted => {
+                    self.hands.poller.remove(&self.listener);
+                    let until = self.door.handle_exhausted(now);
+                    return self.hands.alarm(until);
+                }
+            }
+        }
+    }
+
+    /// Lets callers in again, if it is time.
+    pub(super) fn open_door(&mut self, now: Duration) {
+        let poller = &self.hands.poller;
+        let opened = self.door.opens(now) && poller.add(&self.listener, LISTENER, Interest::READ).is_ok();
+        let again = self.door.handle_opened(now, opened);
+        again.into_iter().for_each(|at| self.hands.alarm(at));
+    }
+
+    /// Goes on with a handshake.
+    pub(super) fn handshake(&mut self, number: u64) {
+        let Self {
+            hands,
+            channels,
+            dials,
+            keys,
+            ..
+        } = self;
+        let now = hands.now();
+        let Some(Task::Handshake(handshake)) = hands.slots.get_mut(number) else {
+            return;
+        };
+        let places = &*hands.places;
+        let admits = |peer: Peer, purpose: Purpose| match channels.get(peer) {
+            None => !purpose.is_more() && dials.admits_plain(peer),
+            Some(channel) => {
+                let deciding = places.rank(peer).is_some_and(|rank| places.me() < rank);
+                channel.life.admits(purpose, deciding, now)
+            }
+        };
+        let mut context = Context {
+            places,
+            prover: &keys.prover,
+            gate: dials.has_gateway().then_some(&keys.gate),
+            identity: keys.identity.as_ref(),
+            admits: &admits,
+            given_up: &|peer| channels.get(peer).is_some_and(|c| c.life.is_given_up()),
+            scratch: &mut hands.scratch,
+        };
+        match handshake.advance(&mut context) {
+            Outcome::Wait => {
+                let interest = handshake.interest();
+                if let Some(socket) = handshake.socket() {
+                    if interest != handshake.watched && hands.poller.change(socket, number, interest).is_ok() {
+                        handshake.watched = interest;
+                    }
+                }
+            }
+            Outcome::Failed(reason) => self.handshake_ended(number, reason),
+            Outcome::Asked => {
+                if let Some((peer, candidate)) = hands.forget(number) {
+                    dials.handle_ended(hands, peer, candidate, None);
+                }
+            }
+            Outcome::Called(peer) => {
+                hands.forget(number);
+                self.called(peer);
+            }
+            Outcome::Over(peer) => {
+                hands.forget(number);
+                dials.stop(hands, peer);
+            }
+            Outcome::Proven(peer, proven) => {
+                let by = handshake.by;
+                let dialled = hands.forget(number).is_some();
+                self.adopt(peer, proven, dialled, by);
+            }
+        }
+    }
+
+    /// A handshake came to nothing.
+    pub(super) fn handshake_ended(&mut self, number: u64, reason: Failure) {
+        let Self {
+            hands, channels, dials, ..
+        } = self;
+        let more = matches!(hands.slots.get(number), Some(Task::Handshake(h)) if h.purpose.is_more());
+        let Some((peer, candidate)) = hands.forget(number) else {
+            return;
+        };
+        if more {
+            return channels.to(peer).life.handle_not_coming();
+        }
+        dials.handle_ended(hands, peer, candidate, Some(reason));
+        self.attempt_failed(peer);
+    }
+
+    /// An attempt to reach this peer has come to nothing.
+    pub(super) fn attempt_failed(&mut self, peer: Peer) {
+        let Self {
+            hands, channels, dials, ..
+        } = self;
+        let Some(channel) = channels.get(peer) else { return };
+        if channel.life.is_given_up() {
+            // It is told if it calls.
+            return dials.stop(hands, peer);
+        }
+        if let Some(report) = dials.refused(peer, channel.life.last_seen()) {
+            self.unreached(peer, &report, true);
+        }
+    }
+
+    /// A peer that cannot reach us asks to be dialled.
+    fn called(&mut self, peer: Peer) {
+        if self.closing {
+            return;
+        }
+        match self.channels.to(peer).life.handle_called() {
+            Called::Dial(purpose) => self.dials.dial(&mut self.hands, peer, purpose),
+            Called::Tell => self.dials.dial(&mut self.hands, peer, Purpose::Resume),
+            Called::Nothing => {}
+        }
+    }
+
+    /// This connection carries the channel from now on; all other attempts are given up. However it came about, here
+    /// what makes connections ends and the channel begins.
+    fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool, by: By) {
+        let Self { hands, dials, .. } = self;
+        let (more, better) = match &proven {
+            Proven::Wide { purpose, .. } => (purpose.is_more(), *purpose == Purpose::Better),
+            Proven::Plain(_) => (false, false),
+        };
+        if dialled && (!more || better) {
+            dials.learn(hands, peer, by);
+        }
+        if !more {
+            dials.stop(hands, peer);
+        }
+        let (way, socket) = match &proven {
+            Proven::Plain(socket) => ("tcp", socket),
+            Proven::Wide { secure, .. } => ("tls", &secure.socket),
+        };
+        hands.poller.remove(socket);
+        hands.link.note_connection(format!(
+            "{way} to {} at {}{}",
+            hands.places.name(peer),
+            socket::describe(socket),
+            if by == By::Gateway { ", the gateway" } else { "" }
+        ));
+        match proven {
+            Proven::Plain(socket) => {
+                let early = dials.take_plain(peer);
+                hands.hand_over(peer, socket, early);
+            }
+            Proven::Wide { secure, early, purpose } => {
+                self.open_lane(peer, (*secure, dialled.then_some(by)), &early, purpose);
+            }
+        }
+    }
+
+    /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right
+    /// behind its part of the handshake.
+    fn open_lane(&mut self, peer: Peer, (secure, by): (Secure, Option<By>), early: &[u8], purpose: Purpose) {
+        let Self {
+            hands,
+            channels,
+            dials,
+            probing,
+            ..
+        } = self;
+        let now = hands.now();
+        let channel = channels.to(peer);
+        if channel.life.has_ended() {
+            return;
+        }
+        let address = socket::peer_address(&secure.socket);
+        let via = Via::of(purpose, by, || dials.caller(hands, peer, address));
+        let how = Opening {
+            dialled: by.is_some(),
+            address,
+            by_gateway: channel.life.address().is_some_and(|a| dials.is_gateway(a)),
+        };
+        let lane = channel.open(hands, secure, Line::new(purpose, via, now), how);
+        dials.want_kinds(hands, channel);
+        channels.busy.push(peer);
+        if purpose == Purpose::First {
+            probing.handle_opened(hands, channels, peer);
+        }
+        let came = channels.to(peer).take_early(hands, lane, early);
+        self.take(peer, lane, came);
+        self.hands.deliver();
+        self.hands.alarm(now + Duration::from_millis(100));
+    }
+}
