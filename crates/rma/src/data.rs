@@ -48,6 +48,18 @@ pub struct Place<'a> {
     pub datatype: &'a Datatype,
 }
 
+/// Bytes at another process that lie in one piece.
+pub struct Piece {
+    /// The process.
+    pub rank: i32,
+    /// A displacement.
+    pub disp: i64,
+    /// From there to the bytes.
+    pub offset: isize,
+    /// How many.
+    pub length: u64,
+}
+
 impl Source<'_> {
     /// Bytes of the data.
     pub(crate) fn bytes(&self) -> Result<u64> {

@@ -13,13 +13,11 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-
-use crate::window::locked;
 
 /// How a process is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,13 +79,13 @@ impl Epoch {
     /// To change something.
     pub(crate) fn lock(&self) -> Changing<'_> {
         Changing {
-            machine: locked(&self.machine),
+            machine: self.machine.lock().unwrap_or_else(PoisonError::into_inner),
             open: &self.open,
         }
     }
 
-    /// Whether an operation on a process is part of an epoch that is open, and needs nothing else. Otherwise the machine
-    /// knows. `passive`: only while it is locked.
+    /// Whether an operation on a process is part of an epoch that is open, and needs nothing else. Otherwise the
+    /// machine knows. `passive`: only while it is locked.
     #[inline]
     pub(crate) fn allow(&self, rank: u32, passive: bool) -> bool {
         let open = self.open.load(Ordering::Relaxed);

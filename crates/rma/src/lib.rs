@@ -29,8 +29,9 @@ mod wait;
 mod window;
 
 pub use create::{Allocate, Wish};
-pub use data::{Place, Sink, Source, When};
+pub use data::{Piece, Place, Sink, Source, When};
 pub use epoch::LockKind;
+pub use operate::{get_at_once, put_at_once};
 
 pub use query::Segment;
 pub use window::{Flavor, Window};

@@ -6,7 +6,7 @@ use isthmus_core::world::WindowCount;
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_engine::Request;
 
-use crate::data::{Place, Side, Sink, Source, When, check_fits};
+use crate::data::{Piece, Place, Side, Sink, Source, When, check_fits};
 use crate::error::unreached;
 use crate::reach::Stream;
 use crate::spot::Spot;
@@ -14,52 +14,50 @@ use crate::target::{self, mapped};
 use crate::window::Window;
 
 /// Bytes that are moved at once where data do not lie in one piece.
-const PIECE: usize = 64 << 10;
+const MOVED: usize = 64 << 10;
 
-/// Bytes of a process that this one reaches by load and store, if operations may go there now without more ado; `None`:
-/// that takes a closer look. `bytes`: from so many behind the displacement, and how many.
+/// Memory of a process that this one reaches by load and store, if operations may go there now without more ado;
+/// `None`: that takes a closer look.
 #[inline]
-fn at_hand(window: &Window, (rank, disp): (i32, i64), bytes: (isize, u64)) -> Option<WriteMemory> {
-    let rank = u32::try_from(rank).ok().filter(|_| window.shares)?;
+fn at_hand(window: &Window, piece: &Piece) -> Option<WriteMemory> {
+    let rank = u32::try_from(piece.rank).ok().filter(|_| window.shares)?;
     if rank as usize >= window.parts.count() || !window.epochs.allow(rank, false) {
         return None;
     }
     let part = window.parts.get(rank);
-    let start = u64::try_from(disp)
-        .ok()?
-        .checked_mul(part.unit)?
-        .checked_add_signed(bytes.0 as i64)?;
-    if start.checked_add(bytes.1)? > part.size {
+    let first = u64::try_from(piece.disp).ok()?.checked_mul(part.unit)?;
+    let start = first.checked_add_signed(piece.offset as i64)?;
+    if start.checked_add(piece.length)? > part.size {
         return None;
     }
     let there = mapped(window, rank)?;
-    Some(window.own.part(there + start as isize, bytes.1 as usize))
+    Some(window.own.part(there + start as isize, piece.length as usize))
+}
+
+/// MPI_Put of bytes that lie in one piece here and there, if it can be done at once; false: [`Window::put`] has to look
+/// closer.
+#[inline]
+pub fn put_at_once(window: &Window, data: &ReadMemory, to: &Piece) -> bool {
+    let Some(mut there) = at_hand(window, to) else {
+        return false;
+    };
+    window.counted.add(WindowCount::Put, to.length);
+    there.copy_short(data, to.length as usize);
+    true
+}
+
+/// The same of MPI_Get.
+#[inline]
+pub fn get_at_once(window: &Window, into: &mut WriteMemory, from: &Piece) -> bool {
+    let Some(there) = at_hand(window, from) else {
+        return false;
+    };
+    window.counted.add(WindowCount::Get, from.length);
+    into.copy_short(&there.reading(), from.length as usize);
+    true
 }
 
 impl Window {
-    /// MPI_Put of bytes that lie in one piece here and there, if it can be done at once; false: [`Window::put`] has to
-    /// look closer. `to`: the process and the displacement; `offset`: from there to the bytes.
-    #[inline]
-    pub fn put_at_once(&self, data: &ReadMemory, bytes: u64, to: (i32, i64), offset: isize) -> bool {
-        let Some(mut there) = at_hand(self, to, (offset, bytes)) else {
-            return false;
-        };
-        self.counted.add(WindowCount::Put, bytes);
-        there.copy_short(data, bytes as usize);
-        true
-    }
-
-    /// The same of MPI_Get.
-    #[inline]
-    pub fn get_at_once(&self, into: &mut WriteMemory, bytes: u64, from: (i32, i64), offset: isize) -> bool {
-        let Some(there) = at_hand(self, from, (offset, bytes)) else {
-            return false;
-        };
-        self.counted.add(WindowCount::Get, bytes);
-        into.copy_short(&there.reading(), bytes as usize);
-        true
-    }
-
     /// MPI_Put, MPI_Rput; the latter gives a request if it is not over.
     pub fn put(&self, source: &Source<'_>, place: &Place<'_>, when: When) -> Result<Option<Request>> {
         let Some(target) = target::find(self, place, when)? else {
@@ -100,7 +98,7 @@ impl Window {
         }
         let mut stream = Stream::new(&target.spot, place.datatype, place.count)?;
         let mut packer = source.packer()?;
-        let mut piece = vec![0; PIECE.min(bytes as usize)];
+        let mut piece = vec![0; MOVED.min(bytes as usize)];
         let mut at = 0;
         while at < bytes {
             let packed = packer.pack(&mut piece);
@@ -147,7 +145,7 @@ impl Window {
         }
         let mut stream = Stream::new(&target.spot, place.datatype, place.count)?;
         let mut unpacker = sink.unpacker()?;
-        let mut piece = vec![0; PIECE.min(bytes as usize)];
+        let mut piece = vec![0; MOVED.min(bytes as usize)];
         let mut at = 0;
         while at < bytes {
             let length = piece.len().min((bytes - at) as usize);

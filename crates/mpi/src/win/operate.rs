@@ -10,7 +10,7 @@ use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_datatype::Datatype;
 use isthmus_datatype::op::Predefined;
-use isthmus_rma::{Place, Sink, Source as Data, When, Window};
+use isthmus_rma::{Piece, Place, Sink, Source as Data, When, Window};
 
 use super::{WINDOWS, find};
 use crate::c::{Out, Source, Target, count};
@@ -110,37 +110,37 @@ fn window(win: h::Win, rank: c_int) -> Result<Option<&'static Window>> {
 /// What an operation has started, if it is not over.
 type Started = Option<isthmus_engine::Request>;
 
-/// Bytes of an operation that lie in one piece here and there, as those of most do: from so many behind both places,
-/// and how many. `None`: it takes a closer look.
+/// What an operation reaches, if it lies in one piece here and there, as with most operations. `None`: it takes a
+/// closer look.
 #[inline]
-fn piece(address: usize, (n, ty): (i64, h::Datatype), there: There) -> Option<(isize, u64)> {
-    let (_, _, count, datatype) = there;
-    let alike = (n, ty) == (count, datatype);
+fn piece(address: usize, n: i64, ty: h::Datatype, there: There) -> Option<Piece> {
+    let (rank, disp, count, datatype) = there;
     let (offset, length) = datatype::known(ty)?.contiguous(u64::try_from(n).ok()?)?;
     let is_memory = check::is_memory(address.wrapping_add_signed(offset));
-    (alike && length > 0 && is_memory).then_some((offset, length))
+    (n == count && ty == datatype && length > 0 && is_memory).then_some(Piece {
+        rank,
+        disp: disp as i64,
+        offset,
+        length,
+    })
 }
 
 /// MPI_Put; done at once where that is possible, `None`: it was not.
 #[inline]
 fn put_at_once(win: h::Win, from: Triple<Source>, there: There) -> Option<()> {
-    let (offset, length) = piece(from.0.address(), (from.1, from.2), there)?;
+    let piece = piece(from.0.address(), from.1, from.2, there)?;
     let window = &WINDOWS.get(win.0)?.window;
-    let data = from.0.offset(offset as i64).memory(0, length as i64);
-    window
-        .put_at_once(&data, length, (there.0, there.1 as i64), offset)
-        .then_some(())
+    let data = from.0.offset(piece.offset as i64).memory(0, piece.length as i64);
+    isthmus_rma::put_at_once(window, &data, &piece).then_some(())
 }
 
 /// The same of MPI_Get.
 #[inline]
 fn get_at_once(win: h::Win, into: Triple<Target>, there: There) -> Option<()> {
-    let (offset, length) = piece(into.0.address(), (into.1, into.2), there)?;
+    let piece = piece(into.0.address(), into.1, into.2, there)?;
     let window = &WINDOWS.get(win.0)?.window;
-    let mut memory = into.0.offset(offset as i64).memory(0, length as i64);
-    window
-        .get_at_once(&mut memory, length, (there.0, there.1 as i64), offset)
-        .then_some(())
+    let mut memory = into.0.offset(piece.offset as i64).memory(0, piece.length as i64);
+    isthmus_rma::get_at_once(window, &mut memory, &piece).then_some(())
 }
 
 fn put(win: h::Win, from: Triple<Source>, there: There, when: When) -> Result<Started> {

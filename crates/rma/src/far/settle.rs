@@ -24,56 +24,8 @@ impl Window {
     pub(crate) fn settle(&self, rank: Option<u32>, unlocks: bool) -> Result<()> {
         match &self.far {
             None => Ok(()),
-            Some(far) => self.settle_far(far, rank, unlocks),
+            Some(far) => settle(self, far, rank, unlocks),
         }
-    }
-
-    fn settle_far(&self, far: &Far, rank: Option<u32>, unlocks: bool) -> Result<()> {
-        let mut sent = far.sent();
-        let mut ranks: BTreeSet<u32> = sent.open.clone();
-        if unlocks {
-            ranks.extend(&sent.locked);
-        }
-        // What another thread waits for this one has to wait for too.
-        ranks.extend(sent.settling.keys());
-        ranks.retain(|&other| rank.is_none_or(|rank| rank == other));
-        let mut engine = self.world.engine().lock();
-        let (mut requests, mut result) = (Vec::new(), Ok(()));
-        for &rank in &ranks {
-            sent.open.remove(&rank);
-            *sent.settling.entry(rank).or_default() += 1;
-            let what = match unlocks && sent.locked.remove(&rank) {
-                true => What::Unlock,
-                false => What::Flush,
-            };
-            let request = match ask(self, &mut engine, rank, what) {
-                Ok(request) => request,
-                Err(error) => {
-                    result = Err(error);
-                    continue;
-                }
-            };
-            match loss_of(self, &mut engine, rank) {
-                None => requests.push(request),
-                Some(error) => {
-                    engine.release(request);
-                    result = Err(error);
-                }
-            }
-        }
-        drop(engine);
-        drop(sent);
-        for request in requests {
-            let done = self.world.wait(request).map(drop);
-            result = result.and(done);
-        }
-        far.sent().has_settled(&ranks);
-        fence(Ordering::SeqCst);
-        let result = self.mistakes().and(result);
-        if result.is_err() {
-            wait_until_left(self);
-        }
-        result
     }
 
     /// The first mistake that targets have told of.
@@ -84,6 +36,55 @@ impl Window {
         });
         failed.flatten().map_or(Ok(()), Err)
     }
+}
+
+/// See [`Window::settle`].
+fn settle(window: &Window, far: &Far, rank: Option<u32>, unlocks: bool) -> Result<()> {
+    let mut sent = far.sent();
+    let mut ranks: BTreeSet<u32> = sent.open.clone();
+    if unlocks {
+        ranks.extend(&sent.locked);
+    }
+    // What another thread waits for this one has to wait for too.
+    ranks.extend(sent.settling.keys());
+    ranks.retain(|&other| rank.is_none_or(|rank| rank == other));
+    let mut engine = window.world.engine().lock();
+    let (mut requests, mut result) = (Vec::new(), Ok(()));
+    for &rank in &ranks {
+        sent.open.remove(&rank);
+        *sent.settling.entry(rank).or_default() += 1;
+        let what = match unlocks && sent.locked.remove(&rank) {
+            true => What::Unlock,
+            false => What::Flush,
+        };
+        let request = match ask(window, &mut engine, rank, what) {
+            Ok(request) => request,
+            Err(error) => {
+                result = Err(error);
+                continue;
+            }
+        };
+        match loss_of(window, &mut engine, rank) {
+            None => requests.push(request),
+            Some(error) => {
+                engine.release(request);
+                result = Err(error);
+            }
+        }
+    }
+    drop(engine);
+    drop(sent);
+    for request in requests {
+        let done = window.world.wait(request).map(drop);
+        result = result.and(done);
+    }
+    far.sent().has_settled(&ranks);
+    fence(Ordering::SeqCst);
+    let result = window.mistakes().and(result);
+    if result.is_err() {
+        wait_until_left(window);
+    }
+    result
 }
 
 /// A fence: waits until all operations of all members are done. Each hears how many bytes of them it gets.
