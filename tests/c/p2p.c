@@ -166,6 +166,67 @@ static void persistent(void)
     OK(MPI_Request_free(&requests[1]));
 }
 
+/* Requests of several kinds together: what has come before it was asked for, persistent ones, none at all. */
+static void kinds(void)
+{
+    enum { N = 6 };
+    int in[N], index, found, indices[N], flag, seen;
+    MPI_Request requests[N];
+    MPI_Status statuses[N];
+    for (int i = 0; i < N; i++)
+        requests[i] = MPI_REQUEST_NULL;
+    OK(MPI_Recv_init(&in[1], 1, MPI_INT, before, 41, MPI_COMM_WORLD, &requests[1]));
+    OK(MPI_Recv_init(&in[2], 1, MPI_INT, before, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[2]));
+    for (int round = 0; round < 8; round++) {
+        int out[N];
+        OK(MPI_Waitany(N, requests, &index, statuses));
+        CHECK(index == MPI_UNDEFINED);
+        OK(MPI_Testsome(N, requests, &found, indices, statuses));
+        CHECK(found == MPI_UNDEFINED);
+        for (int i = 1; i < N; i++) {
+            out[i] = 100 * round + i;
+            in[i] = -1;
+        }
+        for (int i = 1; i < N; i++)
+            OK(MPI_Send(&out[i], 1, MPI_INT, next, 40 + i, MPI_COMM_WORLD));
+        if (round % 2 == 0)
+            OK(MPI_Probe(before, 40 + N - 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Start(&requests[1]));
+        for (int i = 3; i < N; i++) {
+            int from = i == 3 ? MPI_ANY_SOURCE : before;
+            OK(MPI_Irecv(&in[i], 1, MPI_INT, from, 40 + i, MPI_COMM_WORLD, &requests[i]));
+        }
+        OK(MPI_Start(&requests[2]));
+        for (seen = 0; seen != (1 << N) - 2;) {
+            found = 1;
+            indices[0] = MPI_UNDEFINED;
+            flag = 1;
+            if (round / 2 == 0)
+                OK(MPI_Waitany(N, requests, indices, statuses));
+            else if (round / 2 == 1)
+                OK(MPI_Waitsome(N, requests, &found, indices, statuses));
+            else if (round / 2 == 2)
+                OK(MPI_Testany(N, requests, indices, &flag, statuses));
+            else
+                OK(MPI_Testsome(N, requests, &found, indices, statuses));
+            for (int k = 0; k < (flag ? found : 0); k++) {
+                int which = indices[k], n;
+                CHECK(which > 0 && which < N && !(seen & 1 << which) && in[which] == 100 * round + which);
+                CHECK(statuses[k].MPI_TAG == 40 + which && statuses[k].MPI_SOURCE == before);
+                OK(MPI_Get_count(&statuses[k], MPI_INT, &n));
+                CHECK(n == 1 && (requests[which] == MPI_REQUEST_NULL) == (which > 2));
+                seen |= 1 << which;
+            }
+        }
+    }
+    OK(MPI_Start(&requests[1]));
+    CHECK(MPI_Testsome(N, requests, &found, NULL, statuses) != MPI_SUCCESS);
+    OK(MPI_Send(in, 1, MPI_INT, next, 41, MPI_COMM_WORLD));
+    OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&requests[1]));
+    OK(MPI_Request_free(&requests[2]));
+}
+
 static void mistakes(void)
 {
     int out[10] = {1, 2, 3}, in[12], flag, code;
@@ -251,6 +312,7 @@ int main(int argc, char **argv)
     probes();
     several();
     persistent();
+    kinds();
     mistakes();
     exchange();
     lengths();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What others call: messages and operations, and which machine does them.
 
+use isthmus_datatype::raw::WriteMemory;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
@@ -76,6 +77,24 @@ impl Engine {
         let request = receive::irecv(&mut self.core, channel, from, tag, buffer);
         self.work();
         request
+    }
+
+    /// Starts a receive of one process into one piece of memory, if nothing stands in the way: what most nonblocking
+    /// receives are. `None`: nothing was done; [`Engine::irecv`] knows all other cases. Only where all processes
+    /// represent data alike, and not on a channel of a vendor MPI.
+    #[inline]
+    pub fn irecv_plainly(
+        &mut self,
+        channel: &Channel,
+        from: u32,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Option<Request> {
+        let request = receive::irecv_plainly(&mut self.core, channel, from, tag, memory, room)?;
+        // Of a message that was here its sender may wait to hear.
+        self.work();
+        Some(request)
     }
 
     /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before

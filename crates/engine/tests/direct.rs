@@ -86,16 +86,81 @@ fn anything_else_makes_it_an_ordinary_receive() {
     // Another tag first: that message has to wait, and the right one is found afterwards.
     assert!(send(&pair, 1, &data, 8));
     assert_eq!(receive(&pair, Some(2), &into, 8), Direct::Nothing);
-    assert_eq!(
-        receive(&pair, Some(1), &into, 8),
-        Direct::Nothing,
-        "it is there already"
-    );
     let got = pair[1].receive(&channel(0, 1, 2), Some(0), Some(1), receiving(&into, 8));
     assert_eq!((got.bytes, got.error), (8, None));
     // A request to send.
     assert!(!send(&pair, 4, &data, 100_000));
     assert_eq!(receive(&pair, Some(4), &into, 100_000), Direct::Nothing);
+}
+
+#[test]
+fn a_message_that_waits_is_taken() {
+    let pair = pair(Options::default());
+    let data = memory(&pattern(2, 200));
+    for (source, length, room) in [(Some(0), 8, 8), (None, 200, 200), (None, 24, 16), (Some(0), 0, 8)] {
+        let into = OwnMemory::new(0, 200);
+        assert!(send(&pair, 1, &data, length));
+        assert_eq!(
+            receive(&pair, Some(2), &into, 8),
+            Direct::Nothing,
+            "it waits from now on"
+        );
+        let Direct::Received(message) = receive_from(&pair, source, Some(1), &into, room) else {
+            panic!("{length} bytes wait")
+        };
+        assert_eq!((message.source, message.tag, message.bytes), (0, 1, length as u64));
+        assert_eq!(message.completion().error.is_some(), length > room);
+        let got = length.min(room);
+        assert_eq!(content(&into, got), pattern(2, 200)[..got]);
+        assert_eq!(receive(&pair, Some(1), &into, 8), Direct::Nothing, "it is gone");
+    }
+}
+
+#[test]
+fn a_message_that_waits_needs_no_posted_receive() {
+    let pair = pair(Options::default());
+    let data = memory(&pattern(2, 200));
+    for (length, room) in [(8, 8), (200, 200), (0, 8), (24, 16)] {
+        let into = OwnMemory::new(0, 200);
+        assert!(send(&pair, 1, &data, length));
+        assert_eq!(
+            receive(&pair, Some(2), &into, 8),
+            Direct::Nothing,
+            "it waits from now on"
+        );
+        let of = channel(0, 1, 2);
+        let plain = pair[1].lock().irecv_plainly(&of, 0, None, into.memory(), room as u64);
+        assert_eq!(plain.is_some(), length <= room, "what has no room goes the general way");
+        let mut engine = pair[1].lock();
+        let request = match plain {
+            Some(request) => request,
+            None => engine.irecv(&of, Some(0), Some(1), receiving(&into, room as u64)),
+        };
+        let got = engine.take(request).expect("it was there");
+        assert_eq!((got.tag, got.bytes), (1, length.min(room) as u64));
+        assert_eq!(got.error.is_some(), length > room);
+        assert_eq!(content(&into, length.min(room)), pattern(2, 200)[..length.min(room)]);
+    }
+}
+
+#[test]
+fn whoever_waits_to_hear_that_a_waiting_message_matched_hears_it() {
+    let pair = pair(Options::default());
+    let (data, into) = (memory(&pattern(4, 8)), OwnMemory::new(0, 8));
+    for blocking in [true, false] {
+        let (to, of) = (channel(0, 0, 2), channel(0, 1, 2));
+        let sent = pair[0].lock().isend(&to, 1, 1, Mode::Synchronous, sending(&data, 8));
+        pair[0].lock().progress();
+        assert_eq!(receive(&pair, Some(2), &into, 8), Direct::Nothing);
+        assert!(pair[0].lock().take(sent).is_none(), "it has not matched");
+        if blocking {
+            assert!(matches!(receive(&pair, Some(1), &into, 8), Direct::Received(_)));
+        } else {
+            let plain = pair[1].lock().irecv_plainly(&of, 0, Some(1), into.memory(), 8);
+            assert!(plain.is_some_and(|request| pair[1].lock().take(request).is_some()));
+        }
+        assert!(pair[0].wait(|engine| engine.take(sent)).error.is_none());
+    }
 }
 
 #[test]

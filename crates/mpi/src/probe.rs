@@ -67,8 +67,11 @@ fn once<T>(look: impl Fn(&mut Engine) -> std::result::Result<Option<T>, EngineEr
     if let Some(found) = look(&mut engine).map_err(failed)? {
         return Ok(Some(found));
     }
-    engine.progress();
-    let found = look(&mut engine).map_err(failed)?;
+    // Where nothing has happened there is nothing new to be found.
+    let found = match engine.progress() {
+        true => look(&mut engine).map_err(failed)?,
+        false => None,
+    };
     drop(engine);
     if found.is_none() {
         shared.idle();

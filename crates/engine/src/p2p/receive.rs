@@ -2,7 +2,7 @@
 //! Receiving: posting, probing, answering requests to send.
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_protocol::matching::{Context, Envelope, Pattern};
+use isthmus_protocol::matching::{Context, Envelope, Pattern, Waiting};
 use isthmus_transport::Peer;
 
 use crate::p2p::Core;
@@ -14,7 +14,8 @@ use crate::p2p::itself::receive_from_self;
 use crate::p2p::message::Content;
 use crate::p2p::state::{answer, fill, lied, matched, settle};
 use crate::p2p::{PlainTask, ReceiveStage, ReceiveTask, State, Task};
-use crate::{Arrived, Channel, EngineError, MatchedMessage, Members, ReceiveBuffer, Request};
+use crate::tools::waited::Awaited;
+use crate::{Arrived, Channel, Direct, EngineError, MatchedMessage, Members, ReceiveBuffer, Received, Request};
 
 impl Inbound {
     /// From one peer.
@@ -59,9 +60,9 @@ pub(crate) fn irecv(
     core.state.requests.name(index)
 }
 
-/// Starts a receive of one process into one piece of memory, if no such message waits and nothing else stands in the
-/// way: what most nonblocking receives are. `None`: nothing was done; [`Engine::irecv`] knows all other cases. Only
-/// where all processes represent data alike.
+/// Starts a receive of one process into one piece of memory, if nothing stands in the way: what most nonblocking
+/// receives are. A message that waits here whole is received. `None`: nothing was done; [`Engine::irecv`] knows all
+/// other cases. Only where all processes represent data alike.
 #[inline]
 pub(crate) fn irecv_plainly(
     core: &mut Core,
@@ -77,8 +78,13 @@ pub(crate) fn irecv_plainly(
         source: Some(from),
         tag,
     };
-    let hopeless = !state.reasons.is_empty() && is_hopeless(state, channel, Some(from));
-    if hopeless || !state.work.is_empty() || state.matcher.find(&pattern).is_some() {
+    if !state.work.is_empty() {
+        return None;
+    }
+    if let Some(waiting) = state.matcher.find(&pattern) {
+        return irecv_waiting(state, channel, waiting, memory, room);
+    }
+    if !state.reasons.is_empty() && is_hopeless(state, channel, Some(from)) {
         return None;
     }
     let index = state.requests.vacant();
@@ -95,6 +101,63 @@ pub(crate) fn irecv_plainly(
     Some(state.requests.name(index))
 }
 
+/// The same where this message waits.
+#[inline(never)]
+fn irecv_waiting(
+    state: &mut State,
+    channel: &Channel,
+    waiting: Waiting,
+    memory: WriteMemory,
+    room: u64,
+) -> Option<Request> {
+    let fits = state
+        .matcher
+        .look(waiting)
+        .is_some_and(|(_, message)| message.bytes <= room);
+    let received = fits.then(|| take_whole(state, channel, waiting, memory, room))??;
+    let index = state.requests.vacant();
+    let slot = state.requests.slot_mut(index);
+    let completion = slot.completion_mut();
+    completion.source = received.source;
+    completion.tag = received.tag;
+    completion.bytes = received.bytes;
+    slot.set_done(true);
+    state.tools.came.completes(Awaited::Message);
+    Some(state.requests.name(index))
+}
+
+/// Receives a message that waits, if all of it is here and its sender is who it says. What is still to come is the
+/// affair of the general way, and so are lies.
+fn take_whole(
+    state: &mut State,
+    channel: &Channel,
+    waiting: Waiting,
+    mut memory: WriteMemory,
+    room: u64,
+) -> Option<Received> {
+    let (envelope, message) = state.matcher.look(waiting)?;
+    let data = match &message.content {
+        Content::Inline(bytes) => &bytes[..message.bytes as usize],
+        Content::Kept(bytes) => bytes,
+        Content::Offered(_) | Content::Announced(_) | Content::Local(_) => return None,
+    };
+    if !channel.members.names(envelope.source, message.peer) {
+        return None;
+    }
+    memory.write(0, &data[..data.len().min(room as usize)]);
+    let (envelope, message) = state.matcher.remove(waiting)?;
+    unaccount(state, &message);
+    let acknowledge = if message.synchronous { message.token } else { 0 };
+    settle(state, message.peer, message.kept(), acknowledge);
+    state.events += 1;
+    Some(Received {
+        source: envelope.source,
+        tag: envelope.tag,
+        bytes: message.bytes,
+        room,
+    })
+}
+
 /// The first message that such a receive would match, if it is there. Call [`Engine::progress`] before (`Shared::wait`
 /// does). Fails when nobody is left who could send it.
 pub(crate) fn iprobe(
@@ -108,8 +171,7 @@ pub(crate) fn iprobe(
         source: from,
         tag,
     };
-    throw_lies(&mut core.state, &pattern, &channel.members);
-    let Some(waiting) = core.state.matcher.find(&pattern) else {
+    let Some(waiting) = find_honest(&mut core.state, &pattern, &channel.members) else {
         return hopeless(core, channel, from).map_or(Ok(None), Err);
     };
     let found = core.state.matcher.look(waiting);
@@ -128,8 +190,8 @@ pub(crate) fn improbe(
         source: from,
         tag,
     };
-    throw_lies(&mut core.state, &pattern, &channel.members);
-    let Some((envelope, message)) = core.state.matcher.take(&pattern) else {
+    let waiting = find_honest(&mut core.state, &pattern, &channel.members);
+    let Some((envelope, message)) = waiting.and_then(|waiting| core.state.matcher.remove(waiting)) else {
         return hopeless(core, channel, from).map_or(Ok(None), Err);
     };
     let arrived = arrived_message(&core.state, &envelope, &message);
@@ -278,15 +340,14 @@ fn throw_lie(state: &mut State, envelope: &Envelope, message: &Message) {
     lied(state, message.peer, envelope);
 }
 
-/// Throws away such messages before the first one that is none.
-fn throw_lies(state: &mut State, pattern: &Pattern, members: &Members) {
-    while let Some(waiting) = state.matcher.find(pattern) {
-        let lie = state
-            .matcher
-            .look(waiting)
-            .is_some_and(|(envelope, message)| !members.names(envelope.source, message.peer));
-        if !lie {
-            return;
+/// The first message that waits and comes from whom it says; such as do not are thrown away before it.
+#[inline]
+fn find_honest(state: &mut State, pattern: &Pattern, members: &Members) -> Option<Waiting> {
+    loop {
+        let waiting = state.matcher.find(pattern)?;
+        let (envelope, message) = state.matcher.look(waiting)?;
+        if members.names(envelope.source, message.peer) {
+            return Some(waiting);
         }
         if let Some((envelope, message)) = state.matcher.remove(waiting) {
             throw_lie(state, &envelope, &message);
@@ -303,26 +364,24 @@ fn arrived_message(state: &State, envelope: &Envelope, message: &Message) -> Arr
     }
 }
 
-/// Begins to receive directly, if that is possible; the end must follow before the engine is unlocked.
+/// Begins to receive directly; the end must follow before the engine is unlocked. `Some`: it is over, because the
+/// message was here, or because that is not possible.
 #[inline]
 pub(crate) fn begin_directly(
     core: &mut Core,
     channel: &Channel,
-    from: Option<u32>,
-    tag: Option<i32>,
+    pattern: Pattern,
     memory: WriteMemory,
     room: u64,
-) -> bool {
+) -> Option<Direct> {
     let state = &mut core.state;
-    let pattern = Pattern {
-        context: channel.context,
-        source: from,
-        tag,
-    };
-    let hopeless = !state.reasons.is_empty() && is_hopeless(state, channel, from);
-    if hopeless || state.matcher.find(&pattern).is_some() {
-        return false;
+    if let Some(waiting) = state.matcher.find(&pattern) {
+        let taken = take_whole(state, channel, waiting, memory, room);
+        return Some(taken.map_or(Direct::Nothing, Direct::Received));
+    }
+    if !state.reasons.is_empty() && is_hopeless(state, channel, pattern.source) {
+        return Some(Direct::Nothing);
     }
     state.direct.begin(channel, pattern, memory, room);
-    true
+    None
 }

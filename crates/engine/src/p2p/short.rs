@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ways of most short messages, and messages of machines.
 
-use isthmus_datatype::raw::WriteMemory;
-
 use crate::p2p::Core;
 use crate::p2p::Outbound;
 use crate::p2p::{receive, send};
@@ -21,21 +19,6 @@ impl Core {
     #[inline]
     pub fn isend_at_once(&mut self, channel: &Channel, to: u32, tag: i32, data: &[u8]) -> Option<Sent> {
         send::isend_at_once(self, channel, to, tag, data)
-    }
-
-    /// Starts a receive of one process into one piece of memory, if no such message waits and nothing else stands in
-    /// the way: what most nonblocking receives are. `None`: nothing was done; [`Engine::irecv`](crate::Engine::irecv)
-    /// knows all other cases. Only where all processes represent data alike.
-    #[inline]
-    pub fn irecv_plainly(
-        &mut self,
-        channel: &Channel,
-        from: u32,
-        tag: Option<i32>,
-        memory: WriteMemory,
-        room: u64,
-    ) -> Option<Request> {
-        receive::irecv_plainly(self, channel, from, tag, memory, room)
     }
 
     /// Starts a message of a machine; the next progress moves it. `channel`: nothing of a vendor MPI underneath.

@@ -100,13 +100,20 @@ pub fn receive_piece(world: &World, from: Sender<'_>, memory: WriteMemory, room:
     }
 }
 
-/// A nonblocking receive of at most `room` bytes of process `rank`, if no such message waits.
+/// A nonblocking receive of at most `room` bytes of process `rank`; `tag`: `None`: any.
 #[inline(always)]
-pub fn irecv_piece(world: &World, comm: &Comm, rank: u32, tag: i32, memory: WriteMemory, room: u64) -> Option<Request> {
+pub fn irecv_piece(
+    world: &World,
+    comm: &Comm,
+    rank: u32,
+    tag: Option<i32>,
+    memory: WriteMemory,
+    room: u64,
+) -> Option<Request> {
     match way(world, comm) {
         Way::AtOnce => {
             let mut engine = world.engine().lock();
-            engine.irecv_plainly(comm.channel(), rank, Some(tag), memory, room)
+            engine.irecv_plainly(comm.channel(), rank, tag, memory, room)
         }
         Way::Vendor | Way::General => None,
     }

@@ -213,6 +213,7 @@ fn give(comm: h::Comm, request: Out<h::Request>, start: impl FnOnce() -> Result<
 fn send_init(mode: Mode, buffer: Source, to: Envelope, request: Out<h::Request>) -> Result<()> {
     request.set("request", h::MPI_REQUEST_NULL)?;
     let message = outbound(buffer, to)?.map(|m| (m.to.rank, m.to.tag, m.data));
+    let piece = piece(buffer, to.count, to.datatype)?.filter(|_| mode == Mode::Standard);
     let held = Held::of(to.comm);
     let starter = move || match &message {
         Some((rank, tag, data)) => {
@@ -221,6 +222,11 @@ fn send_init(mode: Mode, buffer: Source, to: Envelope, request: Out<h::Request>)
                 rank: *rank,
                 tag: *tag,
             };
+            if let Some((memory, length)) = &piece {
+                if let Some(sent) = p2p::isend_piece(process::world()?, to, memory, *length) {
+                    return Ok(Operation::Sent(sent));
+                }
+            }
             let data = data.clone();
             Outbound { to, data }.start(mode).map(Operation::Send)
         }
@@ -233,6 +239,7 @@ fn send_init(mode: Mode, buffer: Source, to: Envelope, request: Out<h::Request>)
 fn recv_init(buffer: Target, from: Envelope, request: Out<h::Request>) -> Result<()> {
     request.set("request", h::MPI_REQUEST_NULL)?;
     let message = inbound(buffer, from)?.map(|m| (m.from.rank, m.from.tag, m.room));
+    let piece = room(buffer, from.count, from.datatype)?;
     let held = Held::of(from.comm);
     let starter = move || match &message {
         Some((rank, tag, room)) => {
@@ -241,6 +248,12 @@ fn recv_init(buffer: Target, from: Envelope, request: Out<h::Request>) -> Result
                 rank: *rank,
                 tag: *tag,
             };
+            if let (Some((memory, bytes)), Some(rank)) = (&piece, rank) {
+                let world = process::world()?;
+                if let Some(request) = p2p::irecv_piece(world, from.comm, *rank, *tag, memory.clone(), *bytes) {
+                    return Ok(Operation::Receive(request));
+                }
+            }
             let room = room.clone();
             Inbound { from, room }.start()
         }

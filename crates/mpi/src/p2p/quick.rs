@@ -86,7 +86,7 @@ pub(super) fn irecv(buffer: Target, from: &Envelope, request: Out<h::Request>) -
     };
     let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
     let world = usual.process.world();
-    let Some(started) = p2p::irecv_piece(world, usual.comm, usual.rank, usual.tag, memory, usual.length) else {
+    let Some(started) = p2p::irecv_piece(world, usual.comm, usual.rank, Some(usual.tag), memory, usual.length) else {
         return false;
     };
     world.engine().watch();

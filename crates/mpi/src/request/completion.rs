@@ -10,7 +10,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_engine::Engine;
 
 use super::hears::{Hears, raise_on};
-use super::{Ended, end_simply, give_empty, give_status, is_active, try_end, with_error};
+use super::{Ended, Seen, end_simply, give_empty, give_status, is_active, see, try_end, with_error};
 use crate::c::{Out, count, flag};
 use crate::call::call;
 use crate::process;
@@ -57,12 +57,15 @@ extern "C" fn isthmus_MPI_Wait(request: Out<h::Request>, status: Out<Status>) ->
     one("MPI_Wait", status, || {
         let mut slot = request.get("request")?;
         let mut simple = None;
-        let ended = process::world()?.engine().wait(|engine| {
-            simple = end_simply(engine, &mut slot);
-            if simple.is_some() {
-                return Some(Ok(None));
+        let ended = process::world()?.engine().wait(|engine| match see(engine, &mut slot) {
+            Ok(Seen::Waits) => None,
+            Ok(Seen::Simply(status)) => {
+                simple = Some(status);
+                Some(Ok(None))
             }
-            try_end(engine, &mut slot).transpose().map(|ended| ended.map(Some))
+            Ok(Seen::Inactive) => Some(Ok(Some(Ended::NOTHING))),
+            Ok(Seen::Ended(ended)) => Some(Ok(Some(ended))),
+            Err(error) => Some(Err(error)),
         })?;
         if let Some(known) = simple {
             give_status(status, known);
@@ -79,8 +82,8 @@ extern "C" fn isthmus_MPI_Test(request: Out<h::Request>, done: Out<c_int>, statu
         let shared = process::world()?.engine();
         let mut engine = shared.lock();
         let mut ended = try_end(&mut engine, &mut slot)?;
-        if ended.is_none() {
-            engine.progress();
+        // Where nothing has happened there is nothing new to be found.
+        if ended.is_none() && engine.progress() {
             ended = try_end(&mut engine, &mut slot)?;
         }
         drop(engine);
@@ -93,16 +96,43 @@ extern "C" fn isthmus_MPI_Test(request: Out<h::Request>, done: Out<c_int>, statu
     })
 }
 
-/// The first of the requests that is complete, ended.
-fn any(engine: &mut Engine, slots: &mut [h::Request]) -> Result<Option<(usize, Ended)>> {
+/// What a look for one of several requests has found.
+enum First {
+    /// Nothing to wait for.
+    NoneActive,
+    Simply(usize, Status),
+    Ended(usize, Ended),
+}
+
+/// The first of the requests that is complete, ended. `None`: not one, and some are active.
+fn first(engine: &mut Engine, slots: &mut [h::Request]) -> Result<Option<First>> {
+    let mut active = false;
     for (at, slot) in slots.iter_mut().enumerate() {
-        if is_active(*slot)? {
-            if let Some(ended) = try_end(engine, slot)? {
-                return Ok(Some((at, ended)));
-            }
+        if *slot == h::MPI_REQUEST_NULL {
+            continue;
+        }
+        match see(engine, slot)? {
+            Seen::Inactive => {}
+            Seen::Waits => active = true,
+            Seen::Simply(status) => return Ok(Some(First::Simply(at, status))),
+            Seen::Ended(ended) => return Ok(Some(First::Ended(at, ended))),
         }
     }
-    Ok(None)
+    Ok((!active).then_some(First::NoneActive))
+}
+
+/// Hands over which request has ended, and its status if that is all there is to say of it.
+fn give_first(found: First, index: Out<c_int>, status: Out<Status>) -> Result<Option<Ended>> {
+    let (at, ended) = match found {
+        First::NoneActive => (abi::MPI_UNDEFINED, Some(Ended::NOTHING)),
+        First::Simply(at, known) => {
+            give_status(status, known);
+            (at as c_int, None)
+        }
+        First::Ended(at, ended) => (at as c_int, Some(ended)),
+    };
+    index.set("index", at)?;
+    Ok(ended)
 }
 
 pub(super) fn any_active(slots: &[h::Request]) -> Result<bool> {
@@ -123,13 +153,7 @@ extern "C" fn isthmus_MPI_Waitany(
 ) -> c_int {
     one("MPI_Waitany", status, || {
         let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
-        if !any_active(slots)? {
-            index.set("index", abi::MPI_UNDEFINED)?;
-            return Ok(Some(Ended::NOTHING));
-        }
-        let (at, ended) = until(|engine| any(engine, slots))?;
-        index.set("index", at as c_int)?;
-        Ok(Some(ended))
+        give_first(until(|engine| first(engine, slots))?, index, status)
     })
 }
 
@@ -143,24 +167,19 @@ extern "C" fn isthmus_MPI_Testany(
 ) -> c_int {
     one("MPI_Testany", status, || {
         let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
-        if !any_active(slots)? {
-            index.set("index", abi::MPI_UNDEFINED)?;
-            done.set("flag", flag(true))?;
-            return Ok(Some(Ended::NOTHING));
-        }
-        let mut engine = process::world()?.engine().lock();
+        let shared = process::world()?.engine();
+        let mut engine = shared.lock();
         engine.progress();
-        let found = any(&mut engine, slots)?;
+        let found = first(&mut engine, slots)?;
         drop(engine);
-        if found.is_none() {
-            process::world()?.engine().idle();
-        }
         done.set("flag", flag(found.is_some()))?;
-        index.set(
-            "index",
-            found.as_ref().map_or(abi::MPI_UNDEFINED, |(at, _)| *at as c_int),
-        )?;
-        Ok(found.map(|(_, ended)| ended))
+        match found {
+            Some(found) => give_first(found, index, status),
+            None => {
+                shared.idle();
+                index.set("index", abi::MPI_UNDEFINED).map(|()| None)
+            }
+        }
     })
 }
 
@@ -257,17 +276,15 @@ extern "C" fn isthmus_MPI_Waitall(n: c_int, requests: Out<h::Request>, statuses:
             // Whatever calls functions of the program ends outside.
             let ended = engine.wait(|engine| {
                 while at < slots.len() {
-                    let slot = &mut slots[at];
-                    match end_simply(engine, slot) {
-                        Some(status) => many.put_success(status),
-                        None => match try_end(engine, slot) {
-                            Ok(None) => return None,
-                            Ok(Some(ended)) => {
-                                at += 1;
-                                return Some(Ok(Some(ended)));
-                            }
-                            Err(error) => return Some(Err(error)),
-                        },
+                    match see(engine, &mut slots[at]) {
+                        Ok(Seen::Simply(status)) => many.put_success(status),
+                        Ok(Seen::Inactive) => many.put_success(Status::empty()),
+                        Ok(Seen::Waits) => return None,
+                        Ok(Seen::Ended(ended)) => {
+                            at += 1;
+                            return Some(Ok(Some(ended)));
+                        }
+                        Err(error) => return Some(Err(error)),
                     }
                     at += 1;
                 }
@@ -300,9 +317,14 @@ extern "C" fn isthmus_MPI_Testall(
                 return done.set("flag", flag(false));
             }
         }
-        let mut ended = Vec::with_capacity(slots.len());
+        // From the first one on about which there is more to say they are settled without the engine, in order.
+        let mut ended = Vec::new();
         for slot in slots.iter_mut() {
-            ended.extend(try_end(&mut engine, slot)?);
+            match end_simply(&mut engine, slot) {
+                Some(status) if ended.is_empty() => many.put_success(status),
+                Some(status) => ended.push(Ended::simply(status)),
+                None => ended.extend(try_end(&mut engine, slot)?),
+            }
         }
         drop(engine);
         ended.into_iter().for_each(|ended| many.put(ended));
@@ -310,40 +332,64 @@ extern "C" fn isthmus_MPI_Testall(
     })
 }
 
-/// All of the requests that are complete, ended; `None`: not one.
-fn some(engine: &mut Engine, slots: &mut [h::Request]) -> Result<Option<Vec<(usize, Ended)>>> {
-    let mut found = Vec::new();
-    for (at, slot) in slots.iter_mut().enumerate() {
-        if is_active(*slot)? {
-            if let Some(ended) = try_end(engine, slot)? {
-                found.push((at, ended));
-            }
-        }
-    }
-    Ok((!found.is_empty()).then_some(found))
-}
-
-/// The arguments of MPI_Waitsome and MPI_Testsome.
+/// The arguments of MPI_Waitsome and MPI_Testsome, and what has been found.
 struct Selection<'a> {
     slots: &'a mut [h::Request],
     outcount: Out<c_int>,
     indices: Out<c_int>,
     many: &'a mut Many,
+    /// Those that are settled without the engine.
+    later: Vec<(usize, Ended)>,
+    active: bool,
 }
 
-impl Selection<'_> {
-    fn run(self, find: impl FnOnce(&mut [h::Request]) -> Result<Vec<(usize, Ended)>>) -> Result<()> {
-        if !any_active(self.slots)? {
+impl<'a> Selection<'a> {
+    fn new(slots: &'a mut [h::Request], outcount: Out<c_int>, indices: Out<c_int>, many: &'a mut Many) -> Self {
+        Self {
+            slots,
+            outcount,
+            indices,
+            many,
+            later: Vec::new(),
+            active: false,
+        }
+    }
+
+    /// Ends all of the requests that are complete. True: there are such, or none is active.
+    fn look(&mut self, engine: &mut Engine) -> Result<bool> {
+        let count = self.slots.len();
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if *slot == h::MPI_REQUEST_NULL {
+                continue;
+            }
+            // An array is wanted where there is something to put into it.
+            if self.indices.is_null() && is_active(*slot)? {
+                self.indices.slice("array_of_indices", count)?;
+            }
+            match see(engine, slot)? {
+                Seen::Inactive => continue,
+                Seen::Waits => {}
+                Seen::Simply(status) => {
+                    self.indices.at(self.many.put).put(at as c_int);
+                    self.many.put_success(status);
+                }
+                Seen::Ended(ended) => self.later.push((at, ended)),
+            }
+            self.active = true;
+        }
+        Ok(!self.active || self.many.put > 0 || !self.later.is_empty())
+    }
+
+    /// Says what was found; the engine is not locked.
+    fn give(self) -> Result<()> {
+        if !self.active {
             return self.outcount.set("outcount", abi::MPI_UNDEFINED);
         }
-        let indices = self.indices.slice("array_of_indices", self.slots.len())?;
-        let found = find(self.slots)?;
-        self.outcount.set("outcount", found.len() as c_int)?;
-        for ((at, ended), index) in found.into_iter().zip(indices) {
-            *index = at as c_int;
+        for (at, ended) in self.later {
+            self.indices.at(self.many.put).put(at as c_int);
             self.many.put(ended);
         }
-        Ok(())
+        self.outcount.set("outcount", self.many.put as c_int)
     }
 }
 
@@ -357,13 +403,9 @@ extern "C" fn isthmus_MPI_Waitsome(
 ) -> c_int {
     all("MPI_Waitsome", statuses, |many| {
         let slots = requests.slice("array_of_requests", count("incount", n)? as usize)?;
-        let selection = Selection {
-            slots,
-            outcount,
-            indices,
-            many,
-        };
-        selection.run(|slots| until(|engine| some(engine, slots)))
+        let mut selection = Selection::new(slots, outcount, indices, many);
+        until(|engine| Ok(selection.look(engine)?.then_some(())))?;
+        selection.give()
     })
 }
 
@@ -377,21 +419,15 @@ extern "C" fn isthmus_MPI_Testsome(
 ) -> c_int {
     all("MPI_Testsome", statuses, |many| {
         let slots = requests.slice("array_of_requests", count("incount", n)? as usize)?;
-        let selection = Selection {
-            slots,
-            outcount,
-            indices,
-            many,
-        };
-        selection.run(|slots| {
-            let mut engine = process::world()?.engine().lock();
-            engine.progress();
-            let found = some(&mut engine, slots)?;
-            drop(engine);
-            if found.is_none() {
-                process::world()?.engine().idle();
-            }
-            Ok(found.unwrap_or_default())
-        })
+        let mut selection = Selection::new(slots, outcount, indices, many);
+        let shared = process::world()?.engine();
+        let mut engine = shared.lock();
+        engine.progress();
+        let found = selection.look(&mut engine)?;
+        drop(engine);
+        if !found {
+            shared.idle();
+        }
+        selection.give()
     })
 }

@@ -359,18 +359,27 @@ fn pair(sent: Option<Completion>, received: (Status, Option<Error>)) -> (Status,
 
 impl Object {
     fn end_simply(&self, engine: &mut Engine) -> Option<Status> {
-        let (Role::Once, None, Some(operation)) = (&self.role, &self.copies, &*self.state()) else {
+        let mut state = self.state();
+        let (Role::Once | Role::Persistent(_), None, Some(operation)) = (&self.role, &self.copies, &*state) else {
             return None;
         };
-        match operation {
-            Operation::Sent(_) => Some(Status::empty()),
+        let status = match operation {
+            Operation::Sent(_) => Status::empty(),
             Operation::Send(request) | Operation::Other(request) => {
                 engine.take_success(*request)?;
-                Some(Status::empty())
+                Status::empty()
             }
-            Operation::Receive(request) | Operation::Reply(request) => received(engine, *request),
-            Operation::Pair(..) | Operation::Flush(_) | Operation::Done(_) => None,
-        }
+            Operation::Receive(request) | Operation::Reply(request) => received(engine, *request)?,
+            Operation::Pair(..) | Operation::Flush(_) | Operation::Done(_) => return None,
+        };
+        *state = None;
+        Some(status)
+    }
+
+    /// Whether its handle stays when it has ended.
+    #[inline]
+    fn stays(&self) -> bool {
+        matches!(self.role, Role::Persistent(_) | Role::Partitioned(..))
     }
 
     #[inline]
@@ -496,7 +505,8 @@ fn with_error(mut status: Status, error: c_int) -> Status {
     status
 }
 
-/// Ends a request as nearly all of them end: complete, without an error, gone afterwards. `None`: ask [`try_end`].
+/// Ends a request as nearly all of them end: complete, without an error, and with nothing to be called or copied.
+/// `None`: ask [`try_end`].
 #[inline]
 fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Option<Status> {
     let status = match REQUESTS.get(slot.0)? {
@@ -504,11 +514,52 @@ fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Option<Status> {
             Started::Sent(_) => Status::empty(),
             Started::Receive(request) => received(engine, request)?,
         },
-        Entry::Full(object) => object.end_simply(engine)?,
+        Entry::Full(object) => {
+            let status = object.end_simply(engine)?;
+            if object.stays() {
+                return Some(status);
+            }
+            status
+        }
     };
     REQUESTS.discard(slot.0);
     *slot = h::MPI_REQUEST_NULL;
     Some(status)
+}
+
+/// What a look at one of several requests has found.
+enum Seen {
+    /// Nothing to wait for.
+    Inactive,
+    Waits,
+    /// It has ended as nearly all do.
+    Simply(Status),
+    /// It has ended, or has something to say, in another way.
+    Ended(Ended),
+}
+
+/// Looks at one of several requests, and ends it if it is complete.
+#[inline(always)]
+fn see(engine: &mut Engine, slot: &mut h::Request) -> Result<Seen> {
+    if *slot == h::MPI_REQUEST_NULL {
+        return Ok(Seen::Inactive);
+    }
+    if let Some(status) = end_simply(engine, slot) {
+        return Ok(Seen::Simply(status));
+    }
+    look_closer(engine, slot)
+}
+
+/// The same for one that has not ended simply.
+#[inline(never)]
+fn look_closer(engine: &mut Engine, slot: &mut h::Request) -> Result<Seen> {
+    if matches!(REQUESTS.get(slot.0), Some(Entry::Quick(quick)) if !quick.is_complete(engine)) {
+        return Ok(Seen::Waits);
+    }
+    if !is_active(*slot)? {
+        return Ok(Seen::Inactive);
+    }
+    Ok(try_end(engine, slot)?.map_or(Seen::Waits, Seen::Ended))
 }
 
 /// The status of a receive that is complete and without an error; the engine forgets it.
@@ -524,19 +575,17 @@ fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> 
     if *slot == h::MPI_REQUEST_NULL {
         return Ok(Some(Ended::NOTHING));
     }
-    if let Some(Entry::Quick(quick)) = REQUESTS.get(slot.0) {
-        if !quick.is_complete(engine) {
-            return Ok(None);
-        }
-        if let Some(status) = end_simply(engine, slot) {
-            return Ok(Some(Ended::simply(status)));
-        }
+    if let Some(status) = end_simply(engine, slot) {
+        return Ok(Some(Ended::simply(status)));
+    }
+    if matches!(REQUESTS.get(slot.0), Some(Entry::Quick(quick)) if !quick.is_complete(engine)) {
+        return Ok(None);
     }
     let object = find(*slot)?;
     let Some(mut ended) = object.end(engine) else {
         return Ok(object.doubt(engine));
     };
-    if !matches!(object.role, Role::Persistent(_) | Role::Partitioned(..)) {
+    if !object.stays() {
         if let Some(Role::Generalized(callbacks)) = remove(*slot).map(|object| object.role) {
             ended.callbacks = Some(callbacks);
         }

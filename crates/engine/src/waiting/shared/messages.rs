@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages, and the wait for their end.
 
+use isthmus_protocol::matching::Pattern;
+
 use super::*;
 
 impl Shared {
@@ -32,8 +34,8 @@ impl Shared {
         }
     }
 
-    /// A blocking receive that saves the request if the message arrives while the thread polls; anything else that
-    /// happens ends it, and [`Shared::receive`] has to follow. Only where all processes represent data alike.
+    /// A blocking receive that saves the request if the message is here, or arrives while the thread polls; anything
+    /// else that happens ends it, and [`Shared::receive`] has to follow. Only where all processes represent data alike.
     #[inline]
     pub fn receive_directly(
         &self,
@@ -48,8 +50,28 @@ impl Shared {
             return Direct::Nothing;
         }
         let mut guard = self.lock();
-        if !begin_directly(&mut guard.core, channel, from, tag, memory, room) {
-            return Direct::Nothing;
+        let pattern = Pattern {
+            context: channel.context,
+            source: from,
+            tag,
+        };
+        self.receive_next(&mut guard, channel, pattern, memory, room)
+    }
+
+    /// The same for whoever has the engine, and keeps it.
+    #[inline(always)]
+    pub(super) fn receive_next(
+        &self,
+        guard: &mut Guard<'_>,
+        channel: &Channel,
+        pattern: Pattern,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Direct {
+        if let Some(over) = begin_directly(&mut guard.core, channel, pattern, memory, room) {
+            // Its sender may wait to hear that it has matched.
+            guard.work();
+            return over;
         }
         let mut patience = self.pace.patience();
         let (mut in_vain, counts_from, mut began) = (0, self.pace.counts_from(PROMPT_DIRECTLY), None);
