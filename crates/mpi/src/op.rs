@@ -244,6 +244,22 @@ fn reduce_local(input: Source, inout: Target, count: i64, datatype: h::Datatype,
     let count = crate::c::count("count", count)?;
     let ty = crate::datatype::find(datatype)?;
     let reduction = find(op, ty, datatype)?;
+    if let Some((offset, length)) = ty.contiguous(count) {
+        if length == 0 {
+            return Ok(());
+        }
+        let [read, write] = [input.address(), inout.address()].map(|at| at.wrapping_add_signed(offset));
+        let apart = read.saturating_add(length as usize) <= write || write.saturating_add(length as usize) <= read;
+        // What is wrong otherwise is found out below.
+        if apart && check::is_memory(read) && check::is_memory(write) {
+            let operand = input.offset(offset as i64).memory(0, length as i64);
+            let mut target = inout.offset(offset as i64).memory(0, length as i64);
+            target.combine(length as usize, &operand, |operand, target| {
+                (reduction.reducer)(operand, target, count, true)
+            });
+            return Ok(());
+        }
+    }
     if ty.bytes(count)? == 0 {
         return Ok(());
     }

@@ -64,6 +64,9 @@ const _: () = assert!(
 impl FrameHeader {
     /// Takes the frame if it is free.
     pub(crate) fn take(&self) -> bool {
+        if self.users.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
         let taken = self
             .users
             .compare_exchange(0, BEING_TAKEN, Ordering::Acquire, Ordering::Relaxed);

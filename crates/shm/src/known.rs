@@ -5,13 +5,13 @@ use isthmus_transport::meeting::{Lane, Place, Round};
 use rustix::io::Errno;
 
 use crate::desk::{LONG_ROUNDS, MIDDLE_ROUNDS, Turns};
-use crate::frames::{Cells, FRAMES};
+use crate::frames::{Cells, FRAMES, FrameHeader};
 use crate::segment::Segment;
 
 /// Long cells whose memory is remembered.
 const REMEMBERED: usize = 4 * LONG_ROUNDS;
 
-const _: () = assert!(MIDDLE_ROUNDS <= 32);
+const _: () = assert!(MIDDLE_ROUNDS <= 32 && FRAMES <= 32);
 
 /// What this process knows of the frames.
 #[derive(Default)]
@@ -20,6 +20,8 @@ pub(crate) struct Frames {
     watched: Vec<usize>,
     /// Per frame and lane, how far rounds are.
     turns: Vec<[Turns; Lane::COUNT]>,
+    /// Frames whose header is known to have memory, which it keeps: a bit for each.
+    headers: u32,
     /// Per frame, what is known of middle cells.
     middle: [MiddleCells; FRAMES],
     /// Long cells that are known to have memory; only some of them, the last used.
@@ -67,6 +69,16 @@ impl Frames {
         if let Some(turns) = self.turns.get_mut(frame as usize) {
             *turns = [Turns::default(); Lane::COUNT];
         }
+    }
+
+    /// Makes sure that the header of a frame has memory. Whoever looks for a free one among many that are in use does not
+    /// ask the system for each of them.
+    pub(crate) fn back_header(&mut self, segment: &Segment, frame: usize) -> Result<(), Errno> {
+        if self.headers >> frame & 1 == 0 {
+            segment.back_frame(frame, 0, size_of::<FrameHeader>())?;
+            self.headers |= 1 << frame;
+        }
+        Ok(())
     }
 
     /// Makes sure that a middle cell has memory. (All cells of a frame would be up to 2 MiB, and a root that broadcasts

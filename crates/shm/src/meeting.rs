@@ -8,7 +8,7 @@ use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, OF
 use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
 
-use crate::frames::{Cells, FRAMES, FrameHeader, NOTES, WORD_CELL, WORD_HEADER};
+use crate::frames::{Cells, FRAMES, NOTES, WORD_CELL, WORD_HEADER};
 use crate::pull::{HANDLE_BYTES, Handle};
 use crate::sync::Ordering;
 use crate::transport::ShmTransport;
@@ -88,7 +88,8 @@ impl Meeting for ShmTransport {
     fn take_frame(&mut self, members: u32) -> Option<u32> {
         let frame = (1..FRAMES).find(|&frame| {
             // A frame that was never used has no memory behind it yet.
-            self.segment.back_frame(frame, 0, size_of::<FrameHeader>()).is_ok() && self.segment.frame(frame).take()
+            let has_header = self.frames.back_header(&self.segment, frame).is_ok();
+            has_header && self.segment.frame(frame).take()
         })?;
         let bytes = Cells::of(members as usize).middle_start();
         if self.segment.back_frame(frame, 0, bytes).is_err() {

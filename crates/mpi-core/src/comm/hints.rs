@@ -85,6 +85,12 @@ impl Hints {
         given.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
     }
 
+    /// Whether there are any.
+    #[inline]
+    pub(super) fn are_given(&self) -> bool {
+        self.given.get().is_some()
+    }
+
     /// The value of a hint.
     #[inline]
     pub fn get(&self, key: &str) -> Option<String> {

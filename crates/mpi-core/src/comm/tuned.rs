@@ -19,7 +19,10 @@ pub fn set_hints(world: &World, comm: &Comm, given: &Info) {
 
 /// The hints of a communicator take effect on messages that are sent from now on.
 pub(super) fn tune(world: &World, comm: &Comm) {
-    let tuning = tuning(&comm.hints().all());
+    let tuning = match comm.hints().are_given() {
+        true => tuning(&comm.hints().all()),
+        false => TrafficTuning::default(),
+    };
     // A context may have belonged to a communicator that was freed; as long as there was no hint it does not
     // matter.
     if tuning != TrafficTuning::default() {
