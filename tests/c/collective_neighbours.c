@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Neighbourhood collectives in all forms: on grids (borders, periodic dimensions of one and two processes) and on a
-   directed graph with several edges between the same two processes and to oneself.
+   directed graph with several edges between the same two processes and to oneself; with blocks of all lengths, and
+   processes that come late.
    ranks: 1 2 4 6 */
+#include <unistd.h>
+
 #include "check.h"
 
 enum { MOST = 64 };
@@ -133,6 +136,46 @@ static void ring(void)
     OK(MPI_Comm_free(&comm));
 }
 
+/* Long blocks along some edges of a ring and short ones along others, and each process late in its turn: neighbours need
+   not go the same way. In the end one expects more or less than comes. */
+static void uneven(void)
+{
+    enum { LONG = 3000 };
+    static int in[2 * LONG], out[2 * LONG];
+    int periodic = 1, displs[2] = {0, LONG}, before, after, class;
+    if (size < 3)
+        return;
+    OK(MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &comm));
+    OK(MPI_Comm_rank(comm, &rank));
+    OK(MPI_Cart_shift(comm, 0, 1, &before, &after));
+    for (int turn = 0; turn < 3 * size; turn++) {
+        /* The edge between a process and the next one has the former's number. */
+        int edges[2] = {before, rank}, counts[2];
+        for (int k = 0; k < 2; k++) {
+            counts[k] = (edges[k] + turn) % 3 == 0 ? LONG : 2 + edges[k] % 2;
+            for (int i = 0; i < counts[k]; i++)
+                in[k * LONG + i] = item(rank, k, i) + turn;
+        }
+        memset(out, -1, sizeof out);
+        if (rank == turn % size)
+            usleep(2000);
+        OK(MPI_Neighbor_alltoallv(in, counts, displs, MPI_INT, out, counts, displs, MPI_INT, comm));
+        for (int i = 0; i < LONG; i++) {
+            CHECK(out[i] == (i < counts[0] ? item(before, 1, i) + turn : -1));
+            CHECK(out[LONG + i] == (i < counts[1] ? item(after, 0, i) + turn : -1));
+        }
+    }
+    OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    for (int expected = 1; expected < 4; expected++) {
+        int counts[2] = {2, 2}, room[2] = {rank == 0 ? expected : 2, 2};
+        int code = MPI_Neighbor_alltoallv(in, counts, displs, MPI_INT, out, room, displs, MPI_INT, comm);
+        OK(MPI_Error_class(code, &class));
+        CHECK(class == (room[0] == 2 ? MPI_SUCCESS : MPI_ERR_TRUNCATE));
+        OK(MPI_Barrier(comm));
+    }
+    OK(MPI_Comm_free(&comm));
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -143,6 +186,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     graph();
     ring();
+    uneven();
     OK(MPI_Finalize());
     if (rank == 0)
         printf("neighbourhood collectives of %d processes are right\n", size);

@@ -57,7 +57,7 @@ pub use vendor::NativeOperation;
 pub use waiting::callbacks::{Callbacks, Caller};
 pub use waiting::keeper::Keeper;
 pub use waiting::pace::Pace;
-pub use waiting::shared::{GroupCall, Guard, Policy, Shared, Until};
+pub use waiting::shared::{Along, GroupCall, Guard, Policy, Shared, Until};
 pub use waiting::waits::{Reports, Teller, Watcher};
 
 pub use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};

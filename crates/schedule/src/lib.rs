@@ -70,7 +70,7 @@ pub use cost::{Cost, Factor, Spent, natively};
 pub use crossings::{Bytes, Messages};
 pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
-pub use neighbor::{Edge, Neighbours, neighbor_plan};
+pub use neighbor::{Done, Edge, Neighbours, neighbor_plan, neighbor_rest};
 pub use network::{Jobs, Network};
 pub use node::steps_together;
 pub use overrides::{OverrideError, Overrides};

@@ -69,6 +69,25 @@ pub(crate) fn send_at_once(core: &mut Core, channel: &Channel, to: u32, tag: i32
     send_with_token(core, channel, to, tag, data, 0)
 }
 
+/// The same for a message of a collective operation.
+#[inline]
+pub(crate) fn send_of_operation(
+    core: &mut Core,
+    channel: &Channel,
+    operation: Operation,
+    to: u32,
+    tag: i32,
+    data: &[u8],
+) -> bool {
+    let (context, length) = (channel.context.number() + 1, data.len() as u64);
+    let header = Header::new(Kind::Eager, context, channel.rank, tag, length, 0);
+    let Some(level) = push(core, channel.members.peer(to), &header, data) else {
+        return false;
+    };
+    core.state.tools.count(operation, level, length);
+    true
+}
+
 /// The same for a send that can be cancelled afterwards.
 #[inline]
 pub(crate) fn isend_at_once(core: &mut Core, channel: &Channel, to: u32, tag: i32, data: &[u8]) -> Option<Sent> {

@@ -81,6 +81,13 @@ pub(crate) struct Execution {
     asked: Vec<u32>,
 }
 
+/// Upper half of the tags of an operation: see [`Execution::name`].
+#[inline]
+pub(crate) fn tag_of(sequence: u32, apart: u32) -> i32 {
+    let among = PERSISTENT - 1;
+    ((sequence & !among | (sequence + apart) & among) << 16) as i32
+}
+
 /// The ranks without which a step does not end.
 fn partners(action: &Action) -> impl Iterator<Item = u32> {
     let (from, to) = match *action {
@@ -184,9 +191,8 @@ impl Execution {
     /// those of its sort.
     #[inline]
     pub(super) fn name(&mut self, sequence: u32, apart: u32) {
-        let among = PERSISTENT - 1;
         self.sequence = sequence;
-        self.tag = ((sequence & !among | (sequence + apart) & among) << 16) as i32;
+        self.tag = tag_of(sequence, apart);
     }
 
     /// Which operation it is.

@@ -9,9 +9,11 @@
 //! completes may be what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`];
 //! the bell is silenced only when the last sleeper is awake, so nobody misses it.
 
+mod along;
 mod messages;
 mod operations;
 
+pub use along::Along;
 pub use operations::{GroupCall, Until};
 
 use std::cell::Cell;

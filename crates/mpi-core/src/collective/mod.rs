@@ -7,6 +7,7 @@
 //! * `way`: the decision for prepared operations: done already, shared memory, the vendor MPI, a plan;
 //! * `quick`: the same decision for plain ones;
 //! * `unequal`: operations of blocks that may differ in length, where members share memory;
+//! * `along`: operations along a topology whose messages leave and come at once;
 //! * `planned`: an operation that goes by a plan; `counts`: what members tell each other before its data move;
 //! * `persistent`: operations that are started again and again.
 
@@ -16,6 +17,7 @@ use crate::comm::{Comm, usable};
 use crate::error::Result;
 use crate::world::World;
 
+mod along;
 mod both;
 mod counts;
 mod persistent;
@@ -25,6 +27,7 @@ mod quick;
 mod unequal;
 mod way;
 
+pub use along::{PlainAlong, perform_along};
 pub use persistent::Persistent;
 pub use prepared::{Form, Performed, Prepared};
 pub use quick::Plain;

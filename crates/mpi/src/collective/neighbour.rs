@@ -13,6 +13,7 @@ use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Unequal};
 use super::place::Place;
+use super::rows;
 use crate::c::{Source, Target};
 
 fn neighbours(place: &Place) -> Result<Arc<Neighbours>> {
@@ -27,7 +28,10 @@ fn neighbours(place: &Place) -> Result<Arc<Neighbours>> {
 }
 
 pub(super) fn neighbor_allgather(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Performed> {
-    place.perform_in_general(|| all_gathered(place, from, into))
+    place.perform_along(
+        |edges| rows::neighbor_allgather(edges, &from, &into),
+        || all_gathered(place, from, into),
+    )
 }
 
 fn all_gathered(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
@@ -38,7 +42,10 @@ fn all_gathered(place: &Place, from: Elements<Source>, into: Elements<Target>) -
 }
 
 pub(super) fn neighbor_allgatherv(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Performed> {
-    place.perform_in_general(|| all_gathered_unequal(place, from, into))
+    place.perform_along(
+        |edges| rows::neighbor_allgatherv(edges, &from, &into),
+        || all_gathered_unequal(place, from, into),
+    )
 }
 
 fn all_gathered_unequal(place: &Place, from: Elements<Source>, into: Unequal<Target>) -> Result<Prepared> {
@@ -49,7 +56,10 @@ fn all_gathered_unequal(place: &Place, from: Elements<Source>, into: Unequal<Tar
 }
 
 pub(super) fn neighbor_alltoall(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Performed> {
-    place.perform_in_general(|| exchanged(place, from, into))
+    place.perform_along(
+        |edges| rows::neighbor_alltoall(edges, &from, &into),
+        || exchanged(place, from, into),
+    )
 }
 
 fn exchanged(place: &Place, from: Elements<Source>, into: Elements<Target>) -> Result<Prepared> {
@@ -64,11 +74,18 @@ fn exchanged(place: &Place, from: Elements<Source>, into: Elements<Target>) -> R
 }
 
 pub(super) fn neighbor_alltoallv(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
-    place.perform_in_general(|| exchanged_unequal(place, Operation::NeighborAlltoallv, from, into))
+    exchange_unequal(place, Operation::NeighborAlltoallv, from, into)
 }
 
 pub(super) fn neighbor_alltoallw(place: &Place, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
-    place.perform_in_general(|| exchanged_unequal(place, Operation::NeighborAlltoallw, from, into))
+    exchange_unequal(place, Operation::NeighborAlltoallw, from, into)
+}
+
+fn exchange_unequal(place: &Place, what: Operation, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
+    place.perform_along(
+        |edges| rows::neighbor_alltoallv(edges, what, &from, &into),
+        || exchanged_unequal(place, what, from, into),
+    )
 }
 
 fn exchanged_unequal(

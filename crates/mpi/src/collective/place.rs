@@ -5,10 +5,11 @@ use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::collective::{self, Form, Performed, Plain, PlainUnequal, Prepared};
+use isthmus_core::collective::{self, Form, Performed, Plain, PlainAlong, PlainUnequal, Prepared};
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
+use isthmus_core::topology::Neighbours;
 use isthmus_core::world::World;
 use isthmus_datatype::{Datatype, Foreign};
 use isthmus_engine::Pieces;
@@ -69,8 +70,14 @@ impl Place {
         collective::perform_unequal(self.world, self.comm, self.form, plain, general)
     }
 
-    pub(super) fn perform_in_general(&self, general: impl FnOnce() -> Result<Prepared>) -> Result<Performed> {
-        self.perform(|| None, general)
+    /// The same for an operation along the edges of a topology.
+    #[inline]
+    pub(super) fn perform_along<P: Pieces>(
+        &self,
+        plain: impl FnOnce(&Neighbours) -> Option<PlainAlong<P>>,
+        general: impl FnOnce() -> Result<Prepared>,
+    ) -> Result<Performed> {
+        collective::perform_along(self.world, self.comm, self.form, plain, general)
     }
 
     /// Number of processes of the (local) group.

@@ -6,7 +6,8 @@
 use std::ffi::c_int;
 
 use isthmus_abi::handles as h;
-use isthmus_core::collective::PlainUnequal;
+use isthmus_core::collective::{PlainAlong, PlainUnequal};
+use isthmus_core::topology::Neighbours;
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_engine::{Arithmetic, Pieces, Unequal as Step};
 use isthmus_schedule::Operation;
@@ -102,6 +103,8 @@ enum Side<'a, B> {
     /// The operation does not use it.
     None,
     One(Piece<B>),
+    /// Blocks of so many bytes, one behind the other.
+    Equal(Piece<B>, u64),
     Many(Row<'a, B>),
 }
 
@@ -111,6 +114,11 @@ impl<B: Memory> Side<'_, B> {
         match self {
             Self::None => None,
             Self::One(piece) => Some(*piece),
+            Self::Equal(all, bytes) => Some(Piece {
+                offset: all.offset + (u64::from(block) * bytes) as i64,
+                bytes: *bytes,
+                ..*all
+            }),
             Self::Many(row) => Some(row.piece(block as usize)),
         }
     }
@@ -120,6 +128,7 @@ impl<B: Memory> Side<'_, B> {
         match self {
             Self::None => 0,
             Self::One(piece) => piece.bytes,
+            Self::Equal(_, bytes) => *bytes,
             Self::Many(row) => row.bytes(block as usize),
         }
     }
@@ -129,6 +138,7 @@ impl<B: Memory> Side<'_, B> {
         match self {
             Self::None => 0,
             Self::One(piece) => piece.bytes,
+            Self::Equal(_, bytes) => *bytes,
             Self::Many(row) => row.longest,
         }
     }
@@ -286,4 +296,70 @@ pub(super) fn reduce_scatter<'a>(
     plain.step.own = (own[0], own[1]);
     plain.pieces.computes = Some(computes);
     Some(plain)
+}
+
+/// Equal blocks, one behind the other.
+fn equal<B: Memory>(elements: &Elements<B>, blocks: usize) -> Option<Side<'static, B>> {
+    let all = Piece::of(elements, blocks).filter(|_| !elements.is_in_place())?;
+    Some(Side::Equal(all, all.bytes.checked_div(blocks as u64).unwrap_or(0)))
+}
+
+/// Longest block that goes along an edge without a plan: longer ones are sent and received in many ways.
+const ALONG: u64 = 4096;
+
+fn along<'a>(what: Operation, send: Side<'a, Source>, receive: Side<'a, Target>) -> Option<PlainAlong<Blocks<'a>>> {
+    let pieces = Blocks {
+        send,
+        receive,
+        computes: None,
+    };
+    (pieces.longest() <= ALONG).then_some(PlainAlong { what, pieces })
+}
+
+/// The same block to all neighbours.
+pub(super) fn neighbor_allgather(
+    edges: &Neighbours,
+    from: &Elements<Source>,
+    into: &Elements<Target>,
+) -> Option<PlainAlong<Blocks<'static>>> {
+    let own = Piece::of(from, 1).filter(|_| !from.is_in_place())?;
+    along(
+        Operation::NeighborAllgather,
+        Side::One(own),
+        equal(into, edges.sources.len())?,
+    )
+}
+
+pub(super) fn neighbor_allgatherv<'a>(
+    edges: &Neighbours,
+    from: &Elements<Source>,
+    into: &'a Unequal<Target>,
+) -> Option<PlainAlong<Blocks<'a>>> {
+    let own = Piece::of(from, 1).filter(|_| !from.is_in_place())?;
+    let row = Row::of(into, edges.sources.len())?;
+    along(Operation::NeighborAllgatherv, Side::One(own), Side::Many(row))
+}
+
+pub(super) fn neighbor_alltoall(
+    edges: &Neighbours,
+    from: &Elements<Source>,
+    into: &Elements<Target>,
+) -> Option<PlainAlong<Blocks<'static>>> {
+    along(
+        Operation::NeighborAlltoall,
+        equal(from, edges.destinations.len())?,
+        equal(into, edges.sources.len())?,
+    )
+}
+
+/// Neighbor_alltoallv and neighbor_alltoallw.
+pub(super) fn neighbor_alltoallv<'a>(
+    edges: &Neighbours,
+    what: Operation,
+    from: &'a Unequal<Source>,
+    into: &'a Unequal<Target>,
+) -> Option<PlainAlong<Blocks<'a>>> {
+    let give = Row::of(from, edges.destinations.len())?;
+    let take = Row::of(into, edges.sources.len())?;
+    along(what, Side::Many(give), Side::Many(take))
 }

@@ -9,12 +9,13 @@
 //! | restrictions | none |
 //! | paper | – |
 
+use super::Done;
 use super::edges::{Edge, Neighbours};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, WINDOW};
 use crate::{Blocks, Call, Operation};
 use std::sync::Arc;
 
-pub(super) fn plan(call: &Call, neighbours: &Arc<Neighbours>, me: Rank) -> Box<dyn Plan> {
+pub(super) fn plan(call: &Call, neighbours: &Arc<Neighbours>, me: Rank, done: Done) -> Box<dyn Plan> {
     let same = matches!(
         call.operation,
         Operation::NeighborAllgather | Operation::NeighborAllgatherv
@@ -25,6 +26,7 @@ pub(super) fn plan(call: &Call, neighbours: &Arc<Neighbours>, me: Rank) -> Box<d
         blocks: call.blocks.clone(),
         receive_blocks: call.receive_blocks.clone(),
         same,
+        done,
         next: 0,
     })
 }
@@ -37,6 +39,8 @@ struct Direct {
     receive_blocks: Blocks,
     /// Every destination gets the same block.
     same: bool,
+    /// These have no steps.
+    done: Done,
     next: usize,
 }
 
@@ -90,10 +94,10 @@ impl Plan for Direct {
         while self.next < 2 * self.most() {
             let (index, receives) = (self.next / 2, self.next % 2 == 1);
             self.next += 1;
-            let action = if receives {
-                self.receive(index)
-            } else {
-                self.send(index)
+            let action = match receives {
+                true if index >= self.done.received => self.receive(index),
+                false if index >= self.done.sent => self.send(index),
+                _ => None,
             };
             if let Some(action) = action {
                 let after = After::NONE;

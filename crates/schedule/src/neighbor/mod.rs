@@ -13,5 +13,20 @@ use std::sync::Arc;
 /// The part of process `me` in a neighbourhood collective. `call.blocks`: own blocks by destination
 /// (neighbor_allgather(v): the own block, `Equal`); `call.receive_blocks`: by source.
 pub fn neighbor_plan(call: &Call, neighbours: &Arc<Neighbours>, me: Rank) -> Box<dyn Plan> {
-    direct::plan(call, neighbours, me)
+    direct::plan(call, neighbours, me, Done::default())
+}
+
+/// What of a neighbourhood collective is done already: everything to the first so many destinations, and everything from
+/// the first so many sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Destinations.
+    pub sent: usize,
+    /// Sources.
+    pub received: usize,
+}
+
+/// What is left of [`neighbor_plan`].
+pub fn neighbor_rest(call: &Call, neighbours: &Arc<Neighbours>, me: Rank, done: Done) -> Box<dyn Plan> {
+    direct::plan(call, neighbours, me, done)
 }

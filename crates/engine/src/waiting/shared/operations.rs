@@ -7,11 +7,11 @@ use crate::groups::rows::Slots;
 
 /// One call of a collective operation of a group.
 pub struct GroupCall<'a> {
-    shared: &'a Shared,
-    channel: &'a Channel,
-    operation: Operation,
+    pub(super) shared: &'a Shared,
+    pub(super) channel: &'a Channel,
+    pub(super) operation: Operation,
     /// Its number among those of the communicator.
-    sequence: u32,
+    pub(super) sequence: u32,
 }
 
 /// How far a call goes with an operation.
