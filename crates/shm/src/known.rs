@@ -71,8 +71,8 @@ impl Frames {
         }
     }
 
-    /// Makes sure that the header of a frame has memory. Whoever looks for a free one among many that are in use does not
-    /// ask the system for each of them.
+    /// Makes sure that the header of a frame has memory. Whoever looks for a free one among many that are in use does
+    /// not ask the system for each of them.
     pub(crate) fn back_header(&mut self, segment: &Segment, frame: usize) -> Result<(), Errno> {
         if self.headers >> frame & 1 == 0 {
             segment.back_frame(frame, 0, size_of::<FrameHeader>())?;

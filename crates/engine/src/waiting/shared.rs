@@ -9,12 +9,10 @@
 //! completes may be what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`];
 //! the bell is silenced only when the last sleeper is awake, so nobody misses it.
 
-mod along;
 mod messages;
 mod operations;
 
-pub use along::Along;
-pub use operations::{GroupCall, Until};
+pub use operations::{Along, GroupCall, Until};
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

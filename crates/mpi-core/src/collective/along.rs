@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations along the edges of a topology about which nothing is unusual: each block lies in one piece, and no argument
-//! is wrong. Those whose messages leave and come at once need no plan.
+//! Operations along the edges of a topology about which nothing is unusual: each block lies in one piece, and no
+//! argument is wrong. Those whose messages leave and come at once need no plan.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ pub struct PlainAlong<P> {
     pub pieces: P,
 }
 
-/// Does or starts an operation along a topology; collective. `plain` gives it where nothing is unusual, `general` always.
+/// Does or starts an operation along a topology; collective. `plain` gives it where nothing is unusual, `general`
+/// always.
 #[inline]
 pub fn perform_along<P: Pieces>(
     world: &World,
@@ -35,7 +36,7 @@ pub fn perform_along<P: Pieces>(
         && !comm.is_native()
         && comm.joint().is_none()
         && comm.common_form(world).is_none();
-    let Some(edges) = comm.edges().filter(|_| may) else {
+    let Some(edges) = comm.neighbours().filter(|_| may) else {
         return in_general(world, comm, form, general()?);
     };
     let me = Some(comm.rank());
@@ -44,12 +45,12 @@ pub fn perform_along<P: Pieces>(
         .iter()
         .chain(&edges.destinations)
         .any(|edge| edge.rank == me);
-    let Some(plain) = plain(edges).filter(|_| !is_own) else {
+    let Some(plain) = plain(&edges).filter(|_| !is_own) else {
         return in_general(world, comm, form, general()?);
     };
     let (operation, sequence) = (world.operation(plain.what), comm.sequence());
     let call = world.engine().group(comm.channel(), operation, sequence);
-    match call.along(plain.what, edges, &plain.pieces) {
+    match call.along(plain.what, &edges, &plain.pieces) {
         Along::General => in_general(world, comm, form, general()?),
         Along::Done(done) => {
             comm.next_sequence();
@@ -58,7 +59,7 @@ pub fn perform_along<P: Pieces>(
         }
         Along::Begun(done, mistake) => {
             let sequence = comm.next_sequence();
-            general()?.0.go_on_along(world, comm, sequence, edges, done)?;
+            general()?.0.go_on_along(world, comm, sequence, &edges, done)?;
             mistake.map_or(Ok(Performed::Done), |error: EngineError| Err(Error::from(&error)))
         }
     }

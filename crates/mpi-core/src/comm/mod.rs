@@ -266,12 +266,6 @@ impl Comm {
         self.neighbours.clone()
     }
 
-    /// The same where it lies.
-    #[inline]
-    pub(crate) fn edges(&self) -> Option<&Arc<Neighbours>> {
-        self.neighbours.as_ref()
-    }
-
     /// The process topology.
     pub fn topology(&self) -> Option<&Topology> {
         self.topology.as_ref()

@@ -10,7 +10,8 @@ use isthmus_core::error::{Error, Result};
 use isthmus_engine::Engine;
 
 use super::hears::{Hears, raise_on};
-use super::{Ended, Seen, end_simply, give_empty, give_status, is_active, see, try_end, with_error};
+use super::look::{Seen, see};
+use super::{Ended, end_simply, give_empty, give_status, is_active, try_end, with_error};
 use crate::c::{Out, count, flag};
 use crate::call::call;
 use crate::process;

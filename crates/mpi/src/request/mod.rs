@@ -2,7 +2,8 @@
 //! Requests (MPI 5.0 sections 3.7, 3.9, 4.2 and 13.2).
 //!
 //! * this file: objects behind the handles, and how one ends;
-//! * `completion`: waiting and testing; `query`: asking without ending; `control`: starting, cancelling, freeing;
+//! * `completion`, `look`: waiting and testing; `query`: asking without ending; `control`: starting, cancelling,
+//!   freeing;
 //! * `generalized`: operations of the program (`callbacks`: its part of them); `partitioned`: messages in parts;
 //! * `copies`: array sections of Fortran; `parts`: handles of such requests; `hears`: who hears of errors.
 //!
@@ -37,6 +38,7 @@ mod control;
 mod copies;
 mod generalized;
 mod hears;
+mod look;
 mod partitioned;
 mod parts;
 mod query;
@@ -525,41 +527,6 @@ fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Option<Status> {
     REQUESTS.discard(slot.0);
     *slot = h::MPI_REQUEST_NULL;
     Some(status)
-}
-
-/// What a look at one of several requests has found.
-enum Seen {
-    /// Nothing to wait for.
-    Inactive,
-    Waits,
-    /// It has ended as nearly all do.
-    Simply(Status),
-    /// It has ended, or has something to say, in another way.
-    Ended(Ended),
-}
-
-/// Looks at one of several requests, and ends it if it is complete.
-#[inline(always)]
-fn see(engine: &mut Engine, slot: &mut h::Request) -> Result<Seen> {
-    if *slot == h::MPI_REQUEST_NULL {
-        return Ok(Seen::Inactive);
-    }
-    if let Some(status) = end_simply(engine, slot) {
-        return Ok(Seen::Simply(status));
-    }
-    look_closer(engine, slot)
-}
-
-/// The same for one that has not ended simply.
-#[inline(never)]
-fn look_closer(engine: &mut Engine, slot: &mut h::Request) -> Result<Seen> {
-    if matches!(REQUESTS.get(slot.0), Some(Entry::Quick(quick)) if !quick.is_complete(engine)) {
-        return Ok(Seen::Waits);
-    }
-    if !is_active(*slot)? {
-        return Ok(Seen::Inactive);
-    }
-    Ok(try_end(engine, slot)?.map_or(Seen::Waits, Seen::Ended))
 }
 
 /// The status of a receive that is complete and without an error; the engine forgets it.

@@ -9,8 +9,7 @@
 //! | restrictions | none |
 //! | paper | – |
 
-use super::Done;
-use super::edges::{Edge, Neighbours};
+use super::edges::{Done, Edge, Neighbours};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, Step, WINDOW};
 use crate::{Blocks, Call, Operation};
 use std::sync::Arc;

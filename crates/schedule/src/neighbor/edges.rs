@@ -22,3 +22,13 @@ pub struct Neighbours {
     /// Whom blocks go to.
     pub destinations: Vec<Edge>,
 }
+
+/// What of a neighbourhood collective is done already: everything to the first so many destinations, and everything
+/// from the first so many sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Destinations.
+    pub sent: usize,
+    /// Sources.
+    pub received: usize,
+}

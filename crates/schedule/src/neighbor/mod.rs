@@ -4,7 +4,7 @@
 mod direct;
 mod edges;
 
-pub use edges::{Edge, Neighbours};
+pub use edges::{Done, Edge, Neighbours};
 
 use crate::Call;
 use crate::step::{Plan, Rank};
@@ -14,16 +14,6 @@ use std::sync::Arc;
 /// (neighbor_allgather(v): the own block, `Equal`); `call.receive_blocks`: by source.
 pub fn neighbor_plan(call: &Call, neighbours: &Arc<Neighbours>, me: Rank) -> Box<dyn Plan> {
     direct::plan(call, neighbours, me, Done::default())
-}
-
-/// What of a neighbourhood collective is done already: everything to the first so many destinations, and everything from
-/// the first so many sources.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
-    /// Destinations.
-    pub sent: usize,
-    /// Sources.
-    pub received: usize,
 }
 
 /// What is left of [`neighbor_plan`].

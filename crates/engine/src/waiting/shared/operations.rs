@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations of groups, and the wait for their end.
 
+mod along;
+
+pub use along::Along;
+
 use super::*;
 use crate::groups::data::Data;
 use crate::groups::rows::Slots;
 
 /// One call of a collective operation of a group.
 pub struct GroupCall<'a> {
-    pub(super) shared: &'a Shared,
-    pub(super) channel: &'a Channel,
-    pub(super) operation: Operation,
+    shared: &'a Shared,
+    channel: &'a Channel,
+    operation: Operation,
     /// Its number among those of the communicator.
-    pub(super) sequence: u32,
+    sequence: u32,
 }
 
 /// How far a call goes with an operation.

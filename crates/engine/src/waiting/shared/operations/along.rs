@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations along the edges of a topology whose blocks are short and lie in one piece: what leaves at once leaves, and
-//! what comes while the thread polls is received, without plan or requests. The messages are those of the plan of such
-//! an operation, so neighbours need not go the same way. What is left is the affair of that plan.
+//! Operations along the edges of a topology whose blocks are short and lie in one piece: what leaves at once leaves,
+//! and what comes while the thread polls is received, without plan or requests. The messages are those of the plan of
+//! such an operation, so neighbours need not go the same way. What is left is the affair of that plan.
 
 use isthmus_protocol::matching::Pattern;
 use isthmus_schedule::{Done, Neighbours, Operation as What};
@@ -25,6 +25,14 @@ pub enum Along {
     Begun(Done, Option<EngineError>),
 }
 
+/// How far such an operation is.
+#[derive(Default)]
+struct Reached {
+    done: Done,
+    /// A neighbour has given another length than this process expects.
+    mistake: Option<EngineError>,
+}
+
 impl GroupCall<'_> {
     /// A blocking operation along these edges, none of which leads to this process itself. Blocks are numbered as the
     /// edges are: those that are sent by destination, those that are received by source. Only where all processes
@@ -39,15 +47,15 @@ impl GroupCall<'_> {
             return Along::General;
         }
         let tag = self.begin_along(&mut guard, what);
-        let mut done = Done::default();
-        self.send_along(&mut guard, edges, pieces, tag, &mut done);
-        let mut mistake = None;
-        if done.sent == edges.destinations.len() {
-            guard = match self.receive_along(guard, edges, pieces, tag, (&mut done, &mut mistake)) {
+        let mut reached = Reached::default();
+        self.send_along(&mut guard, edges, pieces, tag, &mut reached.done);
+        if reached.done.sent == edges.destinations.len() {
+            guard = match self.receive_along(guard, edges, pieces, tag, &mut reached) {
                 Ok(guard) => guard,
                 Err(error) => return Along::Done(Err(error)),
             };
         }
+        let Reached { done, mistake } = reached;
         if (done.sent, done.received) != (edges.destinations.len(), edges.sources.len()) {
             return Along::Begun(done, mistake);
         }
@@ -102,7 +110,7 @@ impl GroupCall<'_> {
         edges: &Neighbours,
         pieces: &P,
         tag: i32,
-        (done, mistake): (&mut Done, &mut Option<EngineError>),
+        reached: &mut Reached,
     ) -> Result<Guard<'a>, EngineError> {
         for (block, edge) in (0..).zip(&edges.sources) {
             let room = pieces.receives(block);
@@ -130,7 +138,7 @@ impl GroupCall<'_> {
                     }
                 };
                 if bytes != room {
-                    mistake.get_or_insert(EngineError::Truncate {
+                    reached.mistake.get_or_insert(EngineError::Truncate {
                         source: from,
                         tag,
                         message: bytes,
@@ -138,7 +146,7 @@ impl GroupCall<'_> {
                     });
                 }
             }
-            done.received += 1;
+            reached.done.received += 1;
         }
         Ok(guard)
     }
