@@ -17,6 +17,7 @@ mod datatypes;
 mod files;
 mod grid;
 mod hello;
+mod links;
 mod memory;
 mod mutate;
 mod service;

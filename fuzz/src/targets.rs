@@ -2,7 +2,7 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
-use crate::{datatypes, files, grid, hello, memory, service, words};
+use crate::{datatypes, files, grid, hello, links, memory, service, words};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
@@ -106,9 +106,24 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: rule_texts,
     },
     Target {
+        name: "gauge",
+        run: links::gauge,
+        corpus: links::happenings,
+    },
+    Target {
+        name: "life",
+        run: isthmus_link::fuzz::life,
+        corpus: links::happenings,
+    },
+    Target {
+        name: "reaching",
+        run: isthmus_link::fuzz::reaching,
+        corpus: links::happenings,
+    },
+    Target {
         name: "trunk",
         run: isthmus_link::trunk::fuzz_trunk,
-        corpus: trunks,
+        corpus: links::trunks,
     },
     Target {
         name: "gateway",
@@ -162,7 +177,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "links",
-        run: links,
+        run: link_table,
         corpus: link_tables,
     },
     Target {
@@ -302,7 +317,7 @@ fn rule_texts() -> Vec<Vec<u8>> {
 }
 
 /// What messages cost: the table and measurements.
-fn links(bytes: &[u8]) {
+fn link_table(bytes: &[u8]) {
     if let Ok(all) = Measured::decode_all(bytes) {
         assert_eq!(Measured::encode_all(&all), bytes);
     }
@@ -400,19 +415,6 @@ fn gateway_bodies() -> Vec<Vec<u8>> {
         ToGateway::Measure(3).encode(),
         ToGateway::Areas(vec![isthmus_wire::gateway::Area::default()]).encode(),
     ]
-}
-
-/// What the other end would say: a question, a wish for a thread, a stream of its own, data on it, its end, an answer.
-fn trunks() -> Vec<Vec<u8>> {
-    let (mut trunk, mut events) = (isthmus_link::trunk::Trunk::new(false), Vec::new());
-    trunk.ping(7);
-    trunk.want(1);
-    let asked = trunk.open(1, 0, 1).map(|_| trunk.output(1 << 16, &mut events));
-    let data = [
-        4, 2, 0, 0, 0, 3, 0, 0, 1, 2, 3, 6, 2, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0,
-    ]
-    .to_vec();
-    vec![[asked.unwrap_or_default(), data].concat()]
 }
 
 /// What a peer that passed the handshake says on a connection between sites; the first byte says how it comes in

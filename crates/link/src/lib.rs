@@ -6,6 +6,7 @@
 //! * [`dial`]: all its addresses by all ways, until one of them has worked.
 //! * [`door`]: who is let in, of those who have not proven yet who they are.
 //! * [`filling`]: how many connections a channel has, and how fast each may go.
+//! * [`fuzz`]: anything may happen to all of these.
 //! * [`gauge`]: what is said to measure a connection, and with whom when.
 //! * [`life`]: the life of a channel: its connections come and go, it is away, it ends.
 //! * [`line`]: one connection of a channel: what it is for, how far it has come.
@@ -20,6 +21,7 @@ pub mod channel;
 pub mod dial;
 pub mod door;
 pub mod filling;
+pub mod fuzz;
 pub mod gauge;
 pub mod ladder;
 pub mod life;
