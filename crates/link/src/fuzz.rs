@@ -194,9 +194,9 @@ fn open(life: &mut Life<Thing>, detail: u8, now: Duration) {
     if !life.admits(purpose, detail & 0x80 > 0, now) {
         return;
     }
-    life.replaced(purpose)
-        .into_iter()
-        .for_each(|lane| drop(life.lines.remove(&lane)));
+    for lane in life.replaced(purpose) {
+        life.lines.remove(&lane);
+    }
     let lane = life.next_lane();
     let thing = Thing {
         line: Line::new(purpose, Via::of(purpose, dialled, || Via::Unknown), now),

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use isthmus_link::door::{HANDSHAKE_TIME, Stranger};
-use isthmus_link::life::{Called, Opening};
-use isthmus_link::line::{By, Line, Via};
+use isthmus_link::line::By;
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 
@@ -14,8 +13,8 @@ use super::failure::Failure;
 use super::handshake::{Context, Handshake, Outcome, Proven};
 use super::slots::LISTENER;
 use super::task::Task;
+use super::wide::Wide;
 use crate::listener::Accepted;
-use crate::secure::Secure;
 use crate::socket::{self, Interest};
 
 /// Connections accepted before other work gets its turn.
@@ -63,13 +62,8 @@ impl Reactor {
 
     /// Goes on with a handshake.
     pub(super) fn handshake(&mut self, number: u64) {
-        let Self {
-            hands,
-            channels,
-            dials,
-            keys,
-            ..
-        } = self;
+        let Self { hands, wide, keys, .. } = self;
+        let Wide { channels, dials, .. } = wide;
         let now = hands.now();
         let Some(Task::Handshake(handshake)) = hands.slots.get_mut(number) else {
             return;
@@ -108,7 +102,7 @@ impl Reactor {
             }
             Outcome::Called(peer) => {
                 hands.forget(number);
-                self.called(peer);
+                wide.called(hands, peer);
             }
             Outcome::Over(peer) => {
                 hands.forget(number);
@@ -124,9 +118,8 @@ impl Reactor {
 
     /// A handshake came to nothing.
     pub(super) fn handshake_ended(&mut self, number: u64, reason: Failure) {
-        let Self {
-            hands, channels, dials, ..
-        } = self;
+        let Self { hands, wide, .. } = self;
+        let Wide { channels, dials, .. } = &mut *wide;
         let more = matches!(hands.slots.get(number), Some(Task::Handshake(h)) if h.purpose.is_more());
         let Some((peer, candidate)) = hands.forget(number) else {
             return;
@@ -135,40 +128,14 @@ impl Reactor {
             return channels.to(peer).life.handle_not_coming();
         }
         dials.handle_ended(hands, peer, candidate, Some(reason));
-        self.attempt_failed(peer);
-    }
-
-    /// An attempt to reach this peer has come to nothing.
-    pub(super) fn attempt_failed(&mut self, peer: Peer) {
-        let Self {
-            hands, channels, dials, ..
-        } = self;
-        let Some(channel) = channels.get(peer) else { return };
-        if channel.life.is_given_up() {
-            // It is told if it calls.
-            return dials.stop(hands, peer);
-        }
-        if let Some(report) = dials.refused(peer, channel.life.last_seen()) {
-            self.unreached(peer, &report, true);
-        }
-    }
-
-    /// A peer that cannot reach us asks to be dialled.
-    fn called(&mut self, peer: Peer) {
-        if self.closing {
-            return;
-        }
-        match self.channels.to(peer).life.handle_called() {
-            Called::Dial(purpose) => self.dials.dial(&mut self.hands, peer, purpose),
-            Called::Tell => self.dials.dial(&mut self.hands, peer, Purpose::Resume),
-            Called::Nothing => {}
-        }
+        wide.attempt_failed(hands, peer);
     }
 
     /// This connection carries the channel from now on; all other attempts are given up. However it came about, here
     /// what makes connections ends and the channel begins.
     fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool, by: By) {
-        let Self { hands, dials, .. } = self;
+        let Self { hands, wide, .. } = self;
+        let dials = &mut wide.dials;
         let (more, better) = match &proven {
             Proven::Wide { purpose, .. } => (purpose.is_more(), *purpose == Purpose::Better),
             Proven::Plain(_) => (false, false),
@@ -196,42 +163,8 @@ impl Reactor {
                 hands.hand_over(peer, socket, early);
             }
             Proven::Wide { secure, early, purpose } => {
-                self.open_lane(peer, (*secure, dialled.then_some(by)), &early, purpose);
+                wide.open_lane(hands, peer, (*secure, dialled.then_some(by)), &early, purpose);
             }
         }
-    }
-
-    /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right
-    /// behind its part of the handshake.
-    fn open_lane(&mut self, peer: Peer, (secure, by): (Secure, Option<By>), early: &[u8], purpose: Purpose) {
-        let Self {
-            hands,
-            channels,
-            dials,
-            probing,
-            ..
-        } = self;
-        let now = hands.now();
-        let channel = channels.to(peer);
-        if channel.life.has_ended() {
-            return;
-        }
-        let address = socket::peer_address(&secure.socket);
-        let via = Via::of(purpose, by, || dials.caller(hands, peer, address));
-        let how = Opening {
-            dialled: by.is_some(),
-            address,
-            by_gateway: channel.life.address().is_some_and(|a| dials.is_gateway(a)),
-        };
-        let lane = channel.open(hands, secure, Line::new(purpose, via, now), how);
-        dials.want_kinds(hands, channel);
-        channels.busy.push(peer);
-        if purpose == Purpose::First {
-            probing.handle_opened(hands, channels, peer);
-        }
-        let came = channels.to(peer).take_early(hands, lane, early);
-        self.take(peer, lane, came);
-        self.hands.deliver();
-        self.hands.alarm(now + Duration::from_millis(100));
     }
 }

@@ -8,15 +8,16 @@ use isthmus_link::life::{Down, End, Gone, Moment, Unreached, Upkeep};
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 
-use super::Reactor;
+use super::hands::Hands;
 use super::lane::Connection;
+use super::wide::Wide;
 use crate::link::Arrival;
 use crate::receiver::Fault;
 
-impl Reactor {
+impl Wide {
     /// A connection is dead.
-    pub(super) fn lane_down(&mut self, peer: Peer, lane: Lane, why: Down<'_>) {
-        let Self { hands, channels, .. } = self;
+    pub(super) fn lane_down(&mut self, hands: &mut Hands, peer: Peer, lane: Lane, why: Down<'_>) {
+        let Self { channels, .. } = self;
         let channel = channels.to(peer);
         if !channel.life.lines.contains_key(&lane) {
             return;
@@ -27,7 +28,7 @@ impl Reactor {
         match channel.life.handle_lost(end, why.to_string(), last_word, hands.now()) {
             Gone::Nothing => {}
             Gone::Resend => drop(channels.want_to_send(peer)),
-            Gone::End => self.end(peer, false),
+            Gone::End => self.end(hands, peer, false),
             Gone::Dial(end) => {
                 hands.will_report();
                 let name = hands.places.name(peer);
@@ -43,17 +44,15 @@ impl Reactor {
     }
 
     /// Dialling has come to nothing for this time. True: the channel goes on waiting, or was given up.
-    pub(super) fn unreached(&mut self, peer: Peer, report: &str, refused: bool) -> bool {
-        let Self {
-            hands, channels, dials, ..
-        } = self;
+    pub(super) fn unreached(&mut self, hands: &mut Hands, peer: Peer, report: &str, refused: bool) -> bool {
+        let Self { channels, dials, .. } = self;
         let life = &channels.to(peer).life;
         match life.handle_unreached(hands.now(), self.away_time, refused) {
             Unreached::NotAway => return false,
             Unreached::Lost(why) => {
                 let reason = format!("lost {}: {why}. {report}", hands.places.name(peer));
-                self.lose(peer, reason);
-                self.hands.deliver();
+                self.lose(hands, peer, reason);
+                hands.deliver();
             }
             Unreached::Again => {
                 dials.stop(hands, peer);
@@ -64,54 +63,53 @@ impl Reactor {
     }
 
     /// Goes on with all that is being dialled.
-    pub(super) fn dial_on(&mut self, now: Duration) {
-        let Self { hands, dials, .. } = self;
+    pub(super) fn dial_on(&mut self, hands: &mut Hands, now: Duration) {
+        let Self { dials, .. } = self;
         let went = dials.handle_timeout(hands, now);
-        went.failed.into_iter().for_each(|peer| self.attempt_failed(peer));
+        went.failed
+            .into_iter()
+            .for_each(|peer| self.attempt_failed(hands, peer));
         for peer in went.over {
-            let Some(reason) = self.dials.fail(&mut self.hands, peer) else {
+            let Some(reason) = self.dials.fail(hands, peer) else {
                 continue;
             };
             // Dialled only to be measured or because it called: whoever has something to say may try again.
-            if !self.unreached(peer, &reason, false) && !self.channels.to(peer).forget_unused() {
-                self.lose(peer, reason);
-                self.hands.deliver();
+            if !self.unreached(hands, peer, &reason, false) && !self.channels.to(peer).forget_unused() {
+                self.lose(hands, peer, reason);
+                hands.deliver();
             }
         }
     }
 
-    pub(super) fn broken_rules(&mut self, peer: Peer, fault: &Fault) {
+    pub(super) fn broken_rules(&mut self, hands: &mut Hands, peer: Peer, fault: &Fault) {
         let reason = format!(
             "closed the connection to {}: {fault}. The two run different versions of Isthmus, or one has a bug",
-            self.hands.places.name(peer)
+            hands.places.name(peer)
         );
-        self.lose(peer, reason);
+        self.lose(hands, peer, reason);
     }
 
     /// The channel is gone and the program must know.
-    pub(super) fn lose(&mut self, peer: Peer, reason: String) {
+    pub(super) fn lose(&mut self, hands: &mut Hands, peer: Peer, reason: String) {
         if !self.channels.to(peer).life.has_ended() {
-            self.end(peer, true);
-            self.hands.arrivals.push(Arrival::Lost { peer, reason });
+            self.end(hands, peer, true);
+            hands.arrivals.push(Arrival::Lost { peer, reason });
         }
     }
 
     /// The program does not rely on the peer any more, and knows why.
-    pub(super) fn give_up(&mut self, peer: Peer, reason: &str) {
+    pub(super) fn give_up(&mut self, hands: &mut Hands, peer: Peer, reason: &str) {
         if !self.channels.to(peer).life.has_ended() {
-            let Self { hands, .. } = self;
             let text = format!("gave up {}: {reason}", hands.places.name(peer));
             hands.link.note_connection(text);
-            self.end(peer, true);
+            self.end(hands, peer, true);
         }
     }
 
     /// The channel ends. A peer that is lost hears so when it calls; where it had been dialled it is dialled to be
     /// told.
-    fn end(&mut self, peer: Peer, lost: bool) {
-        let Self {
-            hands, channels, dials, ..
-        } = self;
+    fn end(&mut self, hands: &mut Hands, peer: Peer, lost: bool) {
+        let Self { channels, dials, .. } = self;
         dials.stop(hands, peer);
         let channel = channels.to(peer);
         channel.end(hands, lost);
@@ -121,14 +119,14 @@ impl Reactor {
     }
 
     /// Acknowledgements that are due, silence, peers that stay away.
-    pub(super) fn upkeep(&mut self, now: Duration) {
+    pub(super) fn upkeep(&mut self, hands: &mut Hands, now: Duration) {
         for peer in self.channels.peers() {
-            self.upkeep_of(peer, now);
+            self.upkeep_of(hands, peer, now);
         }
     }
 
-    fn upkeep_of(&mut self, peer: Peer, now: Duration) {
-        let Self { hands, channels, .. } = self;
+    fn upkeep_of(&mut self, hands: &mut Hands, peer: Peer, now: Duration) {
+        let Self { channels, .. } = self;
         let Some(channel) = channels.get_mut(peer) else { return };
         let (receiver, out) = (&channel.receiver, &channel.out);
         let moment = Moment {
@@ -143,10 +141,10 @@ impl Reactor {
             Upkeep::Away(end) => return hands.alarm(end),
             Upkeep::AwayTooLong => {
                 let report = self.dials.explain(peer);
-                self.unreached(peer, &report, false);
+                self.unreached(hands, peer, &report, false);
                 return;
             }
-            Upkeep::NeverEnds(time) => return self.never_ends(peer, time),
+            Upkeep::NeverEnds(time) => return self.never_ends(hands, peer, time),
             Upkeep::Connections { next, say, dead } => (next, say, dead),
         };
         // All alarms were forgotten: whatever is to come must be said again.
@@ -158,45 +156,45 @@ impl Reactor {
             next = next.min(channel.filling.poll_timeout().max(now + Duration::from_millis(1)));
         }
         if say || waits.is_some_and(|at| at <= now) {
-            self.send(peer);
+            self.send(hands, peer);
         }
         for (lane, time) in dead {
-            self.lane_down(peer, lane, Down::Silent(time));
+            self.lane_down(hands, peer, lane, Down::Silent(time));
         }
-        self.look(peer, now);
+        self.look(hands, peer, now);
         if next < Duration::MAX {
-            self.hands.alarm(next.max(now + Duration::from_millis(1)));
+            hands.alarm(next.max(now + Duration::from_millis(1)));
         }
     }
 
     /// The peer has begun something and keeps this process waiting for its end, for so long.
-    fn never_ends(&mut self, peer: Peer, time: Duration) {
+    fn never_ends(&mut self, hands: &mut Hands, peer: Peer, time: Duration) {
         let reason = format!(
             "lost {}: it has begun to send something and has not ended it for {} s, longer than ISTHMUS_AWAY allows ({} s)",
-            self.hands.places.name(peer),
+            hands.places.name(peer),
             time.as_secs(),
             self.away_time.as_secs()
         );
-        self.lose(peer, reason);
-        self.hands.deliver();
+        self.lose(hands, peer, reason);
+        hands.deliver();
     }
 
     /// Acknowledgements leave at once from now on, for others wait for them to settle.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn settle(&mut self, hands: &mut Hands) {
         self.channels.settling = true;
         for peer in self.channels.peers() {
             self.channels.to(peer).gauge.stop();
-            self.send(peer);
+            self.send(hands, peer);
         }
-        self.hands.deliver();
+        hands.deliver();
     }
 
     /// All processes have settled, so that nobody will miss what a connection that breaks now still carries.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, hands: &mut Hands) {
         self.closing = true;
         let away = self.channels.iter().filter(|c| c.life.away().is_some());
         let away: Vec<Peer> = away.map(|c| c.peer).collect();
-        away.into_iter().for_each(|peer| self.end(peer, false));
-        self.settle();
+        away.into_iter().for_each(|peer| self.end(hands, peer, false));
+        self.settle(hands);
     }
 }

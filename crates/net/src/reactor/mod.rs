@@ -3,10 +3,11 @@
 //! deadlines have come. Who does it is the driver's affair.
 //!
 //! ```text
-//!   Reactor     what comes of events, commands and deadlines
-//!    ├─ Channels  Probing   all channels; measuring them       (what they decide: the room `link`)
-//!    ├─ Dials               peers that are being reached
-//!    └─ Hands               descriptors, the way to the main thread, the clock
+//!   Reactor                 events, commands and deadlines, and whose they are
+//!    └─ Wide                what comes of them between sites      (what it does then: the room `link`)
+//!        ├─ Channels  Probing   all channels; measuring them
+//!        ├─ Dials               peers that are being reached
+//!        └─ Hands               descriptors, the way to the main thread, the clock
 //! ```
 //! Each line knows those below it and none above.
 
@@ -27,6 +28,7 @@ mod lives;
 mod looking;
 mod looks;
 mod moving;
+mod opening;
 mod pieces;
 mod probing;
 mod reading;
@@ -34,6 +36,7 @@ mod sending;
 mod sharing;
 mod slots;
 mod task;
+mod wide;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,23 +44,20 @@ use std::time::Duration;
 
 use isthmus_identity::Identity;
 use isthmus_link::door::Door;
-use isthmus_transport::Peer;
 use rustix::io::Errno;
 
 use crate::config::Config;
 use crate::hello::Prover;
-use crate::link::{Command, Link, Round};
+use crate::link::{Command, Link};
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::socket::{Interest, Poller, Ready};
 
-use channels::Channels;
-use dials::Dials;
 use failure::Failure;
 use hands::Hands;
-use probing::Probing;
 use slots::{BELL, LISTENER};
 use task::Task;
+use wide::Wide;
 
 pub(crate) use hands::Worker;
 
@@ -71,15 +71,10 @@ struct Keys {
 
 pub(crate) struct Reactor {
     hands: Hands,
-    channels: Channels,
-    probing: Probing,
-    dials: Dials,
+    wide: Wide,
     keys: Keys,
     listener: Listener,
     door: Door,
-    /// How long a peer may stay away.
-    away_time: Duration,
-    closing: bool,
     /// Connections are watched as if reading had stopped.
     watches_paused: bool,
 }
@@ -92,9 +87,7 @@ impl Reactor {
         let job = config.processes.job_name(config.job).unwrap_or_default();
         Ok(Self {
             hands,
-            channels: Channels::new(),
-            probing: Probing::default(),
-            dials: Dials::new(&config.paths, config.dial_time),
+            wide: Wide::new(&config),
             keys: Keys {
                 prover: Prover::new(&config.secret, &job),
                 gate: Prover::new(&config.paths.secret, &job),
@@ -102,8 +95,6 @@ impl Reactor {
             },
             listener: config.listener,
             door: Door::default(),
-            away_time: config.away_time,
-            closing: false,
             watches_paused: false,
         })
     }
@@ -117,18 +108,18 @@ impl Reactor {
     /// One who looks finds the events out first.
     pub(crate) fn turn(&mut self, ready: &mut Vec<Ready>, commands: &mut Vec<Command>, by: Worker) {
         if by == Worker::Looking {
-            looking::look(&mut self.hands, &self.channels, ready);
+            looking::look(&mut self.hands, &self.wide.channels, ready);
         }
         self.hands.worker = by;
         self.hands.looks.found = by != Worker::Looking;
         if self.hands.clock.turns() {
-            self.channels.forgive(self.hands.now());
+            self.wide.channels.forgive(self.hands.now());
         }
         for event in &*ready {
             self.event(*event);
         }
         self.commands(commands);
-        self.send_all();
+        self.wide.send_all(&mut self.hands);
         // Who only sends has not seen what has arrived: whether others are silent it cannot say.
         if by != Worker::Sending {
             self.timers();
@@ -139,7 +130,7 @@ impl Reactor {
 
     /// Zero when there is work that no descriptor tells of.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        if !self.channels.busy.is_empty() || !self.hands.link.may_sleep() {
+        if !self.wide.channels.busy.is_empty() || !self.hands.link.may_sleep() {
             return Some(Duration::ZERO);
         }
         self.hands.clock.left()
@@ -159,10 +150,10 @@ impl Reactor {
                 Some(Task::Wide(peer, lane)) => {
                     let (peer, lane) = (*peer, *lane);
                     if event.read {
-                        self.receive(peer, lane);
+                        self.wide.receive(&mut self.hands, peer, lane);
                     }
                     if event.write {
-                        self.send(peer);
+                        self.wide.send(&mut self.hands, peer);
                     }
                     self.hands.deliver();
                 }
@@ -180,55 +171,40 @@ impl Reactor {
         self.hands.looks.found |= !commands.is_empty();
         for command in commands.drain(..) {
             match command {
-                Command::Dial { peer, early } => self.dials.dial_plain(&mut self.hands, peer, early),
+                Command::Dial { peer, early } => self.wide.dials.dial_plain(&mut self.hands, peer, early),
                 Command::Frame { flow, queue, bytes } => {
                     let peer = flow.peer;
-                    self.channels.to(peer).push_frame(flow, queue, bytes);
-                    self.want_to_send(peer);
+                    self.wide.channels.to(peer).push_frame(flow, queue, bytes);
+                    self.wide.want_to_send(&mut self.hands, peer);
                 }
                 Command::Long { peer, queue, long } => {
-                    self.channels.to(peer).push_long(queue, long);
-                    self.want_to_send(peer);
+                    self.wide.channels.to(peer).push_long(queue, long);
+                    self.wide.want_to_send(&mut self.hands, peer);
                 }
                 Command::Tune { queue, tuning } => {
-                    self.channels.tune(queue, tuning);
-                    let asks = self.channels.iter_mut().filter(|_| tuning.path.is_some());
-                    asks.for_each(|channel| self.dials.want_kinds(&mut self.hands, channel));
+                    self.wide.channels.tune(queue, tuning);
+                    let asks = self.wide.channels.iter_mut().filter(|_| tuning.path.is_some());
+                    asks.for_each(|channel| self.wide.dials.want_kinds(&mut self.hands, channel));
                 }
-                Command::Know(rates) => self.channels.know(rates),
-                Command::Share(sharers) => self.channels.share(sharers),
+                Command::Know(rates) => self.wide.channels.know(rates),
+                Command::Share(sharers) => self.wide.channels.share(sharers),
                 Command::Expect {
                     peer,
                     token,
                     memory,
                     length,
-                } => self.channels.to(peer).expect(token, memory, length),
-                Command::Lose { peer, reason } => self.give_up(peer, &reason),
-                Command::Probe { dial, rounds } => self.probe(&dial, &rounds),
-                Command::Settle => self.settle(),
-                Command::Close => self.close(),
+                } => self.wide.channels.to(peer).expect(token, memory, length),
+                Command::Lose { peer, reason } => self.wide.give_up(&mut self.hands, peer, &reason),
+                Command::Probe { dial, rounds } => self.wide.probe(&mut self.hands, &dial, &rounds),
+                Command::Settle => self.wide.settle(&mut self.hands),
+                Command::Close => self.wide.close(&mut self.hands),
             }
         }
-    }
-
-    /// Makes connections and measures them.
-    fn probe(&mut self, dial: &[Peer], rounds: &[Round]) {
-        dial.iter().for_each(|peer| self.want_to_send(*peer));
-        self.probing.add(&mut self.hands, &mut self.channels, rounds);
-    }
-
-    fn send_all(&mut self) {
-        if !self.channels.busy.is_empty() {
-            self.hands.looks.found = true;
-            for peer in std::mem::take(&mut self.channels.busy) {
-                self.send(peer);
-            }
-        }
-        self.hands.deliver();
     }
 
     fn after(&mut self) {
-        let Self { hands, channels, .. } = self;
+        let Self { hands, wide, .. } = self;
+        let channels = &mut wide.channels;
         hands.paused &= hands.link.is_full();
         if hands.paused != self.watches_paused {
             self.watches_paused = hands.paused;
@@ -240,7 +216,7 @@ impl Reactor {
             hands.confirm(|link| &link.settled);
         }
         let closed = || channels.iter().all(channel::Channel::has_closed);
-        if self.closing && !hands.link.closed.load(Ordering::Relaxed) && closed() {
+        if wide.closing && !hands.link.closed.load(Ordering::Relaxed) && closed() {
             hands.confirm(|link| &link.closed);
         }
     }
@@ -251,19 +227,15 @@ impl Reactor {
             return;
         }
         self.hands.looks.found = true;
-        self.upkeep(now);
+        self.wide.upkeep(&mut self.hands, now);
         self.open_door(now);
         let (late, next) = self.hands.late(now);
         next.into_iter().for_each(|at| self.hands.alarm(at));
         late.into_iter()
             .for_each(|number| self.handshake_ended(number, Failure::NoAnswer));
-        self.dial_on(now);
-        let Self {
-            hands,
-            channels,
-            probing,
-            ..
-        } = self;
+        self.wide.dial_on(&mut self.hands, now);
+        let Self { hands, wide, .. } = self;
+        let Wide { channels, probing, .. } = wide;
         probing.handle_timeout(hands, channels, now);
         if hands.reports(now) {
             channels.note_traffic(hands);

@@ -10,24 +10,25 @@ use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 
-use super::Reactor;
-use super::hands::Worker;
+use super::hands::{Hands, Worker};
 use super::last_word;
 use super::probing::{measure_used, publish};
 use super::reading::{Came, Heard, Read};
+use super::wide::Wide;
+use crate::link::Round;
 
 /// Reads from one connection before others get their turn.
 const READS: usize = 4;
 
-impl Reactor {
-    pub(super) fn receive(&mut self, peer: Peer, lane: Lane) {
+impl Wide {
+    pub(super) fn receive(&mut self, hands: &mut Hands, peer: Peer, lane: Lane) {
         let (mut used, mut emptied) = (None, false);
         for _ in 0..READS {
             // The poller tells of what has come since.
-            if self.hands.paused || emptied {
+            if hands.paused || emptied {
                 break;
             }
-            let Self { hands, channels, .. } = self;
+            let Self { channels, .. } = self;
             let read = channels.get_mut(peer).map_or(Read::Nothing, |c| c.read(hands, lane));
             match read {
                 // Somebody looked, and nobody had said that there is anything.
@@ -42,28 +43,26 @@ impl Reactor {
                     if channels.to(peer).meter(read, inside, *used.insert(Instant::now())) {
                         publish(hands, channels, peer);
                     }
-                    self.take(peer, lane, came);
+                    self.take(hands, peer, lane, came);
                 }
                 Read::End(why) => {
                     hands.looks.found = true;
-                    self.lane_down(peer, lane, Down::Ended(&why));
+                    self.lane_down(hands, peer, lane, Down::Ended(&why));
                     break;
                 }
                 Read::Fault(fault) => {
                     hands.looks.found = true;
-                    return self.broken_rules(peer, &fault);
+                    return self.broken_rules(hands, peer, &fault);
                 }
             }
-            self.hands.deliver();
+            hands.deliver();
         }
-        self.after_receiving(peer, lane, used);
+        self.after_receiving(hands, peer, lane, used);
     }
 
     /// Says what is due and looks at deadlines again. `used`: when something came.
-    fn after_receiving(&mut self, peer: Peer, lane: Lane, used: Option<Instant>) {
-        let Self {
-            hands, channels, dials, ..
-        } = self;
+    fn after_receiving(&mut self, hands: &mut Hands, peer: Peer, lane: Lane, used: Option<Instant>) {
+        let Self { channels, dials, .. } = self;
         if let Some(now) = used {
             hands.will_report();
             measure_used(channels, peer, now);
@@ -80,24 +79,19 @@ impl Reactor {
         let at_once = reading.receipts.is_due(now) || channels.settling;
         unended.into_iter().for_each(|at| hands.alarm(at));
         if at_once {
-            self.send(peer);
+            self.send(hands, peer);
         } else if let Some(at) = due {
             hands.alarm(at);
         }
-        let Self { hands, channels, .. } = self;
+        let Self { channels, .. } = self;
         if let Some(channel) = channels.get_mut(peer) {
             channel.watch(hands);
         }
     }
 
     /// Takes what has come beside arrivals.
-    pub(super) fn take(&mut self, peer: Peer, lane: Lane, came: Came) {
-        let Self {
-            hands,
-            channels,
-            probing,
-            ..
-        } = self;
+    pub(super) fn take(&mut self, hands: &mut Hands, peer: Peer, lane: Lane, came: Came) {
+        let Self { channels, probing, .. } = self;
         if !came.probes.is_empty() {
             let at = Instant::now();
             for header in &came.probes {
@@ -105,13 +99,11 @@ impl Reactor {
             }
         }
         for told in came.told {
-            let Self {
-                hands, channels, dials, ..
-            } = self;
+            let Self { channels, dials, .. } = self;
             let channel = channels.to(peer);
             match channel.handle_told(hands, lane, told) {
                 Heard::Nothing => {}
-                Heard::MaySend => self.want_to_send(peer),
+                Heard::MaySend => self.want_to_send(hands, peer),
                 Heard::Streams(count) => {
                     // It cannot dial, as it was dialled.
                     let count = usize::try_from(count).unwrap_or(MAX_STREAMS).min(MAX_STREAMS);
@@ -119,49 +111,47 @@ impl Reactor {
                 }
                 Heard::GivenUp => {
                     let reason = last_word::heard(&hands.places.name(peer));
-                    self.lose(peer, reason);
+                    self.lose(hands, peer, reason);
                 }
-                Heard::Fault(fault) => self.broken_rules(peer, &fault),
+                Heard::Fault(fault) => self.broken_rules(hands, peer, &fault),
             }
         }
         if let Some(fault) = came.fault {
-            self.broken_rules(peer, &fault);
+            self.broken_rules(hands, peer, &fault);
         }
     }
 
     /// There is something to send to this peer.
-    pub(super) fn want_to_send(&mut self, peer: Peer) {
+    pub(super) fn want_to_send(&mut self, hands: &mut Hands, peer: Peer) {
         if self.channels.want_to_send(peer) == Wanted::Dial {
-            self.dials.dial(&mut self.hands, peer, Purpose::First);
+            self.dials.dial(hands, peer, Purpose::First);
         }
     }
 
     /// Sends what can be sent, for one turn. When closing: says farewell once all is acknowledged.
-    pub(super) fn send(&mut self, peer: Peer) {
-        let Self { hands, channels, .. } = self;
+    pub(super) fn send(&mut self, hands: &mut Hands, peer: Peer) {
+        let Self { channels, .. } = self;
         let Some(channel) = channels.get_mut(peer) else { return };
         let sent = channel.send(hands);
         if sent.has_more {
             channels.busy.push(peer);
         }
         for (lane, why) in sent.broken {
-            self.lane_down(peer, lane, Down::Ended(&why));
+            self.lane_down(hands, peer, lane, Down::Ended(&why));
         }
-        let Self { hands, channels, .. } = self;
+        let Self { channels, .. } = self;
         let Some(channel) = channels.get_mut(peer) else { return };
         if self.closing && channel.is_idle() && channel.life.handle_idle() {
             channel.loose.clear();
             channel.note_traffic(hands);
-            return self.send(peer);
+            return self.send(hands, peer);
         }
         channel.watch(hands);
     }
 
     /// Looks whether the link is full.
-    pub(super) fn look(&mut self, peer: Peer, now: Duration) {
-        let Self {
-            hands, channels, dials, ..
-        } = self;
+    pub(super) fn look(&mut self, hands: &mut Hands, peer: Peer, now: Duration) {
+        let Self { channels, dials, .. } = self;
         let used = !channels.settling;
         let channel = channels.to(peer);
         if !channel.filling.is_due(now) || channel.life.lines.is_empty() {
@@ -186,7 +176,23 @@ impl Reactor {
         }
         channel.note_traffic(hands);
         if asks.is_some() {
-            self.want_to_send(peer);
+            self.want_to_send(hands, peer);
         }
+    }
+
+    /// Makes connections and measures them.
+    pub(super) fn probe(&mut self, hands: &mut Hands, dial: &[Peer], rounds: &[Round]) {
+        dial.iter().for_each(|peer| self.want_to_send(hands, *peer));
+        self.probing.add(hands, &mut self.channels, rounds);
+    }
+
+    pub(super) fn send_all(&mut self, hands: &mut Hands) {
+        if !self.channels.busy.is_empty() {
+            hands.looks.found = true;
+            for peer in std::mem::take(&mut self.channels.busy) {
+                self.send(hands, peer);
+            }
+        }
+        hands.deliver();
     }
 }
