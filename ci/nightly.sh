@@ -51,7 +51,10 @@ while [ $# -gt 0 ]; do
     # Every fuzz target, an hour in all.
     fuzz) sh ci/fuzz.sh 3600 || bad=1 ;;
     # Solvers and libraries that people use, with their own checks.
-    codes) sh conformance/codes/run.sh || bad=1 ;;
+    codes)
+        sh conformance/codes/run.sh || bad=1
+        for where in '' --sites; do sh conformance/onesided/run.sh $where || bad=1; done
+        ;;
     # Codes in Fortran and what they stand on, on one node and over two sites.
     fortran)
         for suite in npb mumps scalapack espresso; do

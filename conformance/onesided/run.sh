@@ -1,0 +1,152 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Programs that live on windows, built as they come and judged by their own checks.
+#
+#   sh conformance/onesided/run.sh [--sites] [--rtt TIME] [--rate RATE] [--sources DIR] [armci|prk|diy|libsc ...]
+#
+# Gets the sources at the commits named below (libsc: Debian's source package of p4est), builds them with our mpicc, and runs their own checks
+# on this machine; with `--sites` their ranks are spread over two testbed sites. --sources: a directory with git
+# repositories OWNER+NAME/repo in the place of GitHub. Without names: all four. Everything is made below target/onesided. The last
+# line is "N passed, N failed", where each check of a code counts as one.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+program=onesided
+. "$here/../common.sh"
+
+sites='' rtt=2ms rate=1gbit sources=''
+options 'sites rtt= rate= sources= *' "$@"
+codes=${words:-armci prk diy libsc}
+for code in $codes; do
+    case $code in armci | prk | diy | libsc) ;; *) usage ;; esac
+done
+need gcc gcc
+need g++ g++
+need make make
+need cmake cmake
+need curl curl
+need autoreconf autoconf
+need automake automake
+need libtoolize libtool
+need dpkg-source dpkg-dev
+need_file /usr/include/zlib.h zlib1g-dev
+install_missing
+need_mpicc "$bin/mpicc"
+mkdir -p "$work/bin"
+launch=$bin/mpiexec
+[ -z "$sites" ] || launch=$here/../spread
+for name in mpirun mpiexec; do ln -sf "$launch" "$work/bin/$name"; done
+ISTHMUS_TEST_BIN=$bin PATH=$work/bin:$bin:$PATH
+export ISTHMUS_TEST_BIN PATH
+
+# sources_of CODE OWNER NAME COMMIT [PATH...]: unpacks a commit, all or these paths of it, into $work/CODE, unless it is built.
+sources_of() {
+    code=$1 owner=$2 name=$3 commit=$4
+    shift 4
+    [ ! -e "$work/$code/built" ] || [ "$bin/mpicc" -nt "$work/$code/built" ] || return 1
+    say "$code: getting and building"
+    rm -rf "${work:?}/$code"
+    mkdir -p "$work/$code"
+    if [ -n "$sources" ]; then
+        git --git-dir "$sources/$owner+$name/repo" archive "$commit" "$@" >"$work/$code.tar" || die "$code: $sources has no $commit"
+        tar -xf "$work/$code.tar" -C "$work/$code"
+    else
+        curl -fsSL "https://codeload.github.com/$owner/$name/tar.gz/$commit" >"$work/$code.tar" || die "$code: GitHub does not give $commit"
+        tar -xzf "$work/$code.tar" -C "$work/$code" --strip-components 1
+    fi
+    rm -f "$work/$code.tar"
+}
+# built CODE COMMAND...: runs a build; its output is shown only if it fails.
+built() {
+    code=$1
+    shift
+    (cd "$work/$code" && sh -ec "$*") >"$work/$code.log" 2>&1 </dev/null ||
+        { tail -n 20 "$work/$code.log" >&2; die "$code: the build failed; all of it: $work/$code.log"; }
+    touch "$work/$code/built"
+}
+# there SCRIPT: runs a shell script where the ranks are to run.
+there() {
+    set -- sh -c "$1"
+    [ -z "$sites" ] || set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate "$rate" -- "$@"
+    timeout "${ONESIDED_TIMEOUT:-1500}" "$@" </dev/null
+}
+passed=0 failed=0
+# verdict CODE CHECK STATUS
+verdict() {
+    if [ "$3" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    echo "$1: $2: $([ "$3" = 0 ] && echo ok || echo "FAILED, see $work/$1.out")"
+}
+
+# ARMCI over MPI, what Global Arrays and NWChem stand on: its `make check`. Each of its programs is a check.
+armci() {
+    if sources_of armci pmodels armci-mpi 035d5b4e07a6a3ed5ccfbead50c0c15341298cc6 Makefile.am VERSION autogen.sh benchmarks configure.ac m4 profiler src tests; then
+        built armci "./autogen.sh && ./configure CC=mpicc CFLAGS=-O1 --disable-shared && make -j$jobs && make -j$jobs checkprogs"
+    fi
+    status=0
+    there "cd '$work/armci' && make check LOG_COMPILER='mpiexec -n 4'" >"$work/armci.out" 2>&1 || status=$?
+    grep -E '^(PASS|XFAIL): ' "$work/armci.out" >"$work/armci.passed" || true
+    grep -E '^(FAIL|XPASS|ERROR): ' "$work/armci.out" >"$work/armci.failed" || true
+    [ $status -ne 124 ] || echo "FAIL: make check, cut off" >>"$work/armci.failed"
+    [ -s "$work/armci.passed" ] || echo "FAIL: make check" >>"$work/armci.failed"
+    while read -r _ check; do verdict armci "$check" 0; done <"$work/armci.passed"
+    while read -r _ check; do verdict armci "$check" 1; done <"$work/armci.failed"
+}
+
+# The Parallel Research Kernels with windows, and with shared windows, which they want within each node.
+prk() {
+    if sources_of prk ParRes Kernels 04248b66a03d7f5edba8d54c9ae7834dd718027a MPIRMA MPISHM common include; then
+        printf '%s\n' MPICC=mpicc CC=gcc DEFAULT_OPT_FLAGS=-O1 >"$work/prk/common/make.defs"
+        built prk "for kind in MPIRMA MPISHM; do make -C \$kind/Stencil stencil && make -C \$kind/Synch_p2p p2p && make -C \$kind/Transpose transpose; done"
+    fi
+    # With ranks over sites a node has two; Synch_p2p of MPISHM takes one window for all, so there it is for one node.
+    set -- "MPIRMA/Stencil/stencil 20 200" "MPIRMA/Synch_p2p/p2p 5 100 100" "MPIRMA/Transpose/transpose 20 200 32 0" \
+        "MPIRMA/Transpose/transpose 20 200 32 1 0 1" "MPIRMA/Transpose/transpose 20 200 32 1 1 1" "MPISHM/Stencil/stencil 2 20 200" \
+        "MPISHM/Transpose/transpose 2 20 200 32"
+    [ -n "$sites" ] || set -- "$@" "MPISHM/Synch_p2p/p2p 20 200 200"
+    : >"$work/prk.out"
+    for check in "$@"; do
+        there "cd '$work/prk' && mpiexec -n 4 ./$check" >"$work/prk.one" 2>&1 || true
+        status=0
+        grep -q 'Solution validates' "$work/prk.one" || status=1
+        cat "$work/prk.one" >>"$work/prk.out"
+        verdict prk "$check" $status
+    done
+}
+
+# DIY's tests of windows and of what stands on them: blocks that move between processes, asked for and handed on.
+diy() {
+    checks="mpi-window dynamic-assigner dynamic-balance collective-balance sampling-balance rexchange iexchange"
+    if sources_of diy diatomic diy fd67ad618123f71c0e164c68a0fbc44be0a5260b; then
+        built diy "mkdir b && cd b && cmake .. -DCMAKE_C_COMPILER=mpicc -DCMAKE_CXX_COMPILER=mpicxx -DCMAKE_CXX_FLAGS=-O0 -Dthreads=ON -Dbuild_examples=OFF &&
+            make -j$jobs $(for check in $checks; do printf '%s-test ' "$check"; done)"
+    fi
+    : >"$work/diy.out"
+    for check in $checks; do
+        status=0
+        there "cd '$work/diy/b/tests' && mpiexec -n 4 ./$check-test" >>"$work/diy.out" 2>&1 || status=$?
+        verdict diy "$check" $status
+    done
+}
+
+# libsc makes arrays that a node shares, in seven ways, three of which are windows. p4est comes with it.
+libsc() {
+    if [ ! -e "$work/libsc/built" ] || [ "$bin/mpicc" -nt "$work/libsc/built" ]; then
+        say "libsc: getting and building"
+        debian_source p4est
+        rm -rf "${work:?}/libsc"
+        mv "$work/source" "$work/libsc"
+        built libsc "./bootstrap && ./configure --enable-mpi --disable-mpiio --disable-shared --without-blas --without-lapack CC=mpicc CFLAGS=-O1 && make -j$jobs &&
+            make -C sc check TESTS="
+    fi
+    checks=$(cd "$work/libsc/sc" && sed -n 's#^sc_test_programs *= *##; s#^check_PROGRAMS *+*= *##; s#.*\(test/sc_test_[a-z0-9_]*\).*#\1#p' test/Makefile.am | sort -u)
+    : >"$work/libsc.out"
+    for check in $checks; do
+        [ -x "$work/libsc/sc/$check" ] || continue
+        status=0
+        there "cd '$work/libsc/sc' && mpiexec -n 4 ./$check" >>"$work/libsc.out" 2>&1 || status=$?
+        verdict libsc "$check" $status
+    done
+}
+
+for code in $codes; do $code; done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
