@@ -34,11 +34,20 @@ struct Extent {
 }
 
 fn extent(address: usize, n: i64, ty: h::Datatype, side: &str) -> Result<Extent> {
-    let count = count(&format_name(side, "count"), n)?;
-    let datatype = datatype::find(ty).about(&format_name(side, "datatype"))?;
+    // Names are for errors: making them takes longer than a short operation.
+    let count = match u64::try_from(n) {
+        Ok(count) => count,
+        Err(_) => count(&format_name(side, "count"), n)?,
+    };
+    let datatype = match datatype::known(ty) {
+        Some(datatype) => datatype,
+        None => datatype::find(ty).about(&format_name(side, "datatype"))?,
+    };
     let (low, high) = datatype.window(count)?;
     let (low, high) = (low as i64, high as i64);
-    check::buffer(&format_name(side, "addr"), address, low, (high - low) as u64)?;
+    if !check::is_memory(address.wrapping_add(low as usize)) {
+        check::buffer(&format_name(side, "addr"), address, low, (high - low) as u64)?;
+    }
     Ok(Extent {
         count,
         datatype,
