@@ -36,8 +36,13 @@ pub(crate) fn ports() -> Vec<Vec<u8>> {
         fingerprint: [2; 32],
         port: 4711,
         addresses: addresses.iter().map(|&octets| octets.into()).collect(),
+        entry: None,
     };
-    let names = [name(&[]), name(&[[10, 0, 0, 1], [127, 0, 0, 1]])];
+    let entered = PortName {
+        entry: Some(isthmus_wire::entry::sample()),
+        ..name(&[[10, 0, 0, 1]])
+    };
+    let names = [name(&[]), name(&[[10, 0, 0, 1], [127, 0, 0, 1]]), entered];
     let messages = [
         Message::Greeting([3; 16]),
         Message::Welcome,

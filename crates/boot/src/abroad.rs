@@ -5,21 +5,60 @@
 //! a job that never left its node, or was started without a launcher, can be joined too, and what is lost with one job
 //! leaves the others alone. Connections are made when the first message goes.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
-use isthmus_core::joining::{Contact, Outcome, Prepared, Reach, Reacher, Sealed, Start, Ways};
+use isthmus_core::joining::{Contact, Crossing, Outcome, Prepared, Reach, Reacher, Sealed, Start, Started};
 use isthmus_core::world::World;
 use isthmus_identity::{Authority, Identity, KeyPair, MAX_VALIDITY};
 use isthmus_net::{Config, Listener, local_addresses, own_addresses};
+use isthmus_wire::entry::{Entry, MAX_ENTRIES};
 use isthmus_wire::gateway::Paths;
-use isthmus_wire::place::Rank;
+use isthmus_wire::place::{Node, PlaceTable, Rank};
+use isthmus_wire::question::{Ask, Said};
 
+use crate::asking::ask;
 use crate::reaching::dial_time;
 pub use crate::reaching::ports;
+use crate::rendezvous::Agent;
 
 /// Reaches others by sockets.
 pub(crate) struct Sockets {
     world: Weak<World>,
+    /// Where the job meets others at a host: whom the launcher is asked by for ways through it.
+    launcher: Option<Launcher>,
+}
+
+/// Whom a process asks for ways through the host at which its job meets others.
+#[derive(Clone)]
+struct Launcher {
+    world: Weak<World>,
+    agent: Weak<Mutex<Agent>>,
+}
+
+impl Launcher {
+    fn ask(&self, question: Ask) -> Outcome<Said> {
+        let gone = || "this process has ended its communication".to_owned();
+        let (world, agent) = (self.world.upgrade(), self.agent.upgrade());
+        let (world, agent) = world.zip(agent).ok_or_else(gone)?;
+        ask(&world, &agent, question).map_err(said)
+    }
+}
+
+/// Ways through the host: the launcher closes them when this goes.
+struct Kept {
+    launcher: Launcher,
+    keys: Vec<[u8; 16]>,
+    ports: Vec<u16>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let (keys, ports) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.ports));
+        if !(keys.is_empty() && ports.is_empty()) {
+            // Where nobody answers any more they have ended already.
+            let _ = self.launcher.ask(Ask::Leave { keys, ports });
+        }
+    }
 }
 
 /// A process that can be reached at a port of its own.
@@ -28,6 +67,8 @@ struct Listening {
     listener: Listener,
     key: KeyPair,
     request: Vec<u8>,
+    entry: Option<(Entry, Kept)>,
+    launcher: Option<Launcher>,
 }
 
 fn said(error: impl std::fmt::Display) -> String {
@@ -49,9 +90,16 @@ pub fn addresses() -> Vec<String> {
 }
 
 impl Sockets {
-    pub(crate) fn of(world: &Arc<World>) -> Box<Self> {
+    /// `agent`: that of this machine, if a launcher has started the process.
+    pub(crate) fn of(world: &Arc<World>, agent: Option<&Arc<Mutex<Agent>>>) -> Box<Self> {
+        let meets = isthmus_settings::MEET.read(std::env::var_os).is_some();
+        let launcher = agent.filter(|_| meets).map(|agent| Launcher {
+            world: Arc::downgrade(world),
+            agent: Arc::downgrade(agent),
+        });
         Box::new(Self {
             world: Arc::downgrade(world),
+            launcher,
         })
     }
 }
@@ -59,11 +107,24 @@ impl Sockets {
 impl Reacher for Sockets {
     fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
         let key = KeyPair::generate().map_err(said)?;
+        let listener = Listener::bind(ports()).map_err(said)?;
+        // Without an entry it may still be reached directly, and the launcher has told the user.
+        let entry = self.enter(listener.port()).ok().flatten();
+        let kept = |entry: Entry| {
+            let kept = Kept {
+                launcher: self.launcher.clone()?,
+                keys: vec![entry.key],
+                ports: Vec::new(),
+            };
+            Some((entry, kept))
+        };
         Ok(Box::new(Listening {
             world: self.world.clone(),
-            listener: Listener::bind(ports()).map_err(said)?,
+            listener,
             request: key.signing_request().map_err(said)?,
             key,
+            entry: entry.and_then(kept),
+            launcher: self.launcher.clone(),
         }))
     }
 
@@ -81,6 +142,73 @@ impl Reacher for Sockets {
             name,
         })
     }
+
+    fn enter(&self, port: u16) -> Outcome<Option<Entry>> {
+        let Some(launcher) = &self.launcher else {
+            return Ok(None);
+        };
+        match launcher.ask(Ask::Enter { port })? {
+            Said::Entry(entry) => Ok(Some(entry)),
+            _ => Ok(None),
+        }
+    }
+
+    fn cross(&self, entries: &[Entry]) -> Outcome<Crossing> {
+        cross(self.launcher.as_ref(), entries)
+    }
+}
+
+fn cross(launcher: Option<&Launcher>, entries: &[Entry]) -> Outcome<Crossing> {
+    let Some(launcher) = launcher else {
+        let host = entries.first().map_or("HOST", |entry| &entry.host);
+        return Err(format!(
+            "it can be reached through '{host}', where this job meets nobody: start this job with isthmus run --meet {host}, too"
+        ));
+    };
+    let mut kept = Kept {
+        launcher: launcher.clone(),
+        keys: Vec::new(),
+        ports: Vec::new(),
+    };
+    for some in entries.chunks(MAX_ENTRIES) {
+        let entries = some.to_vec();
+        match launcher.ask(Ask::Cross { entries })? {
+            Said::Ports(ports) if ports.len() == some.len() => kept.ports.extend(ports),
+            _ => return Err("the launcher answered what was not asked; please report this".to_owned()),
+        }
+    }
+    Ok(Crossing {
+        ports: kept.ports.clone(),
+        held: Box::new(kept),
+    })
+}
+
+/// The members' places, with further addresses for those that are at another site and can be entered through the host
+/// at which the jobs meet.
+fn with_crossing(start: &Start<'_>, launcher: Option<&Launcher>) -> (Arc<PlaceTable>, Option<Crossing>) {
+    let far = |rank: u32| (start.reach)(rank) == Some(Reach::Far);
+    let all = (0..).zip(&start.entries).filter(|(rank, _)| far(*rank));
+    let (ranks, entries): (Vec<u32>, Vec<Entry>) = all.filter_map(|(rank, entry)| Some((rank, entry.clone()?))).unzip();
+    let crossing = launcher.filter(|_| !entries.is_empty());
+    // Without it they may still be reached directly.
+    let Some(crossing) = crossing.and_then(|launcher| cross(Some(launcher), &entries).ok()) else {
+        return (start.places.clone(), None);
+    };
+    let mut table = PlaceTable::clone(&start.places);
+    for (rank, port) in ranks.into_iter().zip(&crossing.ports) {
+        let place = &mut table.places[rank as usize];
+        let node = &table.nodes[place.node as usize];
+        let mut addresses = node.addresses.clone();
+        addresses.push(format!("127.0.0.1:{port}"));
+        let node = Node {
+            addresses,
+            processes: 1,
+            ..node.clone()
+        };
+        place.node = table.nodes.len() as u32;
+        table.nodes.push(node);
+    }
+    (Arc::new(table), Some(crossing))
 }
 
 impl Prepared for Listening {
@@ -91,10 +219,12 @@ impl Prepared for Listening {
             addresses: addresses(),
             port: self.listener.port(),
             request: self.request.clone(),
+            entry: self.entry.as_ref().map(|(entry, _)| entry.clone()),
         }
     }
 
-    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Ways> {
+    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started> {
+        let (places, crossing) = with_crossing(&start, self.launcher.as_ref());
         let identity = Identity::new(start.name, start.me, &self.key, start.certificate, start.authority);
         let (reach, area) = (start.reach, start.area);
         let processes = start.engine.lock().processes().clone();
@@ -102,8 +232,8 @@ impl Prepared for Listening {
             processes,
             job: start.job,
             me: Rank(start.me),
-            dial_time: dial_time(&start.places),
-            places: start.places,
+            dial_time: dial_time(&places),
+            places,
             reach: Arc::new(move |rank| match reach(rank.0) {
                 None => isthmus_net::Reach::Otherwise,
                 Some(Reach::Near) => isthmus_net::Reach::Tcp,
@@ -117,7 +247,12 @@ impl Prepared for Listening {
             away_time: isthmus_settings::AWAY.read(std::env::var_os),
         })
         .map_err(said)?;
-        let mut ways = Ways::default();
+        let mut started = Started::default();
+        started.held.extend(crossing.map(|crossing| crossing.held));
+        if let Some((_, kept)) = self.entry {
+            started.held.push(Box::new(kept));
+        }
+        let ways = &mut started.ways;
         if let Some(tcp) = net.tcp {
             ways.near = Some(start.engine.add_transport(Box::new(tcp)).map_err(said)?);
         }
@@ -134,6 +269,6 @@ impl Prepared for Listening {
                 }));
             }
         }
-        Ok(ways)
+        Ok(started)
     }
 }

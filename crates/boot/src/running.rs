@@ -153,7 +153,7 @@ impl Running {
         let engine = shared(engine, policy, promise);
         let id = abroad::random().map_err(BootError::System)?;
         let world = Arc::new(World::new(0, Arc::new(places), engine).with_id(id));
-        set_reacher(&world, abroad::Sockets::of(&world));
+        set_reacher(&world, abroad::Sockets::of(&world, None));
         Ok(Self {
             world,
             agent: None,
@@ -257,7 +257,6 @@ impl Running {
             .with_native(native_world)
             .with_id(id);
         let world = Arc::new(world);
-        set_reacher(&world, abroad::Sockets::of(&world));
         if let Some((hook, _)) = wide {
             let weak = Arc::downgrade(&world);
             hook.set(Arc::new(move || {
@@ -277,6 +276,7 @@ impl Running {
         }
         let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
         let agent = Arc::new(Mutex::new(agent));
+        set_reacher(&world, abroad::Sockets::of(&world, Some(&agent)));
         listen(&world, &agent)?;
         let on_loss = isthmus_settings::ON_LOSS.read(std::env::var_os);
         set_goes_on(&mut world.engine().lock(), on_loss == Some("go-on"));

@@ -550,6 +550,7 @@ fn options(launch: &Launch) -> Result<Options, JobError> {
         catalogue: reach::catalogue().unwrap_or_default(),
         described: Vec::new(),
         held: None,
+        meet: launch.meets()?,
         world: launch.world()?,
     })
 }

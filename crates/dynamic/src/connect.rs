@@ -3,12 +3,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
-use isthmus_core::joining::{self, Exchange};
+use isthmus_core::joining::{self, Crossing, Exchange};
 use isthmus_core::world::World;
 use isthmus_net::Contact;
 use isthmus_wire::port::{Message, PortName};
@@ -20,6 +21,11 @@ use crate::pipe::{Pipe, rest};
 pub const PATIENCE: Duration = Duration::from_secs(180);
 /// How long it waits for a connection to one address.
 const DIAL: Duration = Duration::from_secs(3);
+/// The same, and how many addresses are tried, where there is another way.
+const BRIEFLY: Duration = Duration::from_millis(500);
+const RACERS: usize = 4;
+/// How long the process at the port has for its part of the handshake, by that other way: strangers crowd it.
+const ANSWER: Duration = Duration::from_secs(10);
 /// How long who was accepted has to say that it is still there.
 const STILL_THERE: Duration = Duration::from_secs(5);
 
@@ -38,8 +44,8 @@ pub fn accept_while(
     awaited: impl Fn() -> Result<()>,
 ) -> Result<Arc<Comm>> {
     joining::join(world, comm, root, || {
-        let contact = welcome(world, &port()?, || all_live(world, comm).and_then(|()| awaited()))?;
-        Ok(Box::new(Pipe { world, contact }) as Box<dyn Exchange>)
+        let pipe = welcome(world, &port()?, || all_live(world, comm).and_then(|()| awaited()))?;
+        Ok(Box::new(pipe) as Box<dyn Exchange>)
     })
 }
 
@@ -49,7 +55,7 @@ fn all_live(world: &World, comm: &Comm) -> Result<()> {
     lost.map_or(Ok(()), |lost| Err((&lost).into()))
 }
 
-fn welcome(world: &World, port: &str, awaited: impl Fn() -> Result<()>) -> Result<Contact> {
+fn welcome<'w>(world: &'w World, port: &str, awaited: impl Fn() -> Result<()>) -> Result<Pipe<'w>> {
     loop {
         let Some(mut contact) = door::next(port)? else {
             awaited()?;
@@ -57,12 +63,12 @@ fn welcome(world: &World, port: &str, awaited: impl Fn() -> Result<()>) -> Resul
             continue;
         };
         contact.send(&Message::Welcome.encode());
-        let mut pipe = Pipe { world, contact };
+        let mut pipe = Pipe::of(world, contact);
         // Who has given up meanwhile is not waited for.
         let answer = pipe.receive(Some(Instant::now() + STILL_THERE));
         if let Ok(Message::Here) = answer.and_then(|answer| decoded(&answer)) {
             pipe.contact.trust();
-            return Ok(pipe.contact);
+            return Ok(pipe);
         }
     }
 }
@@ -86,8 +92,7 @@ pub fn connect(
 ) -> Result<Arc<Comm>> {
     joining::join(world, comm, root, || {
         let (name, patience) = port()?;
-        let contact = greet(world, &name, patience)?;
-        Ok(Box::new(Pipe { world, contact }) as Box<dyn Exchange>)
+        Ok(Box::new(greet(world, &name, patience)?) as Box<dyn Exchange>)
     })
 }
 
@@ -96,7 +101,7 @@ const CALLS: u32 = 20;
 /// Between two of them.
 const PAUSE: Duration = Duration::from_millis(100);
 
-fn greet(world: &World, text: &str, patience: Duration) -> Result<Contact> {
+fn greet<'w>(world: &'w World, text: &str, patience: Duration) -> Result<Pipe<'w>> {
     let until = Instant::now() + patience;
     let name = PortName::decode(text).map_err(|why| {
         Error::of_argument(
@@ -107,11 +112,10 @@ fn greet(world: &World, text: &str, patience: Duration) -> Result<Contact> {
         )
     })?;
     for call in 1.. {
-        let mut contact = dial(&name)?;
-        contact.send(&Message::Greeting(name.secret).encode());
-        let mut pipe = Pipe { world, contact };
+        let mut pipe = dial(world, &name)?;
+        pipe.contact.send(&Message::Greeting(name.secret).encode());
         match pipe.receive(Some(until)) {
-            Ok(answer) => return admitted(pipe.contact, &answer),
+            Ok(answer) => return admitted(pipe, &answer),
             Err(_) if Instant::now() >= until => break,
             Err(error) if call >= CALLS => {
                 let why = error.message;
@@ -138,11 +142,11 @@ fn greet(world: &World, text: &str, patience: Duration) -> Result<Contact> {
 }
 
 /// What the process at the port has answered.
-fn admitted(mut contact: Contact, answer: &[u8]) -> Result<Contact> {
+fn admitted<'w>(mut pipe: Pipe<'w>, answer: &[u8]) -> Result<Pipe<'w>> {
     let why = match decoded(answer)? {
         Message::Welcome => {
-            contact.send(&Message::Here.encode());
-            return Ok(contact);
+            pipe.contact.send(&Message::Here.encode());
+            return Ok(pipe);
         }
         Message::Refused(why) => format!("the process at the port refuses the connection: {why}"),
         Message::Here | Message::Greeting(_) => {
@@ -152,12 +156,33 @@ fn admitted(mut contact: Contact, answer: &[u8]) -> Result<Contact> {
     Err(Error::new(abi::MPI_ERR_PORT, why))
 }
 
-fn dial(name: &PortName) -> Result<Contact> {
+/// Directly, or through the host at which both jobs meet others: whichever is there first.
+fn dial<'w>(world: &'w World, name: &PortName) -> Result<Pipe<'w>> {
+    let meets = name.entry.as_ref().zip(joining::reacher(world));
     let mut tried = Vec::new();
-    for &address in &name.addresses {
+    let mut directly = name.addresses.as_slice();
+    if let Some((entry, reacher)) = meets {
+        // A port that leads through the host is there at once, and says nothing of whether somebody is at its end.
+        let racing = race(name);
+        match reacher.cross(std::slice::from_ref(entry)) {
+            Err(why) => tried.push(why),
+            Ok(by) => match through(world, name, by, &racing) {
+                Ok(pipe) => return Ok(pipe),
+                Err(why) => {
+                    tried.push(why);
+                    // Whoever is not at the end of that way has hardly stayed here.
+                    if let Ok(contact) = racing.recv() {
+                        return Ok(Pipe::of(world, contact));
+                    }
+                    directly = &[];
+                }
+            },
+        }
+    }
+    for &address in directly {
         let address = SocketAddr::new(address, name.port);
         match Contact::dial(address, name.fingerprint, DIAL) {
-            Ok(contact) => return Ok(contact),
+            Ok(contact) => return Ok(Pipe::of(world, contact)),
             Err(why) => tried.push(format!("{address}: {}", isthmus_wire::word::without_numbers(&why))),
         }
     }
@@ -165,11 +190,67 @@ fn dial(name: &PortName) -> Result<Contact> {
         true => "the name has no address".to_owned(),
         false => tried.join("; "),
     };
+    let meet = match &name.entry {
+        Some(_) => "",
+        None => " Where no connection can be made directly, start both jobs with isthmus run --meet HOST",
+    };
     Err(Error::new(
         abi::MPI_ERR_PORT,
         format!(
-            "cannot reach the process that opened the port ({tried}); is it still running, and reachable from here? \
-             Connections through gateways or ssh are not there yet"
+            "cannot reach the process that opened the port ({tried}); is it still running, and reachable from here?{meet}"
         ),
     ))
+}
+
+/// The first of a few addresses that answers, tried by a thread.
+fn race(name: &PortName) -> Receiver<Contact> {
+    let (tell, hear) = mpsc::channel();
+    let (fingerprint, port) = (name.fingerprint, name.port);
+    let addresses: Vec<_> = name.addresses.iter().copied().take(RACERS).collect();
+    let dial = move || {
+        let mut all = addresses.into_iter().map(|address| SocketAddr::new(address, port));
+        let reached = all.find_map(|address| Contact::dial(address, fingerprint, BRIEFLY).ok());
+        // Nobody hears it once the other way has won.
+        let _ = reached.map(|contact| tell.send(contact));
+    };
+    // Without a thread there is the other way.
+    drop(isthmus_lock::spawn_quiet("isthmus-dial", dial));
+    hear
+}
+
+/// Through the host, unless a direct connection is there before the other end has answered.
+fn through<'w>(
+    world: &'w World,
+    name: &PortName,
+    by: Crossing,
+    racing: &Receiver<Contact>,
+) -> std::result::Result<Pipe<'w>, String> {
+    let Some(&port) = by.ports.first() else {
+        return Err("the launcher has no way through the host at which the jobs meet".to_owned());
+    };
+    let mut contact = Contact::dial(SocketAddr::from(([127, 0, 0, 1], port)), name.fingerprint, DIAL)?;
+    let until = Instant::now() + ANSWER;
+    loop {
+        if let Ok(direct) = racing.try_recv() {
+            return Ok(Pipe::of(world, direct));
+        }
+        // Nothing is said before the handshake is over; the end of the connection is seen here.
+        let heard = contact.advance().and_then(|()| contact.receive());
+        let why = match heard {
+            Ok(_) if !contact.is_handshaking() => {
+                return Ok(Pipe {
+                    _held: Some(by.held),
+                    ..Pipe::of(world, contact)
+                });
+            }
+            Ok(_) if Instant::now() < until => {
+                rest(world, Some(&contact));
+                continue;
+            }
+            Ok(_) => "nobody answers at the other end of the way".to_owned(),
+            Err(why) => why,
+        };
+        let host = name.entry.as_ref().map_or("", |entry| &entry.host);
+        return Err(format!("through '{host}': {why}"));
+    }
 }

@@ -18,8 +18,11 @@ use isthmus_abi::constants as abi;
 use isthmus_boot::abroad;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
+use isthmus_core::joining::reacher;
+use isthmus_core::world::World;
 use isthmus_identity::Pinned;
 use isthmus_net::{Contact, Contacts, Listener};
+use isthmus_wire::entry::Entry;
 use isthmus_wire::port::{Message, PortName};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -63,6 +66,8 @@ impl Shared {
 struct Door {
     shared: Arc<Shared>,
     port: u16,
+    /// How others come here who cannot do so directly.
+    entry: Option<Entry>,
     thread: JoinHandle<()>,
 }
 
@@ -78,11 +83,19 @@ fn system(error: impl std::fmt::Display) -> Error {
 }
 
 /// MPI_Open_port: the name of a new port.
-pub fn open_port() -> Result<String> {
-    let mut door = door();
-    if door.is_none() {
-        *door = Some(start()?);
+pub fn open_port(world: &World) -> Result<String> {
+    if door().is_none() {
+        let mut started = start()?;
+        // Without one it may still be reached directly, and the launcher has told the user.
+        started.entry = reacher(world).and_then(|reacher| reacher.enter(started.port).ok()?);
+        let mut door = door();
+        match &*door {
+            // Another thread was quicker.
+            Some(_) => end(started),
+            None => *door = Some(started),
+        }
     }
+    let door = door();
     let Some(open) = door.as_ref() else {
         fail!(abi::MPI_ERR_INTERN, "there is no door");
     };
@@ -101,6 +114,7 @@ pub fn open_port() -> Result<String> {
         fingerprint: open.shared.pinned.fingerprint(),
         port: open.port,
         addresses: addresses.iter().filter_map(|address| address.parse().ok()).collect(),
+        entry: open.entry.clone(),
     }
     .encode())
 }
@@ -119,6 +133,7 @@ fn start() -> Result<Door> {
     Ok(Door {
         shared,
         port,
+        entry: None,
         thread: thread.map_err(system)?,
     })
 }
@@ -174,9 +189,13 @@ pub(crate) fn next(name: &str) -> Result<Option<Contact>> {
 
 /// At the end of the process: all ports are closed.
 pub fn close_all() {
-    let Some(Door { shared, thread, .. }) = door().take() else {
-        return;
-    };
+    let taken = door().take();
+    if let Some(open) = taken {
+        end(open);
+    }
+}
+
+fn end(Door { shared, thread, .. }: Door) {
     let mut waiting = shared.waiting();
     waiting.ended = true;
     let queues: Vec<_> = waiting.ports.drain().map(|(_, queue)| queue).collect();

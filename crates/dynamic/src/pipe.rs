@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
-use isthmus_core::joining::Exchange;
+use isthmus_core::joining::{Exchange, Held};
 use isthmus_core::world::World;
 use isthmus_net::Contact;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,6 +17,8 @@ const NAP: Duration = Duration::from_millis(1);
 pub(crate) struct Pipe<'w> {
     pub(crate) world: &'w World,
     pub(crate) contact: Contact,
+    /// What the connection needs.
+    pub(crate) _held: Option<Held>,
 }
 
 /// Makes progress, and rests a little. `on`: what may end the rest early.
@@ -34,7 +36,15 @@ pub(crate) fn rest(world: &World, on: Option<&Contact>) {
     let _ = poll(&mut polled, Some(&nap));
 }
 
-impl Pipe<'_> {
+impl<'w> Pipe<'w> {
+    pub(crate) fn of(world: &'w World, contact: Contact) -> Self {
+        Self {
+            world,
+            contact,
+            _held: None,
+        }
+    }
+
     /// The next message; an error: none can come, or not in time.
     pub(crate) fn receive(&mut self, until: Option<Instant>) -> Result<Vec<u8>> {
         loop {

@@ -23,7 +23,7 @@ use crate::{accept, close_port, connect, open_port};
 
 /// The process at the other end of the stream, which both ends leave quiet, and this one; `own`: MPI_COMM_SELF.
 pub fn join(world: &World, own: &Comm, stream: &mut (impl Read + Write)) -> Result<Arc<Comm>> {
-    let port = open_port()?;
+    let port = open_port(world)?;
     let joined = meet(world, own, stream, &port);
     // It is used once.
     _ = close_port(&port);

@@ -26,6 +26,7 @@ use crate::gathering::Gathered;
 use crate::happening::Event;
 use crate::inputs::Inputs;
 use crate::links::{JobLinks, LinkOptions};
+use crate::meeting::Meeting;
 use crate::output::Files;
 use crate::passed::Tally;
 use crate::paths::Crossings;
@@ -76,8 +77,14 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
     };
     let interrupts = sender.clone();
     gathered.hear_interrupts(move |signal| drop(interrupts.send(Event::Interrupt(signal))));
+    let meeting = options.meet.as_deref();
+    let meeting = meeting.map(|host| Meeting::begin(host, &options.ssh, options.terminal, &sender));
+    let meeting = match meeting.transpose() {
+        Ok(meeting) => meeting,
+        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
+    };
     let mut coordinator = Coordinator::new(
-        (job, crossings, gathered),
+        (job, crossings, gathered, meeting),
         options,
         session,
         name,
@@ -230,11 +237,13 @@ struct Coordinator {
     hold: Option<[u8; 32]>,
     /// What sites have told before others have told of the beginning.
     early: holding::Early,
+    /// Where the job meets others, if it does.
+    meeting: Option<Meeting>,
 }
 
 impl Coordinator {
     fn new(
-        (job, crossings, gathered): (Job, Crossings, Gathered),
+        (job, crossings, gathered, meeting): (Job, Crossings, Gathered, Option<Meeting>),
         options: Options,
         session: Option<Session>,
         name: String,
@@ -305,6 +314,7 @@ impl Coordinator {
             unreached: false,
             hold: None,
             early: holding::Early::default(),
+            meeting,
         }
     }
 
@@ -387,6 +397,7 @@ impl Coordinator {
             Event::Forward(signal) => self.forward(signal),
             Event::HangUp => self.hang_up(),
             Event::Asking(turn) => self.let_ask(turn),
+            Event::Met(met) => answering::met(self, met),
             Event::Typed(line) => self.take_answer(&line, now),
             Event::Control {
                 request: Request::Adding(number),

@@ -5,6 +5,7 @@ use isthmus_reach::Failure;
 use isthmus_reach::asking::Turn;
 use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::grid::{AgentHello, FromAgent};
+use isthmus_wire::question::{Refusal, Said};
 use tokio::sync::oneshot;
 
 /// What happens to a coordinator.
@@ -32,6 +33,8 @@ pub(crate) enum Event {
     HangUp,
     /// An ssh client asks something at the terminal.
     Asking(Turn),
+    /// At the host where jobs meet.
+    Met(Met),
     /// The user typed an answer.
     Typed(String),
     /// Another command asks.
@@ -65,6 +68,20 @@ impl SiteEvent {
     pub(crate) fn is_heard(&self) -> bool {
         !matches!(self, Self::Notice(_) | Self::Closed(_))
     }
+}
+
+/// A process: subjob and index.
+pub(crate) type Process = (usize, u32);
+
+/// What becomes of what was asked of the host at which jobs meet.
+#[derive(Debug)]
+pub(crate) enum Met {
+    /// A question is answered.
+    Answer(Process, u64, Result<Said, Refusal>),
+    /// A name of this process, for this port, is not published after all.
+    Unpublished(Process, String, String),
+    /// The user should know.
+    Notice(String),
 }
 
 #[cfg(test)]

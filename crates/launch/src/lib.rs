@@ -30,6 +30,7 @@ mod input;
 mod inputs;
 mod left;
 mod links;
+mod meeting;
 mod output;
 mod outputs;
 mod passed;
@@ -117,6 +118,8 @@ pub struct Options {
     pub described: Vec<Subjob>,
     /// The job runs already: what its last launcher has left.
     pub held: Option<Held>,
+    /// Host at which the job meets others that cannot be reached.
+    pub meet: Option<String>,
     /// The job is a part of a world that is put together by hand.
     pub world: Option<World>,
 }

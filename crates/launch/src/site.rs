@@ -264,6 +264,9 @@ impl Site {
         let goes_on = self.shared.goes_on || Terms::of(subjob).is_ok_and(|terms| terms.goes_on());
         let on_loss = if goes_on { OnLoss::GoOn } else { OnLoss::End };
         environment.push((isthmus_settings::ON_LOSS.name.to_owned(), on_loss.word().to_owned()));
+        if let Some(host) = &options.meet {
+            environment.push((isthmus_settings::MEET.name.to_owned(), host.clone()));
+        }
         Start {
             job: self.shared.job.clone(),
             subjob: u32::try_from(self.number).unwrap_or(u32::MAX),

@@ -10,7 +10,9 @@ use isthmus_abi::constants as abi;
 use isthmus_core::comm::{self, Comm, Resource, SplitType, create};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::info::Info;
-use isthmus_core::joining::{self, Contact, Exchange, Outcome, Prepared, Reacher, Sealed, Start, Ways};
+use isthmus_core::joining::{
+    self, Contact, Crossing, Exchange, Outcome, Prepared, Reacher, Sealed, Start, Started, Ways,
+};
 use isthmus_core::world::World;
 use isthmus_core::{inter, links};
 use isthmus_datatype::Representation;
@@ -18,6 +20,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Engine, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Processes};
+use isthmus_wire::entry::Entry;
 use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
 
 /// Processes of each job.
@@ -84,6 +87,14 @@ impl Reacher for Near {
             certificates: vec![Vec::new(); requests.len()],
         })
     }
+
+    fn enter(&self, _port: u16) -> Outcome<Option<Entry>> {
+        Ok(None)
+    }
+
+    fn cross(&self, _entries: &[Entry]) -> Outcome<Crossing> {
+        Err("there is no host at which they meet".to_owned())
+    }
 }
 
 impl Prepared for Ready {
@@ -93,10 +104,11 @@ impl Prepared for Ready {
             addresses: Vec::new(),
             port: 1,
             request: Vec::new(),
+            entry: None,
         }
     }
 
-    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Ways> {
+    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started> {
         let count = start.places.places.len() as u32;
         let mut hub = self.0.hub.lock().expect("nobody panics");
         let ends = hub.entry(start.name.to_owned()).or_insert_with(|| {
@@ -114,9 +126,12 @@ impl Prepared for Ready {
             .engine
             .add_transport(Box::new(end))
             .map_err(|error| error.to_string())?;
-        Ok(Ways {
-            near: Some(way),
-            far: Some(way),
+        Ok(Started {
+            ways: Ways {
+                near: Some(way),
+                far: Some(way),
+            },
+            held: Vec::new(),
         })
     }
 }

@@ -30,8 +30,8 @@ fn name(port: Text) -> Result<String> {
 extern "C" fn isthmus_MPI_Open_port(hints: h::Info, port: Out<std::ffi::c_char>) -> c_int {
     call("MPI_Open_port", || {
         info::find(hints)?;
-        process::world()?;
-        port.text("port_name", &isthmus_dynamic::open_port()?, NAME).map(drop)
+        let name = isthmus_dynamic::open_port(process::world()?)?;
+        port.text("port_name", &name, NAME).map(drop)
     })
 }
 

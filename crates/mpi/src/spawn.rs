@@ -122,7 +122,7 @@ fn spawn(
         let mut port = None;
         let mut own = None;
         if comm.rank() == root {
-            let opened = parts().and_then(|parts| Ok((parts, isthmus_dynamic::open_port()?)));
+            let opened = parts().and_then(|parts| Ok((parts, isthmus_dynamic::open_port(world)?)));
             own = Some(match opened {
                 Ok((parts, name)) => at_root(port.insert(name), &parts),
                 Err(error) => Outcome {

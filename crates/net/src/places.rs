@@ -115,8 +115,11 @@ impl Places {
             return (good, bad);
         };
         for text in node.addresses.iter().take(MAX_CANDIDATES) {
-            match text.parse::<IpAddr>() {
-                Ok(ip) if place.port != 0 => good.push(SocketAddr::new(ip, place.port)),
+            // With a port of its own, it is one that leads to the peer and to nobody else.
+            let whole = text.parse::<SocketAddr>().ok();
+            let plain = || Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, place.port));
+            match whole.or_else(plain) {
+                Some(address) if address.port() != 0 => good.push(address),
                 _ => bad.push(text.clone()),
             }
         }

@@ -226,7 +226,7 @@ impl Sharing {
 }
 
 /// A private directory for sockets. Without one connections are not shared.
-fn directory() -> Option<Guarded> {
+pub fn directory() -> Option<Guarded> {
     let user = rustix::process::getuid().as_raw();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let base = runtime.filter(|p| p.is_dir() && p.as_os_str().len() <= LONGEST);

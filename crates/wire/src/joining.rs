@@ -13,13 +13,14 @@
 //!  Offer    refusal: text | leader: u32 | used blocks: 128 bytes | members
 //!  member   world: 16 bytes | rank: u32 | subjob: u32 | node: u32 | site, area, host: text | machine: 32 bytes
 //!           | processors: u32 | representation: 8 bytes | vendor: u8 | addresses: list of text | port: u16
-//!           | signing request: bytes | meetings: list of 16 bytes
+//!           | signing request: bytes | meetings: list of 16 bytes | whether it has one: u8, and an entry ([`crate::entry`])
 //!  Terms    refusal: text | name: text | secret: 32 bytes | block: u16 | authority: bytes
 //!           | certificates: list of bytes
 //!  Verdict  kind: u8 (0 fine, 1 the block is in use, 2 it does not work) | reason: text         little-endian
 //! ```
 
 use crate::codec::{DecodeError, MAX_MESSAGE, Reader, Writer};
+use crate::entry::Entry;
 use crate::place::Representation;
 
 /// Blocks of numbers of contexts that communicators over several jobs have.
@@ -78,6 +79,8 @@ pub struct Member {
     pub request: Vec<u8>,
     /// Names of the meetings in which it is: whoever is in one of them too knows it already.
     pub meetings: Vec<[u8; 16]>,
+    /// How it is reached through the host at which its job meets others.
+    pub entry: Option<Entry>,
 }
 
 /// What a group says of itself.
@@ -167,6 +170,10 @@ impl Member {
         });
         w.u16(self.port).bytes(&self.request);
         w.list(&self.meetings, |w, name| fixed(w, name));
+        w.u8(u8::from(self.entry.is_some()));
+        if let Some(entry) = &self.entry {
+            entry.write(w);
+        }
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -188,6 +195,10 @@ impl Member {
             port: r.u16("port")?,
             request: certificate(r, "request")?,
             meetings: r.list("meetings", |r| r.fixed("meeting"))?,
+            entry: match r.u8("entry")? {
+                0 => None,
+                _ => Some(Entry::read(r)?),
+            },
         };
         bounded("addresses", member.addresses.len(), MAX_ADDRESSES)?;
         bounded("meetings", member.meetings.len(), MAX_MEETINGS)?;
@@ -339,6 +350,7 @@ pub fn sample() -> Offer {
         port: 4711,
         request: vec![1, 2, 3],
         meetings: vec![[9; 16]],
+        entry: (rank == 1).then(crate::entry::sample),
     };
     Offer {
         refusal: String::new(),

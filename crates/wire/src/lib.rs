@@ -18,6 +18,7 @@
 //! * [`question`]: what a process asks its coordinator.
 //! * [`agreeing`]: how the members of a communicator agree by their coordinator, whoever of them fails.
 //! * [`port`]: names of ports, and how who connects to one begins.
+//! * [`entry`]: how a process is reached through the host at which jobs meet.
 //! * [`joining`]: how groups of processes of two jobs come to know each other.
 //! * [`gathering`]: parts of a world that are started by hand.
 //! * [`gateway`]: gateways between local areas, and what processes know about them.
@@ -39,6 +40,7 @@ pub mod chosen;
 pub mod codec;
 pub mod control;
 pub mod datatype;
+pub mod entry;
 pub mod file;
 pub mod frame;
 pub mod gateway;

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  name      isthmus1: | base64url without padding of
-//!              secret: 16 bytes | fingerprint: 32 bytes | port: u16 | addresses: each 4 or 6, and 4 or 16 bytes
+//!              secret: 16 bytes | fingerprint: 32 bytes | port: u16 | perhaps 7, and an entry ([`crate::entry`])
+//!              | addresses: each 4 or 6, and 4 or 16 bytes
 //!
 //!  connects            accepts
 //!    Greeting   -->                    1 | secret: 16 bytes
@@ -17,6 +18,7 @@
 use core::net::IpAddr;
 
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::entry::Entry;
 
 /// What names begin with.
 const HEAD: &str = "isthmus1:";
@@ -26,6 +28,8 @@ pub const MAX_NAME: usize = 255;
 const FIXED: usize = 16 + 32 + 2;
 /// Most bytes that a name can have.
 const MOST: usize = (MAX_NAME - HEAD.len()) / 4 * 3;
+/// What comes before an entry.
+const ENTRY: u8 = 7;
 /// Longest text of a refusal.
 const MAX_TEXT: usize = 200;
 
@@ -40,6 +44,8 @@ pub struct PortName {
     pub port: u16,
     /// Where the acceptor may be reached, most promising first.
     pub addresses: Vec<IpAddr>,
+    /// How it is reached through the host at which its job meets others.
+    pub entry: Option<Entry>,
 }
 
 /// Why a text is no name of a port.
@@ -98,6 +104,11 @@ impl PortName {
         bytes.extend(self.secret);
         bytes.extend(self.fingerprint);
         bytes.extend(self.port.to_le_bytes());
+        if let Some(entry) = &self.entry {
+            let mut w = Writer::new(ENTRY);
+            entry.write(&mut w);
+            bytes.extend(w.into_body());
+        }
         for address in &self.addresses {
             let room = MOST - bytes.len();
             match address {
@@ -126,6 +137,12 @@ impl PortName {
 
     fn of(bytes: &[u8]) -> Option<Self> {
         let (fixed, mut rest) = bytes.split_at_checked(FIXED)?;
+        let mut entry = None;
+        if let Some((&ENTRY, behind)) = rest.split_first() {
+            let mut r = Reader::new(behind);
+            entry = Some(Entry::read(&mut r).ok()?);
+            rest = &behind[behind.len() - r.left()..];
+        }
         let mut addresses = Vec::new();
         while let Some((kind, behind)) = rest.split_first() {
             let length = match kind {
@@ -145,6 +162,7 @@ impl PortName {
             fingerprint: *fixed[16..].first_chunk()?,
             port: u16::from_le_bytes(*fixed[48..].first_chunk()?),
             addresses,
+            entry,
         })
     }
 }
@@ -219,6 +237,7 @@ mod tests {
             fingerprint: std::array::from_fn(|at| 255 - at as u8),
             port: 54321,
             addresses: addresses.iter().map(|text| text.parse().expect("an address")).collect(),
+            entry: None,
         }
     }
 
@@ -243,6 +262,24 @@ mod tests {
         assert!(text.len() <= MAX_NAME);
         let kept = PortName::decode(&text).expect("it is whole").addresses;
         assert_eq!(kept.len(), (MOST - FIXED) / 17);
+    }
+
+    #[test]
+    fn the_longest_entry_leaves_room_for_addresses() {
+        let entry = Entry {
+            host: "h".repeat(crate::entry::MAX_HOST),
+            ..crate::entry::sample()
+        };
+        let name = PortName {
+            entry: Some(entry),
+            ..name(&["fd00::1", "10.1.2.3", "fd00::2"])
+        };
+        let text = name.encode();
+        assert!(text.len() <= MAX_NAME && text.bytes().all(|byte| byte.is_ascii_graphic()));
+        assert_eq!(PortName::decode(&text), Ok(name));
+        for length in HEAD.len()..text.len() {
+            fuzz(&text.as_bytes()[..length]);
+        }
     }
 
     #[test]

@@ -20,6 +20,9 @@
 //! | 3 | `Lookup` | scope u8 (0: any), name text |
 //! | 4 | `Spawn` | port text, \[program text, arguments \[text\], processes u32, keys \[key text, value text\]\] |
 //! | 5 | `Agree` | [`agreeing`](crate::agreeing) |
+//! | 6 | `Enter` | port u16 |
+//! | 7 | `Cross` | \[[`entry`](crate::entry)\] |
+//! | 8 | `Leave` | \[key 16 bytes\], \[port u16\] |
 //!
 //! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
 //!
@@ -30,9 +33,12 @@
 //! | 2 | `Port` | port text |
 //! | 3 | `Started` | world 16 bytes, \[processes u32\] |
 //! | 4 | `Agreed` | [`agreeing`](crate::agreeing) |
+//! | 5 | `Entry` | [`entry`](crate::entry) |
+//! | 6 | `Ports` | \[port u16\] |
 
 use crate::agreeing::{Agree, Agreed};
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::entry::{Entry, MAX_ENTRIES};
 use crate::reason::{cut, read_reason};
 
 /// Most questions of a process that wait for an answer.
@@ -118,6 +124,23 @@ pub enum Ask {
     },
     /// To agree with the other members of a communicator that live. Answered when all of them have asked.
     Agree(Box<Agree>),
+    /// Others may come to a port of this process through the host at which the job meets others.
+    Enter {
+        /// The TCP port.
+        port: u16,
+    },
+    /// Ports of this machine that lead through that host to others: [`MAX_ENTRIES`] at most.
+    Cross {
+        /// Where they go in.
+        entries: Vec<Entry>,
+    },
+    /// Some of both are not used any more.
+    Leave {
+        /// Keys of own entries.
+        keys: Vec<[u8; 16]>,
+        /// Ports that led to others.
+        ports: Vec<u16>,
+    },
 }
 
 /// Processes of one program that are to be started.
@@ -158,6 +181,10 @@ pub enum Said {
     },
     /// What all members that live have agreed on.
     Agreed(Box<Agreed>),
+    /// How others come to the port.
+    Entry(Entry),
+    /// One for each entry, in order.
+    Ports(Vec<u16>),
 }
 
 /// What is wrong with what was asked.
@@ -211,6 +238,16 @@ impl Question {
                 agree.write(w.u8(5));
                 w
             }
+            Ask::Enter { port } => w.u8(6).u16(*port),
+            Ask::Cross { entries } => w.u8(7).list(entries, |w, entry| entry.write(w)),
+            Ask::Leave { keys, ports } => w
+                .u8(8)
+                .list(keys, |w, key| {
+                    w.fixed(key);
+                })
+                .list(ports, |w, port| {
+                    w.u16(*port);
+                }),
         };
     }
 
@@ -238,6 +275,14 @@ impl Question {
                 parts: read_parts(r)?,
             },
             5 => Ask::Agree(Box::new(Agree::read(r)?)),
+            6 => Ask::Enter { port: r.u16("port")? },
+            7 => Ask::Cross {
+                entries: few("entries", r.list("entries", Entry::read)?)?,
+            },
+            8 => Ask::Leave {
+                keys: few("keys", r.list("keys", |r| r.fixed("key"))?)?,
+                ports: few("ports", r.list("ports", |r| r.u16("port"))?)?,
+            },
             other => return Err(invalid("what is asked", other)),
         };
         Ok(Self { number, ask })
@@ -259,6 +304,13 @@ impl Answer {
                 agreed.write(w.u8(4));
                 w
             }
+            Ok(Said::Entry(entry)) => {
+                entry.write(w.u8(5));
+                w
+            }
+            Ok(Said::Ports(ports)) => w.u8(6).list(ports, |w, port| {
+                w.u16(*port);
+            }),
         };
     }
 
@@ -284,6 +336,8 @@ impl Answer {
                 processes: r.list("processes", |r| r.u32("processes"))?,
             }),
             4 => Ok(Said::Agreed(Box::new(Agreed::read(r)?))),
+            5 => Ok(Said::Entry(Entry::read(r)?)),
+            6 => Ok(Said::Ports(few("ports", r.list("ports", |r| r.u16("port"))?)?)),
             other => return Err(invalid("what is said", other)),
         };
         Ok(Self { number, said })
@@ -319,6 +373,17 @@ fn read_parts(r: &mut Reader<'_>) -> Result<Vec<Part>, DecodeError> {
         many => Err(DecodeError::Invalid {
             field: "parts",
             value: many as u64,
+        }),
+    }
+}
+
+/// As many as there may be of what belongs to entries.
+fn few<T>(field: &'static str, list: Vec<T>) -> Result<Vec<T>, DecodeError> {
+    match list.len() <= MAX_ENTRIES {
+        true => Ok(list),
+        false => Err(DecodeError::Invalid {
+            field,
+            value: list.len() as u64,
         }),
     }
 }
@@ -378,6 +443,14 @@ mod tests {
                 keys: vec![("wdir".into(), "/tmp".into())],
             }],
         });
+        all.push(Ask::Enter { port: 4711 });
+        all.push(Ask::Cross {
+            entries: vec![crate::entry::sample(); 2],
+        });
+        all.push(Ask::Leave {
+            keys: vec![[1; 16]],
+            ports: vec![1, 2],
+        });
         for scope in [None, Some(Scope::Job), Some(Scope::User)] {
             let (name, port) = (name.clone(), port.clone());
             all.push(Ask::Lookup {
@@ -400,6 +473,8 @@ mod tests {
                 world: [7; 16],
                 processes: vec![2, 0],
             }),
+            Ok(Said::Entry(crate::entry::sample())),
+            Ok(Said::Ports(vec![40001, 40002])),
             Ok(Said::Port("p".repeat(MAX_PORT))),
             Err(Refusal::new(Kind::Unknown, "nobody has published 'x'")),
         ];

@@ -48,8 +48,10 @@ pub(crate) struct Launch {
     /// each other on this machine, and where its home directory is shared; elsewhere see isthmus join
     #[arg(long, value_name = "NAME=PARTofPARTS", conflicts_with_all = ["detach", "at", "trace"])]
     pub(super) world: Option<String>,
-    /// The parts find each other at this ssh destination and connect through it, where none reaches another one
-    #[arg(long, value_name = "PLACE", requires = "world")]
+    /// Jobs that connect to each other (MPI_Comm_connect) and cannot do so directly connect through this ssh
+    /// destination, and find there what is published for the user. With --world, the parts find each other there
+    /// [default: $ISTHMUS_MEET]
+    #[arg(long, value_name = "HOST")]
     pub(super) meet: Option<String>,
     /// The ticket of those that wait for this part
     #[arg(skip)]
@@ -147,13 +149,40 @@ impl Launch {
         let place = self.meet.as_deref().map(Contact::parse).transpose()?;
         Ok(match (&self.ticket, part, place) {
             (None, Some(part), Some(Contact::Ssh(place))) => Some(World::Met(part, place)),
+            (None, None, Some(Contact::Ssh(_))) => None,
             (_, _, Some(_)) => {
                 let error = JobError::new("--meet names a place that all parts reach by ssh, and no ticket");
-                return Err(error.hint("write --meet HOST as for ssh, with isthmus run --world"));
+                return Err(error.hint("write --meet HOST as for ssh"));
             }
             (Some(ticket), part, None) => Some(World::Ticket(ticket.clone(), part)),
             (None, part, None) => part.map(World::Named),
         })
+    }
+
+    /// The host at which the job meets other jobs.
+    ///
+    /// # Errors
+    /// It is no ssh destination.
+    pub(super) fn meets(&self) -> Result<Option<String>, JobError> {
+        let named = || isthmus_settings::MEET.read(std::env::var_os);
+        // The parts of a world meet there first.
+        if self.world.is_some() || self.ticket.is_some() {
+            return Ok(None);
+        }
+        match self
+            .meet
+            .clone()
+            .or_else(named)
+            .map(|host| Contact::parse(&host))
+            .transpose()?
+        {
+            None => Ok(None),
+            Some(Contact::Ssh(host)) => Ok(Some(host)),
+            Some(_) => {
+                let error = JobError::new("--meet names the host at which jobs meet, and not this machine");
+                Err(error.hint("write --meet HOST as for ssh; all of the jobs must reach it"))
+            }
+        }
     }
 
     /// The same options for a launcher that follows this one, without those that would begin a file anew.
@@ -197,6 +226,7 @@ impl Launch {
             ("--hang", self.hang.as_deref()),
             ("--events", self.events.as_deref()),
             ("--trace", self.trace.as_deref()),
+            ("--meet", self.meet.as_deref()),
             ("--progress", progress),
         ];
         let flags = [("--label", self.label), ("--no-stage", self.no_stage)];

@@ -3,11 +3,11 @@
 
 use super::Coordinator;
 use isthmus_wire::grid::ToAgent;
-use isthmus_wire::question::{Answer, MAX_OPEN, Refusal, Said};
+use isthmus_wire::question::{Answer, MAX_OPEN, Refusal, Said, Scope};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-/// A process: subjob and index.
-pub(super) type Process = (usize, u32);
+use crate::happening::Met;
+pub(super) use crate::happening::Process;
 
 /// What all processes have asked.
 #[derive(Debug, Default)]
@@ -88,10 +88,22 @@ pub(super) fn answer_all(job: &mut Coordinator, told: Vec<(Process, u64, Result<
     }
 }
 
+/// What became of a question to the host at which the job meets others.
+pub(super) fn met(job: &mut Coordinator, met: Met) {
+    match met {
+        Met::Notice(text) => job.printer.notice(text),
+        Met::Unpublished(by, name, port) => drop(job.names.unpublish(by, Some(Scope::User), &name, &port)),
+        Met::Answer(by, number, said) => answer(job, by, Answer { number, said }),
+    }
+}
+
 /// A process has ended.
 pub(super) fn forget(job: &mut Coordinator, process: Process) {
     job.answering.forget(process);
     job.names.forget(process);
+    if let Some(meeting) = &job.meeting {
+        meeting.forget(process);
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 
 use super::answering::{Process, Worth, answer, answer_all};
 use super::{Coordinator, spawning};
+use crate::meeting::concerns;
 use crate::site::broken;
+use isthmus_job::Contact;
 use isthmus_wire::grid::ToAgent;
-use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said};
+use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said, Scope};
 
 /// A process asks.
 pub(super) fn hear(job: &mut Coordinator, connection: usize, site: usize, index: u32, question: Question) {
@@ -33,8 +35,24 @@ pub(super) fn hear(job: &mut Coordinator, connection: usize, site: usize, index:
 /// The answer, if it is there at once.
 fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option<Result<Said, Refusal>> {
     Some(match ask {
-        Ask::Publish { scope, name, port } => job.names.publish(by, scope, name, port).map(|()| Said::Done),
-        Ask::Unpublish { scope, name, port } => job.names.unpublish(by, scope, &name, &port).map(|()| Said::Done),
+        Ask::Publish { scope, name, port } => {
+            let published = job.names.publish(by, scope, name.clone(), port.clone());
+            if published.is_ok() && scope == Scope::User {
+                if let Some(meeting) = &job.meeting {
+                    meeting.ask(by, number, Ask::Publish { scope, name, port });
+                    return None;
+                }
+            }
+            published.map(|()| Said::Done)
+        }
+        Ask::Unpublish { scope, name, port } => {
+            let taken = job.names.unpublish(by, scope, &name, &port).map(|()| Said::Done);
+            if let Some(meeting) = job.meeting.as_ref().filter(|_| taken.is_ok() && concerns(scope)) {
+                meeting.ask(by, number, Ask::Unpublish { scope, name, port });
+                return None;
+            }
+            taken
+        }
         Ask::Agree(agree) => {
             let inherited = job.shared.is_taken_up();
             let told = job
@@ -44,8 +62,38 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             return None;
         }
         Ask::Spawn { port, parts } => return spawning::begin(job, by, number, &port, &parts),
-        Ask::Lookup { scope, name } => job.names.look_up(scope, &name).map(Said::Port),
+        Ask::Lookup { scope, name } => {
+            let found = job.names.look_up(scope, &name).map(Said::Port);
+            if let Some(meeting) = job.meeting.as_ref().filter(|_| found.is_err() && concerns(scope)) {
+                meeting.ask(by, number, Ask::Lookup { scope, name });
+                return None;
+            }
+            found
+        }
+        ask @ (Ask::Enter { .. } | Ask::Cross { .. } | Ask::Leave { .. }) => match (is_here(job, by.0), &job.meeting) {
+            (Ok(()), Some(meeting)) => {
+                meeting.ask(by, number, ask);
+                return None;
+            }
+            (Err(why), Some(_)) => Err(why),
+            (_, None) => Err(Refusal::new(Kind::Unable, "this job meets others at no host (--meet)")),
+        },
     })
+}
+
+/// Whether a subjob runs on the machine of this launcher, to whose ports the ways through the host lead.
+fn is_here(job: &Coordinator, site: usize) -> Result<(), Refusal> {
+    let subjob = &job.subjobs[site];
+    match subjob.contact == Contact::Home && subjob.allocation.is_none() {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            Kind::Unable,
+            format!(
+                "ways through the host at which jobs meet begin on the launcher's machine, and site '{}' is another one",
+                subjob.site
+            ),
+        )),
+    }
 }
 
 fn not_inside() -> Refusal {

@@ -157,6 +157,9 @@ impl Coordinator {
 
     /// Prints what is left and says how it went. Only a further interrupt stops the printing.
     pub(super) async fn finish(mut self, events: &mut mpsc::UnboundedReceiver<Event>) -> Outcome {
+        if let Some(meeting) = self.meeting.take() {
+            meeting.end().await;
+        }
         let mut verdict = self.machine.verdict();
         self.printer.print(Print::Mark);
         loop {

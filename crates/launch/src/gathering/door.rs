@@ -84,6 +84,7 @@ impl Door {
             fingerprint: pinned.fingerprint(),
             port: listener.port(),
             addresses: addresses.iter().filter_map(|address| address.parse().ok()).collect(),
+            entry: None,
         };
         Ok(Self {
             ticket,

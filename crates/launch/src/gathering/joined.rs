@@ -369,7 +369,7 @@ impl Joined {
                 // Who asked may be gone.
                 let _ = reply.send(self.answer(&request));
             }
-            Event::Marked | Event::Fetching { .. } | Event::Asking(_) | Event::Typed(_) => {}
+            Event::Marked | Event::Fetching { .. } | Event::Asking(_) | Event::Typed(_) | Event::Met(_) => {}
         }
     }
 

@@ -89,6 +89,7 @@ mod tests {
             fingerprint: [2; 32],
             port: 5,
             addresses: vec!["10.0.0.1".parse().unwrap()],
+            entry: None,
         };
         fs::write(&path, format!("{}\n", ticket.encode())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

@@ -34,7 +34,9 @@ use crate::world::World;
 
 mod leave;
 
-pub use crate::meeting::reach::{Contact, Exchange, Outcome, Prepared, Reach, ReachOf, Reacher, Sealed, Start, Ways};
+pub use crate::meeting::reach::{
+    Contact, Crossing, Exchange, Held, Outcome, Prepared, Reach, ReachOf, Reacher, Sealed, Start, Started, Ways,
+};
 pub use leave::{disconnect, part, wait_for_all};
 
 /// How often another block is tried when somebody else was quicker.
@@ -43,6 +45,11 @@ const TRIES: u32 = 16;
 /// What makes connections to processes of other jobs; set once.
 pub fn set_reacher(world: &World, reacher: Box<dyn Reacher>) {
     _ = world.abroad().reacher.set(reacher);
+}
+
+/// What makes connections to processes of other jobs.
+pub fn reacher(world: &World) -> Option<&dyn Reacher> {
+    world.abroad().reacher.get().map(|reacher| &**reacher)
 }
 
 /// This process, as those of other jobs name it.
@@ -324,7 +331,7 @@ fn begin(
         return Err(refused("the meeting has an invalid name".to_owned()));
     };
     let known = world.abroad().meetings.known(world.id(), world.size(), joint);
-    let mut ways = Ways::default();
+    let mut started = Started::default();
     let job = world
         .engine()
         .lock()
@@ -342,21 +349,22 @@ fn begin(
             name: &terms.name,
             me,
             places: joint.table.clone(),
+            entries: joint.members.iter().map(|member| member.entry.clone()).collect(),
             reach: Arc::new(move |rank| is_new.get(rank as usize)?.then(|| reach_between(&topology, me, rank))),
             area: joint.topology.clone(),
             secret: terms.secret,
             certificate,
             authority: &terms.authority,
         };
-        ways = prepared.start(start).map_err(refused)?;
+        started = prepared.start(start).map_err(refused)?;
     }
-    match take_in(world, joint, job, &known.peers, &ways) {
+    match take_in(world, joint, job, &known.peers, &started.ways) {
         Ok(peers) => Ok(world
             .abroad()
             .meetings
-            .add(Meeting::new(id, joint, block, peers, ways, known.through))),
+            .add(Meeting::new(id, joint, block, peers, started, known.through))),
         Err(error) => {
-            leave::retire(world, &ways);
+            leave::retire(world, &started.ways);
             Err(refused(error.to_string()))
         }
     }
@@ -450,5 +458,6 @@ fn member(world: &World, contact: Contact) -> Member {
         port: contact.port,
         request: contact.request,
         meetings,
+        entry: contact.entry,
     }
 }

@@ -19,7 +19,7 @@ pub(crate) mod reach;
 
 use blocks::{Block, Blocks};
 use joint::Joint;
-use reach::{Reacher, Ways};
+use reach::{Held, Reacher, Started, Ways};
 
 /// What a process knows of others beside its world.
 #[derive(Default)]
@@ -42,6 +42,8 @@ pub(crate) struct Meeting {
     topology: Topology,
     places: FxHashMap<Peer, u32>,
     ways: Ways,
+    /// What its transports need.
+    _held: Vec<Held>,
     /// One of its communicators was disconnected.
     pub(crate) over: AtomicBool,
     /// Those by whose transports members are reached that were known before.
@@ -55,7 +57,7 @@ impl Meeting {
         joint: &Joint,
         block: Block,
         peers: Vec<Peer>,
-        ways: Ways,
+        started: Started,
         through: Vec<Arc<Self>>,
     ) -> Self {
         let size = peers.len() as u32;
@@ -67,7 +69,8 @@ impl Meeting {
             names: joint.members.iter().map(|member| member.name).collect(),
             me: joint.me,
             topology: joint.topology.clone(),
-            ways,
+            ways: started.ways,
+            _held: started.held,
             over: AtomicBool::new(false),
             _through: through,
             _block: block,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the room that knows transports does for groups that meet.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use isthmus_engine::{Job, Shared};
 use isthmus_topology::Topology;
+use isthmus_wire::entry::Entry;
 use isthmus_wire::place::PlaceTable;
 
 use crate::error::Result;
@@ -25,7 +27,25 @@ pub trait Reacher: Send + Sync {
 
     /// An authority for this meeting, which signs these requests: certificates for the ranks from 0 on.
     fn seal(&self, requests: &[&[u8]]) -> Outcome<Sealed>;
+
+    /// How others come to a TCP port of this process through the host at which its job meets others; `None`: it meets
+    /// at none.
+    fn enter(&self, port: u16) -> Outcome<Option<Entry>>;
+
+    /// Ports of this machine that lead through that host to others.
+    fn cross(&self, entries: &[Entry]) -> Outcome<Crossing>;
 }
+
+/// Ports of this machine that lead to processes of another job, as long as this lives.
+pub struct Crossing {
+    /// One for each entry.
+    pub ports: Vec<u16>,
+    /// What keeps them.
+    pub held: Held,
+}
+
+/// What lasts as long as it is kept.
+pub type Held = Box<dyn Any + Send + Sync>;
 
 /// A meeting of which this process is the authority.
 pub struct Sealed {
@@ -49,6 +69,8 @@ pub struct Contact {
     pub port: u16,
     /// For a certificate.
     pub request: Vec<u8>,
+    /// How it is reached where its addresses lead nowhere.
+    pub entry: Option<Entry>,
 }
 
 /// A process that listens, and has a key.
@@ -57,7 +79,16 @@ pub trait Prepared {
     fn contact(&self) -> Contact;
 
     /// From now on the engine has transports to those that `reach` names.
-    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Ways>;
+    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started>;
+}
+
+/// Transports of a meeting.
+#[derive(Default)]
+pub struct Started {
+    /// Their numbers.
+    pub ways: Ways,
+    /// What they need as long as they are there.
+    pub held: Vec<Held>,
 }
 
 /// How another process is reached.
@@ -94,6 +125,8 @@ pub struct Start<'a> {
     pub me: u32,
     /// Where its members are.
     pub places: Arc<PlaceTable>,
+    /// How members are reached where their addresses lead nowhere.
+    pub entries: Vec<Option<Entry>>,
     /// Who is to be reached.
     pub reach: ReachOf,
     /// Distances between the members.

@@ -330,14 +330,10 @@ extern "C" fn isthmus_MPI_Comm_free(comm: Out<h::Comm>) -> c_int {
 extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
     let mut without = None;
     let code = call_on("MPI_Comm_disconnect", handle(comm), || {
-        let met = joining::disconnect(process::world()?, find(handle(comm))?);
-        match met {
-            Ok(()) => {}
-            // Nobody can do more with it, and the handle is not left behind. Its error handler hears of the loss.
-            Err(error) if matches!(error.class, abi::MPIX_ERR_PROC_FAILED | abi::MPIX_ERR_REVOKED) => {
-                without = Some((Held::of(handle(comm)), error));
-            }
-            Err(error) => return Err(error),
+        let mine = find(handle(comm))?;
+        // Nobody can do more with it, and the handle is not left behind. Its error handler hears of the loss.
+        if let Err(error) = joining::disconnect(process::world()?, mine) {
+            without = Some((Held::of(handle(comm)), error));
         }
         free(comm)?;
         if without.is_none() {

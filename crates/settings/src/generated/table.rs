@@ -71,6 +71,9 @@ pub const PARENT_PORT: Text = Text { name: "ISTHMUS_PARENT_PORT" };
 /// 0: processes of a job cannot have more processes started (MPI_Comm_spawn)
 pub const SPAWN: Flag = Flag { name: "ISTHMUS_SPAWN", default: true };
 
+/// ssh destination at which jobs meet that cannot reach each other: they connect through it, and find there what others have published for the user; --meet. Processes have the job's answer in it
+pub const MEET: Text = Text { name: "ISTHMUS_MEET" };
+
 /// further sites where the program may spawn processes, as behind --site and without numbers of processes: "lab cluster,scheduler=slurm"
 pub const SPAWN_SITES: Text = Text { name: "ISTHMUS_SPAWN_SITES" };
 
@@ -375,6 +378,15 @@ pub static SETTINGS: &[Setting] = &[
         scope: "launcher",
         help: "0: processes of a job cannot have more processes started (MPI_Comm_spawn)",
         kind: Kind::Flag(SPAWN),
+    },
+    Setting {
+        name: "ISTHMUS_MEET",
+        unit: "host",
+        default: "none",
+        reason: "few jobs need another way than a direct one, and only the user knows a host that all of their sites reach",
+        scope: "launcher",
+        help: "ssh destination at which jobs meet that cannot reach each other: they connect through it, and find there what others have published for the user; --meet. Processes have the job's answer in it",
+        kind: Kind::Text(MEET),
     },
     Setting {
         name: "ISTHMUS_SPAWN_SITES",

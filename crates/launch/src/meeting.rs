@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The host at which this job meets others (`isthmus run --meet HOST`), for jobs that cannot reach each other. Only ssh
+//! goes there, and nothing of ours runs there but a shell.
+//!
+//! ```text
+//!  process      this launcher                     the host              another launcher      process
+//!    listens  <---  door  <--- ssh -R N:door ---  127.0.0.1:N  <--- ssh -L ---  crossing  <---  dials
+//!                   names ---> shell: files in ~/.cache/isthmus/names-met
+//! ```
+//! A process is told its *entry*: N and a key. Whoever has it is given a port of its own machine by its launcher, a
+//! *crossing*, and everything that is sent there arrives at the process that listens. What passes is TLS between them.
+//!
+//! A connection that is lost is made again, with the same port N.
+
+mod client;
+mod crossing;
+mod door;
+
+use crate::happening::{Event, Met, Process};
+use client::{Client, Line, hash};
+use crossing::Crossings;
+use door::Door;
+use isthmus_stage::content::hex;
+use isthmus_stage::guarded::{Guarded, random};
+use isthmus_wire::entry::{Entry, is_host};
+use isthmus_wire::question::{Ask, Kind, Refusal, Said, Scope};
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Before the host is tried again.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How long the last words may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What is answered.
+type Verdict = Result<Said, Refusal>;
+
+/// What is wanted of the host.
+enum Wish {
+    Asked(Process, u64, Ask),
+    /// A process has ended.
+    Forget(Process),
+    End,
+}
+
+/// The coordinator's side of it.
+pub(crate) struct Meeting {
+    wishes: mpsc::UnboundedSender<Wish>,
+    task: JoinHandle<()>,
+}
+
+impl Meeting {
+    /// With this host, this command as the ssh client, and somebody at a `terminal` who answers its questions or
+    /// nobody. An error: what is wrong with the host.
+    pub(crate) fn begin(
+        host: &str,
+        ssh: &str,
+        terminal: bool,
+        events: &mpsc::UnboundedSender<Event>,
+    ) -> std::io::Result<Self> {
+        if !is_host(host) {
+            return Err(std::io::Error::other(format!(
+                "--meet '{host}': it has to be an ssh destination of at most {} letters, digits and signs as in \
+                 user@host; give the host a short name in ~/.ssh/config",
+                isthmus_wire::entry::MAX_HOST
+            )));
+        }
+        let Some(directory) = isthmus_reach::sharing::directory() else {
+            return Err(std::io::Error::other(
+                "--meet needs a private directory below /tmp or XDG_RUNTIME_DIR for a socket of ssh, and none can be made",
+            ));
+        };
+        let (wishes, hears) = mpsc::unbounded_channel();
+        let keeper = Keeper {
+            client: Client::new(ssh, terminal, host, directory.path()),
+            crossings: Crossings::new(),
+            door: Door::open()?,
+            names: HashMap::new(),
+            open: HashMap::new(),
+            asked: 0,
+            events: events.clone(),
+            _directory: directory,
+        };
+        let task = tokio::spawn(keeper.run(hears));
+        Ok(Self { wishes, task })
+    }
+
+    /// A process asks; the answer comes as an event.
+    pub(crate) fn ask(&self, by: Process, number: u64, ask: Ask) {
+        let _ = self.wishes.send(Wish::Asked(by, number, ask));
+    }
+
+    /// A process has ended.
+    pub(crate) fn forget(&self, by: Process) {
+        let _ = self.wishes.send(Wish::Forget(by));
+    }
+
+    /// Nothing of the job stays at the host.
+    pub(crate) async fn end(mut self) {
+        let _ = self.wishes.send(Wish::End);
+        if tokio::time::timeout(FAREWELL, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+/// What was asked of the shell.
+struct Open {
+    by: Process,
+    number: u64,
+    /// The file and what is to stand in it, where that is new.
+    publishes: Option<(String, String)>,
+    name: String,
+}
+
+/// Has the connection to the host.
+struct Keeper {
+    client: Client,
+    crossings: Crossings,
+    door: Door,
+    /// What is published at the host: by file, what stands in it and who has done that.
+    names: HashMap<String, (String, Process)>,
+    /// Questions to the shell, by number.
+    open: HashMap<u64, Open>,
+    asked: u64,
+    events: mpsc::UnboundedSender<Event>,
+    _directory: Guarded,
+}
+
+impl Keeper {
+    async fn run(mut self, mut wishes: mpsc::UnboundedReceiver<Wish>) {
+        let mut told = false;
+        for turn in 0u64.. {
+            let connected = match self.connect(&mut wishes, turn == 0).await {
+                Some(connected) => connected,
+                None => return,
+            };
+            match connected {
+                Ok(()) => {
+                    if std::mem::take(&mut told) {
+                        self.tell(format!(
+                            "the host at which jobs meet, '{}', is reached again",
+                            self.client.host()
+                        ));
+                    }
+                    if self.serve(&mut wishes).await {
+                        return;
+                    }
+                    self.lose();
+                }
+                Err(why) => {
+                    if !std::mem::replace(&mut told, true) {
+                        self.tell(format!(
+                            "the host at which jobs meet, '{}', is not reached: {why}; this job goes on without it, and \
+                             tries again",
+                            self.client.host()
+                        ));
+                    }
+                }
+            }
+            let pause = tokio::time::sleep(PAUSE);
+            tokio::pin!(pause);
+            loop {
+                tokio::select! {
+                    () = &mut pause => break,
+                    wish = wishes.recv() => match wish {
+                        None | Some(Wish::End) => return,
+                        Some(wish) => refuse(&self.events, &self.door, &mut self.crossings, wish),
+                    },
+                }
+            }
+        }
+    }
+
+    /// `None`: the job ends. `first`: whoever asks before the first answer waits for it.
+    async fn connect(&mut self, wishes: &mut mpsc::UnboundedReceiver<Wish>, first: bool) -> Option<Result<(), String>> {
+        let Self {
+            client,
+            crossings,
+            door,
+            events,
+            ..
+        } = self;
+        let connecting = client.connect(door.port());
+        tokio::pin!(connecting);
+        loop {
+            tokio::select! {
+                connected = &mut connecting => return Some(connected),
+                wish = wishes.recv(), if !first => match wish {
+                    None | Some(Wish::End) => return None,
+                    Some(wish) => refuse(events, door, crossings, wish),
+                },
+            }
+        }
+    }
+
+    fn tell(&self, notice: String) {
+        let _ = self.events.send(Event::Met(Met::Notice(notice)));
+    }
+
+    fn answer(&self, by: Process, number: u64, verdict: Verdict) {
+        let _ = self.events.send(Event::Met(Met::Answer(by, number, verdict)));
+    }
+
+    /// Until the connection ends; whether the job does.
+    async fn serve(&mut self, wishes: &mut mpsc::UnboundedReceiver<Wish>) -> bool {
+        self.crossings.renew(&self.client).await;
+        for (key, (value, _)) in &self.names {
+            // Whoever has taken the name meanwhile keeps it.
+            self.client.say(&format!("0 p {key} {value}\n"));
+        }
+        loop {
+            tokio::select! {
+                line = self.client.hear() => match line {
+                    Some(line) => self.heard(line),
+                    None => return false,
+                },
+                wish = wishes.recv() => match wish {
+                    None | Some(Wish::End) => {
+                        self.client.end().await;
+                        return true;
+                    }
+                    Some(wish) => self.grant(wish).await,
+                },
+            }
+        }
+    }
+
+    /// The connection is gone: nobody answers what was asked.
+    fn lose(&mut self) {
+        for (_, open) in std::mem::take(&mut self.open) {
+            self.undo(&open);
+            self.answer(open.by, open.number, Err(unreached()));
+        }
+    }
+
+    /// What could not be published at the host is not published here, either.
+    fn undo(&self, open: &Open) {
+        if let Some(port) = open.publishes.as_ref().and_then(|(_, value)| read(value)) {
+            let _ = self
+                .events
+                .send(Event::Met(Met::Unpublished(open.by, open.name.clone(), port)));
+        }
+    }
+
+    async fn grant(&mut self, wish: Wish) {
+        match wish {
+            Wish::Asked(by, number, ask) => {
+                if let Some(verdict) = self.consider(by, number, ask).await {
+                    self.answer(by, number, verdict);
+                }
+            }
+            Wish::Forget(by) => {
+                self.door.forget(by);
+                self.crossings.forget(by);
+                let own = self.names.iter().filter(|(_, (_, publisher))| *publisher == by);
+                let own: Vec<String> = own.map(|(key, _)| key.clone()).collect();
+                own.iter().for_each(|key| self.take_back(key));
+            }
+            Wish::End => {}
+        }
+    }
+
+    fn take_back(&mut self, key: &str) {
+        if let Some((value, _)) = self.names.remove(key) {
+            self.client.say(&format!("0 u {key} {value}\n"));
+        }
+    }
+
+    async fn consider(&mut self, by: Process, number: u64, ask: Ask) -> Option<Verdict> {
+        Some(match ask {
+            Ask::Enter { port } => self.enter(by, port),
+            Ask::Cross { entries } => self.cross(by, &entries).await,
+            Ask::Leave { keys, ports } => {
+                keys.iter().for_each(|key| self.door.close(by, key));
+                ports.iter().for_each(|port| self.crossings.close(by, *port));
+                Ok(Said::Done)
+            }
+            Ask::Publish { name, port, .. } => {
+                let (key, value) = (file_of(&name), written(&name, &port));
+                self.put('p', by, number, name, Some((key, value)));
+                return None;
+            }
+            Ask::Unpublish { name, .. } => {
+                let key = file_of(&name);
+                if self.names.get(&key).is_some_and(|(_, publisher)| *publisher == by) {
+                    self.take_back(&key);
+                }
+                Ok(Said::Done)
+            }
+            Ask::Lookup { name, .. } => {
+                self.put('l', by, number, name, None);
+                return None;
+            }
+            Ask::Spawn { .. } | Ask::Agree(_) => Err(Refusal::new(
+                Kind::Unable,
+                "this is nothing for the host at which jobs meet",
+            )),
+        })
+    }
+
+    fn enter(&mut self, by: Process, port: u16) -> Verdict {
+        let key = random().map_err(|error| Refusal::new(Kind::Unable, format!("no random number: {error}")))?;
+        let (at, place) = self.client.place();
+        self.door.let_in(by, key, port)?;
+        Ok(Said::Entry(Entry {
+            host: self.client.host().to_owned(),
+            place,
+            port: at,
+            key,
+        }))
+    }
+
+    async fn cross(&mut self, by: Process, entries: &[Entry]) -> Verdict {
+        let (_, place) = self.client.place();
+        if let Some(other) = entries.iter().find(|entry| entry.place != place) {
+            let (theirs, ours) = (&other.host, self.client.host());
+            let why = format!(
+                "it can be reached through '{theirs}', which is another host than '{ours}', at which this job meets others: \
+                 start both jobs with isthmus run --meet and one host and user"
+            );
+            return Err(Refusal::new(Kind::Unable, why));
+        }
+        let mut ports = Vec::with_capacity(entries.len());
+        for entry in entries {
+            ports.push(self.crossings.open(by, entry, &self.client).await?);
+        }
+        Ok(Said::Ports(ports))
+    }
+
+    /// Asks the shell.
+    fn put(&mut self, verb: char, by: Process, number: u64, name: String, publishes: Option<(String, String)>) {
+        self.asked += 1;
+        let (key, value) = publishes.clone().unwrap_or_else(|| (file_of(&name), "0".to_owned()));
+        self.client.say(&format!("{} {verb} {key} {value}\n", self.asked));
+        let open = Open {
+            by,
+            number,
+            publishes,
+            name,
+        };
+        self.open.insert(self.asked, open);
+    }
+
+    /// What the shell answers.
+    fn heard(&mut self, line: Line) {
+        let Some(open) = self.open.remove(&line.number) else {
+            return;
+        };
+        if line.verdict != "done" {
+            self.undo(&open);
+        }
+        let Open {
+            by,
+            number,
+            publishes,
+            name,
+        } = open;
+        let host = self.client.host();
+        let verdict = match (line.verdict.as_str(), publishes) {
+            ("done", Some((key, value))) => {
+                self.names.insert(key, (value, by));
+                Ok(Said::Done)
+            }
+            ("taken", Some(_)) => {
+                let why = format!("the name '{name}' is published already at '{host}', by another job of yours");
+                Err(Refusal::new(Kind::Taken, why))
+            }
+            ("is", None) => match read(&line.value) {
+                Some(port) => Ok(Said::Port(port)),
+                None => Err(Refusal::new(
+                    Kind::Unable,
+                    format!("what '{host}' keeps for the name '{name}' is no name of a port"),
+                )),
+            },
+            ("unknown", None) => {
+                let why = format!(
+                    "nobody has published the name '{name}' in this job or for all jobs of the user, here or at '{host}'"
+                );
+                Err(Refusal::new(Kind::Unknown, why))
+            }
+            _ => Err(Refusal::new(
+                Kind::Unable,
+                format!("names cannot be kept at '{host}': {}", line.verdict),
+            )),
+        };
+        self.answer(by, number, verdict);
+    }
+}
+
+/// What can be done without the host, and a refusal of everything else.
+fn refuse(events: &mpsc::UnboundedSender<Event>, door: &Door, crossings: &mut Crossings, wish: Wish) {
+    match wish {
+        Wish::Asked(by, number, Ask::Leave { keys, ports }) => {
+            keys.iter().for_each(|key| door.close(by, key));
+            ports.iter().for_each(|port| crossings.close(by, *port));
+            let _ = events.send(Event::Met(Met::Answer(by, number, Ok(Said::Done))));
+        }
+        Wish::Asked(by, number, ask) => {
+            if let Ask::Publish { name, port, .. } = ask {
+                let _ = events.send(Event::Met(Met::Unpublished(by, name, port)));
+            }
+            let _ = events.send(Event::Met(Met::Answer(by, number, Err(unreached()))));
+        }
+        Wish::Forget(by) => {
+            door.forget(by);
+            crossings.forget(by);
+        }
+        Wish::End => {}
+    }
+}
+
+fn unreached() -> Refusal {
+    Refusal::new(
+        Kind::Unable,
+        "the host at which jobs meet (--meet) is not reached now; the launcher tries again",
+    )
+}
+
+/// Whether the launcher asks the host, too.
+pub(crate) fn concerns(scope: Option<Scope>) -> bool {
+    scope != Some(Scope::Job)
+}
+
+/// The file of a name.
+fn file_of(name: &str) -> String {
+    hex(&hash(name))
+}
+
+/// What stands in it: nothing in it means anything to a shell.
+fn written(name: &str, port: &str) -> String {
+    format!("{}.{}", hex(name.as_bytes()), hex(port.as_bytes()))
+}
+
+/// The port of a name.
+fn read(written: &str) -> Option<String> {
+    let (_, port) = written.split_once('.')?;
+    let bytes = port.as_bytes();
+    if bytes.len() > 2 * isthmus_wire::question::MAX_PORT || bytes.len() % 2 != 0 {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let pairs = bytes
+        .chunks(2)
+        .map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8));
+    String::from_utf8(pairs.collect::<Option<_>>()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_at_the_host_is_plain_and_comes_back() {
+        for (name, port) in [("ocean", "isthmus1:AAAA"), ("a b\n'$(x)", "é"), ("", "")] {
+            let text = written(name, port);
+            assert!(
+                text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'.'),
+                "{text}"
+            );
+            assert_eq!(read(&text).as_deref(), Some(port));
+        }
+        for bad in ["", "00", ".0", ".zz", ".ff", &format!(".{}", "a".repeat(4 << 12))] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ports of this machine that lead through the host to processes of other jobs: one for each process that somebody of
+//! this job talks to.
+
+use super::client::Client;
+use crate::happening::Process;
+use isthmus_wire::entry::{Entry, knock};
+use isthmus_wire::question::{Kind, Refusal};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, copy_buf};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+
+/// What the other launcher says first: the process listens.
+pub(super) const HERE: u8 = 1;
+/// It does not any more, or never has.
+pub(super) const GONE: u8 = 0;
+/// Bytes that are passed on at once.
+const PIECE: usize = 128 << 10;
+/// Most crossings of a job.
+const MAX_CROSSINGS: usize = 8192;
+/// A launcher to which no connection could be made for so long, while the host is reached, is gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the connection of ssh is to be had: by port at the host, the socket here. Those of an earlier connection are
+/// gone.
+type Sockets = Arc<Mutex<HashMap<u16, (u64, PathBuf)>>>;
+
+struct Crossing {
+    entry: Entry,
+    /// Who uses it, and how often it was opened.
+    users: BTreeMap<Process, u32>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Crossing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// All of a job, by port.
+pub(super) struct Crossings {
+    all: HashMap<u16, Crossing>,
+    sockets: Sockets,
+}
+
+impl Crossings {
+    pub(super) fn new() -> Self {
+        Self {
+            all: HashMap::new(),
+            sockets: Sockets::default(),
+        }
+    }
+
+    /// The port for an entry.
+    pub(super) async fn open(&mut self, by: Process, entry: &Entry, client: &Client) -> Result<u16, Refusal> {
+        let cannot = |why: String| Refusal::new(Kind::Unable, format!("no way through '{}': {why}", client.host()));
+        self.lead_to(entry.port, client).await.map_err(cannot)?;
+        let known = self
+            .all
+            .iter_mut()
+            .find(|(_, one)| one.entry == *entry && !one.task.is_finished());
+        if let Some((port, crossing)) = known {
+            *crossing.users.entry(by).or_default() += 1;
+            return Ok(*port);
+        }
+        if self.all.len() >= MAX_CROSSINGS {
+            return Err(cannot(format!("this job has {MAX_CROSSINGS} already")));
+        }
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await;
+        let listener = listener.map_err(|error| cannot(error.to_string()))?;
+        let port = listener.local_addr().map_err(|error| cannot(error.to_string()))?.port();
+        let crossing = Crossing {
+            entry: entry.clone(),
+            users: BTreeMap::from([(by, 1)]),
+            task: tokio::spawn(carry(listener, entry.clone(), self.sockets.clone())),
+        };
+        self.all.insert(port, crossing);
+        Ok(port)
+    }
+
+    /// The connection of ssh leads to this port at the host.
+    async fn lead_to(&self, port: u16, client: &Client) -> Result<(), String> {
+        let known =
+            |sockets: &HashMap<u16, (u64, PathBuf)>| sockets.get(&port).is_some_and(|(turn, _)| *turn == client.turn());
+        if known(&self.sockets.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(());
+        }
+        let path = client.forward(port).await?;
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.insert(port, (client.turn(), path));
+        Ok(())
+    }
+
+    /// The host is reached anew: so are all to whom there are crossings.
+    pub(super) async fn renew(&mut self, client: &Client) {
+        let mut ports: Vec<u16> = self.all.values().map(|crossing| crossing.entry.port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        for port in ports {
+            // Without it connections fail, and who makes them tries again.
+            let _ = self.lead_to(port, client).await;
+        }
+    }
+
+    /// A process does not use it any more.
+    pub(super) fn close(&mut self, by: Process, port: u16) {
+        let Some(crossing) = self.all.get_mut(&port) else {
+            return;
+        };
+        if let Some(count) = crossing.users.get_mut(&by) {
+            *count -= 1;
+            if *count == 0 {
+                crossing.users.remove(&by);
+            }
+        }
+        if crossing.users.is_empty() {
+            self.all.remove(&port);
+        }
+    }
+
+    /// A process has ended.
+    pub(super) fn forget(&mut self, by: Process) {
+        self.all.retain(|_, crossing| {
+            crossing.users.remove(&by);
+            !crossing.users.is_empty()
+        });
+    }
+}
+
+/// How a connection ended.
+enum End {
+    /// It was made.
+    Served,
+    /// The launcher at the other end says that the process is gone.
+    Gone,
+    /// Nobody answered there.
+    Failed,
+}
+
+/// Serves connections to one process until that is gone: then nobody listens any more, and who dials knows.
+async fn carry(listener: TcpListener, entry: Entry, sockets: Sockets) {
+    let (tell, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    let mut failing: Option<(Instant, u32)> = None;
+    let mut tasks = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let known = sockets.lock().unwrap_or_else(PoisonError::into_inner).get(&entry.port).cloned();
+                    let (tell, key) = (tell.clone(), entry.key);
+                    tasks.spawn(async move {
+                        let _ = stream.set_nodelay(true);
+                        let Some((_, path)) = known else { return };
+                        pass(stream, path, &key, &tell).await;
+                    });
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            },
+            Some(end) = ends.recv() => match end {
+                End::Served => failing = None,
+                End::Gone => break,
+                End::Failed => {
+                    let (since, count) = failing.map_or((Instant::now(), 1), |(since, count)| (since, count + 1));
+                    failing = Some((since, count));
+                    if count >= 3 && since.elapsed() >= PATIENCE {
+                        break;
+                    }
+                }
+            },
+            Some(_) = tasks.join_next() => {}
+        }
+    }
+    drop(listener);
+    // Those that are there end by themselves.
+    while tasks.join_next().await.is_some() {}
+}
+
+async fn pass(inner: TcpStream, path: PathBuf, key: &[u8; 16], tell: &tokio::sync::mpsc::UnboundedSender<End>) {
+    // Without the connection to the host nothing is known of the process.
+    let Ok(mut outer) = UnixStream::connect(&path).await else {
+        return;
+    };
+    if outer.write_all(&knock(key)).await.is_err() {
+        return;
+    }
+    let (mut from_outer, mut to_outer) = outer.into_split();
+    let (from_inner, mut to_inner) = inner.into_split();
+    // What the process says is on its way before it is known whether somebody hears it: that saves a round trip.
+    let out = tokio::spawn(async move {
+        let mut from_inner = BufReader::with_capacity(PIECE, from_inner);
+        let _ = copy_buf(&mut from_inner, &mut to_outer).await;
+        let _ = to_outer.shutdown().await;
+    });
+    let end = match from_outer.read_u8().await {
+        Ok(HERE) => End::Served,
+        Ok(_) => End::Gone,
+        Err(_) => End::Failed,
+    };
+    let served = matches!(end, End::Served);
+    let _ = tell.send(end);
+    if served {
+        let mut from_outer = BufReader::with_capacity(PIECE, from_outer);
+        let _ = copy_buf(&mut from_outer, &mut to_inner).await;
+        let _ = to_inner.shutdown().await;
+        let _ = out.await;
+    } else {
+        out.abort();
+    }
+}
+
+/// Passes on what comes from either until both have ended.
+pub(super) async fn both_ways(a: TcpStream, b: TcpStream) {
+    let ((from_a, to_a), (from_b, to_b)) = (a.into_split(), b.into_split());
+    tokio::join!(one_way(from_a, to_b), one_way(from_b, to_a));
+}
+
+async fn one_way(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
+    let mut from = BufReader::with_capacity(PIECE, from);
+    let _ = copy_buf(&mut from, &mut to).await;
+    let _ = to.shutdown().await;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where connections of other jobs come in from the host. A stranger has three seconds to show the key of an entry;
+//! more strangers than there are places wait in the system's queue.
+
+use super::crossing::{GONE, HERE, both_ways};
+use crate::happening::Process;
+use isthmus_wire::entry::{KNOCK, knocked};
+use isthmus_wire::question::{Kind, Refusal};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+/// Connections that have not shown a key.
+const MAX_STRANGERS: usize = 256;
+/// How long they have for that.
+const KNOCK_TIME: Duration = Duration::from_secs(3);
+/// Most entries of a job.
+const MAX_ENTRIES: usize = 1 << 16;
+/// Most connections that came in and have not ended.
+const MAX_GUESTS: usize = 4096;
+
+/// By key: whose entry it is, and the port where its process listens.
+type Entries = Arc<Mutex<HashMap<[u8; 16], (Process, u16)>>>;
+
+pub(super) struct Door {
+    port: u16,
+    entries: Entries,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn locked(entries: &Entries) -> MutexGuard<'_, HashMap<[u8; 16], (Process, u16)>> {
+    entries.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Door {
+    pub(super) fn open() -> std::io::Result<Self> {
+        let socket = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+        socket.set_nonblocking(true)?;
+        let (port, listener) = (socket.local_addr()?.port(), TcpListener::from_std(socket)?);
+        let entries = Entries::default();
+        let task = tokio::spawn(answer(listener, entries.clone()));
+        Ok(Self { port, entries, task })
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// From now on this key leads to a port of this machine.
+    pub(super) fn let_in(&self, by: Process, key: [u8; 16], port: u16) -> Result<(), Refusal> {
+        let mut entries = locked(&self.entries);
+        if entries.len() >= MAX_ENTRIES {
+            let why = format!(
+                "the processes of this job have {MAX_ENTRIES} ways through the host at which jobs meet already"
+            );
+            return Err(Refusal::new(Kind::Unable, why));
+        }
+        entries.insert(key, (by, port));
+        Ok(())
+    }
+
+    /// From now on it does not.
+    pub(super) fn close(&self, by: Process, key: &[u8; 16]) {
+        let mut entries = locked(&self.entries);
+        if entries.get(key).is_some_and(|(owner, _)| *owner == by) {
+            entries.remove(key);
+        }
+    }
+
+    /// A process has ended.
+    pub(super) fn forget(&self, by: Process) {
+        locked(&self.entries).retain(|_, (owner, _)| *owner != by);
+    }
+}
+
+async fn answer(listener: TcpListener, entries: Entries) {
+    let (strangers, guests) = (
+        Arc::new(Semaphore::new(MAX_STRANGERS)),
+        Arc::new(Semaphore::new(MAX_GUESTS)),
+    );
+    while let Ok(place) = Arc::clone(&strangers).acquire_owned().await {
+        let Ok((mut stream, _)) = listener.accept().await else {
+            // Out of descriptors, most likely: leave others time to close some.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (entries, guests) = (entries.clone(), guests.clone());
+        tokio::spawn(async move {
+            let _ = stream.set_nodelay(true);
+            let mut knock = [0; KNOCK];
+            let came = tokio::time::timeout(KNOCK_TIME, stream.read_exact(&mut knock)).await;
+            drop(place);
+            let Some(key) = came.ok().and_then(Result::ok).and_then(|_| knocked(&knock)) else {
+                return;
+            };
+            let known = locked(&entries).get(&key).copied();
+            let Ok(_guest) = guests.try_acquire_owned() else { return };
+            let inside = match known {
+                Some((_, port)) => TcpStream::connect(("127.0.0.1", port)).await.ok(),
+                None => None,
+            };
+            let Some(inside) = inside else {
+                let _ = stream.write_all(&[GONE]).await;
+                return;
+            };
+            let _ = inside.set_nodelay(true);
+            if stream.write_all(&[HERE]).await.is_ok() {
+                both_ways(stream, inside).await;
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isthmus_wire::entry::knock;
+
+    async fn says(port: u16, words: &[u8]) -> Option<u8> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
+        stream.write_all(words).await.expect("it is open");
+        stream.read_u8().await.ok()
+    }
+
+    #[test]
+    fn only_a_key_that_is_in_force_opens_however_many_others_come() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("threads").block_on(strangers());
+    }
+
+    async fn strangers() {
+        let door = Door::open().expect("a port");
+        let inside = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = inside.local_addr().expect("it has one").port();
+        door.let_in((0, 1), [1; 16], port).expect("there is room");
+        let mut idle = Vec::new();
+        for _ in 0..300 {
+            idle.push(
+                TcpStream::connect(("127.0.0.1", door.port()))
+                    .await
+                    .expect("it listens"),
+            );
+        }
+        assert_eq!(says(door.port(), b"GET / HTTP/1.1\r\n\r\n12345").await, None, "garbage");
+        assert_eq!(says(door.port(), &knock(&[2; 16])).await, Some(GONE), "a wrong key");
+        assert_eq!(says(door.port(), &knock(&[1; 16])).await, Some(HERE));
+        door.close((0, 2), &[1; 16]);
+        assert_eq!(
+            says(door.port(), &knock(&[1; 16])).await,
+            Some(HERE),
+            "it is not whose who closed it"
+        );
+        door.close((0, 1), &[1; 16]);
+        assert_eq!(says(door.port(), &knock(&[1; 16])).await, Some(GONE), "an old one");
+        door.let_in((0, 1), [3; 16], port).expect("there is room");
+        door.forget((0, 1));
+        assert_eq!(
+            says(door.port(), &knock(&[3; 16])).await,
+            Some(GONE),
+            "its process has ended"
+        );
+    }
+}

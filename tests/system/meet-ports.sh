@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Two jobs at two sites, both behind address translation that lets only ssh out, find each other by a name at a host that ssh reaches, and connect
+# through it. Names that were changed or are old, and strangers at that host, are turned away, and disturb nobody. One job is killed: the other one gets
+# errors. Nothing is left at the host.
+# beside: it mostly waits.
+# ISTHMUS_TEST_MESSAGES=100000 ISTHMUS_TEST_ROUNDS=1, and ISTHMUS_TEST_MESSAGES=10 ISTHMUS_TEST_ROUNDS=100: long.
+. "$(dirname "$0")/common.sh"
+need_testbed
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/meet-ports.c" -o meet-ports || fail "mpicc meet-ports.c"
+messages=${ISTHMUS_TEST_MESSAGES:-100}
+rounds=${ISTHMUS_TEST_ROUNDS:-3}
+
+cat >all.sh <<'S'
+set -u
+here=$PWD rounds=$1 messages=$2
+at_b1() { ssh b1 "cd $here; PATH=$PATH timeout $1 isthmus run $2 ./meet-ports client $3" >"$4.out" 2>&1 </dev/null; }
+opened() {
+    for _ in $(seq 300); do grep -q open "$1" && return; kill -0 $job || return 1; sleep 0.1; done
+    return 1
+}
+timeout 280 isthmus run --meet c1 -n 2 ./meet-ports server $rounds $messages >server.out 2>&1 </dev/null & job=$!
+opened server.out || exit 1
+# Who does not meet there finds nobody.
+at_b1 5 "-n 1" "1 1" apart & apart=$!
+# Strangers there: 300 at once on each port that somebody of ours has there, who say nothing or something else, again and again.
+ssh c1 'ulimit -n 2048; ports=$(ss -Hltn "src 127.0.0.1" | sed "s/.*127.0.0.1:\([0-9]*\) .*/\1/")
+    for turn in 1 2; do for port in $ports; do for i in $(seq 150); do
+        exec {idle}<>/dev/tcp/127.0.0.1/$port; (echo garbage >/dev/tcp/127.0.0.1/$port)
+    done; done; sleep 1; done' >strangers.out 2>&1 </dev/null & strangers=$!
+sleep 0.5
+at_b1 280 "--meet c1 -n 2" "$rounds $messages" client || exit 2
+wait $job || exit 3
+wait $strangers $apart
+timeout 100 isthmus run --meet c1 -n 1 ./meet-ports server 1 $messages killed >server-killed.out 2>&1 </dev/null & job=$!
+opened server-killed.out || exit 4
+at_b1 100 "--meet c1 -n 1" "1 $messages killed" client-killed
+wait $job || exit 5
+ssh c1 'ls -A ~/.cache/isthmus/names-met; ss -Hltn "src 127.0.0.1" | grep -v ":22 "' >left
+ls -d /tmp/isthmus-* "${XDG_RUNTIME_DIR:-/nowhere}"/isthmus-* 2>/dev/null >>left
+exit 0
+S
+isthmus-testbed run --sites 3x1 --rtt 20ms --access a=nat-ssh,b=nat-ssh -- bash all.sh "$rounds" "$messages" >run.out 2>&1 || {
+    tail -n 20 run.out ./*.out
+    fail "jobs behind address translation"
+}
+[ "$(cat server.out client.out | grep -c 'all is well')" = 4 ] || { tail server.out client.out; fail "not all processes have ended well"; }
+grep -q "goes on" server-killed.out || { cat server-killed.out; fail "the survivor does not go on"; }
+grep -q "connected" apart.out && { cat apart.out; fail "a job that meets nobody there has found the name"; }
+awk '/turned away/ { n++; if ($4 >= 5) late = 1 } END { exit late || n != 3 }' client.out || { cat client.out; fail "who comes with a wrong name"; }
+[ -s left ] && fail "left: $(cat left)"
+grep "connected in" client.out
+echo "jobs behind address translation meet by a name at a host, and turn strangers away"
