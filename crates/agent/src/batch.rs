@@ -11,6 +11,7 @@
 //! moves indices, gathers `Started`, and lets the scheduler say why when processes or nodes are lost.
 
 mod door;
+mod happening;
 mod judging;
 mod listen;
 mod nodes;
@@ -18,19 +19,20 @@ mod part;
 mod watch;
 
 pub(crate) use door::StagedFile;
+pub(crate) use happening::BatchEvent;
 
 use crate::asked::Asked;
 use crate::event::Event;
 use crate::link::Outbox;
 use crate::program::Refusal;
 use crate::sink::{self, Sink};
+use happening::{FromNode, Ready};
 use isthmus_sched::{Adaptor, Cause, JobId, State, Wait};
 use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
 use isthmus_wire::question::{Answer, Question};
 use isthmus_wire::word::counted;
 use listen::Listener;
-use nodes::Ready;
 use part::Part;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,34 +47,6 @@ const MADE: usize = 4;
 
 /// A job that was seen waiting so often waits long enough for people to be told.
 const WORTH_TELLING: u32 = 3;
-
-/// What can happen to a submission.
-#[derive(Debug)]
-pub(crate) enum BatchEvent {
-    /// The scheduler took the job or did not.
-    Submitted(Result<JobId, Refusal>),
-    /// Where the job stands.
-    Polled(State),
-    /// Asked because something failed: where the job stands, if that is known.
-    Judged(Option<State>),
-    /// At a node.
-    Node(u32, FromNode),
-}
-
-/// What can happen at a node.
-#[derive(Debug)]
-pub(crate) enum FromNode {
-    /// Its agent is ready.
-    Ready(Box<Ready>),
-    /// Its agent cannot be used.
-    Unfit(String),
-    /// Its agent says.
-    Said(FromAgent),
-    /// Its agent says nothing; `lost`: for so long that a busy machine is no reason.
-    Silent { lost: bool },
-    /// The connection is closed.
-    Lost,
-}
 
 /// A submission.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! What can happen to an agent.
 
 use crate::batch::BatchEvent;
-use crate::processes::Pipes;
+use crate::pipes::Pipes;
 use crate::program::Refusal;
 use isthmus_stage::words;
 use isthmus_wire::boot::{Counters, Hello, LinkTraffic, Message};

@@ -17,6 +17,7 @@ mod link;
 mod machine;
 mod node;
 mod other_mpi;
+mod pipes;
 mod place;
 mod processes;
 mod processors;

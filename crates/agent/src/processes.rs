@@ -2,6 +2,7 @@
 //! The processes of a subjob: started, read, fed, watched.
 
 use crate::event::{Event, ToProcess};
+use crate::pipes::Pipes;
 use crate::sink::Sink;
 use crate::threads;
 use isthmus_sched::fork::{self, StandardInput, Template};
@@ -9,7 +10,6 @@ use isthmus_stage::content::hex;
 use isthmus_stage::lines::LineBuffer;
 use isthmus_wire::grid::{Exit, Stream};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -30,14 +30,6 @@ const UNFINISHED: Duration = Duration::from_millis(100);
 
 /// How a process ended of which nothing is known but that it is gone.
 pub(crate) const KILLED: Exit = Exit::Signal(rustix::process::Signal::KILL.as_raw() as u32);
-
-/// Our ends of the standard streams of a process that somebody else has started.
-#[derive(Debug)]
-pub(crate) struct Pipes {
-    pub(crate) output: OwnedFd,
-    pub(crate) error: OwnedFd,
-    pub(crate) input: Option<OwnedFd>,
-}
 
 /// What a hello is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 
 use crate::event::Event;
 use crate::guard::GUARD;
-use crate::processes::{self, Pipes};
+use crate::pipes::Pipes;
+use crate::processes;
 use crate::program::{self, Length, Refusal};
 use isthmus_sched::fork::{self, Template};
 use isthmus_sched::launching;

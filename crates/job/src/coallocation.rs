@@ -19,19 +19,21 @@
 mod barrier;
 mod edit;
 mod ending;
+mod exits;
 mod later;
 mod losses;
 mod site;
 mod subjobs;
+mod verdict;
 mod words;
 
 pub use later::add;
 pub use site::State;
 pub use subjobs::{Subjobs, others, takes_part, world_of};
+pub use verdict::{STATUS_LAUNCH_FAILED, Verdict};
 
 use crate::model::Job;
 use crate::terms::Substitute;
-use isthmus_wire::grid::Exit;
 use isthmus_wire::word::counted;
 use losses::{Losses, ranges};
 use site::{Process, Site};
@@ -51,8 +53,7 @@ pub const LEAVE_AT_ONCE: Duration = Duration::from_millis(700);
 /// Deaths that the others are told of while a job ends: those that died together are among the first. Of a large job
 /// that ends all die, and nobody needs to hear of each.
 const TOLD_AT_THE_END: u32 = 64;
-/// Exit status of a job that could not be started or lost a site.
-pub const STATUS_LAUNCH_FAILED: i32 = 1;
+
 /// Exit status of a job that reached its time limit.
 pub const STATUS_LIMIT: i32 = 124;
 
@@ -156,37 +157,6 @@ pub enum Answer {
     Retry,
     /// End the job.
     Abort,
-}
-
-/// How the job ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// Exit status of the job.
-    pub status: i32,
-    /// What went wrong.
-    pub problem: Option<String>,
-    /// What to do about it; may be empty.
-    pub hint: String,
-    /// A subjob was not there in time; it may still come.
-    late: bool,
-}
-
-impl Verdict {
-    fn launch(problem: String, hint: &str) -> Self {
-        Self {
-            status: STATUS_LAUNCH_FAILED,
-            problem: Some(problem),
-            hint: hint.to_owned(),
-            late: false,
-        }
-    }
-
-    fn late(problem: String, hint: &str) -> Self {
-        Self {
-            late: true,
-            ..Self::launch(problem, hint)
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -392,44 +362,6 @@ impl Coallocation {
             late: false,
         };
         self.fail_site(site, verdict, now);
-    }
-
-    /// A process ended.
-    pub fn handle_exited(&mut self, site: usize, index: u32, exit: Exit, now: Duration) {
-        let ended = self.subjobs.site_mut(site);
-        let Some(process) = ended.processes.get_mut(index as usize) else {
-            return;
-        };
-        let was = std::mem::replace(process, Process::Ended);
-        if was == Process::Ended || !ended.is_live() {
-            return;
-        }
-        ended.ended += 1;
-        let verdict = self.subjobs.judge_exit(site, index, was, exit);
-        if let Some(verdict) = later::judge(self, site, index, was, verdict) {
-            if goes_on(self, site) {
-                let loss = Loss {
-                    site,
-                    whole: false,
-                    processes: vec![(index, was)],
-                };
-                lose(self, &loss, &verdict, now);
-            } else {
-                if was == Process::Arrived {
-                    self.tell_gone(site, index..index + 1, &verdict);
-                }
-                self.fail_site(site, verdict, now);
-            }
-        }
-        // A subjob that begins again elsewhere has no process that ended.
-        let ended = self.subjobs.site_mut(site);
-        if ended.has_ended() {
-            let next = if ended.gives_back { State::Fetching } else { State::Done };
-            ended.advance(next);
-            later::retire(self, site);
-        }
-        self.look_for_hopeless_barrier(now);
-        self.leave_when_ended(now);
     }
 
     /// A site cannot be reached or cannot start its processes, or its scheduler has ended them.

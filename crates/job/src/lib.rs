@@ -43,6 +43,7 @@ mod quoted;
 pub mod scratch;
 mod source;
 mod staging;
+mod subjob;
 pub mod terms;
 pub mod transfer;
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a job is.
 
-use crate::attributes::{Operator, Request, Setting};
 pub use crate::contact::Contact;
 use crate::contact::check_destination;
 use crate::error::JobError;
 use crate::links::Pins;
 use crate::naming::{JobName, check_name};
+pub use crate::subjob::{Program, Subjob};
 use crate::terms::{OnLoss, Terms};
-use crate::transfer::{MAX_SHARED, MAX_TRANSFERS, Transfers};
-use isthmus_wire::grid::Allocation;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::transfer::{MAX_SHARED, MAX_TRANSFERS};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 /// The variable with the number of processors of each process.
@@ -31,68 +30,6 @@ pub struct Job {
     subjobs: Vec<Subjob>,
     links: Pins,
     name: Option<JobName>,
-}
-
-/// The part of a job for one machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subjob {
-    /// Name, unique within the job.
-    pub site: String,
-    /// How to get there.
-    pub contact: Contact,
-    /// Number of processes.
-    pub count: u32,
-    /// Local area: machines with the same one share a local network.
-    pub lan: String,
-    /// Index of the program in a job of several programs (MPI_APPNUM).
-    pub appnum: u32,
-    /// What to run.
-    pub program: Program,
-    /// Arguments after the program's name.
-    pub arguments: Vec<String>,
-    /// Variables to set, in order; the last of a name wins.
-    pub environment: Vec<(String, String)>,
-    /// Working directory.
-    pub directory: Option<String>,
-    /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
-    pub allocation: Option<Allocation>,
-    /// Whether the job says that no scheduler is asked (`fork`), whatever is known of the site.
-    pub forks: bool,
-    /// Whether a site gets the program from here; otherwise it runs what it has under that name.
-    pub stage: bool,
-    /// What else is asked for, kept for whoever can give it.
-    pub requests: Vec<Request>,
-    /// Commands of a POSIX shell before anything else at the machine.
-    pub setup: Vec<String>,
-    /// Files that come and go.
-    pub files: Transfers,
-}
-
-/// What to run, possibly one file per architecture.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Program {
-    /// For every architecture without an entry of its own.
-    pub any: Option<String>,
-    /// By machine hardware name (`x86_64`, `aarch64`).
-    pub by_architecture: BTreeMap<String, String>,
-}
-
-impl Program {
-    /// One file for all architectures.
-    pub fn one(path: impl Into<String>) -> Self {
-        Self {
-            any: Some(path.into()),
-            by_architecture: BTreeMap::new(),
-        }
-    }
-
-    /// The file for an architecture.
-    pub fn for_architecture(&self, architecture: &str) -> Option<&str> {
-        self.by_architecture
-            .get(architecture)
-            .or(self.any.as_ref())
-            .map(String::as_str)
-    }
 }
 
 impl Job {
@@ -246,58 +183,6 @@ impl Job {
 }
 
 impl Subjob {
-    /// The one text of a kept attribute, by its name in RSL.
-    pub fn request(&self, name: &str) -> Option<&str> {
-        let request = self
-            .requests
-            .iter()
-            .find(|r| r.attribute.name == name && r.operator == Operator::Equal)?;
-        request.values.first().and_then(Setting::text)
-    }
-
-    /// The command of the vendor MPI that starts the processes, if they are to run on top of that.
-    pub fn vendor(&self) -> Option<&str> {
-        let wanted = self.request("jobType") == Some("mpi");
-        wanted.then(|| self.request("mpiexec").unwrap_or("mpiexec"))
-    }
-
-    /// Word for who starts the processes, if the job says so: a scheduler, or `fork`.
-    pub fn scheduler(&self) -> Option<&'static str> {
-        let asked = self.allocation.as_ref().map(|a| a.scheduler.keyword());
-        asked.or_else(|| self.forks.then_some(crate::allocation::FORK))
-    }
-
-    /// All texts of a kept attribute, by its name in RSL.
-    pub fn request_texts(&self, name: &str) -> Vec<&str> {
-        let named = |r: &&Request| r.attribute.name == name && r.operator == Operator::Equal;
-        let values = self.requests.iter().filter(named).flat_map(|r| &r.values);
-        values.filter_map(Setting::text).collect()
-    }
-
-    /// Gives the texts of a kept attribute other values, where there are any.
-    pub fn place_text(&mut self, name: &str, place: &mut dyn FnMut(&str) -> Option<String>) {
-        let named = self.requests.iter_mut().filter(|r| r.attribute.name == name);
-        for value in named.flat_map(|r| &mut r.values) {
-            if let Setting::Text(text) = value {
-                if let Some(placed) = place(text) {
-                    *text = placed;
-                }
-            }
-        }
-    }
-
-    /// Of the variables of one name the last counts.
-    fn keep_last_variables(&mut self) {
-        let mut seen = BTreeSet::new();
-        let all = std::mem::take(&mut self.environment);
-        self.environment = all
-            .into_iter()
-            .rev()
-            .filter(|(name, _)| seen.insert(name.clone()))
-            .collect();
-        self.environment.reverse();
-    }
-
     fn check(&self) -> Result<(), JobError> {
         if self.request("jobType") == Some("single") && self.count > 1 {
             let problem = format!(
@@ -379,6 +264,12 @@ impl Subjob {
     }
 }
 
+/// Whether a job goes on, at least partly, when a process is lost.
+pub fn goes_on(job: &Job) -> bool {
+    let goes_on = |subjob: &Subjob| Terms::of(subjob).is_ok_and(|terms| terms.goes_on());
+    job.subjobs().iter().any(goes_on)
+}
+
 /// Says what is wrong with a number of processes for one machine.
 pub fn check_count(site: &str, count: u32) -> Result<(), JobError> {
     if count == 0 {
@@ -432,6 +323,7 @@ fn check_total(subjobs: &[Subjob]) -> Result<(), JobError> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::transfer::Transfers;
 
     pub(crate) fn subjob(site: &str, count: u32) -> Subjob {
         Subjob {

@@ -13,9 +13,9 @@
 //! the job goes on without an optional one. Substitutes are tried first, in order. What its loss, or that of one of its
 //! processes, means later says [`OnLoss`].
 
-use crate::contact;
+use crate::contact::{self, Contact};
 use crate::error::JobError;
-use crate::model::{Contact, Job, Subjob};
+use crate::subjob::Subjob;
 use crate::{allocation, attributes};
 use isthmus_wire::grid::{Allocation, Scheduler};
 use std::time::Duration;
@@ -216,12 +216,6 @@ impl std::fmt::Display for Substitute {
                 .or_else(|| self.forks.then_some(allocation::FORK)),
         ))
     }
-}
-
-/// Whether a job goes on, at least partly, when a process is lost.
-pub fn goes_on(job: &Job) -> bool {
-    let goes_on = |subjob: &Subjob| Terms::of(subjob).is_ok_and(|terms| terms.goes_on());
-    job.subjobs().iter().any(goes_on)
 }
 
 impl Terms {

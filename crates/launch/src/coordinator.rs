@@ -8,56 +8,41 @@ mod answering;
 mod asked;
 mod away;
 mod board;
+mod early;
 mod ending;
 mod holding;
 mod losing;
+mod open;
+mod pending;
 mod people;
 mod sites;
 mod spawning;
+mod state;
+mod stop;
 mod view;
 
-use crate::connections::Connections;
 use crate::console::{Console, Printer};
 use crate::control;
 use crate::credentials::Credentials;
-use crate::directories::Directories;
 use crate::events::JobEvent;
 use crate::gathering::Gathered;
 use crate::happening::Event;
-use crate::inputs::Inputs;
-use crate::links::{JobLinks, LinkOptions};
 use crate::meeting::Meeting;
 use crate::output::Files;
-use crate::passed::Tally;
 use crate::paths::Crossings;
-use crate::question::Questions;
 use crate::record::Record;
 use crate::session::Session;
-use crate::shared::Shared;
-use crate::trace::{Clocks, TraceFile};
-use crate::whereabouts::Waits;
-use crate::{Options, Outcome, Statistics};
-use answering::Asked;
-use away::Stop;
-use board::Board;
+use crate::trace::TraceFile;
+use crate::{Options, Outcome};
 use isthmus_job::Job;
-use isthmus_job::Subjob;
-use isthmus_job::coallocation::{Coallocation, Watch};
-use isthmus_job::terms::goes_on;
-use isthmus_reach::Access;
-use isthmus_stage::names::Names;
 use isthmus_wire::control::Request;
-use isthmus_wire::grid::{Reach, ToAgent};
-use std::sync::Arc;
+use isthmus_wire::grid::ToAgent;
+use state::{Coordinator, TICK};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How often agents are asked whether they are there, and the progress display is looked after. Silence is counted in
-/// ticks that this process has lived through, not by the clock: when the whole machine stood still (suspended,
-/// overloaded), what arrived meanwhile is looked at before anybody is given up.
-const TICK: Duration = Duration::from_millis(500);
 /// How long connections that were replaced may take to close once the job is over.
 const DEPARTING: Duration = Duration::from_secs(3);
 /// Exit status when the reader of our output is gone, as a shell tells it of SIGPIPE.
@@ -173,151 +158,7 @@ pub(crate) fn listen_to_signals(events: &mpsc::UnboundedSender<Event>) -> std::i
     away::forward(events)
 }
 
-fn reach(job: &Job) -> Reach {
-    if job.spans_nodes() { Reach::Wide } else { Reach::Node }
-}
-
-struct Coordinator {
-    name: String,
-    job: Job,
-    /// The subjobs as they are placed now.
-    subjobs: Vec<Subjob>,
-    link_options: LinkOptions,
-    silence: Duration,
-    terminal: bool,
-    /// Once the processes begin.
-    known_links: Option<JobLinks>,
-    /// Ways between local areas.
-    crossings: Crossings,
-    /// Subjobs that are to begin as soon as the ways are settled.
-    committing: Vec<Vec<usize>>,
-    machine: Coallocation,
-    board: Board,
-    connections: Connections,
-    printer: Printer,
-    credentials: Credentials,
-    session: Option<Session>,
-    questions: Questions,
-    events: mpsc::UnboundedSender<Event>,
-    shared: Arc<Shared>,
-    began: Instant,
-    inputs: Inputs,
-    statistics: Statistics,
-    /// What has passed so far.
-    tally: Tally,
-    /// What processes have asked, and the names that they have published.
-    answering: Asked,
-    names: Names,
-    agreements: agreeing::Agreements,
-    /// Processes that were asked for and have not begun, and how often some were.
-    spawning: Vec<spawning::Pending>,
-    /// What the user has added.
-    added: added::Added,
-    spawned: u32,
-    /// Worlds that have begun.
-    worlds: u32,
-    /// What the processes wait for.
-    waits: Waits,
-    clocks: Clocks,
-    /// The terminal is to be left behind when the processes have begun.
-    detaching: bool,
-    /// Output can no longer be printed.
-    unread: bool,
-    /// Why output could not be written into its file.
-    unwritten: Option<String>,
-    leaving: bool,
-    ticks: u64,
-    /// This process is about to stop.
-    stop: Stop,
-    /// An ssh client asks something at the terminal.
-    asked: bool,
-    /// A site was not reached, or lost, before anything else went wrong.
-    unreached: bool,
-    /// The secret with which agents are reached again.
-    hold: Option<[u8; 32]>,
-    /// What sites have told before others have told of the beginning.
-    early: holding::Early,
-    /// Where the job meets others, if it does.
-    meeting: Option<Meeting>,
-}
-
 impl Coordinator {
-    fn new(
-        (job, crossings, gathered, meeting): (Job, Crossings, Gathered, Option<Meeting>),
-        options: Options,
-        session: Option<Session>,
-        name: String,
-        printer: Printer,
-        credentials: Credentials,
-        events: mpsc::UnboundedSender<Event>,
-    ) -> Self {
-        let watch = Watch {
-            patience: options.patience,
-            limit: options.limit,
-            answers: options.terminal || session.as_ref().is_some_and(Session::is_kept),
-        };
-        let shared = Arc::new(Shared {
-            reach: reach(&job),
-            job: name.clone(),
-            access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
-            directories: Directories::default(),
-            gathered,
-            examine: false,
-            planned: job.subjobs().len(),
-            goes_on: goes_on(&job),
-            options,
-        });
-        let options = &shared.options;
-        let inputs = Inputs::new(options.input);
-        let hook = events.clone();
-        let tell = move |turn| drop(hook.send(Event::Asking(turn)));
-        shared.access.asking.tell(Box::new(tell));
-        Self {
-            names: Names::new(&name),
-            name,
-            link_options: options.links.clone(),
-            detaching: options.detach,
-            silence: options.silence,
-            terminal: options.terminal,
-            known_links: None,
-            crossings,
-            committing: Vec::new(),
-            machine: Coallocation::new(&job, watch),
-            board: Board::new(job.subjobs().len()),
-            subjobs: job.subjobs().to_vec(),
-            job,
-            connections: Connections::new(Arc::clone(&shared), events.clone()),
-            printer,
-            credentials,
-            session,
-            questions: Questions::default(),
-            events,
-            shared,
-            began: Instant::now(),
-            inputs,
-            statistics: Statistics::default(),
-            tally: Tally::default(),
-            answering: Asked::default(),
-            agreements: agreeing::Agreements::default(),
-            spawning: Vec::new(),
-            added: added::Added::default(),
-            spawned: 0,
-            worlds: 0,
-            waits: Waits::default(),
-            clocks: Clocks::default(),
-            unread: false,
-            unwritten: None,
-            leaving: false,
-            ticks: 0,
-            stop: Stop::default(),
-            asked: false,
-            unreached: false,
-            hold: None,
-            early: holding::Early::default(),
-            meeting,
-        }
-    }
-
     /// Decides who gets which input and begins to reach all sites.
     fn start(&mut self) {
         let names: Vec<&str> = self.subjobs.iter().map(|s| s.site.as_str()).collect();

@@ -2,7 +2,7 @@
 //! The connection to one node of a submission: staging what it lacks, then messages both ways.
 
 use super::door::{Door, Files, StagedFile};
-use super::{BatchEvent, FromNode};
+use super::happening::{BatchEvent, FromNode, Ready};
 use crate::event::Event;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{AgentHello, FileState, FromAgent, MAX_CHUNK, NodeHello, ToAgent, VERSION};
@@ -19,20 +19,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 const MISSING: Duration = Duration::from_secs(7);
 /// How often in a row that may happen before the node is lost: a busy machine is not.
 const MISSED: u32 = 8;
-
-/// A node whose agent is ready to start processes.
-#[derive(Debug)]
-pub(crate) struct Ready {
-    pub(super) node: u32,
-    pub(super) nodes: u32,
-    pub(super) slots: u32,
-    /// What the scheduler calls it.
-    pub(super) name: String,
-    pub(super) hello: AgentHello,
-    /// Paths here, and what they are there.
-    pub(super) paths: Vec<(PathBuf, String)>,
-    pub(super) sender: mpsc::UnboundedSender<Vec<u8>>,
-}
 
 /// Serves a node that has proven itself until its connection ends.
 pub(super) async fn serve(plain: DuplexStream, deframer: Deframer, who: &NodeHello, door: &Door) {

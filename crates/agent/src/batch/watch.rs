@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Asking the scheduler: tasks that submit, poll, and find out who ended a job.
 
-use super::BatchEvent;
+use super::happening::BatchEvent;
 use crate::event::Event;
 use crate::node::{SECRET, SECRET_FILE};
 use crate::program::Refusal;

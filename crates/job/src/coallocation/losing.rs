@@ -6,6 +6,7 @@ use super::*;
 use crate::model::Job;
 use crate::model::tests::subjob;
 use crate::terms::OnLoss;
+use isthmus_wire::grid::Exit;
 
 const NOW: Duration = Duration::ZERO;
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::model::tests::subjob;
+use isthmus_wire::grid::Exit;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -2,6 +2,7 @@
 use super::words::list_of_ranks;
 use super::*;
 use crate::model::tests::subjob;
+use isthmus_wire::grid::Exit;
 
 const T0: Duration = Duration::ZERO;
 const PATIENCE: Duration = Duration::from_secs(60);

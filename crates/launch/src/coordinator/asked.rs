@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes ask, and what they are answered.
 
-use super::answering::{Process, Worth, answer, answer_all};
+use super::answering::{answer, answer_all};
+use super::open::{Process, Worth};
 use super::{Coordinator, spawning};
 use crate::meeting::concerns;
 use crate::site::broken;

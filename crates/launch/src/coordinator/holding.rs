@@ -2,6 +2,7 @@
 //! Connections that break while the processes run are made again, also by another coordinator.
 
 use super::Coordinator;
+use super::early::Told;
 use crate::hold::{Again, Held, Secret};
 use crate::session::Session;
 use crate::site::broken;
@@ -10,37 +11,6 @@ use isthmus_reach::Failure;
 use isthmus_stage::words;
 use isthmus_wire::grid::{FromAgent, Hold, ToAgent};
 use std::time::Duration;
-
-/// What sites have told before others have told of the beginning.
-#[derive(Debug, Default)]
-pub(super) struct Early(Vec<Told>);
-
-/// A message that waits for those of other sites.
-#[derive(Debug)]
-struct Told {
-    connection: usize,
-    site: usize,
-    message: FromAgent,
-}
-
-impl Early {
-    /// Keeps what a site with so many processes tells.
-    ///
-    /// # Errors
-    /// A process ends once, finishes once and aborts once; ends come in lists of some. It has told more.
-    fn keep(&mut self, told: Told, processes: u32) -> Result<(), &'static str> {
-        let kept = self.0.iter().filter(|kept| kept.connection == told.connection).count();
-        if kept as u64 >= 3 * u64::from(processes) {
-            return Err("it told more of its processes than there is");
-        }
-        self.0.push(told);
-        Ok(())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
 
 impl Coordinator {
     /// The processes of all subjobs have begun: from here on their agents outlive a connection, and this process.
@@ -186,6 +156,7 @@ fn is_worth_holding(subjobs: &[Subjob], session: Option<&Session>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordinator::early::Early;
 
     fn told(connection: usize, rank: u32) -> Told {
         Told {

@@ -2,7 +2,9 @@
 //! Processes, or the user, ask for more processes: these become subjobs, and a world of their own, of the job.
 
 use super::Coordinator;
-use super::answering::{self, Process};
+use super::answering;
+use super::open::Process;
+use super::pending::{Asker, Pending};
 use crate::hold;
 use crate::spawned::{Place, Spawn, further};
 use isthmus_job::coallocation::add;
@@ -14,26 +16,6 @@ use isthmus_wire::question::{Answer, Kind, Part, Refusal, Said};
 
 /// The variable with the port that processes connect to as children do to their parents.
 const PORT: &str = isthmus_settings::PARENT_PORT.name;
-
-/// What was asked for and has not begun.
-#[derive(Debug)]
-pub(super) struct Pending {
-    /// Its subjobs.
-    sites: Vec<usize>,
-    /// How many processes each part has.
-    counts: Vec<u32>,
-    /// Who has asked.
-    by: Asker,
-}
-
-/// Who wants more processes.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Asker {
-    /// A process of the job, with the question of this number.
-    Process(Process, u64),
-    /// The user, under this number.
-    User(u32),
-}
 
 /// A process spawns. The answer, if it is there at once.
 pub(super) fn begin(

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What sites have told before others have told of the beginning.
+
+use isthmus_wire::grid::FromAgent;
+
+/// What sites have told before others have told of the beginning.
+#[derive(Debug, Default)]
+pub(super) struct Early(pub(super) Vec<Told>);
+
+/// A message that waits for those of other sites.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) connection: usize,
+    pub(super) site: usize,
+    pub(super) message: FromAgent,
+}
+
+impl Early {
+    /// Keeps what a site with so many processes tells.
+    ///
+    /// # Errors
+    /// A process ends once, finishes once and aborts once; ends come in lists of some. It has told more.
+    pub(super) fn keep(&mut self, told: Told, processes: u32) -> Result<(), &'static str> {
+        let kept = self.0.iter().filter(|kept| kept.connection == told.connection).count();
+        if kept as u64 >= 3 * u64::from(processes) {
+            return Err("it told more of its processes than there is");
+        }
+        self.0.push(told);
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

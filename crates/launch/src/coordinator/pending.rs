@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes that were asked for and have not begun.
+
+use super::open::Process;
+
+/// What was asked for and has not begun.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// Its subjobs.
+    pub(super) sites: Vec<usize>,
+    /// How many processes each part has.
+    pub(super) counts: Vec<u32>,
+    /// Who has asked.
+    pub(super) by: Asker,
+}
+
+/// Who wants more processes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asker {
+    /// A process of the job, with the question of this number.
+    Process(Process, u64),
+    /// The user, under this number.
+    User(u32),
+}
