@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus cp`: files between home and sites, and between sites; `isthmus cache`: what sites keep.
 
+use crate::diagnostic::at;
 use crate::diagnostic::refuse;
 use crate::json;
 use crate::links::table;
 use crate::reach;
-use crate::sites::at;
 use crate::sites::found::size;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -376,7 +376,7 @@ fn look_after(verb: CacheVerb, at_sites: &Where) -> Result<ExitCode, JobErrors> 
             let shown = if file.name.is_empty() { "(arriving)" } else { &file.name };
             let age = u32::try_from(file.age).unwrap_or(u32::MAX);
             let used = if file.used { "yes" } else { "" };
-            rows.push([&name, shown, &size(file.size), &crate::sites::found::span(age), used].map(str::to_owned));
+            rows.push([&name, shown, &size(file.size), &crate::rates::span(age), used].map(str::to_owned));
         }
         let files = files
             .iter()

@@ -112,6 +112,16 @@ fn paint() -> Paint {
     }
 }
 
+/// Why a site cannot be used, as a message.
+pub(crate) fn at(site: &str, failure: &isthmus_reach::Failure) -> JobError {
+    let error = JobError::new(format!("site '{site}': {}", failure.problem));
+    if failure.hint.is_empty() {
+        error
+    } else {
+        error.hint(&failure.hint)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{LONGEST, cut, harmless, plain};

@@ -5,10 +5,12 @@
 
 use crate::described::{Line, SiteSize, describe};
 use crate::diagnostic::{note, refuse};
+use crate::kept;
 use crate::links::table;
+use crate::rates::span;
 use crate::rates::{add_rate, evidence, rate_in_words};
 use crate::reach;
-use crate::sites::found::{self, size, span};
+use crate::sites::found::{self, size};
 use clap::{Args, ValueEnum};
 use isthmus_discovery::select::{Candidate, Placement, Selection, View, place};
 use isthmus_job::catalogue::Catalogue;
@@ -205,7 +207,7 @@ impl Known {
             return;
         };
         let text = json!({ "sites": self.sites, "links": self.links }).to_string();
-        if let Err(error) = reach::write_private(&directory.join("discovery.json"), &text) {
+        if let Err(error) = kept::write_private(&directory.join("discovery.json"), &text) {
             note(&error);
         }
     }

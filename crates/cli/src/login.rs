@@ -8,7 +8,7 @@
 //! to a site.
 
 use crate::diagnostic::{note, refuse};
-use crate::reach;
+use crate::kept;
 use clap::Args;
 use isthmus_job::{Contact, Job, JobError, JobErrors, allocation};
 use isthmus_stage::guarded::Guarded;
@@ -104,7 +104,7 @@ impl Credential {
             Some(_) if !self.is_valid(now) => "not yet".to_owned(),
             Some(until) => format!(
                 "for {} more",
-                crate::sites::found::span(u32::try_from(until - now).unwrap_or(u32::MAX))
+                crate::rates::span(u32::try_from(until - now).unwrap_or(u32::MAX))
             ),
         };
         format!(
@@ -118,7 +118,7 @@ impl Credential {
 
 /// Where the pair is without an agent.
 fn key_file() -> Option<PathBuf> {
-    reach::sites_file().map(|f| f.with_file_name("ssh").join("key"))
+    kept::sites_file().map(|f| f.with_file_name("ssh").join("key"))
 }
 
 fn obtain(arguments: &Login) -> Result<(), JobErrors> {
@@ -236,7 +236,7 @@ fn keep(key: &Path, life: Option<u64>) -> Result<(), JobError> {
     ] {
         let text =
             std::fs::read_to_string(&from).map_err(|e| JobError::new(format!("cannot read the new key: {e}")))?;
-        reach::write_private(&to, &text)?;
+        kept::write_private(&to, &text)?;
     }
     Ok(())
 }
@@ -264,7 +264,7 @@ pub(crate) fn outlived(job: &Job, limit: Option<Duration>) {
         return;
     };
     let left = best.until.map_or(u64::MAX, |until| until.saturating_sub(now));
-    let shown = |s: u64| crate::sites::found::span(u32::try_from(s).unwrap_or(u32::MAX));
+    let shown = |s: u64| crate::rates::span(u32::try_from(s).unwrap_or(u32::MAX));
     if left == 0 {
         note(
             &JobError::new(format!("the ssh certificate '{}' has expired", best.id))

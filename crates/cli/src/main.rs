@@ -27,6 +27,7 @@ mod inherited;
 mod job;
 mod join;
 mod json;
+mod kept;
 mod limits;
 mod links;
 mod login;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rates and amounts for people, and what a rate stands on. All commands say them alike.
+//! Rates, amounts and times for people, and what a rate stands on. All commands say them alike.
 
 use isthmus_job::quantity::{show_amount, show_rate};
 use isthmus_topology::Rate;
@@ -46,4 +46,22 @@ pub(crate) fn add_rate(link: &mut Value, rate: Option<&Rate>) {
 pub(crate) fn rounded(value: u64) -> u64 {
     let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(3));
     (value + unit / 2) / unit * unit
+}
+
+/// A time in its two largest units.
+pub(crate) fn span(seconds: u32) -> String {
+    let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let mut left = seconds;
+    let mut parts = Vec::new();
+    for (length, unit) in units {
+        if left >= length && parts.len() < 2 {
+            parts.push(format!("{}{unit}", left / length));
+            left %= length;
+        }
+    }
+    if parts.is_empty() {
+        "0s".to_owned()
+    } else {
+        parts.join(" ")
+    }
 }

@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all commands that reach sites share: the sites file, how sites are reached, where things are kept.
 
+use crate::kept::sites_file;
 use isthmus_job::address::is_ipv6;
 use isthmus_job::catalogue::{self, Catalogue, Entry};
 use isthmus_job::{Contact, JobError, JobErrors, Subjob};
 use isthmus_reach::Access;
-use std::io::Write;
 use std::net::ToSocketAddrs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Once;
 use std::time::Duration;
 
 /// How long a site may take to be reached, where nobody waits at a terminal.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// `$XDG_CONFIG_HOME/isthmus/sites.toml` or `$HOME/.config/isthmus/sites.toml`.
-pub(crate) fn sites_file() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")))?;
-    Some(base.join("isthmus").join("sites.toml"))
-}
 
 /// The sites file and its name for messages; an empty text when there is none.
 pub(crate) fn read_sites_file() -> Result<(String, String), JobError> {
@@ -151,31 +143,6 @@ pub(crate) fn ssh_command(ssh: Option<&str>) -> String {
         Some(key) => format!("{command} -o IdentityFile={key} -o CertificateFile={key}-cert.pub"),
         None => command,
     }
-}
-
-/// Writes a private file at once or not at all, and the directory that it is in.
-pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), JobError> {
-    let part = file.with_extension(format!("new-{}", std::process::id()));
-    let write = || {
-        if let Some(directory) = file.parent() {
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)?;
-        }
-        let mut out = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&part)?;
-        out.write_all(text.as_bytes())?;
-        out.sync_all()?;
-        std::fs::rename(&part, file)
-    };
-    write().map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        JobError::new(format!("cannot write {}: {error}", file.display()))
-    })
 }
 
 /// Whether a host that the user names is this machine. A site that the user has described is what the description says.

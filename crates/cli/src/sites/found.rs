@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a look at a site says: for the sites file, for people, as JSON.
 
+use crate::diagnostic::at;
+use crate::rates::span;
 use crate::reach;
-use crate::sites::at;
 use isthmus_job::JobError;
 use isthmus_job::catalogue::{Catalogue, Entry, Value};
 use isthmus_job::quantity::show_rate;
@@ -299,24 +300,6 @@ pub(crate) fn size(bytes: u64) -> String {
         format!("{value:.0} {}", units[unit])
     } else {
         format!("{value:.1} {}", units[unit])
-    }
-}
-
-/// A time in its two largest units.
-pub(crate) fn span(seconds: u32) -> String {
-    let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
-    let mut left = seconds;
-    let mut parts = Vec::new();
-    for (length, unit) in units {
-        if left >= length && parts.len() < 2 {
-            parts.push(format!("{}{unit}", left / length));
-            left %= length;
-        }
-    }
-    if parts.is_empty() {
-        "0s".to_owned()
-    } else {
-        parts.join(" ")
     }
 }
 

@@ -3,13 +3,14 @@
 
 pub(crate) mod found;
 
-use crate::diagnostic::{note, refuse};
+use crate::diagnostic::{at, note, refuse};
+use crate::kept;
 use crate::links::table;
 use crate::reach;
 use clap::{Args, Subcommand};
 use isthmus_job::catalogue::{self, Edit, Entry, Value};
 use isthmus_job::{JobError, JobErrors};
-use isthmus_reach::{Failure, Remote, Seen};
+use isthmus_reach::{Remote, Seen};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -259,11 +260,11 @@ fn add(arguments: &Add) -> Result<(), JobErrors> {
             report(&arguments.site, &seen, &suggested);
         }
     }
-    let (text, place) = (edit.text(), reach::sites_file());
+    let (text, place) = (edit.text(), kept::sites_file());
     let described = catalogue::parse(&text, &file)?;
     let place = place
         .ok_or_else(|| JobError::new("there is no place for the sites file").hint("set HOME or XDG_CONFIG_HOME"))?;
-    reach::write_private(&place, &text)?;
+    kept::write_private(&place, &text)?;
     let verb = if known.get(&arguments.site).is_some() {
         "updated"
     } else {
@@ -302,16 +303,6 @@ fn report(site: &str, seen: &Seen, suggested: &[(&str, Value)]) {
     }
 }
 
-/// Why a site cannot be used, as a message.
-pub(crate) fn at(site: &str, failure: &Failure) -> JobError {
-    let error = JobError::new(format!("site '{site}': {}", failure.problem));
-    if failure.hint.is_empty() {
-        error
-    } else {
-        error.hint(&failure.hint)
-    }
-}
-
 fn remove(site: &str, as_json: bool) -> Result<(), JobErrors> {
     let (text, file) = reach::read_sites_file()?;
     let mut edit = Edit::new(&text, &file)?;
@@ -319,8 +310,8 @@ fn remove(site: &str, as_json: bool) -> Result<(), JobErrors> {
         let error = JobError::new(format!("'{site}' is not in the sites file"));
         return Err(error.hint("isthmus sites list names those that are").into());
     }
-    if let Some(place) = reach::sites_file() {
-        reach::write_private(&place, &edit.text())?;
+    if let Some(place) = kept::sites_file() {
+        kept::write_private(&place, &edit.text())?;
     }
     if as_json {
         crate::json::print("sites remove", json!({ "site": site, "removed": true }));
