@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `isthmus run` says of processors.
 
-use super::Run;
+use super::arguments::Run;
 use isthmus_job::JobError;
 use isthmus_job::placement::{Placement, Said};
 

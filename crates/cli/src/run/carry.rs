@@ -3,9 +3,10 @@
 //! and the same command begins it in the background, without this machine.
 
 use super::how::Launch;
+use super::options::{INTERNAL, library};
 use crate::diagnostic::{note, refuse};
 use crate::elsewhere::Heard;
-use crate::{elsewhere, reach, run};
+use crate::{elsewhere, reach};
 use isthmus_job::catalogue::Entry;
 use isthmus_job::forms::Form;
 use isthmus_job::moved::{Carried, Kind, Moved, moved};
@@ -141,7 +142,7 @@ impl There<'_> {
             link(&from, &top.join(&one.to))?;
         }
         let binary = std::env::current_exe().map_err(cannot)?;
-        if let Some(library) = run::library(&binary) {
+        if let Some(library) = library(&binary) {
             link(&library, &top.join("lib").join(library.file_name().unwrap_or_default()))?;
         }
         let written = Form::Toml.write(job);
@@ -177,7 +178,7 @@ impl There<'_> {
         words.push(format!("--carried={identifier}"));
         words.extend(options);
         words.push("job.toml".to_owned());
-        let mut environment = crate::variables::settings(false, &run::INTERNAL);
+        let mut environment = crate::variables::settings(false, &INTERNAL);
         let library = isthmus_settings::LIBRARY_DIRECTORY.name;
         let here = [library, isthmus_settings::LINKS_FILE.name, isthmus_settings::LOGIN.name];
         environment.retain(|(name, _)| !here.contains(&name.as_str()));

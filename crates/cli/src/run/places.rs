@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the processes of `isthmus run` go: hosts of a list, nodes of an allocation, or sites.
 
-use super::{Run, bound};
+use super::arguments::Run;
+use super::bound;
 use crate::{allocated, reach};
 use isthmus_job::catalogue::Catalogue;
 use isthmus_job::forms::hosts::Share;
