@@ -7,7 +7,8 @@
 
 use crate::Datatype;
 use crate::bounds::Bounds;
-use crate::contents::{Combiner, Contents};
+use crate::contents::Combiner;
+use crate::datatype::Contents;
 use crate::error::{TypeError, narrow};
 use crate::layout::{Placed, Sequencer, repeat};
 

@@ -4,7 +4,8 @@
 
 use crate::Datatype;
 use crate::bounds::{Bounds, Gatherer};
-use crate::contents::{Combiner, Contents};
+use crate::contents::Combiner;
+use crate::datatype::Contents;
 use crate::error::{TypeError, narrow, natural};
 use crate::layout::{Sequencer, repeat};
 use crate::signature::Signature;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a datatype was made: what MPI_Type_get_envelope and MPI_Type_get_contents tell (MPI 5.0, section 5.1.13).
 
-use crate::Datatype;
-
 /// Which call made a datatype; the discriminant is the value of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
@@ -27,9 +25,9 @@ pub enum Combiner {
     ValueIndex = 117,
 }
 
-/// The arguments of the call, in the order in which MPI_Type_get_contents returns them.
+/// The arguments of the call, in the order in which MPI_Type_get_contents returns them, some of them datatypes `T`.
 #[derive(Clone, Debug)]
-pub struct Contents {
+pub struct ContentsOf<T> {
     /// Which call.
     pub combiner: Combiner,
     /// Arguments of type int.
@@ -39,11 +37,11 @@ pub struct Contents {
     /// Arguments of type MPI_Count; empty unless the large-count version of the call was used.
     pub counts: Box<[i64]>,
     /// Arguments of type MPI_Datatype.
-    pub types: Box<[Datatype]>,
+    pub types: Box<[T]>,
 }
 
-impl Contents {
-    pub(crate) fn new(combiner: Combiner, integers: Vec<i64>, addresses: Vec<i64>, types: Vec<Datatype>) -> Self {
+impl<T> ContentsOf<T> {
+    pub(crate) fn new(combiner: Combiner, integers: Vec<i64>, addresses: Vec<i64>, types: Vec<T>) -> Self {
         Self {
             combiner,
             integers: integers.into(),

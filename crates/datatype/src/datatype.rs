@@ -5,10 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use crate::basic::{ALL, Basic};
 use crate::bounds::Bounds;
-use crate::contents::{Combiner, Contents};
+use crate::contents::{Combiner, ContentsOf};
 use crate::error::{TypeError, narrow};
 use crate::layout::{self, Nest, Placed};
 use crate::signature::Signature;
+
+/// The arguments of the call that made a datatype.
+pub type Contents = ContentsOf<Datatype>;
 
 /// An MPI datatype: immutable, cheap to clone.
 #[derive(Clone, Debug)]

@@ -33,10 +33,10 @@ mod walk;
 
 pub use arrays::{Distribution, Order};
 pub use basic::{ALL, Basic, Kind};
-pub use contents::{Combiner, Contents};
+pub use contents::{Combiner, ContentsOf};
 pub use convert::ConversionError;
 pub use course::Course;
-pub use datatype::Datatype;
+pub use datatype::{Contents, Datatype};
 pub use error::TypeError;
 pub use pack::{Packer, Unpacker};
 pub use parametric::Parametric;

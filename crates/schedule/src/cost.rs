@@ -19,9 +19,8 @@ pub use together::{Spent, natively};
 
 use crate::Network;
 use crate::form::Form;
-use crate::routes::{Part, Ways};
+use crate::routes::Part;
 use isthmus_topology::{Level, Link};
-use load::Load;
 use std::ops::Range;
 
 impl Cost {
@@ -370,36 +369,6 @@ impl<'a> Council<'a> {
         }
         phase.share_all(self, 1);
         phase
-    }
-
-    /// As [`exchange`](Self::exchange), and everybody's item takes its quickest ways.
-    pub(crate) fn relayed(&self, ways: &Ways, bytes: u64, combine: bool) -> Phase {
-        let others = u64::from(self.members.saturating_sub(1));
-        let reduce = self.network.links().reduce.at(bytes);
-        let work = if combine { reduce } else { 0 };
-        let mut load = Load::new(self, bytes);
-        for item in 0..self.members {
-            load.spread(ways, item, item, 0);
-        }
-        let process = load
-            .processes
-            .iter()
-            .max()
-            .map_or(0, |most| most.saturating_add(work.saturating_mul(others)));
-        let link = load.links.iter().copied().max().unwrap_or(0);
-        Phase {
-            name: format!("{}: routed exchange among {}", self.level().name(), self.members),
-            depth: load
-                .depth
-                .saturating_add(process)
-                .saturating_add(link.saturating_sub(load.gap)),
-            process,
-            link: [link; 2],
-            lead: 0,
-            tier: self.tier,
-            steps: if combine { 3 } else { 2 } * others,
-            carried: self.carried(bytes, 1),
-        }
     }
 
     /// Rounds in which every member sends to one other and receives from one.

@@ -1,8 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The load of members and links where items take their ways through others.
 
-use super::Council;
+use super::{Council, Phase};
 use crate::routes::Ways;
+
+impl Council<'_> {
+    /// As [`exchange`](Self::exchange), and everybody's item takes its quickest ways.
+    pub(crate) fn relayed(&self, ways: &Ways, bytes: u64, combine: bool) -> Phase {
+        let others = u64::from(self.members.saturating_sub(1));
+        let reduce = self.network.links().reduce.at(bytes);
+        let work = if combine { reduce } else { 0 };
+        let mut load = Load::new(self, bytes);
+        for item in 0..self.members {
+            load.spread(ways, item, item, 0);
+        }
+        let process = load
+            .processes
+            .iter()
+            .max()
+            .map_or(0, |most| most.saturating_add(work.saturating_mul(others)));
+        let link = load.links.iter().copied().max().unwrap_or(0);
+        Phase {
+            name: format!("{}: routed exchange among {}", self.level().name(), self.members),
+            depth: load
+                .depth
+                .saturating_add(process)
+                .saturating_add(link.saturating_sub(load.gap)),
+            process,
+            link: [link; 2],
+            lead: 0,
+            tier: self.tier,
+            steps: if combine { 3 } else { 2 } * others,
+            carried: self.carried(bytes, 1),
+        }
+    }
+}
 
 /// What items of so many bytes on their ways through others are for members and links.
 pub(super) struct Load<'a> {
