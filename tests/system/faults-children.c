@@ -3,7 +3,8 @@
    waiting: one of two children is killed while its parents wait for it; all that are left disconnect then.
    revoked: the communicator of parents and children is given up before they disconnect.
    parent: a parent is killed while the others spawn.
-   beginning: children are killed at several moments of their MPI_Init. */
+   beginning: children are killed at several moments of their MPI_Init.
+   held: a child is killed, and all others wait until there is a file "seen". */
 #include <mpi-ext.h>
 #include <mpi.h>
 #include <signal.h>
@@ -107,6 +108,24 @@ static void beginning(char *program)
     printf("parent %d went on\n", rank);
 }
 
+static void until_seen(void)
+{
+    for (int tries = 0; access("seen", F_OK) != 0 && tries < 1000; tries++)
+        usleep(50000);
+}
+
+static void held(char *program)
+{
+    MPI_Comm children;
+    int number;
+    CHECK(spawn(program, "", 2, MPI_COMM_WORLD, &children) == MPI_SUCCESS);
+    CHECK(class_of(MPI_Recv(&number, 1, MPI_INT, 1, 0, children, MPI_STATUS_IGNORE)) == MPIX_ERR_PROC_FAILED);
+    printf("parent %d waits\n", rank);
+    fflush(stdout);
+    until_seen();
+    part(&children, MPIX_ERR_PROC_FAILED);
+}
+
 static void child(MPI_Comm parent, const char *when)
 {
     int count, number;
@@ -117,6 +136,11 @@ static void child(MPI_Comm parent, const char *when)
         CHECK(MPI_Comm_disconnect(&parent) == MPI_SUCCESS);
     } else if (strcmp(how, "revoked") == 0) {
         part(&parent, MPIX_ERR_REVOKED);
+    } else if (strcmp(how, "held") == 0) {
+        if (rank == 1)
+            raise(SIGKILL);
+        until_seen();
+        part(&parent, MPIX_ERR_PROC_FAILED);
     } else if (strcmp(how, "beginning") == 0) {
         if (rank == 1)
             for (;;)
@@ -166,6 +190,8 @@ int main(int argc, char **argv)
         parent(argv[0]);
     else if (strcmp(how, "beginning") == 0)
         beginning(argv[0]);
+    else if (strcmp(how, "held") == 0)
+        held(argv[0]);
     else
         waiting(argv[0]);
     MPI_Finalize();

@@ -70,4 +70,32 @@ revoked end 0 3 parted
 parent go-on 137 2 went on
 beginning end 142 3 went on
 END
+
+# What is seen of it: which ranks are where, who was lost and why, as text and as JSON.
+timeout -k 5 60 isthmus run --name "seen-$$" -n 2 ./children held </dev/null >out 2>err &
+job=$!
+until [ "$(grep -c waits out)" = 2 ]; do
+    kill -0 $job 2>/dev/null || fail "held children: $(cat out err)"
+    sleep 0.1
+done
+why="rank 1 of site 'home+1' was killed by signal 9 (SIGKILL)"
+isthmus where "seen-$$" >where && grep -q '4 ranks: 0-1 home, 2-3 home+1$' where && grep -q "^rank 3: lost: $why\$" where || fail "where: $(cat where)"
+isthmus ps --long >ps && grep -q "home+1 .* running  *1 of 2 processes lost: $why\$" ps || fail "ps --long: $(cat ps)"
+isthmus where --json "seen-$$" >where.json && grep -q "\"lost\": *\"$why\"" where.json || fail "where --json: $(cat where.json)"
+isthmus ps --json >ps.json && grep -q "\"detail\": *\"1 of 2 processes lost: $why\"" ps.json || fail "ps --json: $(cat ps.json)"
+! command -v python3 >/dev/null 2>&1 || python3 "$top/tests/system/schema.py" where.json ps.json || fail "the JSON is not as described"
+touch seen
+wait $job
+[ $? = 137 ] || fail "held children: $(cat out err)"
+# Programs that never set an error handler begin with the one that the command line names, and children with that of their key.
+mpicc -std=c11 -O2 "$top/tests/system/first-handler.c" -o first-handler || fail "mpicc first-handler.c"
+for launch in "isthmus run --initial-errhandler MPI_Errors_Return -n 1" "mpiexec -initial-errhandler mpi_errors_return -n 1"; do
+    timeout -k 5 60 $launch ./first-handler </dev/null >out 2>err || fail "$launch: exit status $?: $(cat out err)"
+    for line in "parent mpi_errors_return return return" "went on: 1" "child mpi_errors_are_fatal fatal fatal" "child mpi_errors_abort abort abort"; do
+        grep -qx "$line" out || fail "$launch: no line '$line': $(cat out err)"
+    done
+done
+timeout -k 5 60 isthmus run -n 1 ./first-handler </dev/null >out 2>err
+status=$?
+[ $status = 6 ] && grep -qx "parent mpi_errors_are_fatal fatal fatal" out && ! grep -q 'went on' out || fail "without a word: exit status $status: $(cat out err)"
 echo "survivors of lost processes and of a lost machine went on and ended as usual"

@@ -65,10 +65,27 @@ fn look(entry: Entry, arguments: &Where) -> Result<ExitCode, String> {
 
 fn text(job: &str, all: &Whereabouts) -> String {
     format!(
-        "job {job}, {}\n{}",
+        "job {job}, {}{}\n{}",
         counted(all.processes.len(), "rank"),
+        parts(all),
         hang::text(all)
     )
+}
+
+/// Whose ranks are where, if there are several sites: `: 0-3 home, 4-5 home+1`. Processes that were spawned or added
+/// have numbers behind those of MPI_COMM_WORLD.
+fn parts(all: &Whereabouts) -> String {
+    let of_site = all.processes.chunk_by(|a, b| a.site == b.site);
+    let parts: Vec<String> = of_site
+        .map(|those| {
+            let ranks: Vec<u32> = those.iter().map(|p| p.rank).collect();
+            format!("{} {}", hang::ranges(&ranks), isthmus_reach::plain(&those[0].site))
+        })
+        .collect();
+    match parts.as_slice() {
+        [] | [_] => String::new(),
+        several => format!(": {}", several.join(", ")),
+    }
 }
 
 fn on_screen(entry: Entry, interval: Duration) -> Result<ExitCode, String> {
@@ -103,7 +120,7 @@ fn json(job: &str, all: &Whereabouts) -> Value {
         json!({
             "rank": p.rank, "site": p.site, "pid": p.pid, "stopped": p.stopped, "swapped_bytes": p.swapped,
             "unheard_seconds": p.unheard,
-            "ended": p.ended, "waiting": waiting,
+            "ended": p.ended, "lost": (!p.lost.is_empty()).then_some(&p.lost), "waiting": waiting,
         })
     });
     let fields = json!({

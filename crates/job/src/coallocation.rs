@@ -457,7 +457,12 @@ fn lose(job: &mut Coallocation, loss: &Loss, verdict: &Verdict, now: Duration) {
     job.last_progress = now;
     job.first_loss.get_or_insert_with(|| verdict.clone());
     job.losses.add(site, &indices);
-    job.subjobs.site_mut(site).lost += indices.len();
+    let problem = verdict.problem.clone().unwrap_or_default();
+    let subject = job.subjobs.site_mut(site);
+    if subject.lost == 0 {
+        subject.first_loss.clone_from(&problem);
+    }
+    subject.lost += indices.len();
     for range in ranges(&indices) {
         job.tell_gone(site, range, verdict);
     }
@@ -465,7 +470,7 @@ fn lose(job: &mut Coallocation, loss: &Loss, verdict: &Verdict, now: Duration) {
         site,
         indices,
         whole: loss.whole,
-        problem: verdict.problem.clone().unwrap_or_default(),
+        problem,
     });
     // Whoever waits in MPI_Finalize does not wait for them.
     for (_, was) in &loss.processes {

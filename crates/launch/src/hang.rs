@@ -100,6 +100,7 @@ fn doing(process: &Process) -> String {
     let stopped = if process.stopped { "stopped by a signal, " } else { "" };
     let Some(waiting) = &process.waiting else {
         return match (process.ended, process.stopped) {
+            (true, _) if !process.lost.is_empty() => format!("lost: {}", process.lost),
             (true, _) => "ended".to_owned(),
             _ if process.unheard > 0 => format!("not heard: nothing has come from its site for {} s", process.unheard),
             (_, true) => "stopped by a signal".to_owned(),

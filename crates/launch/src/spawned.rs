@@ -2,6 +2,7 @@
 //! What a program asks for when it spawns processes, as subjobs of its job.
 
 use isthmus_job::catalogue::Catalogue;
+use isthmus_job::mpiexec::initial_errhandler;
 use isthmus_job::{Allocation, Contact, JobError, OnLoss, Program, Subjob, Terms, sites};
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use isthmus_wire::question::{Kind, Part, Refusal};
@@ -9,6 +10,9 @@ use isthmus_wire::word::counted;
 
 /// The variable with the port where the parents wait.
 const PORT: &str = isthmus_settings::PARENT_PORT.name;
+
+/// The error handler that processes begin with where nobody says another one.
+const FATAL: &str = "mpi_errors_are_fatal";
 
 /// A machine of the job, where more processes may be started.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +64,7 @@ impl Spawn<'_> {
                 if let Some(on_loss) = wishes.on_loss(place)? {
                     on_loss.set(&mut subjob);
                 }
+                subjob.environment.push(wishes.handler()?);
                 subjobs.push(subjob);
             }
         }
@@ -195,6 +200,7 @@ struct Wishes<'a> {
     architecture: Option<&'a str>,
     soft: Option<&'a str>,
     on_loss: Option<&'a str>,
+    handler: Option<&'a str>,
     environment: Vec<(String, String)>,
 }
 
@@ -212,6 +218,7 @@ impl<'a> Wishes<'a> {
                 "arch" => &mut wishes.architecture,
                 "soft" => &mut wishes.soft,
                 "isthmus_on_loss" => &mut wishes.on_loss,
+                "mpi_initial_errhandler" => &mut wishes.handler,
                 "env" => {
                     let lines = value.lines().filter_map(|line| line.split_once('='));
                     let pairs = lines.map(|(name, value)| (name.trim().to_owned(), value.to_owned()));
@@ -230,6 +237,12 @@ impl<'a> Wishes<'a> {
         let said = self.on_loss.map(OnLoss::parse).transpose();
         let said = said.map_err(|error| refused(format!("isthmus_on_loss: {error}")))?;
         Ok(said.or_else(|| Terms::of(place).ok().and_then(|terms| terms.on_loss)))
+    }
+
+    /// The error handler that its processes begin with. That of their parents does not count (MPI 5.0 section 11.8.4).
+    fn handler(&self) -> Result<(String, String), Refusal> {
+        let handler = self.handler.unwrap_or(FATAL);
+        initial_errhandler(handler).map_err(|error| refused(format!("mpi_initial_errhandler: {error}")))
     }
 
     /// How many processes a part gets: the most that are allowed and possible.
@@ -421,6 +434,21 @@ mod tests {
         assert_eq!(subjobs[1].program.for_architecture("x86_64"), None);
         assert_eq!(subjobs[1].program.for_architecture("riscv64"), Some("./x"));
         assert!(spawned(&[part(0, &[])]).unwrap_err().contains("no process"));
+    }
+
+    #[test]
+    fn the_first_error_handler_is_said_by_a_key_or_is_the_standards() {
+        let begins = |keys: &[(&str, &str)]| {
+            let (subjobs, _) = spawned(&[part(1, keys)])?;
+            Ok::<_, String>(subjobs[0].environment.last().unwrap().1.clone())
+        };
+        assert_eq!(begins(&[]), Ok("mpi_errors_are_fatal".to_owned()));
+        let key = "mpi_initial_errhandler";
+        assert_eq!(
+            begins(&[(key, "MPI_ERRORS_RETURN")]),
+            Ok("mpi_errors_return".to_owned())
+        );
+        assert!(begins(&[(key, "x")]).unwrap_err().contains("mpi_initial_errhandler: "));
     }
 
     #[test]

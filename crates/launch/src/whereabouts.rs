@@ -6,6 +6,7 @@ use isthmus_job::Subjob;
 use isthmus_wire::control::Whereabouts;
 use isthmus_wire::waiting::{Condition, Item, Kind, Process, Waiting};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Calls that wait for processes of other jobs.
@@ -16,8 +17,8 @@ struct One {
     waiting: Option<(Waiting, Instant)>,
     condition: Condition,
     ended: bool,
-    /// The job goes on without it.
-    lost: bool,
+    /// Why the job goes on without it; empty: it does not.
+    lost: Arc<str>,
     /// It is in MPI_Finalize.
     finished: bool,
 }
@@ -71,9 +72,9 @@ impl Waits {
     }
 
     /// It has ended, and the job goes on without it: nobody waits for it.
-    pub(crate) fn lose(&mut self, rank: u32) {
+    pub(crate) fn lose(&mut self, rank: u32, why: &Arc<str>) {
         self.end(rank);
-        self.all.entry(rank).or_default().lost = true;
+        self.all.entry(rank).or_default().lost = why.clone();
     }
 
     /// It is in MPI_Finalize.
@@ -86,7 +87,7 @@ impl Waits {
     /// more, so they wait for ever. Data that is on its way, and who may come from outside, is waited for.
     pub(crate) fn stranded(&self, processes: u32, limit: Duration) -> Option<Stranded> {
         let over = |rank: u32| self.all.get(&rank).is_some_and(|one| one.ended || one.finished);
-        let lost = |rank: u32| self.all.get(&rank).is_some_and(|one| one.lost);
+        let lost = |rank: u32| self.all.get(&rank).is_some_and(|one| !one.lost.is_empty());
         let finished: Vec<u32> = (0..processes).filter(|rank| over(*rank) && !lost(*rank)).collect();
         if finished.is_empty() {
             return None;
@@ -156,6 +157,7 @@ impl Waits {
                 stopped: one.condition.stopped,
                 swapped: one.condition.swapped,
                 ended: one.ended,
+                lost: one.lost.to_string(),
                 unheard,
                 waiting,
             }
@@ -207,7 +209,9 @@ mod tests {
         all.take(0, waits("MPI_Barrier", 20_000, Kind::Collective, 0));
         all.end(1);
         assert!(all.stranded(2, limit).is_some());
-        all.lose(1);
+        all.lose(1, &Arc::from("rank 1 was killed by signal 9 (SIGKILL)"));
+        let told = all.tell(&[], Vec::new(), &[]);
+        assert!(told.processes.is_empty(), "there is no subjob");
         assert_eq!(all.stranded(2, limit), None, "its peers hear of it, and go on");
     }
 

@@ -24,6 +24,15 @@ static HANDLERS: Table<Arc<UserHandler>> = Table::new(Kind::Errhandler);
 /// compare them.
 static GIVEN: Mutex<Vec<Given>> = Mutex::new(Vec::new());
 
+/// What becomes of errors where the program has not said anything (MPI 5.0 section 9.3.4).
+pub(crate) fn initial() -> ErrorHandler {
+    match isthmus_settings::INITIAL_ERRHANDLER.read(std::env::var_os) {
+        Some("mpi_errors_return") => ErrorHandler::Return,
+        Some("mpi_errors_abort") => ErrorHandler::Abort,
+        _ => ErrorHandler::Fatal,
+    }
+}
+
 struct Given {
     handle: usize,
     /// The address of the handler, which the table keeps there.

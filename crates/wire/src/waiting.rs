@@ -15,6 +15,8 @@ pub const MOST_ITEMS: usize = 64;
 pub const MOST_MEMBERS: u32 = 256;
 /// Longest name of a function or an operation, bytes.
 pub const LONGEST_NAME: usize = 256;
+/// Longest reason of a loss, bytes.
+pub const LONGEST_REASON: usize = 512;
 /// Peer of a receive that takes messages from anybody.
 pub const ANYBODY: u32 = u32::MAX;
 /// Tag of a receive that takes any.
@@ -136,9 +138,13 @@ impl Item {
 }
 
 fn name(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> {
-    let name = r.text(field)?;
-    bounded(field, name.len(), LONGEST_NAME)?;
-    Ok(name)
+    short(r, field, LONGEST_NAME)
+}
+
+fn short(r: &mut Reader<'_>, field: &'static str, most: usize) -> Result<String, DecodeError> {
+    let text = r.text(field)?;
+    bounded(field, text.len(), most)?;
+    Ok(text)
 }
 
 /// What processes keep to when they write: more is nonsense, however it would fit into a message.
@@ -167,6 +173,8 @@ pub struct Process {
     pub swapped: u64,
     /// It has ended.
     pub ended: bool,
+    /// Why the job goes on without it; empty: it does not. At most [`LONGEST_REASON`] bytes.
+    pub lost: String,
     /// Seconds for which nothing has been heard of its site; 0: it is heard.
     pub unheard: u32,
     /// What it waits for, if nothing has happened for a second.
@@ -178,7 +186,7 @@ impl Process {
     pub fn write(&self, w: &mut Writer) {
         w.u32(self.rank).text(&self.site).u32(self.pid);
         w.u8(self.stopped.into()).u64(self.swapped).u8(self.ended.into());
-        w.u32(self.unheard);
+        w.text(&self.lost).u32(self.unheard);
         w.u8(self.waiting.is_some().into());
         if let Some(waiting) = &self.waiting {
             waiting.write(w);
@@ -194,6 +202,7 @@ impl Process {
             stopped: r.u8("stopped")? != 0,
             swapped: r.u64("swapped")?,
             ended: r.u8("ended")? != 0,
+            lost: short(r, "lost", LONGEST_REASON)?,
             unheard: r.u32("unheard")?,
             waiting: match r.u8("waits")? {
                 0 => None,

@@ -53,7 +53,10 @@ fn a_job_goes_on_without_processes_and_ends_with_the_status_of_the_first_loss() 
     job.handle_exited(1, 0, Exit::Status(0), NOW);
     assert_eq!(told(&next(&mut job)), [(1, 1, 0), (2, 1, 1)]);
     assert!(!job.is_over() && is_lost(&job, 0, 1) && !is_lost(&job, 0, 0));
-    let stand = ("running".to_owned(), "1 of 2 processes lost".to_owned());
+    let stand = (
+        "running".to_owned(),
+        "1 of 2 processes lost: rank 1 (site 'a') was killed by signal 9 (SIGKILL)".to_owned(),
+    );
     assert_eq!(job.subjobs().standings().next(), Some(stand));
     assert!(job.handle_finished(0, 0));
     assert!(next(&mut job).is_empty(), "one of those that live has not finished");

@@ -102,6 +102,8 @@ pub(super) struct Site {
     pub(super) ended: usize,
     /// Of those that have ended, the ones that the job goes on without.
     pub(super) lost: usize,
+    /// Why, of the first of them.
+    pub(super) first_loss: String,
 }
 
 impl Site {
@@ -128,6 +130,7 @@ impl Site {
             arrived: 0,
             ended: 0,
             lost: 0,
+            first_loss: String::new(),
         }
     }
 

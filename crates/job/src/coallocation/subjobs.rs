@@ -108,7 +108,9 @@ impl Subjobs {
                 ("ready".to_owned(), format!("waits for {late}"))
             }
             state if site.lost > 0 => {
-                let detail = format!("{} of {} lost", site.lost, counted(site.size(), "process"));
+                let first = if site.lost == 1 { "" } else { "the first loss: " };
+                let all = counted(site.size(), "process");
+                let detail = format!("{} of {all} lost: {first}{}", site.lost, site.first_loss);
                 (state.to_string(), detail)
             }
             state => (state.to_string(), String::new()),

@@ -12,8 +12,8 @@ use crate::model::{Contact, Job, Program, Subjob};
 use crate::placement::{self, Placement, Said};
 use crate::transfer::parse_shared;
 use isthmus_topology::processors::Part;
-use options::{OTHERS, assignment, attached, check_errhandler, instead, no_rankfile, option, takes_value, unknown};
-pub use options::{option_names, option_with_value};
+use options::{OTHERS, assignment, attached, instead, no_rankfile, option, takes_value, unknown};
+pub use options::{initial_errhandler, option_names, option_with_value};
 pub(crate) use pool::{Pool, spread};
 
 mod configuration;
@@ -441,7 +441,7 @@ impl General {
                 let note = JobError::new(format!("{word} {given} has no effect"));
                 self.notes.push(note.hint(instead(name)));
             }
-            "initial-errhandler" => check_errhandler(value("name")?, &mut self.notes)?,
+            "initial-errhandler" => self.environment.push(initial_errhandler(value("name")?)?),
             "configfile" => {
                 let file = value("file")?;
                 let error = JobError::new(format!("{word} {file} must be the only option"));

@@ -6,6 +6,7 @@ use crate::events::JobEvent;
 use isthmus_job::coallocation::others;
 use isthmus_wire::boot::Gone;
 use isthmus_wire::grid::ToAgent;
+use isthmus_wire::waiting::LONGEST_REASON;
 
 /// Processes of the world of subjob `of` are gone: these subjobs of that world hear it, and all other worlds, which may
 /// be connected with it.
@@ -36,8 +37,9 @@ pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: b
         more => format!("its {more} processes"),
     };
     job.printer.notice(format!("{problem}; the job goes on without {them}"));
+    let why = shortened(problem, LONGEST_REASON).into();
     for (&index, &number) in indices.iter().zip(&numbers) {
-        job.waits.lose(number);
+        job.waits.lose(number, &why);
         answering::forget(job, (site, index));
     }
     job.agreements.doubt();
@@ -50,5 +52,23 @@ pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: b
             let name = job.subjobs[site].site.clone();
             job.printer.notice_of(&name, "nobody reads its standard input any more");
         }
+    }
+}
+
+/// As much of a text as fits into so many bytes.
+fn shortened(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(shortened("lost", 9), "lost");
+        assert_eq!(shortened("lost", 3), "los");
+        assert_eq!(shortened("l\u{f6}st", 2), "l");
     }
 }

@@ -219,7 +219,10 @@ pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {
     let set = |handle| find(handle).ok()?.user().error_handler();
     match set(holder) {
         Some(handler) => (holder.0, handler),
-        None => (holder.0, set(h::MPI_COMM_WORLD).unwrap_or_default()),
+        None => (
+            holder.0,
+            set(h::MPI_COMM_WORLD).unwrap_or_else(crate::errhandler::initial),
+        ),
     }
 }
 

@@ -225,6 +225,10 @@ pub(crate) fn job_info() -> Info {
     let mut info = environment_info();
     let Some(process) = PROCESS.get() else { return info };
     let size = process.running.world().size().to_string();
+    if let Some(handler) = isthmus_settings::INITIAL_ERRHANDLER.read(std::env::var_os) {
+        // As below.
+        let _ = info.set("mpi_initial_errhandler", handler);
+    }
     for (key, value) in [("host", process.running.host()), ("maxprocs", &size), ("soft", &size)] {
         // As below.
         let _ = info.set(key, value);

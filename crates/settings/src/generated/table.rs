@@ -146,6 +146,9 @@ pub const SPIN: Number = Number { name: "ISTHMUS_SPIN", default: 200, least: 0, 
 /// how often at most a waiting thread yields before it sleeps while others want its processor; less often after long sleeps
 pub const YIELDS: Number = Number { name: "ISTHMUS_YIELDS", default: 30, least: 0, most: u64::MAX };
 
+/// error handler with which MPI_COMM_WORLD, MPI_COMM_SELF and the communicator with the parents begin; -initial-errhandler, info key mpi_initial_errhandler of MPI_Comm_spawn
+pub const INITIAL_ERRHANDLER: Word = Word { name: "ISTHMUS_INITIAL_ERRHANDLER", default: Some("mpi_errors_are_fatal"), words: &["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"] };
+
 /// rules that override the choice of collective algorithms: OPERATION\[@LEVEL]\[:SIZES]=NAME\[,seg=SIZE]\[,lanes=N]; for example bcast@wide=flat,seg=64K; allreduce:64K..=split
 pub const COLL: Text = Text { name: "ISTHMUS_COLL" };
 
@@ -603,6 +606,15 @@ pub static SETTINGS: &[Setting] = &[
         scope: "tunable",
         help: "how often at most a waiting thread yields before it sleeps while others want its processor; less often after long sleeps",
         kind: Kind::Number(YIELDS),
+    },
+    Setting {
+        name: "ISTHMUS_INITIAL_ERRHANDLER",
+        unit: "error handler",
+        default: "mpi_errors_are_fatal",
+        reason: "the standard has it so",
+        scope: "library",
+        help: "error handler with which MPI_COMM_WORLD, MPI_COMM_SELF and the communicator with the parents begin; -initial-errhandler, info key mpi_initial_errhandler of MPI_Comm_spawn",
+        kind: Kind::Word(INITIAL_ERRHANDLER),
     },
     Setting {
         name: "ISTHMUS_COLL",

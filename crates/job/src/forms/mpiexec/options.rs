@@ -133,20 +133,17 @@ pub(super) fn instead(name: &str) -> &'static str {
     }
 }
 
-/// `-initial-errhandler` (MPI 5.0 section 9.3.4): fatal errors are how every program begins here.
-pub(super) fn check_errhandler(name: &str, notes: &mut Vec<JobError>) -> Result<(), JobError> {
-    match name {
-        "mpi_errors_are_fatal" => {}
-        "mpi_errors_abort" | "mpi_errors_return" => {
-            let note = JobError::new(format!("-initial-errhandler {name} has no effect"));
-            notes.push(note.hint("the program begins with MPI_ERRORS_ARE_FATAL; MPI_Comm_set_errhandler changes that"));
-        }
-        other => {
-            let error = JobError::new(format!("'{other}' is not an error handler"));
-            return Err(error.hint("mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return"));
+/// `-initial-errhandler` (MPI 5.0 section 9.3.4), in any case: the variable that says it to the processes.
+pub fn initial_errhandler(name: &str) -> Result<(String, String), JobError> {
+    let setting = isthmus_settings::INITIAL_ERRHANDLER;
+    let name = name.trim().to_ascii_lowercase();
+    match setting.words.contains(&name.as_str()) {
+        true => Ok((setting.name.to_owned(), name)),
+        false => {
+            let error = JobError::new(format!("'{name}' is not an error handler"));
+            Err(error.hint("mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return"))
         }
     }
-    Ok(())
 }
 
 /// Processes are dealt out by hosts and their numbers; a rank has no host of its own.

@@ -3,7 +3,8 @@
 //! write here.
 
 use super::options::{
-    OTHERS, assignment, attached, check_errhandler, hint, instead, no_rankfile, old_word, option, takes_value, unknown,
+    OTHERS, assignment, attached, hint, initial_errhandler, instead, no_rankfile, old_word, option, takes_value,
+    unknown,
 };
 use crate::error::JobError;
 
@@ -135,7 +136,10 @@ impl Spelled {
                 self.notes.push(note.hint(instead(theirs)));
                 return Ok(());
             }
-            "initial-errhandler" => return check_errhandler(value("name")?, &mut self.notes),
+            "initial-errhandler" => {
+                let (name, value) = initial_errhandler(value("name")?)?;
+                return self.option("env", &format!("{name}={value}"));
+            }
             other => return self.without_effect(other, word, &mut value),
         };
         let text = value("value")?;
@@ -226,14 +230,13 @@ mod tests {
 
     #[test]
     fn what_has_no_effect_is_named() {
-        let notes = spelled("--mca btl tcp -v -soft 1:4 -initial-errhandler mpi_errors_return ./p").unwrap();
+        let notes = spelled("--mca btl tcp -v -soft 1:4 ./p").unwrap();
         let notes: Vec<String> = notes.notes.into_iter().map(|n| n.problem).collect();
         assert_eq!(spelled("-envnone ./p").unwrap().notes.len(), 1);
         let expected = [
             "--mca btl tcp has no effect",
             "-v has no effect",
             "-soft 1:4 has no effect",
-            "-initial-errhandler mpi_errors_return has no effect",
         ];
         assert_eq!(notes, expected);
         assert_eq!(spelled("-n 1 ./a : -n 1 ./b").unwrap().notes.len(), 1);

@@ -215,14 +215,13 @@ fn words_of_other_launchers() {
         ("-soft 1:4 ./a", "-soft 1:4 has no effect"),
         ("-arch x -n 1 ./a", "-arch x has no effect"),
         ("-path /b ./a", "-path /b has no effect"),
-        ("-initial-errhandler mpi_errors_return ./a", "has no effect"),
         ("-launcher ssh ./a", "-launcher ssh has no effect"),
         ("-envnone ./a", "env -i PROGRAM"),
         ("-host me@[fd00::2]:22 ./a", "ssh://me@[fd00::2]:22"),
     ] {
         assert!(notes(line).contains(part), "{line}: {}", notes(line));
     }
-    assert_eq!(notes("-initial-errhandler mpi_errors_are_fatal ./a"), "");
+    assert_eq!(notes("-initial-errhandler MPI_ERRORS_RETURN ./a"), "");
     assert!(words("-initial-errhandler no ./a").is_err());
     assert_eq!(notes("-quiet -genvall -host a:22,fd00::2 ./a"), "");
     assert!(
