@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Long versions of checks, for the night. Exit status 0 if all that were asked for are good.
-# usage: sh ci/nightly.sh [threads [SECONDS]] [windows [SECONDS]] [memory] [changed] [wrappers] [vendor] [unlike] [fuzz] [codes] [fortran] [files] [docs] [miri] [checkers]     (all; four hours)
+# usage: sh ci/nightly.sh [threads [SECONDS]] [windows [SECONDS]] [memory] [changed] [wrappers] [vendor] [unlike] [fuzz] [codes] [losses] [fortran] [files] [docs] [miri] [checkers]     (all; four hours)
 . "$(dirname "$0")/../scripts/common.sh"
-[ $# -gt 0 ] || set -- threads windows memory changed wrappers vendor unlike fuzz codes fortran files docs miri checkers
+[ $# -gt 0 ] || set -- threads windows memory changed wrappers vendor unlike fuzz codes losses fortran files docs miri checkers
 bad=0
 # try FILE: a check that may say that this machine cannot do it (77).
 try() {
@@ -55,6 +55,15 @@ while [ $# -gt 0 ]; do
         sh conformance/codes/run.sh || bad=1
         for where in '' --sites; do sh conformance/onesided/run.sh $where || bad=1; done
         ;;
+    # A stencil that loses processes at random for a minute, a machine and a site; the tests of others, where there is a copy of them.
+    losses)
+        ISTHMUS_TEST_LONG=1 ISTHMUS_TEST_LIMIT=900 sh ci/system.sh tests/system/faults-random.sh || bad=1
+        if [ -d "${ULFM_TESTING:-}" ]; then
+            for where in '' --sites; do sh conformance/ulfm/run.sh --source "$ULFM_TESTING" $where || bad=1; done
+        else
+            say "skipped: conformance/ulfm: ULFM_TESTING names no copy of ulfm-testing"
+        fi
+        ;;
     # Codes in Fortran and what they stand on, on one node and over two sites.
     fortran)
         for suite in npb mumps scalapack espresso; do
@@ -75,7 +84,7 @@ while [ $# -gt 0 ]; do
     miri) try ci/miri.sh ;;
     # Programs under valgrind and ThreadSanitizer, with the suppressions that are shipped.
     checkers) try ci/checkers.sh ;;
-    *) die "$name is not a nightly check; there are: threads, windows, memory, changed, wrappers, vendor, unlike, fuzz, codes, fortran, files, docs, miri, checkers" ;;
+    *) die "$name is not a nightly check; there are: threads, windows, memory, changed, wrappers, vendor, unlike, fuzz, codes, losses, fortran, files, docs, miri, checkers" ;;
     esac
 done
 exit $bad

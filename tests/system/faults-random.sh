@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # examples/survivors.c loses processes at random moments, then an agent with all of its machine, then a whole site: the survivors go on
 # each time, and the field at the end is right to the last bit.
-# ISTHMUS_TEST_SEED: the moments of an earlier run, which has printed it. ISTHMUS_TEST_LONG=1: kills for a minute.
+# ISTHMUS_TEST_SEED: the moments of an earlier run, which has printed it. ISTHMUS_TEST_LONG=1: kills for a minute (ci/nightly.sh losses).
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/examples/survivors.c" -o isthmus-test-survivors || fail "mpicc survivors.c"
