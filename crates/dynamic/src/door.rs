@@ -84,10 +84,15 @@ fn system(error: impl std::fmt::Display) -> Error {
 
 /// MPI_Open_port: the name of a new port.
 pub fn open_port(world: &World) -> Result<String> {
+    // Without an entry it may still be reached directly, and the launcher has told the user.
+    opened(|port| reacher(world).and_then(|reacher| reacher.enter(port).ok()?))
+}
+
+/// As [`open_port`]; `enter`: how else the door is entered that listens at this port of the node.
+fn opened(enter: impl FnOnce(u16) -> Option<Entry>) -> Result<String> {
     if door().is_none() {
         let mut started = start()?;
-        // Without one it may still be reached directly, and the launcher has told the user.
-        started.entry = reacher(world).and_then(|reacher| reacher.enter(started.port).ok()?);
+        started.entry = enter(started.port);
         let mut door = door();
         match &*door {
             // Another thread was quicker.

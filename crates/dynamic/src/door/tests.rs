@@ -53,13 +53,13 @@ fn waits(port: &str) -> Contact {
 #[test]
 fn strangers_are_refused_and_hold_nobody_up() {
     let _alone = alone();
-    let port = open_port().expect("a port");
+    let port = opened(|_| None).expect("a port");
     let name = PortName::decode(&port).expect("its own name");
     // A wrong secret.
     let refused = answer(&mut greet(&name, [1; 16])).expect("it is told");
     assert!(matches!(refused, Message::Refused(_)), "{refused:?}");
     // An old one.
-    let old = open_port().expect("another one");
+    let old = opened(|_| None).expect("another one");
     close_port(&old).expect("it is open");
     let old = PortName::decode(&old).expect("a name").secret;
     assert!(matches!(answer(&mut greet(&name, old)), Ok(Message::Refused(_))));
@@ -113,7 +113,7 @@ fn strangers_are_refused_and_hold_nobody_up() {
 #[test]
 fn who_waits_at_a_port_that_closes_is_told() {
     let _alone = alone();
-    let port = open_port().expect("a port");
+    let port = opened(|_| None).expect("a port");
     let name = PortName::decode(&port).expect("its own name");
     let mut first = greet(&name, name.secret);
     first.advance().expect("it lives");
@@ -139,7 +139,7 @@ fn who_waits_at_a_port_that_closes_is_told() {
 #[test]
 fn ports_are_told_apart() {
     let _alone = alone();
-    let ports = [(); 3].map(|()| open_port().expect("a port"));
+    let ports = [(); 3].map(|()| opened(|_| None).expect("a port"));
     let names = ports
         .each_ref()
         .map(|port| PortName::decode(port).expect("its own name"));
@@ -159,7 +159,7 @@ fn ports_are_told_apart() {
 #[test]
 fn errors_do_not_repeat_names_since_whoever_knows_one_can_connect() {
     let _alone = alone();
-    let port = open_port().expect("a port");
+    let port = opened(|_| None).expect("a port");
     close_port(&port).expect("it is open");
     for name in [port.as_str(), &port[..port.len() - 3]] {
         let error = close_port(name).expect_err("it is closed, or cut off");
