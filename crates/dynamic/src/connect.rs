@@ -211,7 +211,9 @@ fn race(name: &PortName) -> Receiver<Contact> {
         let mut all = addresses.into_iter().map(|address| SocketAddr::new(address, port));
         let reached = all.find_map(|address| Contact::dial(address, fingerprint, BRIEFLY).ok());
         // Nobody hears it once the other way has won.
-        let _ = reached.map(|contact| tell.send(contact));
+        if let Some(contact) = reached {
+            drop(tell.send(contact));
+        }
     };
     // Without a thread there is the other way.
     drop(isthmus_lock::spawn_quiet("isthmus-dial", dial));

@@ -133,10 +133,7 @@ impl Keeper {
     async fn run(mut self, mut wishes: mpsc::UnboundedReceiver<Wish>) {
         let mut told = false;
         for turn in 0u64.. {
-            let connected = match self.connect(&mut wishes, turn == 0).await {
-                Some(connected) => connected,
-                None => return,
-            };
+            let Some(connected) = self.connect(&mut wishes, turn == 0).await else { return };
             match connected {
                 Ok(()) => {
                     if std::mem::take(&mut told) {
@@ -301,7 +298,7 @@ impl Keeper {
         })
     }
 
-    fn enter(&mut self, by: Process, port: u16) -> Verdict {
+    fn enter(&self, by: Process, port: u16) -> Verdict {
         let key = random().map_err(|error| Refusal::new(Kind::Unable, format!("no random number: {error}")))?;
         let (at, place) = self.client.place();
         self.door.let_in(by, key, port)?;

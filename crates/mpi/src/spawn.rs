@@ -308,7 +308,7 @@ pub(crate) fn meet_parents(world: &World, comm_world: &Comm) -> Result<()> {
     match isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE))) {
         Ok(parents) => adopt(parents),
         // One of the two groups has lost somebody, which is no reason to end what goes on.
-        Err(error) if goes_on(&mut world.engine().lock()) => process::end_alone(&format!(
+        Err(error) if goes_on(&world.engine().lock()) => process::end_alone(&format!(
             "this process ends, since it cannot meet those that have spawned it: {error}"
         )),
         Err(error) => return Err(error),

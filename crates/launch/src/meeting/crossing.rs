@@ -97,7 +97,7 @@ impl Crossings {
     }
 
     /// The host is reached anew: so are all to whom there are crossings.
-    pub(super) async fn renew(&mut self, client: &Client) {
+    pub(super) async fn renew(&self, client: &Client) {
         let mut ports: Vec<u16> = self.all.values().map(|crossing| crossing.entry.port).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -165,7 +165,7 @@ async fn carry(listener: TcpListener, entry: Entry, sockets: Sockets) {
                 End::Served => failing = None,
                 End::Gone => break,
                 End::Failed => {
-                    let (since, count) = failing.map_or((Instant::now(), 1), |(since, count)| (since, count + 1));
+                    let (since, count) = failing.map_or_else(|| (Instant::now(), 1), |(since, count)| (since, count + 1));
                     failing = Some((since, count));
                     if count >= 3 && since.elapsed() >= PATIENCE {
                         break;
