@@ -133,7 +133,9 @@ impl Keeper {
     async fn run(mut self, mut wishes: mpsc::UnboundedReceiver<Wish>) {
         let mut told = false;
         for turn in 0u64.. {
-            let Some(connected) = self.connect(&mut wishes, turn == 0).await else { return };
+            let Some(connected) = self.connect(&mut wishes, turn == 0).await else {
+                return;
+            };
             match connected {
                 Ok(()) => {
                     if std::mem::take(&mut told) {
