@@ -196,6 +196,11 @@ impl Engine {
         binding: Binding,
         next: Option<Next>,
     ) -> Request {
+        // The caller has looked before it had the engine; nobody ends what begins after the word that it was revoked.
+        if channel.special.is_revoked() {
+            let index = self.core.failed(EngineError::Revoked);
+            return self.core.state.requests().name(index);
+        }
         let (plans, mut hands) = plans!(self);
         let request = plans.start(&mut hands, channel, operation, sequence, plan, binding, next);
         self.work();

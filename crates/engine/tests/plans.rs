@@ -82,6 +82,26 @@ fn comb(memory: &OwnMemory, length: usize, pieces: usize) -> BoundBuffer {
     BoundBuffer::many((0..pieces).map(block))
 }
 
+/// Whoever calls has looked before it had the engine. Meanwhile another thread may have heard the word, which ends what is
+/// pending, and nothing that begins after it.
+#[test]
+fn nothing_begins_on_a_channel_that_was_revoked() {
+    let mut w = world(2, Options::default());
+    let channel = channel(0, 0, 2);
+    channel.special.revoke();
+    let operation = w.engines[0].operation("test");
+    let receive = Action::Receive {
+        from: 1,
+        data: slice(Buffer::Recv, 0, 8),
+        slot: 0,
+    };
+    let step = script(&[], vec![(receive, &[])]);
+    let room = memory(&[0; 8]);
+    let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(bytes(&room, 8)));
+    let request = w.engines[0].start_plan(&channel, operation, 1, step, binding, None);
+    assert_eq!(w.finish(0, request).error, Some(EngineError::Revoked));
+}
+
 #[test]
 fn broadcasts_reach_everybody_in_any_layout() {
     for options in kinds() {

@@ -7,7 +7,8 @@
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{
-    Binding, Block, BoundBuffer, Channel, Members, Mode, Next, ReceiveBuffer, Request, SendBuffer, Special,
+    Binding, Block, BoundBuffer, Channel, Context, EngineError, Guard, Members, Mode, Next, ReceiveBuffer, Request,
+    SendBuffer, Special,
 };
 use isthmus_schedule::{Blocks, Call, Operation};
 
@@ -151,15 +152,18 @@ fn word(bytes: &[u8]) -> u64 {
 pub(crate) struct Side {
     channel: Channel,
     tag: i32,
+    /// The communicator, if it is among processes of one.
+    of: Option<Context>,
 }
 
 impl Side {
     /// Among processes of a communicator.
     pub(crate) fn of(comm: &Comm, tag: i32) -> Self {
         let mut channel = comm.channel().clone();
+        let of = Some(channel.context);
         channel.context = context::aside(channel.context);
         channel.special = channel.special.beside();
-        Self { channel, tag }
+        Self { channel, tag, of }
     }
 
     /// Among processes of the job, who go by their world ranks. `tag`: all that agrees on the call.
@@ -177,26 +181,34 @@ impl Side {
             special: Special::none(),
             notes: None,
         };
-        Self { channel, tag }
+        let of = None;
+        Self { channel, tag, of }
     }
 
-    fn start_send(&self, world: &World, to: u32, content: &OwnMemory) -> Request {
+    /// The engine, unless the communicator was revoked: nobody ends messages that begin after that.
+    fn usable<'w>(&self, world: &'w World) -> Result<Guard<'w>> {
+        let engine = world.engine().lock();
+        match self.of.is_some_and(|of| world.revocable.is_revoked(of)) {
+            false => Ok(engine),
+            true => Err((&EngineError::Revoked).into()),
+        }
+    }
+
+    fn start_send(&self, world: &World, to: u32, content: &OwnMemory) -> Result<Request> {
         let length = content.content().len() as u64;
         let buffer = SendBuffer::contiguous(content.reading(), 0, length).into_owned();
-        let mut engine = world.engine().lock();
-        engine.isend(&self.channel, to, self.tag, Mode::Standard, buffer)
+        let mut engine = self.usable(world)?;
+        Ok(engine.isend(&self.channel, to, self.tag, Mode::Standard, buffer))
     }
 
     fn receive(&self, world: &World, from: u32, length: usize) -> Result<Vec<u8>> {
         let memory = OwnMemory::with(&vec![0; length]);
         let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, length as u64);
-        let done = world
-            .engine()
-            .receive(&self.channel, Some(from), Some(self.tag), buffer);
-        match &done.error {
-            Some(error) => Err(error.into()),
-            None => Ok(memory.content()),
-        }
+        let mut engine = self.usable(world)?;
+        let request = engine.irecv(&self.channel, Some(from), Some(self.tag), buffer);
+        drop(engine);
+        world.wait(request)?;
+        Ok(memory.content())
     }
 
     /// Gives `mine` to a process and gets its content.
@@ -206,8 +218,8 @@ impl Side {
             OwnMemory::with(mine),
         );
         let sent = [
-            self.start_send(world, with, &length),
-            self.start_send(world, with, &content),
+            self.start_send(world, with, &length)?,
+            self.start_send(world, with, &content)?,
         ];
         let theirs = self.receive(world, with, 8)?;
         let theirs = self.receive(world, with, word(&theirs) as usize)?;
@@ -223,7 +235,7 @@ impl Side {
         let (nothing, count) = (OwnMemory::with(&[]), ranks.len());
         let mut step = 1;
         while step < count {
-            let sent = self.start_send(world, ranks[(me + step) % count], &nothing);
+            let sent = self.start_send(world, ranks[(me + step) % count], &nothing)?;
             self.receive(world, ranks[(me + count - step) % count], 0)?;
             world.wait(sent)?;
             step *= 2;
@@ -248,7 +260,7 @@ impl Side {
         let mut bit = parent_bit >> 1;
         while bit > 0 {
             if let Some(&child) = ranks.get(me + bit) {
-                sent.push(self.start_send(world, child, &memory));
+                sent.push(self.start_send(world, child, &memory)?);
             }
             bit >>= 1;
         }

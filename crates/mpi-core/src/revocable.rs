@@ -88,6 +88,11 @@ impl Revocable {
         self.known().all.get(&context)?.upgrade()
     }
 
+    /// Whether this one was revoked. Asked with the engine in hand it is true before what was pending has ended.
+    pub(crate) fn is_revoked(&self, context: Context) -> bool {
+        self.find(context).is_some_and(|comm| comm.is_revoked())
+    }
+
     fn came_early(&self, context: Context) {
         let early = &mut self.known().early;
         if !early.contains(&context) {

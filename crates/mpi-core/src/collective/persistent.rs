@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use isthmus_engine::{Channel, Made, Request};
+use isthmus_engine::{Channel, Made, Request, revoke};
 use isthmus_schedule::step::Together;
 
 use super::planned::{Among, Planned, acting};
@@ -95,7 +95,12 @@ impl Persistent {
         };
         if let Some(request) = begun {
             let channel = acting(&self.comm).channel();
-            world.engine().lock().turns(channel).watch(request);
+            let mut engine = world.engine().lock();
+            // Another thread may have heard it since: then nobody has ended this.
+            if self.comm.is_revoked() {
+                revoke(&mut engine, channel);
+            }
+            engine.turns(channel).watch(request);
         }
         Ok(Performed::of(begun))
     }

@@ -381,7 +381,10 @@ impl Revoked for Comm {
         self.remembered.forget();
         channels.push(self.channel.clone());
         let steps = [Steps::Nodes, Steps::Jobs];
-        channels.extend(steps.iter().filter_map(|&steps| self.nodes.channel(steps)).cloned());
+        for channel in steps.iter().filter_map(|&steps| self.nodes.channel(steps)) {
+            channel.special.revoke();
+            channels.push(channel.clone());
+        }
         channels
     }
 }
