@@ -201,6 +201,8 @@ impl Agent {
             let port = format!("port {time}");
             let parts = parts.clone();
             match self.ask(1000 + time as u64, Ask::Spawn { port, parts }) {
+                // The name of their world is another one each time.
+                Ok(Said::Started { processes, .. }) => println!("Started({processes:?})"),
                 Ok(said) => println!("{said:?}"),
                 Err(refusal) => println!("{:?}: {}", refusal.kind, refusal.why),
             }

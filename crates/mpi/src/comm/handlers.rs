@@ -11,7 +11,7 @@ use isthmus_core::error::Result;
 use super::{find, handler_of, set_error_handler};
 use crate::c::Out;
 use crate::call::{Holder, call_anytime, call_on, raise, raise_to};
-use crate::errhandler::{HandlerFunction, create, find_for, handle_of};
+use crate::errhandler::{HandlerFunction, create, find_for, handle_of, initial};
 use crate::error::{called, class_of};
 use crate::process;
 
@@ -53,7 +53,7 @@ extern "C" fn isthmus_MPI_Comm_set_errhandler(comm: h::Comm, handler: h::Errhand
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_get_errhandler(comm: h::Comm, out: Out<h::Errhandler>) -> c_int {
     call_on("MPI_Comm_get_errhandler", comm, || {
-        let handler = find(comm)?.user().error_handler().unwrap_or_default();
+        let handler = find(comm)?.user().error_handler().unwrap_or_else(initial);
         out.set("errhandler", handle_of(&handler))
     })
 }

@@ -130,9 +130,6 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     crate::tool::begin(running.world().engine());
     UNLIKE.store(running.world().unlike(), Ordering::Relaxed);
     let (comm_world, comm_self) = (comm::of_world(running.world()), comm::of_self(running.world()));
-    for comm in [&comm_world, &comm_self] {
-        comm.user().set_error_handler(crate::errhandler::initial());
-    }
     let main = std::thread::current().id();
     let process = PROCESS.get_or_init(|| Process {
         running,
