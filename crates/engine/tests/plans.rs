@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{Random, World, channel, content, kinds, memory, pattern, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, EngineError, Next, Reducer, Request};
+use isthmus_engine::{Binding, Block, BoundBuffer, EngineError, Next, ReceiveBuffer, Reducer, Request};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step};
 use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, plan};
 use isthmus_topology::{Level, Shape};
@@ -100,6 +100,11 @@ fn nothing_begins_on_a_channel_that_was_revoked() {
     let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(bytes(&room, 8)));
     let request = w.engines[0].start_plan(&channel, operation, 1, step, binding, None);
     assert_eq!(w.finish(0, request).error, Some(EngineError::Revoked));
+    let quick = w.engines[0].irecv_plainly(&channel, 1, Some(0), room.memory(), 8);
+    assert!(quick.is_none(), "the general way refuses it");
+    let buffer = ReceiveBuffer::contiguous(room.memory(), 0, 8);
+    let general = w.engines[0].irecv(&channel, Some(1), Some(0), buffer);
+    assert_eq!(w.finish(0, general).error, Some(EngineError::Revoked));
 }
 
 #[test]

@@ -78,7 +78,8 @@ pub(crate) fn irecv_plainly(
         source: Some(from),
         tag,
     };
-    if !state.work.is_empty() {
+    // As in `begin_directly`.
+    if !state.work.is_empty() || channel.special.is_any() {
         return None;
     }
     if let Some(waiting) = state.matcher.find(&pattern) {
@@ -375,6 +376,10 @@ pub(crate) fn begin_directly(
     room: u64,
 ) -> Option<Direct> {
     let state = &mut core.state;
+    // The caller has looked before it had the engine; nobody ends what begins after the word that it was revoked.
+    if channel.special.is_any() {
+        return Some(Direct::Nothing);
+    }
     if let Some(waiting) = state.matcher.find(&pattern) {
         let taken = take_whole(state, channel, waiting, memory, room);
         return Some(taken.map_or(Direct::Nothing, Direct::Received));

@@ -212,6 +212,12 @@ impl Comm {
     /// Whether it is a communicator of the vendor MPI underneath.
     #[inline]
     pub fn is_native(&self) -> bool {
+        self.channel.special.name() != 0
+    }
+
+    /// Whether its messages do not go the usual way: it is one of the vendor MPI, or it was revoked.
+    #[inline]
+    pub(crate) fn is_special(&self) -> bool {
         self.channel.special.is_any()
     }
 

@@ -36,7 +36,7 @@ pub struct Sender<'a> {
 
 /// How a message in one piece goes, if the program has asked for nothing unusual.
 enum Way {
-    /// As one of the vendor MPI.
+    /// As one of the vendor MPI, where those of a communicator that was revoked find out.
     Vendor,
     /// Straight into the queue of its receiver, or straight from that of its sender.
     AtOnce,
@@ -48,7 +48,7 @@ enum Way {
 fn way(world: &World, comm: &Comm) -> Way {
     if world.unlike() {
         Way::General
-    } else if comm.is_native() {
+    } else if comm.is_special() {
         Way::Vendor
     } else {
         Way::AtOnce
