@@ -82,8 +82,8 @@ fn comb(memory: &OwnMemory, length: usize, pieces: usize) -> BoundBuffer {
     BoundBuffer::many((0..pieces).map(block))
 }
 
-/// Whoever calls has looked before it had the engine. Meanwhile another thread may have heard the word, which ends what is
-/// pending, and nothing that begins after it.
+/// Whoever calls has looked before it had the engine. Meanwhile another thread may have heard the word, which ends what
+/// is pending, and nothing that begins after it.
 #[test]
 fn nothing_begins_on_a_channel_that_was_revoked() {
     let mut w = world(2, Options::default());

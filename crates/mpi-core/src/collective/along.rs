@@ -33,7 +33,7 @@ pub fn perform_along<P: Pieces>(
 ) -> Result<Performed> {
     let may = form == Form::Blocking
         && !world.unlike()
-        && !comm.is_special()
+        && !comm.channel().special.is_any()
         && comm.joint().is_none()
         && comm.common_form(world).is_none();
     let Some(edges) = comm.neighbours().filter(|_| may) else {

@@ -39,7 +39,7 @@ impl Comm {
     /// Whether plain operations of blocks that may differ in length go through memory that members share.
     #[inline(always)]
     pub(super) fn has_cells(&self, world: &World) -> bool {
-        self.shortcuts(world).memory() && !self.is_special()
+        self.shortcuts(world).memory() && !self.channel().special.is_any()
     }
 
     /// Whether it helps to know what a reduction [computes](Plain::computes).
@@ -60,7 +60,7 @@ impl Comm {
 #[cold]
 fn find_shortcuts(world: &World, comm: &Comm) -> Shortcuts {
     let usual = comm.joint().is_none() && comm.common_form(world).is_none();
-    let may = usual && (!comm.is_special() || comm.blocks_natively());
+    let may = usual && (!comm.channel().special.is_any() || comm.blocks_natively());
     Shortcuts::new(
         may && comm.channel().frame.is_some() && world.overrides().is_empty(),
         may && comm.is_native(),
@@ -105,7 +105,7 @@ pub(super) fn start_plain(world: &World, comm: &Comm, plain: &Plain) -> Option<O
         comm.have_nothing_to_do(world, short.what);
         return Some(None);
     }
-    let may = comm.shortcuts(world).memory() && !comm.is_special() && plain.is_whole();
+    let may = comm.shortcuts(world).memory() && !comm.channel().special.is_any() && plain.is_whole();
     if !may || (short.reduces() && comm.hints().is_fixed()) {
         return None;
     }

@@ -215,12 +215,6 @@ impl Comm {
         self.channel.special.name() != 0
     }
 
-    /// Whether its messages do not go the usual way: it is one of the vendor MPI, or it was revoked.
-    #[inline]
-    pub(crate) fn is_special(&self) -> bool {
-        self.channel.special.is_any()
-    }
-
     /// Whether its blocking collective operations are blocking ones there. Where members are on several nodes a process
     /// cannot know that all have come, so it must not block there while others wait for it, and all start them instead.
     #[inline]

@@ -48,7 +48,7 @@ enum Way {
 fn way(world: &World, comm: &Comm) -> Way {
     if world.unlike() {
         Way::General
-    } else if comm.is_special() {
+    } else if comm.channel().special.is_any() {
         Way::Vendor
     } else {
         Way::AtOnce
