@@ -112,3 +112,25 @@ build_once() {
     fi
     cp "$bin/../include/mpi.h" "$work/mpi.h"
 }
+
+# --- codes with checks of their own ---------------------------------------------------------------------------
+# built CODE COMMAND...: runs a build in $work/CODE; its output is shown only if it fails.
+built() {
+    code=$1
+    shift
+    (cd "$work/$code" && sh -ec "$*") >"$work/$code.log" 2>&1 </dev/null ||
+        { tail -n 20 "$work/$code.log" >&2; die "$code: the build failed; all of it: $work/$code.log"; }
+    touch "$work/$code/built"
+}
+# there SCRIPT: runs a shell script on this machine, or where `wide` is set over two testbed sites, $rtt and $rate apart.
+there() {
+    set -- sh -c "$1"
+    [ -z "$wide" ] || set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate "$rate" -- "$@"
+    timeout "${CONFORMANCE_TIMEOUT:-1500}" "$@" </dev/null
+}
+passed=0 failed=0
+# verdict CODE CHECK STATUS
+verdict() {
+    if [ "$3" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    echo "$1: $2: $([ "$3" = 0 ] && echo ok || echo "FAILED, see $work/$1.out")"
+}

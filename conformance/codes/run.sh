@@ -48,27 +48,6 @@ sources() {
     rm -rf "${work:?}/$1"
     mv "$work/source" "$work/$1"
 }
-# built CODE COMMAND...: runs a build; its output is shown only if it fails.
-built() {
-    code=$1
-    shift
-    (cd "$work/$code" && sh -ec "$*") >"$work/$code.log" 2>&1 ||
-        { tail -n 20 "$work/$code.log" >&2; die "$code: the build failed; all of it: $work/$code.log"; }
-    touch "$work/$code/built"
-}
-# at_sites SCRIPT: runs a shell script where the ranks go to two sites.
-at_sites() {
-    set -- sh -c "$1"
-    [ -z "$wide" ] || set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate "$rate" -- "$@"
-    timeout "${CODES_TIMEOUT:-1500}" "$@" </dev/null
-}
-passed=0 failed=0
-# verdict CODE CHECK STATUS
-verdict() {
-    if [ "$3" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-    echo "$1: $2: $([ "$3" = 0 ] && echo ok || echo "FAILED, see $work/$1.out")"
-}
-
 # hypre compares what its drivers print with saved results (tolerance as its own script takes it). An .err file is a difference.
 hypre() {
     if sources hypre hypre; then
@@ -77,7 +56,7 @@ hypre() {
     fi
     checks="TEST_struct/migrate TEST_struct/emptyproc TEST_ij/default TEST_sstruct/default3d"
     for check in $checks; do
-        at_sites "cd '$work/hypre/src/test' && ./runtest.sh -rtol 1e-3 -atol 1e-6 $check.sh" >>"$work/hypre.out" 2>&1 || true
+        there "cd '$work/hypre/src/test' && ./runtest.sh -rtol 1e-3 -atol 1e-6 $check.sh" >>"$work/hypre.out" 2>&1 || true
         status=1
         # The script that compares leaves its output beside; that there is one at all shows that the runs took place.
         if [ -s "$work/hypre/src/test/$check.out" ] && [ ! -s "$work/hypre/src/test/$check.err" ]; then status=0; fi
@@ -91,7 +70,7 @@ scotch() {
         built scotch "cd src && sed 's/-O3/-O1/' Make.inc/Makefile.inc.x86-64_pc_linux2 >Makefile.inc && make CCD=mpicc ptscotch"
     fi
     status=0
-    at_sites "cd '$work/scotch/src/check' && LD_LIBRARY_PATH='$work/scotch/lib' make CCD=mpicc ptcheck" >"$work/scotch.out" 2>&1 || status=$?
+    there "cd '$work/scotch/src/check' && LD_LIBRARY_PATH='$work/scotch/lib' make CCD=mpicc ptcheck" >"$work/scotch.out" 2>&1 || status=$?
     verdict scotch ptcheck $status
 }
 
@@ -107,13 +86,13 @@ sundials() {
         set -- $check
         expected=$work/sundials/examples/$1/parallel/$2.out
         status=0
-        at_sites "mpirun -n $3 '$work/sundials/b/examples/$1/parallel/$2'" >"$work/sundials-$2.out" 2>&1 || status=$?
+        there "mpirun -n $3 '$work/sundials/b/examples/$1/parallel/$2'" >"$work/sundials-$2.out" 2>&1 || status=$?
         [ $status != 0 ] || awk -f "$here/agree.awk" "$expected" "$work/sundials-$2.out" >>"$work/sundials.out" || status=$?
         verdict sundials "$2" $status
     done
 }
 
-# p4est checks its forests itself. One test of its helper library libsc needs windows, which Isthmus does not have yet.
+# p4est checks its forests itself. The tests of its helper library libsc, which need windows, are in ../onesided.
 p4est() {
     if sources p4est p4est; then
         built p4est "./bootstrap && ./configure --enable-mpi --disable-mpiio --disable-shared --without-blas --without-lapack CC=mpicc CFLAGS=-O1 && make -j$(nproc)"
@@ -123,7 +102,7 @@ p4est() {
     : >"$work/p4est.out"
     for check in $tests; do
         status=0
-        at_sites "cd '$work/p4est' && mpirun -n 4 ./$check" >>"$work/p4est.out" 2>&1 || status=$?
+        there "cd '$work/p4est' && mpirun -n 4 ./$check" >>"$work/p4est.out" 2>&1 || status=$?
         verdict p4est "$check" $status
     done
 }

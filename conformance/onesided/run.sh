@@ -15,6 +15,7 @@ program=onesided
 
 sites='' rtt=2ms rate=1gbit sources=''
 options 'sites rtt= rate= sources= *' "$@"
+wide=$sites
 codes=${words:-armci prk diy libsc}
 for code in $codes; do
     case $code in armci | prk | diy | libsc) ;; *) usage ;; esac
@@ -55,27 +56,6 @@ sources_of() {
     fi
     rm -f "$work/$code.tar"
 }
-# built CODE COMMAND...: runs a build; its output is shown only if it fails.
-built() {
-    code=$1
-    shift
-    (cd "$work/$code" && sh -ec "$*") >"$work/$code.log" 2>&1 </dev/null ||
-        { tail -n 20 "$work/$code.log" >&2; die "$code: the build failed; all of it: $work/$code.log"; }
-    touch "$work/$code/built"
-}
-# there SCRIPT: runs a shell script where the ranks are to run.
-there() {
-    set -- sh -c "$1"
-    [ -z "$sites" ] || set -- "$bin/isthmus-testbed" run --sites 2x1 --rtt "$rtt" --rate "$rate" -- "$@"
-    timeout "${ONESIDED_TIMEOUT:-1500}" "$@" </dev/null
-}
-passed=0 failed=0
-# verdict CODE CHECK STATUS
-verdict() {
-    if [ "$3" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-    echo "$1: $2: $([ "$3" = 0 ] && echo ok || echo "FAILED, see $work/$1.out")"
-}
-
 # ARMCI over MPI, what Global Arrays and NWChem stand on: its `make check`. Each of its programs is a check.
 armci() {
     if sources_of armci pmodels armci-mpi 035d5b4e07a6a3ed5ccfbead50c0c15341298cc6 Makefile.am VERSION autogen.sh benchmarks configure.ac m4 profiler src tests; then
