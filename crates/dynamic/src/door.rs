@@ -84,7 +84,7 @@ fn system(error: impl std::fmt::Display) -> Error {
 
 /// MPI_Open_port: the name of a new port.
 pub fn open_port(world: &World) -> Result<String> {
-    // Without an entry it may still be reached directly, and the launcher has told the user.
+    // Without an entry it may still be reached directly. The launcher tells the user of a host that is not reached.
     opened(|port| reacher(world).and_then(|reacher| reacher.enter(port).ok()?))
 }
 
