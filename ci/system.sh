@@ -27,7 +27,7 @@ lane() {
 
 alone='' beside='' rest=''
 for file in ${files:-tests/system/*.sh}; do
-    case $file in */common.sh | */counted.sh) continue ;; esac
+    case $file in */common.sh | */counted.sh | */agents.sh) continue ;; esac
     [ -e "$file" ] || continue
     case $(sed -n 's/^# \(alone\|beside\): .*/\1/p' "$file") in
     alone) alone="$alone $file" ;;

@@ -31,7 +31,8 @@ done
 true
 EOF
 cat >kill-agent.sh <<'EOF'
-ssh b1 "kill -KILL \$(ps -eo pid=,args= | grep 'isthmus-[0-9a-f]* agent' | grep -v -e grep -e 'ps -eo' -e @exec | awk 'END { print \$1 }')"
+. "$1/tests/system/agents.sh"
+kill_agent b1 isthmus-test-faults
 EOF
 cat >cut-off.sh <<'EOF'
 isthmus-testbed cut a b
@@ -50,7 +51,7 @@ lost() {
     grep -q "error: 2 of 6 processes were lost; the first loss: .*$words" err || fail "$name: the end is not '$words': $(cat err)"
 }
 lost "killed processes" 60 2 137 "(site 'b1') was killed by signal 9" signal true
-lost "a killed agent" 60 1 1 "site 'b1': " wait sh kill-agent.sh
+lost "a killed agent" 60 1 1 "site 'b1': " wait sh kill-agent.sh "$top"
 lost "a site that is cut off" 6 1 1 "site 'b1': nothing was heard from its agent for 6 s" wait sh cut-off.sh whole
 # Site b is heard by c and not by the launcher: all the same it is lost for both.
 lost "a site that the launcher does not hear" 6 1 1 "site 'b1': nothing was heard from its agent for 6 s" wait sh cut-off.sh half

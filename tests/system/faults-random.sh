@@ -20,7 +20,7 @@ status=$?
 grep -q "600 steps done by 2 processes: the field is right" out || { cat deaths out err; fail "deaths at known steps"; }
 
 cat >random.sh <<'EOF'
-rounds=$1 steps=$2 seed=$3
+rounds=$1 steps=$2 seed=$3 top=$4
 isthmus run --on-loss go-on --site home:4 --site c1:3 --site b1:3 --site b2:2 ./isthmus-test-survivors "$steps" 1000 <"/dev/null" >out 2>err &
 job=$!
 of() { ssh "$1" ps -eo pid=,args= | grep '[i]sthmus-test-survivors' | grep -v -e 'isthmus run' -e @exec -e agent | awk '{ print $1 }'; }
@@ -37,14 +37,15 @@ while [ $round -lt "$rounds" ]; do
     sleep "$(awk -v seed="$seed" -v n=$round 'BEGIN { srand(seed * 2 + n); printf "%.2f", 0.1 + 2 * rand() }')"
 done
 # The machine b2 with its agent, and then all of site b.
-ssh b2 "kill -KILL \$(ps -eo pid=,args= | grep 'isthmus-[0-9a-f]* agent' | grep -v -e grep -e 'ps -eo' -e @exec | awk 'END { print \$1 }')"
+. "$top/tests/system/agents.sh"
+kill_agent b2 isthmus-test-survivors
 sleep 1
 isthmus-testbed cut a b
 isthmus-testbed cut b c
 wait $job
 echo $? >status
 EOF
-ISTHMUS_AWAY=5 isthmus-testbed run --sites 3x2 --rtt 4ms -- timeout -k 5 250 sh random.sh $rounds $steps "$seed" || { cat out err; fail "random kills: it did not end"; }
+ISTHMUS_AWAY=5 isthmus-testbed run --sites 3x2 --rtt 4ms -- timeout -k 5 250 sh random.sh $rounds $steps "$seed" "$top" || { cat out err; fail "random kills: it did not end"; }
 [ "$(cat status)" = 137 ] || { cat out err; fail "random kills: exit status $(cat status)"; }
 grep -q "$steps steps done by .* processes: the field is right" out || { cat out err; fail "random kills: the field"; }
 for lost in "site 'b1'" "site 'b2'"; do

@@ -49,8 +49,14 @@ mkdir -p "$1" && cd "$1" || exit 1
 complain() { echo "FAIL $name: $*"; bad=1; }
 ours='isthmus-test-prog|isthmus agent|isthmus run|isthmus-[0-9a-f]* (agent|service)'
 processes() { for host in a1 b1; do ssh "$host" ps -eo pid=,args= | grep -E "$ours" | grep -v -e grep -e 'ps -eo' | sed "s/^/$host: /"; done; }
-# on HOST PATTERN: the newest process there whose command line matches.
-on() { ssh "$1" ps -eo pid=,args= | grep -E "$2" | grep -v -e grep -e 'ps -eo' -e @exec | awk 'END { print $1 }'; }
+# on HOST PATTERN: the newest process there whose command line matches. One listing of processes can miss one, so more are taken.
+on() {
+    for _ in $(seq 50); do
+        found=$(ssh "$1" ps -eo pid=,args= | grep -E "$2" | grep -v -e grep -e 'ps -eo' -e @exec | awk 'END { print $1 }')
+        [ -n "$found" ] && echo "$found" && return
+        sleep 0.2
+    done
+}
 agent() { on b1 'isthmus-[0-9a-f]* agent'; }
 kill_rank() { ssh b1 kill -KILL "$(on b1 isthmus-test-prog)"; }
 kill_agent() { ssh b1 kill -KILL "$(agent)"; }

@@ -99,7 +99,8 @@ anew
 isthmus run --site home:1 --site b1:1 --site c1:1 ./taken-up "$signs" >out 2>err </dev/null &
 job=$!
 go_on
-agent=$(ssh b1 ps -eo pid=,args= | awk '/isthmus-[0-9a-f]* agent/ && !/awk/ { print $1; exit }')
+. "$top/tests/system/agents.sh"
+agent=$(agent_at b1 taken-up)
 ssh b1 "kill -KILL \$(ps -o ppid= -p $agent)"
 until grep -q "site 'b1': its agent is reached again" err; do sleep 0.05; done
 go_on
@@ -118,7 +119,7 @@ kill -KILL $job
 wait $job 2>/dev/null
 until [ -z "$(processes)" ]; do sleep 0.1; done
 S
-isthmus-testbed run --sites 3x1 --rtt 5ms -- timeout ${ISTHMUS_TEST_PATIENCE:-240} sh all.sh >all.out 2>&1 ||
+isthmus-testbed run --sites 3x1 --rtt 5ms -- env top="$top" timeout ${ISTHMUS_TEST_PATIENCE:-240} sh all.sh >all.out 2>&1 ||
     { status=$?; tail -n 50 all.out err ps.out where.out attach.err; fail "status $status: see all.sh"; }
 cat all.out
 python3 "$top/tests/system/schema.py" ps.json lost.json where.json || fail "JSON is not as the book says"
