@@ -310,13 +310,15 @@ pub(crate) struct Operations {
 const AGREEMENT: &str = "communicator-setup";
 const EXCHANGE: &str = "communicator-exchange";
 
-/// Operations on windows, locks that are asked for, and questions whether operations are done: see [`WindowCount`].
-const WINDOWS: [&str; 5] = [
+/// Operations on windows, locks that are asked for, questions whether operations are done, and data that nobody copied:
+/// see [`WindowCount`].
+const WINDOWS: [&str; 6] = [
     "window-put",
     "window-get",
     "window-accumulate",
     "window-lock",
     "window-wait",
+    "window-placed",
 ];
 
 /// What is counted of windows.
@@ -332,6 +334,8 @@ pub enum WindowCount {
     Lock,
     /// Round trips to learn that operations are done.
     Wait,
+    /// Frames whose data a transport has read straight to their place, counted where they come.
+    Placed,
 }
 
 /// How what is counted of windows is called.

@@ -133,11 +133,9 @@ impl Inbound {
             return None;
         }
         let at = *base as isize + *done as isize;
-        let result = memory.with(|memory| memory.with_mut(at, rest, read));
-        if result.is_none() {
-            self.stage = Stage::Skip(rest);
-        }
-        Some((result?, rest))
+        // Taken back: what comes is fed, and nobody wants it.
+        let result = memory.with(|memory| memory.with_mut(at, rest, read))?;
+        Some((result, rest))
     }
 
     /// `n` bytes were read by [`Inbound::direct`].
@@ -437,6 +435,7 @@ mod tests {
             assert!(target[68..].iter().all(|b| *b == 0) && target[..68] == [9; 68]);
             inbound.feed(&eager(3, 1), &mut log).unwrap();
             assert_eq!(log.frames.len(), 1, "the stream goes on");
+            assert_eq!(log.received, [7], "whoever gave it back hears that all has come");
         }
     }
 

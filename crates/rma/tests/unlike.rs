@@ -6,12 +6,11 @@ mod common;
 
 use common::{BYTES, Stage, long, put};
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Error;
 use isthmus_datatype::describe::to_bytes;
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Representation};
-use isthmus_rma::{Flavor, LockKind, Place, Sink, Source, When, Window};
+use isthmus_rma::{Flavor, Place, Sink, Source, When, Window};
 use isthmus_wire::rma::Operation;
 
 /// Big-endian.
@@ -36,26 +35,6 @@ fn place(datatype: &Datatype, disp: i64, count: u64) -> Place<'_> {
     }
 }
 
-/// What the liar does to the host's window under a lock, while the host makes progress.
-fn locked<T: Send>(stage: &Stage, act: impl FnOnce(&Window) -> T + Send) -> (T, Result<(), Error>) {
-    let window = &stage.windows[1];
-    let over = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            window.lock(LockKind::Exclusive, 0, 0).expect("locked");
-            let done = act(window);
-            let ended = window.unlock(0);
-            over.store(true, std::sync::atomic::Ordering::SeqCst);
-            (done, ended)
-        });
-        while !over.load(std::sync::atomic::Ordering::SeqCst) {
-            stage.host.engine().lock().progress();
-            std::thread::yield_now();
-        }
-        thread.join().expect("ended")
-    })
-}
-
 #[test]
 fn what_is_put_is_converted_there_and_what_is_got_here() {
     let stage = stage();
@@ -74,7 +53,7 @@ fn what_is_put_is_converted_there_and_what_is_got_here() {
         count: 1,
         datatype: &ty,
     };
-    let (_, ended) = locked(&stage, |window| {
+    let (_, ended) = stage.locked(|window| {
         window.put(&source, &place(&ty, 8, 1), When::Always).expect("put");
         window.get(&mut sink, &place(&ty, 8, 1), When::Always).expect("got");
     });
@@ -101,7 +80,7 @@ fn elements_that_frames_cut_are_added_and_fetched_whole() {
         count: MANY,
         datatype: &ty,
     };
-    let (_, ended) = locked(&stage, |window| {
+    let (_, ended) = stage.locked(|window| {
         let there = place(&ty, 0, MANY);
         let add = |result| window.accumulate(Predefined::Sum, Some(&source), result, &there, When::Always);
         add(None).expect("added");
@@ -112,7 +91,7 @@ fn elements_that_frames_cut_are_added_and_fetched_whole() {
     for at in (0..MANY as isize).step_by(997) {
         assert_eq!(number(&stage.windows[0], 8 * at), 2 * at as i64);
     }
-    let (_, ended) = locked(&stage, |window| {
+    let (_, ended) = stage.locked(|window| {
         let there = place(&ty, 0, MANY);
         let read = window.accumulate(Predefined::NoOp, None, Some(&sink), &there, When::Always);
         read.expect("read");
@@ -144,7 +123,7 @@ fn an_element_is_swapped_if_it_is_as_expected_after_conversion() {
         count: 1,
         datatype: &ty,
     };
-    let (_, ended) = locked(&stage, |window| {
+    let (_, ended) = stage.locked(|window| {
         let swap = window.compare_and_swap(&one(of(&new)), &one(of(&old)), &sink, &place(&ty, 4, 1));
         swap.expect("swapped");
     });
@@ -164,11 +143,11 @@ fn what_only_the_target_can_know_is_a_mistake_and_no_lie() {
     };
     stage.operate(&outside);
     assert_eq!(stage.accused(), None);
-    let (_, ended) = locked(&stage, |_| ());
+    let (_, ended) = stage.locked(|_| ());
     let error = ended.expect_err("the window has no such bytes");
     assert_eq!(error.class, abi::MPI_ERR_RMA_RANGE);
     assert!(error.message.contains("of rank 0"), "{error}");
-    let (_, ended) = locked(&stage, |_| ());
+    let (_, ended) = stage.locked(|_| ());
     ended.expect("told once");
     // What its size there says is held against it all the same.
     let longer = Operation {
@@ -199,7 +178,7 @@ fn a_shorter_long_of_another_machine_takes_its_place_whole() {
         datatype: &ty,
     };
     let mut put = None;
-    let (_, ended) = locked(&stage, |window| {
+    let (_, ended) = stage.locked(|window| {
         put = window.put(&source, &place(&ty, 0, 1), When::Always).err();
     });
     let error = put.or_else(|| ended.err()).expect("the target has no such type");

@@ -8,41 +8,24 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Error;
+use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::{
-    Completion, Context, Core, EngineError, Machine, Members, Peer, Port, Request, SendBuffer, Sending, Taken,
+    Completion, Core, EngineError, Lease, Lent, Machine, Members, Operation as Counted, Peer, Port, Request,
+    SendBuffer, Sending, Taken,
 };
-use isthmus_wire::frame::{Header, Kind, protocol};
+use isthmus_wire::frame::{Header, protocol};
 use isthmus_wire::rma::{Failure, Operation, What};
 
 use super::landing::Landing;
-use super::open::{Open, Step};
+use super::open::Open;
+use super::outgoing::{Key, Leaving, Memory, Outgoing, halves, header, key};
 use crate::window::Window;
-
-/// A header of this protocol.
-pub(super) fn header(what: What, context: u32, lower: u32, at: u64) -> Header {
-    let token = u64::from(context) << 32 | u64::from(lower);
-    let mut header = Header::control(Kind::Protocol, token, at, 0);
-    header.tag = what as i32;
-    header
-}
-
-/// A window among those of this process: the context of its communicator, its number first.
-pub(crate) type Key = (u32, u32);
-
-pub(crate) fn key(context: Context) -> Key {
-    (context.number(), context.world())
-}
 
 /// The window that a frame of a peer names. Equal numbers of two worlds have no member in common.
 fn named(windows: &mut BTreeMap<Key, Box<Open>>, number: u32, peer: Peer) -> Option<(Key, &mut Open)> {
     let mut all = windows.range_mut((number, 0)..=(number, u32::MAX));
     all.find(|(_, open)| open.has(peer))
         .map(|(&key, open)| (key, &mut **open))
-}
-
-/// The two halves of a token: context of the window, and what the frame says.
-pub(super) fn halves(header: &Header) -> (u32, u32) {
-    ((header.token >> 32) as u32, header.token as u32)
 }
 
 /// What this process has asked.
@@ -55,94 +38,24 @@ struct Asked {
     to: Option<Landing>,
     length: u64,
     got: u64,
+    /// Its next bytes are being read straight into this memory.
+    placing: Option<Lease<WriteMemory>>,
     /// A part of what is over when the answer has come.
     request: Option<Request>,
 }
 
-/// What has not left yet.
-enum Leaving {
-    /// Bytes of an operation of this process, and the request that they are a part of.
-    Operation(Memory, u64, Option<Request>),
-    /// An answer.
-    Answer(Key, Answered),
-}
-
-/// A frame whose answer has not left: it counts as here until then.
-#[derive(Clone, Copy)]
-pub(super) struct Answered {
-    /// Bytes of the frame.
-    pub(super) frame: u64,
-    /// Of which fences ([`Counts`](super::counts)).
-    pub(super) odd: bool,
-    /// Bytes of the answer in memory of our own.
-    pub(super) copied: u64,
-    /// It is read from the window until it has left.
-    pub(super) lent: bool,
-}
-
-/// What leaves, by the name that the engine calls it by.
-#[derive(Default)]
-pub(super) struct Outgoing {
-    names: u64,
-    leaving: HashMap<u64, Leaving>,
-    /// Bytes of operations that have not left, by peer and [`Memory`].
-    waiting: HashMap<Peer, [u64; 2]>,
-}
-
-/// Whose memory something is read from until it has left.
-#[derive(Clone, Copy)]
-enum Memory {
-    Own,
-    Program,
-}
-
-impl Outgoing {
-    /// Answers a frame of so many bytes.
-    pub(super) fn answer(
-        &mut self,
-        port: &mut Port<'_>,
-        (key, peer): (Key, Peer),
-        header: Header,
-        payload: SendBuffer,
-        answered: Answered,
-    ) -> Step {
-        self.names += 1;
-        // A peer that is lost gets none.
-        match port.send(peer, header, payload, Some(self.names)) {
-            Ok(Sending::Queued) => {
-                self.leaving.insert(self.names, Leaving::Answer(key, answered));
-                Step::Answered {
-                    copied: answered.copied,
-                    lent: answered.lent,
-                }
-            }
-            Ok(Sending::Left) | Err(_) => Step::Over,
-        }
-    }
-
-    fn operate(
-        &mut self,
-        port: &mut Port<'_>,
-        peer: Peer,
-        header: Header,
-        (payload, memory): (SendBuffer, Memory),
-        request: Option<Request>,
-    ) -> Result<Sending, EngineError> {
-        self.names += 1;
-        let bytes = payload.length();
-        let sending = port.send(peer, header, payload, Some(self.names))?;
-        if sending == Sending::Queued {
-            self.leaving
-                .insert(self.names, Leaving::Operation(memory, bytes, request));
-            self.waiting.entry(peer).or_default()[memory as usize] += bytes;
-        }
-        Ok(sending)
+impl Asked {
+    /// The program gets its memory back.
+    fn keep_off(&mut self) {
+        self.to = None;
+        self.placing = None;
     }
 }
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Desk {
+    /// How what arrives without a copy is counted.
+    placed: Counted,
     windows: BTreeMap<Key, Box<Open>>,
     asked: HashMap<u32, Asked>,
     numbers: u32,
@@ -154,6 +67,19 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    /// `placed`: how what arrives without a copy is counted.
+    pub(super) fn new(placed: Counted) -> Self {
+        Self {
+            placed,
+            windows: BTreeMap::default(),
+            asked: HashMap::default(),
+            numbers: 0,
+            requests: HashMap::default(),
+            freed: BTreeMap::default(),
+            out: Outgoing::default(),
+        }
+    }
+
     /// From now on the window's members may operate on it.
     pub(crate) fn open(&mut self, window: &Arc<Window>) {
         let key = key(window.comm.channel().context);
@@ -169,7 +95,7 @@ impl Desk {
         }
         // What was given up after a loss is answered all the same.
         for asked in self.asked.values_mut().filter(|asked| asked.key == key) {
-            asked.to = None;
+            asked.keep_off();
         }
     }
 
@@ -290,6 +216,7 @@ impl Desk {
             to,
             length,
             got: 0,
+            placing: None,
             request,
         };
         self.asked.insert(self.numbers, asked);
@@ -320,6 +247,26 @@ impl Desk {
         open.go_on(port, &mut self.out)
     }
 
+    /// So many more bytes of an answer are here.
+    fn got(&mut self, port: &mut Port<'_>, question: u32, bytes: u64) {
+        let Some(asked) = self.asked.get_mut(&question) else {
+            return;
+        };
+        asked.got += bytes;
+        if asked.got == asked.length {
+            self.answered(port, question, None);
+        }
+    }
+
+    /// The question that a frame with data answers, if these are the next of it.
+    fn answers(&mut self, peer: Peer, header: &Header) -> Option<(u32, &mut Asked)> {
+        let (context, question) = halves(header);
+        let asked = self.asked.get_mut(&question)?;
+        let next = header.auxiliary() == asked.got && (1..=asked.length - asked.got).contains(&header.length);
+        let its = asked.peer == peer && asked.key.0 == context && asked.data;
+        (its && next).then_some((question, asked))
+    }
+
     /// What a target says.
     fn heard(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) {
         let (context, question) = halves(header);
@@ -333,16 +280,11 @@ impl Desk {
                 if at != asked.got || payload.len() as u64 > left {
                     return port.accuse(peer, "more data of a window than were asked for");
                 }
-                let taken = asked.to.as_mut().map_or(Ok(()), |to| to.take(payload));
-                asked.got += payload.len() as u64;
-                let over = asked.got == asked.length;
-                if let Err(error) = taken {
+                if let Err(error) = asked.to.as_mut().map_or(Ok(()), |to| to.take(payload)) {
                     // The rest arrives all the same.
                     self.failed_here(port, context, peer, question, error);
                 }
-                if over {
-                    self.answered(port, question, None);
-                }
+                self.got(port, question, payload.len() as u64);
             }
             (Some(What::Done), Some(asked)) if !asked.data && payload.is_empty() => {
                 self.answered(port, question, None);
@@ -422,6 +364,33 @@ impl Machine for Desk {
         }
     }
 
+    fn place(&mut self, _: &mut Port<'_>, peer: Peer, header: &Header) -> Option<Lent<WriteMemory>> {
+        match What::from_tag(header.tag)? {
+            What::Data => named(&mut self.windows, halves(header).0, peer)?.1.place(peer, header),
+            What::Answer => {
+                let (_, asked) = self.answers(peer, header)?;
+                let lease = Lease::new(asked.to.as_ref()?.memory(header.length)?);
+                Some(asked.placing.insert(lease).lent())
+            }
+            _ => None,
+        }
+    }
+
+    fn placed(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header) {
+        port.count(self.placed, peer, header.length);
+        if What::from_tag(header.tag) == Some(What::Data) {
+            if let Some((_, open)) = named(&mut self.windows, halves(header).0, peer) {
+                open.placed(peer, header);
+            }
+        } else if let Some((question, asked)) = self.answers(peer, header) {
+            asked.placing = None;
+            if let Some(to) = &mut asked.to {
+                to.passes(header.length);
+            }
+            self.got(port, question, header.length);
+        }
+    }
+
     fn sent(&mut self, port: &mut Port<'_>, peer: Peer, name: u64, sent: Result<(), EngineError>) {
         match self.out.leaving.remove(&name) {
             Some(Leaving::Operation(memory, bytes, request)) => {
@@ -482,7 +451,7 @@ impl Machine for Desk {
             open.lose(&mut port, out, peer);
             for asked in asked.values_mut().filter(|asked| asked.key == key) {
                 // The program gets its memory back. What others answer comes all the same.
-                asked.to = None;
+                asked.keep_off();
                 part_is_over(requests, &mut port, asked.request.take(), Some(error.clone()));
             }
         }

@@ -4,6 +4,7 @@
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
+use isthmus_datatype::raw::WriteMemory;
 use isthmus_datatype::{ConversionError, Datatype, Foreign, Representation, Unpacker};
 
 use crate::data::Sink;
@@ -11,6 +12,8 @@ use crate::data::Sink;
 /// See the module.
 #[derive(Clone)]
 pub(super) enum Landing {
+    /// As they come, in one piece: memory of all of it, and where the next byte goes.
+    Straight(WriteMemory, u64),
     /// As they come.
     Alike(Unpacker),
     /// After a conversion.
@@ -32,8 +35,12 @@ pub(super) struct Unlike {
 impl Landing {
     /// `form`: how the target represents data, if differently.
     pub(super) fn new(sink: &Sink<'_>, form: Option<Representation>) -> Result<Self> {
+        let foreign = foreign(sink.datatype, form)?;
+        if let (None, Some((offset, bytes))) = (&foreign, sink.datatype.contiguous(sink.count)) {
+            return Ok(Self::Straight(sink.memory.part(offset, bytes as usize), 0));
+        }
         let unpacker = sink.unpacker()?;
-        Ok(match foreign(sink.datatype, form)? {
+        Ok(match foreign {
             None => Self::Alike(unpacker),
             Some(foreign) => Self::Unlike(Box::new(Unlike {
                 most: foreign.local_basics_in(sink.bytes()?),
@@ -48,14 +55,39 @@ impl Landing {
     /// The next piece begins with this byte of the target's stream, which begins a basic.
     pub(super) fn seek(&mut self, byte: u64) {
         match self {
+            Self::Straight(_, at) => *at = byte,
             Self::Alike(unpacker) => unpacker.seek(byte),
             Self::Unlike(unlike) => unlike.basics = unlike.foreign.basics_in(byte).0,
+        }
+    }
+
+    /// Memory for the next `length` bytes, if they lie there as they come. Whoever has filled it says so
+    /// ([`passes`](Self::passes)).
+    pub(super) fn memory(&self, length: u64) -> Option<WriteMemory> {
+        let Self::Straight(memory, at) = self else { return None };
+        let fits = at
+            .checked_add(length)
+            .is_some_and(|end| end <= memory.window().1 as u64);
+        fits.then(|| memory.part(*at as isize, length as usize))
+    }
+
+    /// So many bytes are there already.
+    pub(super) fn passes(&mut self, length: u64) {
+        if let Self::Straight(_, at) = self {
+            *at += length;
         }
     }
 
     /// Takes a piece. Values that do not fit leave their places alone, and are an error.
     pub(super) fn take(&mut self, data: &[u8]) -> Result<()> {
         match self {
+            Self::Straight(memory, at) => {
+                let room = memory.window().1 as u64;
+                let fits = room.saturating_sub(*at).min(data.len() as u64);
+                memory.write(*at as isize, &data[..fits as usize]);
+                *at += fits;
+                Ok(())
+            }
             Self::Alike(unpacker) => {
                 unpacker.unpack(data);
                 Ok(())

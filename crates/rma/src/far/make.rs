@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use isthmus_core::comm::{Comm, Near};
-use isthmus_core::world::World;
+use isthmus_core::world::{WindowCount, World, window_operation};
 use isthmus_datatype::Representation;
 use isthmus_engine::{Peer, with_machine, with_port};
 use isthmus_wire::frame::protocol;
@@ -29,7 +29,8 @@ fn forms(world: &World, comm: &Comm) -> Box<[Representation]> {
 fn register(world: &World) {
     let mut engine = world.engine().lock();
     if with_machine(&mut engine, protocol::RMA, |_: &mut Desk, _| ()).is_none() {
-        engine.register(protocol::RMA, Box::new(Desk::default()));
+        let placed = window_operation(&mut engine, WindowCount::Placed);
+        engine.register(protocol::RMA, Box::new(Desk::new(placed)));
     }
     if engine.underneath().is_there() {
         // A process that blocks in the machine's own MPI would take no frames.

@@ -12,6 +12,7 @@ mod landing;
 mod make;
 mod open;
 mod origin;
+mod outgoing;
 mod send;
 mod settle;
 mod types;
@@ -29,9 +30,10 @@ use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, PIECE, What};
 
 use self::counts::Counts;
-use self::desk::{Desk, header};
+use self::desk::Desk;
 use self::landing::{Landing, bytes_there, foreign};
 pub(crate) use self::make::open;
+use self::outgoing::header;
 use self::send::Call;
 pub(crate) use self::settle::{complete, has_done_of, meet};
 use self::types::Told;
@@ -110,8 +112,8 @@ impl Window {
         self.far.as_ref().is_some_and(|far| !far.near.members()[rank as usize])
     }
 
-    fn key(&self) -> desk::Key {
-        desk::key(self.comm.channel().context)
+    fn key(&self) -> outgoing::Key {
+        outgoing::key(self.comm.channel().context)
     }
 
     /// MPI_Put to another node.

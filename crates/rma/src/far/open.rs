@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use isthmus_core::error::{Error, Result};
-use isthmus_engine::{EngineError, Members, Peer, Port, SendBuffer, Taken};
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_engine::{EngineError, Lease, Lent, Members, Peer, Port, SendBuffer, Taken};
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::{Does, Failure, MAX_OPERATION, Operation, What};
 
-use super::desk::{Answered, Outgoing, halves, header, key};
 use super::origin::{Begun, Kept, Origin, Turn};
+use super::outgoing::{Answered, Outgoing, halves, header, key};
 use super::work::{Elements, Wrong, class};
 use crate::epoch::LockKind;
 use crate::window::Window;
@@ -170,6 +171,35 @@ impl Open {
             payload: payload.into(),
         });
         Taken::Kept
+    }
+
+    /// Memory for the data of a frame that a transport is about to read, if they go there as they come and nothing has
+    /// to be waited for. It is lent until they are there, or their origin or the window is gone.
+    pub(super) fn place(&mut self, peer: Peer, header: &Header) -> Option<Lent<WriteMemory>> {
+        let origin = self.origins.get_mut(&peer)?;
+        let begun = origin.begun.as_ref().filter(|begun| begun.does == Does::Put)?;
+        let next = header.auxiliary() == begun.got && (1..=begun.length - begun.got).contains(&header.length);
+        if !next || origin.waits() || header.common != self.odd && self.lost.is_none() {
+            return None;
+        }
+        let memory = begun.elements.as_ref()?.straight(begun.got, header.length)?;
+        Some(origin.placing.insert(Lease::new(memory)).lent())
+    }
+
+    /// The data of a frame are there.
+    pub(super) fn placed(&mut self, peer: Peer, header: &Header) {
+        let Some(origin) = self.origins.get_mut(&peer) else {
+            return;
+        };
+        let Some(begun) = origin.begun.as_mut().filter(|_| origin.placing.take().is_some()) else {
+            return;
+        };
+        begun.got += header.length;
+        if begun.got == begun.length {
+            origin.begun = None;
+        }
+        origin.done += header.length;
+        self.done[usize::from(header.common)] += header.length;
     }
 
     /// Does a frame, if it can be done now.
@@ -358,7 +388,10 @@ impl Doing<'_, '_> {
             lent,
         };
         let to = (key(self.window.comm.channel().context), self.from.0);
-        self.out.answer(self.port, to, header, payload, answered)
+        match self.out.answer(self.port, to, header, payload, answered) {
+            true => Step::Answered { copied, lent },
+            false => Step::Over,
+        }
     }
 
     /// Data that were asked for, in memory of our own.
@@ -430,7 +463,7 @@ impl Doing<'_, '_> {
             // Data that follow are thrown away. What is only read has none.
             let reads = operation.op == isthmus_datatype::op::Predefined::NoOp.handle();
             if waits_for_data && !reads {
-                self.origin.begun = Some(begun(&operation, None));
+                self.origin.begun = Some(Begun::new(&operation, None));
             }
             return self.fail(question, error);
         }
@@ -448,7 +481,7 @@ impl Doing<'_, '_> {
             return self.read(&operation, &elements);
         }
         if waits_for_data {
-            self.origin.begun = Some(begun(&operation, Some(elements)));
+            self.origin.begun = Some(Begun::new(&operation, Some(elements)));
             return Step::Over;
         }
         let mut rest = Vec::new();
@@ -553,16 +586,5 @@ impl Doing<'_, '_> {
             Ok(Err(_)) => Step::Later { block: true },
             Err(error) => self.fail(operation.question, &error),
         }
-    }
-}
-
-fn begun(operation: &Operation<'_>, elements: Option<Elements>) -> Begun {
-    Begun {
-        does: operation.does,
-        question: operation.question,
-        length: operation.length,
-        got: 0,
-        elements,
-        rest: Vec::new(),
     }
 }

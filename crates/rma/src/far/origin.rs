@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 
+use isthmus_datatype::raw::WriteMemory;
+use isthmus_engine::Lease;
 use isthmus_wire::frame::Header;
-use isthmus_wire::rma::Does;
+use isthmus_wire::rma::{Does, Operation};
 
 use super::types;
 use super::work::Elements;
@@ -42,6 +44,20 @@ pub(super) struct Begun {
     pub(super) rest: Vec<u8>,
 }
 
+impl Begun {
+    /// `elements`: `None` if it has failed already.
+    pub(super) fn new(operation: &Operation<'_>, elements: Option<Elements>) -> Self {
+        Self {
+            does: operation.does,
+            question: operation.question,
+            length: operation.length,
+            got: 0,
+            elements,
+            rest: Vec::new(),
+        }
+    }
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Origin {
@@ -52,6 +68,8 @@ pub(super) struct Origin {
     /// Pieces of an operation that has not come whole.
     pub(super) pieces: Vec<u8>,
     pub(super) begun: Option<Begun>,
+    /// Its next data are being read straight into this memory.
+    pub(super) placing: Option<Lease<WriteMemory>>,
     /// Bytes of answers in memory of our own that have not left.
     pub(super) copied: u64,
     /// Answers that are read from the window and have not left.

@@ -9,8 +9,9 @@ use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, Operation, SHORT, What};
 
 use super::counts::Counts;
-use super::desk::{Desk, Key, header};
+use super::desk::Desk;
 use super::landing::Landing;
+use super::outgoing::{Key, header};
 use super::types::Name;
 use super::with_desk;
 use crate::data::When;

@@ -12,7 +12,8 @@ use isthmus_engine::{Engine, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
 
-use super::desk::{Desk, header};
+use super::desk::Desk;
+use super::outgoing::header;
 use super::{Far, form_of, with_desk};
 use crate::wait;
 use crate::window::{Flavor, Window};

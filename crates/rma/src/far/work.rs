@@ -152,6 +152,16 @@ impl Elements {
         Ok(SendBuffer::typed(memory.reading(), &self.datatype, self.count)?)
     }
 
+    /// Memory for bytes `at .. at + length` of the stream, if they lie there in one piece as they come.
+    pub(super) fn straight(&self, at: u64, length: u64) -> Option<WriteMemory> {
+        let (offset, bytes) = self.datatype.contiguous(self.count)?;
+        let Spot::Here(memory) = &self.target.spot else {
+            return None;
+        };
+        let fits = self.is_alike() && at.checked_add(length).is_some_and(|end| end <= bytes);
+        fits.then(|| memory.part(offset + at as isize, length as usize))
+    }
+
     /// Replaces bytes of the stream.
     pub(super) fn put(&self, at: u64, data: &[u8]) -> Result<()> {
         self.stream()?.write(at, data)

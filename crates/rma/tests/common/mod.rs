@@ -5,13 +5,14 @@
 use std::sync::Arc;
 
 use isthmus_core::comm;
+use isthmus_core::error::Error;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_datatype::describe::to_bytes;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Representation};
 use isthmus_engine::{Engine, Policy, SendBuffer, Setup, Shared, with_port};
-use isthmus_rma::{Flavor, Window, Wish};
+use isthmus_rma::{Flavor, LockKind, Window, Wish};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Processes, Transport};
 use isthmus_wire::frame::{Header, Kind, protocol};
@@ -112,7 +113,12 @@ impl Stage {
 
     /// Each believes that the other represents data like this.
     pub(crate) fn unlike(flavor: Flavor, bytes: usize, form: Representation) -> Self {
-        let (mut ends, _) = network(2, Options::default()).expect("eventfd");
+        Self::over(Options::default(), (flavor, bytes), form)
+    }
+
+    /// Over a network like this.
+    pub(crate) fn over(options: Options, (flavor, bytes): (Flavor, usize), form: Representation) -> Self {
+        let (mut ends, _) = network(2, options).expect("eventfd");
         let liar = world_beside(LIAR, ends.remove(1), 2, form);
         let host = world_beside(HOST, ends.remove(0), 2, form);
         let other = std::thread::spawn(move || window(liar, (flavor, bytes)));
@@ -151,6 +157,26 @@ impl Stage {
         let bytes = operation.encode();
         let at = (self.context, bytes.len() as u32);
         self.say(What::Operate as i32, at, 0, &bytes);
+    }
+
+    /// Lets the host make progress while the liar does something to its window under a lock.
+    pub(crate) fn locked<T: Send>(&self, act: impl FnOnce(&Window) -> T + Send) -> (T, Result<(), Error>) {
+        let window = &self.windows[1];
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                window.lock(LockKind::Exclusive, 0, 0).expect("locked");
+                let done = act(window);
+                let ended = window.unlock(0);
+                over.store(true, std::sync::atomic::Ordering::SeqCst);
+                (done, ended)
+            });
+            while !over.load(std::sync::atomic::Ordering::SeqCst) {
+                self.host.engine().lock().progress();
+                std::thread::yield_now();
+            }
+            thread.join().expect("ended")
+        })
     }
 
     /// Why the host has given the liar up.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Frames of one-sided communication that leave: their headers, and what has not left yet.
+
+use std::collections::HashMap;
+
+use isthmus_engine::{Context, EngineError, Peer, Port, Request, SendBuffer, Sending};
+use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::rma::What;
+
+/// A header of this protocol.
+pub(super) fn header(what: What, context: u32, lower: u32, at: u64) -> Header {
+    let token = u64::from(context) << 32 | u64::from(lower);
+    let mut header = Header::control(Kind::Protocol, token, at, 0);
+    header.tag = what as i32;
+    header
+}
+
+/// The two halves of a token: context of the window, and what the frame says.
+pub(super) fn halves(header: &Header) -> (u32, u32) {
+    ((header.token >> 32) as u32, header.token as u32)
+}
+
+/// A window among those of this process: the context of its communicator, its number first.
+pub(crate) type Key = (u32, u32);
+
+pub(super) fn key(context: Context) -> Key {
+    (context.number(), context.world())
+}
+
+/// What has not left yet.
+pub(super) enum Leaving {
+    /// Bytes of an operation of this process, and the request that they are a part of.
+    Operation(Memory, u64, Option<Request>),
+    /// An answer.
+    Answer(Key, Answered),
+}
+
+/// A frame whose answer has not left: it counts as here until then.
+#[derive(Clone, Copy)]
+pub(super) struct Answered {
+    /// Bytes of the frame.
+    pub(super) frame: u64,
+    /// Of which fences ([`Counts`](super::counts)).
+    pub(super) odd: bool,
+    /// Bytes of the answer in memory of our own.
+    pub(super) copied: u64,
+    /// It is read from the window until it has left.
+    pub(super) lent: bool,
+}
+
+/// What leaves, by the name that the engine calls it by.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    names: u64,
+    pub(super) leaving: HashMap<u64, Leaving>,
+    /// Bytes of operations that have not left, by peer and [`Memory`].
+    pub(super) waiting: HashMap<Peer, [u64; 2]>,
+}
+
+/// Whose memory something is read from until it has left.
+#[derive(Clone, Copy)]
+pub(super) enum Memory {
+    Own,
+    Program,
+}
+
+impl Outgoing {
+    /// Answers a frame. True: the answer leaves later.
+    pub(super) fn answer(
+        &mut self,
+        port: &mut Port<'_>,
+        (key, peer): (Key, Peer),
+        header: Header,
+        payload: SendBuffer,
+        answered: Answered,
+    ) -> bool {
+        self.names += 1;
+        // A peer that is lost gets none.
+        match port.send(peer, header, payload, Some(self.names)) {
+            Ok(Sending::Queued) => {
+                self.leaving.insert(self.names, Leaving::Answer(key, answered));
+                true
+            }
+            Ok(Sending::Left) | Err(_) => false,
+        }
+    }
+
+    /// Sends what this process has to say. If it leaves later, `request` has a part that is over then.
+    pub(super) fn operate(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        header: Header,
+        (payload, memory): (SendBuffer, Memory),
+        request: Option<Request>,
+    ) -> Result<Sending, EngineError> {
+        self.names += 1;
+        let bytes = payload.length();
+        let sending = port.send(peer, header, payload, Some(self.names))?;
+        if sending == Sending::Queued {
+            self.leaving
+                .insert(self.names, Leaving::Operation(memory, bytes, request));
+            self.waiting.entry(peer).or_default()[memory as usize] += bytes;
+        }
+        Ok(sending)
+    }
+}
