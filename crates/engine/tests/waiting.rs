@@ -250,7 +250,11 @@ fn what_somebody_sent_before_it_was_gone_is_received() {
 /// What a listener hears: peers from 1 on are gone.
 fn tell(shared: &Shared, heard: Arc<AtomicUsize>) -> UnixStream {
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let mut listens = false;
     shared.listen(theirs.into(), move |engine| {
+        if !std::mem::replace(&mut listens, true) {
+            return true;
+        }
         heard.fetch_add(1, Ordering::Relaxed);
         engine.lose_peers([Peer::new(1)], "rank 1 was killed by signal 9");
         // As at the end of what can be heard: it stays readable.
@@ -258,6 +262,24 @@ fn tell(shared: &Shared, heard: Arc<AtomicUsize>) -> UnixStream {
     });
     ours.write_all(&[1]).expect("room for a byte");
     ours
+}
+
+#[test]
+fn what_was_read_before_somebody_listens_is_heard() {
+    for policy in policies() {
+        let both = processes(2, Options::default(), policy);
+        let target = OwnMemory::new(0, 8);
+        let posted = both[0]
+            .lock()
+            .irecv(&channel(0, 0, 2), Some(1), Some(1), receiving(&target, 8));
+        // Nothing comes to the descriptor any more: the word has been read together with an earlier one.
+        let (_ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        both[0].listen(theirs.into(), |engine| {
+            engine.lose_peers([Peer::new(1)], "rank 1 was killed by signal 9");
+            true
+        });
+        assert_eq!(both[0].wait(|engine| engine.take(posted)).error, killed());
+    }
 }
 
 fn killed() -> Option<EngineError> {

@@ -28,9 +28,12 @@ impl Inner {
         }
     }
 
-    /// From now on `hear` hears what comes to this descriptor.
-    pub(super) fn add_listener(&mut self, descriptor: OwnedFd, hear: Box<dyn FnMut(&mut Engine) -> bool + Send>) {
-        self.listener = Some(Listener { descriptor, hear });
+    /// From now on `hear` hears what comes to this descriptor. It is asked once now: what was read together with an
+    /// earlier word makes no descriptor readable, and nobody would be woken for it.
+    pub(super) fn add_listener(&mut self, descriptor: OwnedFd, mut hear: Box<dyn FnMut(&mut Engine) -> bool + Send>) {
+        if hear(&mut self.engine) {
+            self.listener = Some(Listener { descriptor, hear });
+        }
         self.descriptors = None;
     }
 

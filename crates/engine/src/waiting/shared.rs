@@ -450,7 +450,7 @@ impl Shared {
     }
 
     /// From now on `hear` is called by a thread that waits, or looks for something in vain again and again, when the
-    /// descriptor is readable. It says whether more may come; if not, it is not called again.
+    /// descriptor is readable, and once at once. It says whether more may come; if not, it is not called again.
     pub fn listen(&self, descriptor: OwnedFd, hear: impl FnMut(&mut Engine) -> bool + Send + 'static) {
         let mut guard = self.lock();
         guard.inner.add_listener(descriptor, Box::new(hear));
