@@ -15,6 +15,12 @@ pub(crate) fn happenings() -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Handshakes of each kind that come to their end: both read in turn, and seal where there is TLS.
+pub(crate) fn handshakes() -> Vec<Vec<u8>> {
+    let turns = [0, 255, 0, 254, 2, 0, 2, 1].repeat(8);
+    (0..128).map(|how| [&[how], &turns[..]].concat()).collect()
+}
+
 /// What the other end would say: a question, a wish for a thread, a stream of its own, data on it, its end, an answer.
 pub(crate) fn trunks() -> Vec<Vec<u8>> {
     let (mut trunk, mut events) = (isthmus_link::trunk::Trunk::new(false), Vec::new());

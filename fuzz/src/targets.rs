@@ -121,6 +121,11 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: links::happenings,
     },
     Target {
+        name: "handshake",
+        run: isthmus_link::fuzz::handshake,
+        corpus: links::handshakes,
+    },
+    Target {
         name: "trunk",
         run: isthmus_link::trunk::fuzz_trunk,
         corpus: links::trunks,
@@ -136,7 +141,7 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: hello::hellos,
     },
     Target {
-        name: "handshake",
+        name: "proofs",
         run: isthmus_net::fuzz_hello,
         corpus: hello::hellos,
     },

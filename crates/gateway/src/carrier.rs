@@ -8,9 +8,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use isthmus_link::handshake::Ends;
 use isthmus_link::meter::{Read, Sounding};
 use isthmus_link::trunk::{Event, Trunk};
-use isthmus_net::{Ends, Trunkline};
+use isthmus_net::Trunkline;
 use isthmus_wire::gateway::{FromGateway, MAX_RELAY, RELAY_WINDOW, Relay, WISH_BULK, is_stream};
 use isthmus_wire::rate::Rate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

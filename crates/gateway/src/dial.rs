@@ -5,7 +5,8 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use isthmus_net::{Ends, Knocked, Prover};
+use isthmus_link::handshake::{Ends, Knocked};
+use isthmus_net::Prover;
 use isthmus_wire::hello::{ANSWER_BYTES, REPLY_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

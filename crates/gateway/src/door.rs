@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use isthmus_net::{Answered, Ends, Listener, Prover};
+use isthmus_link::handshake::{Answered, Ends};
+use isthmus_net::{Listener, Prover};
 use isthmus_wire::gateway::{NO_WAY, READY, area_number, is_stream, wished_thread};
 use isthmus_wire::hello::{KNOCK_BYTES, Knock, REPLY_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isthmus_net::{Carrying, Ends, Prover, Trunkline};
+use isthmus_link::handshake::Ends;
+use isthmus_net::{Carrying, Prover, Trunkline};
 use isthmus_wire::gateway::{
     self, Area, Carried, FromGateway, Settled, WISH_BULK, WISH_STREAM, Ways, area_number, thread_wish,
 };

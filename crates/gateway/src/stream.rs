@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use isthmus_net::Ends;
+use isthmus_link::handshake::Ends;
 use std::time::Duration;
 
 use isthmus_link::meter::MAX_STREAM;

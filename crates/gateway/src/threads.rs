@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isthmus_net::Ends;
+use isthmus_link::handshake::Ends;
 use isthmus_wire::gateway::{Area, FromGateway, MAX_THREADS, WISH_BULK, Ways};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bodies of fuzz targets: what may happen to the machines of this room, in any order, said by bytes.
 
+mod handshake;
+
 use core::net::{Ipv4Addr, SocketAddr};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,6 +19,8 @@ use crate::life::{Called, Carrier, Down, Life, MAX_STREAMS, Moment, Opening, Sta
 use crate::line::{By, Line, Via};
 use crate::meter::Read;
 use crate::sharing::There;
+
+pub use handshake::{End, Key, Sum, handshake};
 
 /// Takes what is to happen from bytes.
 struct Orders<'a>(&'a [u8]);

@@ -8,6 +8,7 @@
 //! * [`filling`]: how many connections a channel has, and how fast each may go.
 //! * [`fuzz`]: anything may happen to all of these.
 //! * [`gauge`]: what is said to measure a connection, and with whom when.
+//! * [`handshake`]: a connection from its first byte until it is proven whose it is.
 //! * [`life`]: the life of a channel: its connections come and go, it is away, it ends.
 //! * [`line`]: one connection of a channel: what it is for, how far it has come.
 //! * [`lived`]: a clock that stands still while its process had no processor.
@@ -23,6 +24,7 @@ pub mod door;
 pub mod filling;
 pub mod fuzz;
 pub mod gauge;
+pub mod handshake;
 pub mod ladder;
 pub mod life;
 pub mod line;

@@ -18,6 +18,11 @@ proptest! {
     }
 
     #[test]
+    fn anything_may_become_of_a_handshake(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        fuzz::handshake(&bytes);
+    }
+
+    #[test]
     fn anything_may_come_of_dialling_and_anybody_may_come(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         fuzz::reaching(&bytes);
     }

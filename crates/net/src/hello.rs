@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plain handshake: both sides prove that they know the job's secret, and which rank they are.
-//! Bytes: `isthmus_wire::hello`.
+//! What handshakes prove with: the job's secret, this process's key, the certificates of others. What is said when is
+//! [`isthmus_link::handshake`]'s.
 
 use isthmus_identity::{Identity, IdentityError};
-use isthmus_wire::hello::{
-    ANSWER, ANSWER_BYTES, Credential, GREETING_BYTES, Greeting, KNOCK, KNOCK_BYTES, Knock, REPLY, REPLY_BYTES, USE,
-};
+use isthmus_link::handshake::{Answered, Credentials, Ends, Knocked, Nonce, Secret, Side, Statement};
+use isthmus_wire::hello::{ANSWER_BYTES, Credential, GREETING_BYTES, Greeting, KNOCK_BYTES, REPLY_BYTES, USE};
 use isthmus_wire::place::Rank;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
-
-/// Chosen at random.
-type Nonce = [u8; 32];
+use rustls::pki_types::CertificateDer;
 
 /// What both sides of every handshake of this process have in common.
 #[derive(Clone)]
@@ -39,187 +36,57 @@ impl Prover {
     pub fn with_secret(&self, secret: &[u8; 32]) -> Self {
         Self::new(secret, &self.job)
     }
+}
 
-    fn message(&self, label: &[u8; 8], ends: Ends, dialler: &Nonce, acceptor: &Nonce) -> Vec<u8> {
-        let job = self.job.as_bytes();
-        let (length, from, to) = (
-            (job.len() as u32).to_le_bytes(),
-            ends.from.0.to_le_bytes(),
-            ends.to.0.to_le_bytes(),
-        );
-        [label, &length[..], job, &from, &to, dialler, acceptor].concat()
-    }
-
-    fn prove(&self, label: &[u8; 8], ends: Ends, dialler: &Nonce, acceptor: &Nonce) -> [u8; 32] {
+impl Secret for Prover {
+    fn prove(&self, what: &Statement<'_>) -> [u8; 32] {
         let mut out = [0; 32];
-        out.copy_from_slice(hmac::sign(&self.key, &self.message(label, ends, dialler, acceptor)).as_ref());
+        out.copy_from_slice(hmac::sign(&self.key, &what.encode(&self.job)).as_ref());
         out
     }
 
-    fn check(&self, label: &[u8; 8], ends: Ends, dialler: &Nonce, acceptor: &Nonce, proof: &[u8]) -> bool {
-        // Takes the same time wherever the first wrong byte is.
-        hmac::verify(&self.key, &self.message(label, ends, dialler, acceptor), proof).is_ok()
+    fn check(&self, what: &Statement<'_>, proof: &[u8]) -> bool {
+        hmac::verify(&self.key, &what.encode(&self.job), proof).is_ok()
+    }
+
+    fn nonce(&self) -> Option<Nonce> {
+        let mut out = [0; 32];
+        SystemRandom::new().fill(&mut out).ok()?;
+        Some(out)
     }
 }
 
-/// Who dials whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
-    /// The dialler.
-    pub from: Rank,
-    /// Whom it wants.
-    pub to: Rank,
+/// The rank of this process, with what proves it, on one connection.
+pub(crate) struct Own<'a> {
+    pub(crate) prover: &'a Prover,
+    pub(crate) identity: &'a Identity,
+    /// What the other end has shown, where it has.
+    pub(crate) shown: Option<&'a [CertificateDer<'static>]>,
 }
 
-impl Ends {
-    /// The process with rank `from` dials the one with rank `to`.
-    pub const fn of(from: u32, to: u32) -> Self {
-        Self {
-            from: Rank(from),
-            to: Rank(to),
-        }
-    }
-}
+impl Credentials for Own<'_> {
+    type Error = IdentityError;
 
-/// The dialler between its knock and the answer.
-#[derive(Debug)]
-pub struct Knocked {
-    ends: Ends,
-    nonce: Nonce,
-}
-
-impl Knocked {
-    /// The first message, and what is needed to understand the answer.
-    pub fn new(prover: &Prover, ends: Ends) -> Option<(Self, [u8; KNOCK_BYTES])> {
-        let nonce = random()?;
-        let proof = prover.prove(KNOCK, ends, &nonce, &[0; 32]);
-        let knock = Knock {
-            from: ends.from.0,
-            to: ends.to.0,
-            nonce,
-            proof,
-        };
-        Some((Self { ends, nonce }, knock.encode()))
-    }
-
-    /// What both have said, when this is a good answer; `None` of a wrong one.
-    pub fn heard(&self, prover: &Prover, answer: &[u8; ANSWER_BYTES]) -> Option<Answered> {
-        let acceptor: Nonce = answer[..32].try_into().ok()?;
-        let good = prover.check(ANSWER, self.ends, &self.nonce, &acceptor, &answer[32..]);
-        good.then_some(Answered {
-            ends: self.ends,
-            dialler: self.nonce,
-            acceptor,
-        })
-    }
-
-    /// The reply to a good answer; `None` to a wrong one.
-    pub fn reply(&self, prover: &Prover, answer: &[u8; ANSWER_BYTES], verdict: u8) -> Option<[u8; REPLY_BYTES]> {
-        Some(self.heard(prover, answer)?.reply(prover, verdict))
-    }
-}
-
-/// Both ends between the answer and the reply.
-#[derive(Clone, Debug)]
-pub struct Answered {
-    /// Who dials whom.
-    pub ends: Ends,
-    dialler: Nonce,
-    acceptor: Nonce,
-}
-
-/// One end of a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// It gives its credential with the reply.
-    Dialler,
-    /// It gives its credential with the answer.
-    Acceptor,
-}
-
-impl Answered {
-    /// The answer to a knock of this job for this rank; `None` to any other.
-    pub(crate) fn new(prover: &Prover, me: Rank, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
-        Self::to_anybody(prover, bytes).filter(|(answered, _)| answered.ends.to == me)
-    }
-
-    /// As [`Answered::new`], whomever the knock is for.
-    pub fn to_anybody(prover: &Prover, bytes: &[u8; KNOCK_BYTES]) -> Option<(Self, [u8; ANSWER_BYTES])> {
-        let knock = Knock::decode(bytes)?;
-        let ends = Ends {
-            from: Rank(knock.from),
-            to: Rank(knock.to),
-        };
-        if ends.to == ends.from || !prover.check(KNOCK, ends, &knock.nonce, &[0; 32], &knock.proof) {
-            return None;
-        }
-        let acceptor = random()?;
-        let mut out = [0; ANSWER_BYTES];
-        out[..32].copy_from_slice(&acceptor);
-        out[32..].copy_from_slice(&prover.prove(ANSWER, ends, &knock.nonce, &acceptor));
-        Some((
-            Self {
-                ends,
-                dialler: knock.nonce,
-                acceptor,
-            },
-            out,
-        ))
-    }
-
-    /// What the dialler says last.
-    pub(crate) fn reply(&self, prover: &Prover, verdict: u8) -> [u8; REPLY_BYTES] {
-        let mut out = [verdict; REPLY_BYTES];
-        out[..32].copy_from_slice(&prover.prove(REPLY, self.ends, &self.dialler, &self.acceptor));
-        out
-    }
-
-    /// The verdict in a good reply; `None` of a wrong one.
-    pub(crate) fn verdict(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
-        self.wish(prover, reply).filter(|verdict| *verdict <= USE)
-    }
-
-    /// The last byte of a good reply, which is a wish where a gateway was dialled; `None` of a wrong one.
-    pub fn wish(&self, prover: &Prover, reply: &[u8; REPLY_BYTES]) -> Option<u8> {
-        let good = prover.check(REPLY, self.ends, &self.dialler, &self.acceptor, &reply[..32]);
-        good.then_some(reply[32])
-    }
-
-    fn signed(&self, prover: &Prover, side: Side) -> Vec<u8> {
-        let label = match side {
-            Side::Dialler => REPLY,
-            Side::Acceptor => ANSWER,
-        };
-        prover.message(label, self.ends, &self.dialler, &self.acceptor)
-    }
-
-    /// Proves that this process is the rank that it says it is.
-    pub(crate) fn credential(&self, prover: &Prover, side: Side, own: &Identity) -> Result<Vec<u8>, IdentityError> {
-        let signature = own.sign(&self.signed(prover, side))?;
+    fn sign(&self, what: &Statement<'_>) -> Result<Vec<u8>, IdentityError> {
+        let signature = self.identity.sign(&what.encode(&self.prover.job))?;
         let credential = Credential {
-            certificate: own.certificate(),
+            certificate: self.identity.certificate(),
             signature: &signature,
         };
         let too_long = || IdentityError::Certificate("it is longer than any that is needed".into());
         credential.encode().ok_or_else(too_long)
     }
 
-    /// Checks that the other end, which is this side, is the rank that it says it is.
-    pub(crate) fn check(
-        &self,
-        prover: &Prover,
-        side: Side,
-        own: &Identity,
-        credential: &[u8],
-    ) -> Result<(), IdentityError> {
-        let peer = match side {
-            Side::Dialler => self.ends.from,
-            Side::Acceptor => self.ends.to,
-        };
-        let nonsense = || IdentityError::Certificate(format!("what rank {peer} showed is none"));
+    fn check(&self, what: &Statement<'_>, rank: Rank, credential: &[u8]) -> Result<(), IdentityError> {
+        let nonsense = || IdentityError::Certificate(format!("what rank {rank} showed is none"));
         let credential = Credential::decode(credential).ok_or_else(nonsense)?;
-        let message = self.signed(prover, side);
-        own.verify(credential.certificate, peer.0, &message, credential.signature)
+        let message = what.encode(&self.prover.job);
+        self.identity
+            .verify(credential.certificate, rank.0, &message, credential.signature)
+    }
+
+    fn has_shown(&self, rank: Rank) -> Result<(), IdentityError> {
+        self.identity.check(self.shown, rank.0)
     }
 }
 
@@ -231,19 +98,14 @@ pub fn fuzz_hello(bytes: &[u8]) {
         assert!(Answered::new(&prover, Rank(1), knock).is_none());
     }
     if let Some(Ok(answer)) = bytes.get(..ANSWER_BYTES).map(<&[u8; ANSWER_BYTES]>::try_from) {
-        let knocked = Knocked {
-            ends: Ends::of(0, 1),
-            nonce: [1; 32],
-        };
-        assert!(knocked.reply(&prover, answer, USE).is_none());
+        if let Some((knocked, _)) = Knocked::new(&prover, Ends::of(0, 1)) {
+            assert!(knocked.reply(&prover, answer, USE).is_none());
+        }
     }
     if let Some(Ok(reply)) = bytes.get(..REPLY_BYTES).map(<&[u8; REPLY_BYTES]>::try_from) {
-        let answered = Answered {
-            ends: Ends::of(0, 1),
-            dialler: [1; 32],
-            acceptor: [2; 32],
-        };
-        assert!(answered.verdict(&prover, reply).is_none());
+        let knock = Knocked::new(&prover, Ends::of(0, 1));
+        let answered = knock.and_then(|(_, knock)| Answered::to_anybody(&prover, &knock));
+        assert!(answered.is_none_or(|(answered, _)| answered.verdict(&prover, reply).is_none()));
     }
     if let Some(credential) = Credential::decode(bytes) {
         assert_eq!(credential.encode().as_deref(), Some(bytes));
@@ -272,29 +134,33 @@ pub fn fuzz_credential(bytes: &[u8]) {
     });
     let Some([one, other]) = members else { return };
     let prover = Prover::new(&[7; 32], "fuzz");
-    let handshake = |from, acceptor| Answered {
-        ends: Ends::of(from, 2),
-        dialler: [3; 32],
-        acceptor,
+    // Each time other random numbers: another connection.
+    let handshake = |from| {
+        let (_, knock) = Knocked::new(&prover, Ends::of(from, 2))?;
+        Answered::to_anybody(&prover, &knock).map(|(answered, _)| answered)
     };
-    let said = handshake(1, [4; 32]);
-    let Ok(mut credential) = said.credential(&prover, Side::Dialler, one) else {
+    let own = |identity| Own {
+        prover: &prover,
+        identity,
+        shown: None,
+    };
+    let [Some(said), Some(elsewhere), Some(forged)] = [1, 1, 3].map(handshake) else {
+        return;
+    };
+    let Ok(mut credential) = own(one).sign(&said.signed(Side::Dialler)) else {
         return;
     };
     for (byte, change) in credential.iter_mut().zip(bytes) {
         *byte ^= change;
     }
-    let check = |answered: Answered| answered.check(&prover, Side::Dialler, other, &credential);
-    assert!(check(handshake(3, [4; 32])).is_err(), "another rank");
-    assert!(check(handshake(1, [5; 32])).is_err(), "another connection");
+    let check = |answered: &Answered| {
+        let rank = answered.rank(Side::Dialler);
+        own(other).check(&answered.signed(Side::Dialler), rank, &credential)
+    };
+    assert!(check(&forged).is_err(), "another rank");
+    assert!(check(&elsewhere).is_err(), "another connection");
     let unchanged = bytes.iter().all(|change| *change == 0);
-    assert!(check(said).is_ok() || !unchanged, "its own");
-}
-
-fn random() -> Option<Nonce> {
-    let mut out = [0; 32];
-    SystemRandom::new().fill(&mut out).ok()?;
-    Some(out)
+    assert!(check(&said).is_ok() || !unchanged, "its own");
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub use carrying::{Carrying, Looked, Trunkline};
 pub use config::{Config, Reach};
 pub use contact::{Contact, Contacts, MAX_OF_STRANGER};
 pub use error::NetError;
-pub use hello::{Answered, Ends, Knocked, Prover, fuzz_credential, fuzz_hello};
+pub use hello::{Prover, fuzz_credential, fuzz_hello};
 pub use inbound::fuzz_plain;
 pub use isthmus_link::door::{HANDSHAKE_TIME, MAX_HANDSHAKES};
 pub use isthmus_link::meter::Estimate;

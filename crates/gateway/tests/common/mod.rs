@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use isthmus_net::{Ends, Knocked, Prover};
+use isthmus_link::handshake::{Ends, Knocked};
+use isthmus_net::Prover;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::gateway::{Area, FromGateway, Open, READY, Settled, ToGateway, Ways, area_number, thread_wish};
 use isthmus_wire::hello::ANSWER_BYTES;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use isthmus_link::door::{HANDSHAKE_TIME, Stranger};
+use isthmus_link::door::Stranger;
 use isthmus_link::line::By;
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
@@ -28,15 +28,15 @@ impl Reactor {
                 Accepted::Socket(socket) => {
                     let slots = &self.hands.slots;
                     let how = |number| match slots.get(number) {
-                        Some(Task::Handshake(handshake)) if handshake.silent() => Stranger::Silent,
+                        Some(Task::Handshake(handshake)) if handshake.is_silent() => Stranger::Silent,
                         Some(Task::Handshake(_)) => Stranger::Speaks,
                         _ => Stranger::Gone,
                     };
                     if let Some(victim) = self.door.make_room(how) {
                         self.hands.forget(victim);
                     }
-                    let deadline = now + HANDSHAKE_TIME;
-                    let handshake = Handshake::accept(socket, deadline);
+                    let handshake = Handshake::accept(socket, now);
+                    let deadline = handshake.deadline();
                     if let Ok(number) = self.hands.shake(handshake, Interest::READ) {
                         self.door.handle_in(number);
                         self.hands.alarm(deadline);
@@ -85,7 +85,11 @@ impl Reactor {
             given_up: &|peer| channels.get(peer).is_some_and(|c| c.life.is_given_up()),
             scratch: &mut hands.scratch,
         };
-        match handshake.advance(&mut context) {
+        let outcome = match handshake.advance(&mut context) {
+            Ok(outcome) => outcome,
+            Err(reason) => return self.handshake_ended(number, reason),
+        };
+        match outcome {
             Outcome::Wait => {
                 let interest = handshake.interest();
                 if let Some(socket) = handshake.socket() {
@@ -94,7 +98,6 @@ impl Reactor {
                     }
                 }
             }
-            Outcome::Failed(reason) => self.handshake_ended(number, reason),
             Outcome::Asked => {
                 if let Some((peer, candidate)) = hands.forget(number) {
                     dials.handle_ended(hands, peer, candidate, None);
@@ -109,9 +112,9 @@ impl Reactor {
                 dials.stop(hands, peer);
             }
             Outcome::Proven(peer, proven) => {
-                let by = handshake.by;
-                let dialled = hands.forget(number).is_some();
-                self.adopt(peer, proven, dialled, by);
+                let by = handshake.by();
+                hands.forget(number);
+                self.adopt(peer, proven, by);
             }
         }
     }
@@ -120,7 +123,8 @@ impl Reactor {
     pub(super) fn handshake_ended(&mut self, number: u64, reason: Failure) {
         let Self { hands, wide, .. } = self;
         let Wide { channels, dials, .. } = &mut *wide;
-        let more = matches!(hands.slots.get(number), Some(Task::Handshake(h)) if h.purpose.is_more());
+        let more =
+            matches!(hands.slots.get(number), Some(Task::Handshake(h)) if h.purpose().is_some_and(Purpose::is_more));
         let Some((peer, candidate)) = hands.forget(number) else {
             return;
         };
@@ -132,15 +136,15 @@ impl Reactor {
     }
 
     /// This connection carries the channel from now on; all other attempts are given up. However it came about, here
-    /// what makes connections ends and the channel begins.
-    fn adopt(&mut self, peer: Peer, proven: Proven, dialled: bool, by: By) {
+    /// what makes connections ends and the channel begins. `by`: through what this end has dialled, if it has.
+    fn adopt(&mut self, peer: Peer, proven: Proven, by: Option<By>) {
         let Self { hands, wide, .. } = self;
         let dials = &mut wide.dials;
         let (more, better) = match &proven {
             Proven::Wide { purpose, .. } => (purpose.is_more(), *purpose == Purpose::Better),
             Proven::Plain(_) => (false, false),
         };
-        if dialled && (!more || better) {
+        if let Some(by) = by.filter(|_| !more || better) {
             dials.learn(hands, peer, by);
         }
         if !more {
@@ -155,7 +159,7 @@ impl Reactor {
             "{way} to {} at {}{}",
             hands.places.name(peer),
             socket::describe(socket),
-            if by == By::Gateway { ", the gateway" } else { "" }
+            if by == Some(By::Gateway) { ", the gateway" } else { "" }
         ));
         match proven {
             Proven::Plain(socket) => {
@@ -163,7 +167,7 @@ impl Reactor {
                 hands.hand_over(peer, socket, early);
             }
             Proven::Wide { secure, early, purpose } => {
-                wide.open_lane(hands, peer, (*secure, dialled.then_some(by)), &early, purpose);
+                wide.open_lane(hands, peer, (*secure, by), &early, purpose);
             }
         }
     }

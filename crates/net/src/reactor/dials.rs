@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_link::dial::{Attempt, Dial, LastSeen};
+use isthmus_link::handshake::{Cover, Target};
 use isthmus_link::ladder::{self, Ladder};
 use isthmus_link::line::{By, Via};
 use isthmus_link::sharing::There;
@@ -17,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::channel::Channel;
 use super::failure::Failure;
 use super::hands::Hands;
-use super::handshake::{Handshake, Target};
+use super::handshake::{Handshake, cover_of};
 use crate::config::Reach;
 use crate::link::{Early, PlainEvent};
 use crate::socket::{self, Interest};
@@ -125,14 +126,7 @@ impl Dials {
             return failed;
         };
         while let Some(attempt) = dial.poll_attempt(now) {
-            let target = Target {
-                peer,
-                candidate: attempt.candidate,
-                way: *way,
-                by: attempt.by,
-                makes_way: false,
-            };
-            match begin(hands, target, attempt, dial.purpose()) {
+            match begin(hands, peer, *way, attempt, dial.purpose()) {
                 Ok(number) => dial.handle_begun(attempt.candidate, number),
                 Err(cause) => {
                     failed = true;
@@ -285,18 +279,18 @@ impl Dials {
         by: By,
         purpose: Purpose,
     ) -> bool {
-        let Ok(socket) = socket::connect(address) else {
+        let (Some(rank), Ok(socket)) = (hands.places.rank(channel.peer), socket::connect(address)) else {
             return false;
         };
         let deadline = hands.now() + self.time;
         let target = Target {
-            peer: channel.peer,
-            candidate: 0,
-            way: Reach::Tls,
+            peer: rank,
+            cover: Cover::Tls,
             by,
             makes_way: purpose == Purpose::More && channel.asked().extra() > 0,
+            purpose,
         };
-        let handshake = Handshake::dial(socket, deadline, target, purpose);
+        let handshake = Handshake::dial(socket, deadline, target, channel.peer, 0);
         if hands.shake(handshake, Interest::WRITE).is_err() {
             return false;
         }
@@ -307,10 +301,17 @@ impl Dials {
 }
 
 /// Connects. The number of the handshake that goes on by itself.
-fn begin(hands: &mut Hands, target: Target, attempt: Attempt, purpose: Purpose) -> Result<u64, Failure> {
+fn begin(hands: &mut Hands, peer: Peer, way: Reach, attempt: Attempt, purpose: Purpose) -> Result<u64, Failure> {
+    let unknown = Failure::Bug("a process of another job was dialled");
+    let rank = hands.places.rank(peer).ok_or(unknown)?;
+    let target = Target {
+        peer: rank,
+        cover: cover_of(way).ok_or(Failure::Bug("a process that no connection reaches was dialled"))?,
+        by: attempt.by,
+        makes_way: false,
+        purpose,
+    };
     let socket = socket::connect(attempt.address)?;
-    hands.shake(
-        Handshake::dial(socket, attempt.deadline, target, purpose),
-        Interest::WRITE,
-    )
+    let handshake = Handshake::dial(socket, attempt.deadline, target, peer, attempt.candidate);
+    hands.shake(handshake, Interest::WRITE)
 }

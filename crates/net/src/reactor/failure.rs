@@ -6,6 +6,7 @@ use std::fmt;
 
 use isthmus_identity::IdentityError;
 use isthmus_link::dial::Cause;
+use isthmus_link::handshake::Refusal;
 use rustix::io::Errno;
 use rustls::{AlertDescription, Error as TlsError};
 
@@ -115,6 +116,23 @@ impl From<std::io::Error> for Failure {
 impl From<Broken> for Failure {
     fn from(error: Broken) -> Self {
         Self::Secure(error)
+    }
+}
+
+impl From<Refusal<IdentityError>> for Failure {
+    fn from(refusal: Refusal<IdentityError>) -> Self {
+        match refusal {
+            Refusal::NoAnswer => Self::NoAnswer,
+            Refusal::Closed => Self::Closed,
+            Refusal::Stranger => Self::Stranger,
+            Refusal::Taken => Self::Taken,
+            Refusal::NoWay => Self::NoWay,
+            Refusal::NoGateway => Self::NoGateway,
+            Refusal::NoCertificate => Self::NoCertificate,
+            Refusal::NoRandom => Self::NoRandom,
+            Refusal::Credential(error) => Self::Identity(error),
+            Refusal::Bug(what) => Self::Bug(what),
+        }
     }
 }
 

@@ -146,7 +146,7 @@ impl Hands {
     /// Numbers of the handshakes that should be over by now. When the next one should.
     pub(super) fn late(&self, now: Duration) -> (Vec<u64>, Option<Duration>) {
         let handshakes = self.slots.iter().filter_map(|(number, task)| match task {
-            Task::Handshake(handshake) => Some((number, handshake.deadline)),
+            Task::Handshake(handshake) => Some((number, handshake.deadline())),
             Task::Wide(..) | Task::Handing(_) => None,
         });
         let (late, others): (Vec<_>, Vec<_>) = handshakes.partition(|(_, deadline)| *deadline <= now);

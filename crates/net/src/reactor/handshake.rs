@@ -1,30 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection from its first byte until it is proven to be the one to a rank of this job.
+//! The socket of a connection that is not proven yet. What is said on it and what that proves is
+//! [`isthmus_link::handshake`]'s; here bytes are read and written, and TLS is done.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use isthmus_identity::Identity;
+use isthmus_link::handshake::{self, Cover, Process, Target, Then, Turn};
+use isthmus_link::line::By;
 use isthmus_transport::Peer;
-use isthmus_wire::gateway::READY;
-use isthmus_wire::hello::{
-    ANSWER_BYTES, GREETING_BYTES, Greeting, KNOCK_BYTES, MAGIC, Purpose, REPLY_BYTES, USE, YOU_DECIDE,
-};
+use isthmus_wire::hello::{MAX_CREDENTIAL, Purpose};
 use isthmus_wire::place::Rank;
+use rustls::pki_types::CertificateDer;
 
+use super::failure::Failure;
 use crate::config::Reach;
-use crate::hello::{Answered, Ends, Knocked, Prover, Side};
+use crate::hello::{Own, Prover};
 use crate::places::Places;
 use crate::secure::{Scratch, Secure};
 use crate::socket::{self, Interest};
-
-use super::failure::Failure;
-use super::last_word::LastWord;
-use super::pieces::{Claim, Part};
-use isthmus_link::line::By;
-
-/// First byte of a TLS handshake record.
-const TLS_HANDSHAKE: u8 = 22;
 
 /// What a handshake needs to know of the process.
 pub(super) struct Context<'a> {
@@ -41,27 +35,41 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// A connection that this process dials.
-    fn to(&self, peer: Peer) -> Result<Ends, Outcome> {
-        Ok(Ends::of(self.places.me().0, self.rank(peer)?.0))
+    fn peer(&self, rank: Rank) -> Result<Peer, Failure> {
+        self.places.peer(rank).ok_or(Failure::Stranger)
     }
 
-    /// Whom wires and certificates of this job call so.
-    fn rank(&self, peer: Peer) -> Result<Rank, Outcome> {
-        let unknown = Outcome::Failed(Failure::Bug("a process of another job was dialled"));
-        self.places.rank(peer).ok_or(unknown)
+    /// What the machine says to what it is asked. `shown`: certificates of the other end.
+    fn ask<T>(
+        &self,
+        shown: Option<&[CertificateDer<'static>]>,
+        question: impl FnOnce(&Process<'_, Prover, Own<'_>>) -> T,
+    ) -> T {
+        let places = self.places;
+        let own = self.identity.map(|identity| Own {
+            prover: self.prover,
+            identity,
+            shown,
+        });
+        let is = |rank, holds: &dyn Fn(Peer) -> bool| places.peer(rank).is_some_and(holds);
+        question(&Process {
+            me: places.me(),
+            secret: self.prover,
+            gate: self.gate,
+            own: own.as_ref(),
+            knows: &|rank, cover| is(rank, &|_| cover_of(places.reach(rank)) == Some(cover)),
+            admits: &|rank, purpose| is(rank, &|peer| (self.admits)(peer, purpose)),
+            given_up: &|rank| is(rank, &|peer| (self.given_up)(peer)),
+        })
     }
+}
 
-    /// The process with the rank that a stranger claims, if it is reached so.
-    fn claimed(&self, rank: Rank, way: Reach) -> Result<Peer, Outcome> {
-        let peer = self.places.peer(rank).filter(|_| self.places.reach(rank) == way);
-        peer.ok_or(Outcome::Failed(Failure::Stranger))
-    }
-
-    /// Of two connections that both ends have dialled at once, whether this process says which one counts: both find
-    /// the same answer.
-    fn decides(&self, peer: Peer) -> bool {
-        self.places.rank(peer).is_some_and(|rank| self.places.me() < rank)
+/// How connections are protected by which a peer is reached so.
+pub(super) fn cover_of(reach: Reach) -> Option<Cover> {
+    match reach {
+        Reach::Tcp => Some(Cover::Plain),
+        Reach::Tls => Some(Cover::Tls),
+        Reach::Otherwise => None,
     }
 }
 
@@ -69,25 +77,12 @@ pub(super) enum Outcome {
     Wait,
     /// This connection is the one to this peer.
     Proven(Peer, Proven),
-    Failed(Failure),
     /// The peer that we want has been asked to dial us.
     Asked,
     /// This peer asks to be dialled.
     Called(Peer),
     /// This peer, which counts as lost, has heard so.
     Over(Peer),
-}
-
-/// What a dialler wants.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
-    pub(super) peer: Peer,
-    /// Which of its candidates.
-    pub(super) candidate: usize,
-    pub(super) way: Reach,
-    pub(super) by: By,
-    /// What it carries makes way for others, at gateways.
-    pub(super) makes_way: bool,
 }
 
 pub(super) enum Proven {
@@ -101,480 +96,196 @@ pub(super) enum Proven {
 }
 
 pub(super) struct Handshake {
-    pub(super) deadline: Duration,
+    machine: handshake::Handshake,
     /// Whom we dialled, and which of its addresses.
     pub(super) dialled: Option<(Peer, usize)>,
-    pub(super) by: By,
-    makes_way: bool,
-    /// Of one that we dialled.
-    pub(super) purpose: Purpose,
     pub(super) watched: Interest,
-    stage: Stage,
+    wire: Wire,
 }
 
-enum Stage {
-    // Accepted.
-    First(OwnedFd, Part<KNOCK_BYTES>),
-    Reply(OwnedFd, Answered, Part<REPLY_BYTES>),
-    /// The reply was good.
-    Claim(OwnedFd, Answered, Claim),
-    /// From a gateway: somebody asks to be dialled.
-    Call(OwnedFd, Answered, Part<REPLY_BYTES>),
-    // Dialled.
-    Connecting(OwnedFd, Reach),
-    Answer(OwnedFd, Knocked, Part<ANSWER_BYTES>),
-    /// The answer was good.
-    AnswerClaim(OwnedFd, Answered, Claim),
-    Verdict(OwnedFd),
-    // Dialled, at our gateway.
-    GateAnswer(OwnedFd, Knocked, Part<ANSWER_BYTES>),
-    GateVerdict(OwnedFd),
-    // Both.
-    Tls {
-        secure: Box<Secure>,
-        early: Vec<u8>,
-        greeted: bool,
-    },
-    LastWord(LastWord),
-    Over,
-}
-
-/// Whether the other end, which is this side, is the rank that it says it is.
-fn check(cx: &Context<'_>, claim: &Claim, answered: &Answered, side: Side) -> Result<(), Outcome> {
-    let identity = cx.identity.ok_or(Outcome::Failed(Failure::NoCertificate))?;
-    answered
-        .check(cx.prover, side, identity, claim.bytes())
-        .map_err(|e| Outcome::Failed(e.into()))
-}
-
-/// Proves at our side that we are the rank that we say we are.
-fn credential(cx: &Context<'_>, answered: &Answered, side: Side) -> Result<Vec<u8>, Outcome> {
-    let identity = cx.identity.ok_or(Outcome::Failed(Failure::NoCertificate))?;
-    answered
-        .credential(cx.prover, side, identity)
-        .map_err(|e| Outcome::Failed(e.into()))
-}
-
-/// Outcome or the next stage.
-type Next = Result<Stage, Outcome>;
-
-fn fail<T>(reason: impl Into<Failure>) -> Result<T, Outcome> {
-    Err(Outcome::Failed(reason.into()))
+enum Wire {
+    Connecting(OwnedFd),
+    Plain(OwnedFd),
+    Tls(Box<Secure>),
+    /// It was taken out.
+    Gone,
 }
 
 impl Handshake {
-    pub(super) fn accept(socket: OwnedFd, deadline: Duration) -> Self {
+    pub(super) fn accept(socket: OwnedFd, now: Duration) -> Self {
+        socket::tune(&socket);
         Self {
-            deadline,
+            machine: handshake::Handshake::accept(now),
             dialled: None,
-            by: By::Direct,
-            makes_way: false,
-            purpose: Purpose::First,
             watched: Interest::READ,
-            stage: Stage::First(socket, Part::new()),
+            wire: Wire::Plain(socket),
         }
     }
 
-    pub(super) fn dial(socket: OwnedFd, deadline: Duration, target: Target, purpose: Purpose) -> Self {
-        let stage = Stage::Connecting(socket, target.way);
+    /// `candidate`: which of the addresses of the peer was dialled.
+    pub(super) fn dial(socket: OwnedFd, deadline: Duration, target: Target, peer: Peer, candidate: usize) -> Self {
         Self {
-            deadline,
-            dialled: Some((target.peer, target.candidate)),
-            by: target.by,
-            makes_way: target.makes_way,
-            purpose,
+            machine: handshake::Handshake::dial(deadline, target),
+            dialled: Some((peer, candidate)),
             watched: Interest::WRITE,
-            stage,
+            wire: Wire::Connecting(socket),
         }
     }
 
-    /// Nothing was received yet.
-    pub(super) fn silent(&self) -> bool {
-        matches!(&self.stage, Stage::First(_, part) if part.have == 0)
+    /// When it should be over.
+    pub(super) fn deadline(&self) -> Duration {
+        self.machine.poll_timeout()
+    }
+
+    /// What this end wants the connection for, if it has dialled.
+    pub(super) fn purpose(&self) -> Option<Purpose> {
+        self.machine.target().map(|target| target.purpose)
+    }
+
+    /// Through what this end has dialled.
+    pub(super) fn by(&self) -> Option<By> {
+        self.machine.target().map(|target| target.by)
+    }
+
+    /// Nothing was received yet from somebody who has dialled us.
+    pub(super) fn is_silent(&self) -> bool {
+        self.machine.is_silent()
     }
 
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
-        match &self.stage {
-            Stage::First(s, _)
-            | Stage::Reply(s, ..)
-            | Stage::Claim(s, ..)
-            | Stage::AnswerClaim(s, ..)
-            | Stage::Call(s, ..)
-            | Stage::GateAnswer(s, ..)
-            | Stage::GateVerdict(s)
-            | Stage::Connecting(s, _)
-            | Stage::Answer(s, ..)
-            | Stage::Verdict(s) => Some(s.as_fd()),
-            Stage::Tls { secure, .. } => Some(secure.socket.as_fd()),
-            Stage::LastWord(word) => Some(word.socket()),
-            Stage::Over => None,
+        match &self.wire {
+            Wire::Connecting(socket) | Wire::Plain(socket) => Some(socket.as_fd()),
+            Wire::Tls(secure) => Some(secure.socket.as_fd()),
+            Wire::Gone => None,
         }
     }
 
     pub(super) fn interest(&self) -> Interest {
-        match &self.stage {
-            Stage::Connecting(..) => Interest::WRITE,
-            Stage::Tls { secure, .. } => Interest {
+        match &self.wire {
+            Wire::Connecting(_) => Interest::WRITE,
+            Wire::Tls(secure) => Interest {
                 read: true,
                 write: secure.full(),
             },
-            _ => Interest::READ,
+            Wire::Plain(_) | Wire::Gone => Interest::READ,
         }
     }
 
     /// Goes as far as the bytes that are there allow.
-    pub(super) fn advance(&mut self, cx: &mut Context<'_>) -> Outcome {
+    pub(super) fn advance(&mut self, cx: &mut Context<'_>) -> Result<Outcome, Failure> {
         loop {
-            let before = std::mem::discriminant(&self.stage);
-            let stage = std::mem::replace(&mut self.stage, Stage::Over);
-            let next = match stage {
-                Stage::First(socket, part) => first(cx, socket, part),
-                Stage::Reply(socket, answered, part) => reply(cx, socket, answered, part),
-                Stage::Claim(socket, answered, claim) => self::claim(cx, socket, answered, claim),
-                Stage::AnswerClaim(socket, answered, claim) => self.answer_claim(cx, socket, answered, claim),
-                Stage::Connecting(socket, way) => self.connecting(cx, socket, way),
-                Stage::Answer(socket, knocked, part) => Self::answer(cx, socket, knocked, part),
-                Stage::Verdict(socket) => self.verdict(cx, socket),
-                Stage::GateAnswer(socket, knocked, part) => self.gate_answer(cx, socket, knocked, part),
-                Stage::GateVerdict(socket) => self.gate_verdict(cx, socket),
-                Stage::Call(socket, answered, part) => call(cx, socket, answered, part),
-                Stage::Tls { secure, early, greeted } => self.tls(cx, secure, early, greeted),
-                Stage::LastWord(word) => go_on(cx, word),
-                Stage::Over => fail(Failure::Bug("a handshake went on after its end")),
+            let turn = match &mut self.wire {
+                Wire::Connecting(_) => Some(self.connected(cx)?),
+                Wire::Plain(socket) => plain(&mut self.machine, cx, socket)?,
+                Wire::Tls(secure) => sealed(&mut self.machine, cx, secure)?,
+                Wire::Gone => return Err(Failure::Bug("a handshake went on after its end")),
             };
-            match next {
-                Ok(stage) => self.stage = stage,
-                Err(outcome) => return outcome,
-            }
-            if std::mem::discriminant(&self.stage) == before {
-                return Outcome::Wait;
-            }
-        }
-    }
-
-    fn connecting(&self, cx: &Context<'_>, socket: OwnedFd, way: Reach) -> Next {
-        let Some((peer, _)) = self.dialled else {
-            return fail(Failure::Bug("nobody was dialled"));
-        };
-        if let Err(e) = socket::connected(&socket) {
-            return fail(e);
-        }
-        socket::tune(&socket);
-        if self.by != By::Direct {
-            return knock_at_gate(cx, socket, peer);
-        }
-        if way == Reach::Tls {
-            return dial_tls(cx, socket, peer);
-        }
-        let Some((knocked, bytes)) = Knocked::new(cx.prover, cx.to(peer)?) else {
-            return fail(Failure::NoRandom);
-        };
-        say(&socket, &bytes)?;
-        Ok(Stage::Answer(socket, knocked, Part::new()))
-    }
-
-    fn answer(cx: &Context<'_>, socket: OwnedFd, knocked: Knocked, mut part: Part<ANSWER_BYTES>) -> Next {
-        if !part.read(&socket).map_err(Outcome::Failed)? {
-            return Ok(Stage::Answer(socket, knocked, part));
-        }
-        let Some(answered) = knocked.heard(cx.prover, &part.bytes) else {
-            return fail(Failure::Stranger);
-        };
-        Ok(Stage::AnswerClaim(socket, answered, Claim::new(YOU_DECIDE)))
-    }
-
-    fn answer_claim(&self, cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut claim: Claim) -> Next {
-        if !claim.read(&socket).map_err(Outcome::Failed)? {
-            return Ok(Stage::AnswerClaim(socket, answered, claim));
-        }
-        check(cx, &claim, &answered, Side::Acceptor)?;
-        let peer = cx.claimed(answered.ends.to, Reach::Tcp)?;
-        let deciding = cx.decides(peer);
-        let reply = answered.reply(cx.prover, if deciding { USE } else { YOU_DECIDE });
-        say(
-            &socket,
-            &[&reply[..], &credential(cx, &answered, Side::Dialler)?].concat(),
-        )?;
-        if deciding {
-            Err(Outcome::Proven(peer, Proven::Plain(socket)))
-        } else {
-            Ok(Stage::Verdict(socket))
-        }
-    }
-
-    fn gate_answer(&self, cx: &Context<'_>, socket: OwnedFd, knocked: Knocked, mut part: Part<ANSWER_BYTES>) -> Next {
-        if !part.read(&socket).map_err(Outcome::Failed)? {
-            return Ok(Stage::GateAnswer(socket, knocked, part));
-        }
-        let wish = self.by.wish(self.makes_way);
-        let reply = cx.gate.and_then(|prover| knocked.reply(prover, &part.bytes, wish));
-        say(&socket, &reply.ok_or_else(|| Outcome::Failed(Failure::Stranger))?)?;
-        Ok(Stage::GateVerdict(socket))
-    }
-
-    fn gate_verdict(&self, cx: &Context<'_>, socket: OwnedFd) -> Next {
-        let Some((peer, _)) = self.dialled else {
-            return fail(Failure::Stranger);
-        };
-        let mut part = Part::<1>::new();
-        if !part.read(&socket).map_err(Outcome::Failed)? {
-            return Ok(Stage::GateVerdict(socket));
-        }
-        match (part.bytes[0] == READY, self.by) {
-            (false, _) => fail(Failure::NoWay),
-            (true, By::Call) => Err(Outcome::Asked),
-            (true, _) => dial_tls(cx, socket, peer),
-        }
-    }
-
-    fn verdict(&self, cx: &Context<'_>, socket: OwnedFd) -> Next {
-        let Some((peer, _)) = self.dialled else {
-            return fail(Failure::Stranger);
-        };
-        let mut part = Part::<1>::new();
-        if !part.read(&socket).map_err(Outcome::Failed)? {
-            return Ok(Stage::Verdict(socket));
-        }
-        if part.bytes[0] != USE || !(cx.admits)(peer, Purpose::First) {
-            return fail(Failure::Stranger);
-        }
-        Err(Outcome::Proven(peer, Proven::Plain(socket)))
-    }
-
-    fn tls(&self, cx: &mut Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>, mut greeted: bool) -> Next {
-        let broken = |e: crate::secure::Broken| Outcome::Failed(e.into());
-        secure.flush().map_err(broken)?;
-        // What was read to recognise TLS may be all there is for now.
-        if !greeted {
-            secure
-                .go_on(cx.scratch, &mut |b| early.extend_from_slice(b))
-                .map_err(broken)?;
-        }
-        while !secure.ended
-            && early.len() < GREETING_BYTES
-            && secure
-                .read(cx.scratch, &mut |b| early.extend_from_slice(b))
-                .map_err(broken)?
-                > 0
-        {}
-        let Some((peer, _)) = self.dialled else {
-            return greeting(cx, secure, early);
-        };
-        if secure.open && !greeted {
-            let deciding = cx.decides(peer) || self.purpose.is_more();
-            let verdict = if deciding { USE } else { YOU_DECIDE };
-            let greeting = Greeting {
-                from: cx.places.me().0,
-                to: cx.rank(peer)?.0,
-                verdict,
-                purpose: self.purpose,
+            let Some(turn) = turn else {
+                return Ok(Outcome::Wait);
             };
-            secure.write_short(&greeting.encode()).map_err(broken)?;
-            greeted = true;
-            if deciding {
-                return self.wide(cx, peer, secure, early);
+            if let Some(outcome) = self.act(cx, turn)? {
+                return Ok(outcome);
             }
         }
-        if greeted && !early.is_empty() {
-            if early.remove(0) != USE || !((cx.admits)(peer, self.purpose) || (cx.given_up)(peer)) {
-                return fail(Failure::Stranger);
+    }
+
+    fn connected(&mut self, cx: &Context<'_>) -> Result<Turn, Failure> {
+        if let Wire::Connecting(socket) = std::mem::replace(&mut self.wire, Wire::Gone) {
+            socket::connected(&socket)?;
+            socket::tune(&socket);
+            self.wire = Wire::Plain(socket);
+        }
+        Ok(cx.ask(None, |process| self.machine.handle_connected(process))?)
+    }
+
+    /// Does what the machine wants. An outcome ends it.
+    fn act(&mut self, cx: &mut Context<'_>, turn: Turn) -> Result<Option<Outcome>, Failure> {
+        if !turn.say.is_empty() {
+            match &mut self.wire {
+                Wire::Tls(secure) => secure.write_short(&turn.say)?,
+                Wire::Connecting(socket) | Wire::Plain(socket) => say(socket, &turn.say)?,
+                Wire::Gone => {}
             }
-            return self.wide(cx, peer, secure, early);
+        }
+        Ok(Some(match turn.then {
+            Then::Listen => return Ok(None),
+            Then::Seal(first) => {
+                self.seal(cx, &first)?;
+                return Ok(None);
+            }
+            Then::Asked => Outcome::Asked,
+            Then::Called(rank) => Outcome::Called(cx.peer(rank)?),
+            Then::Over(rank) => Outcome::Over(cx.peer(rank)?),
+            Then::Proven { peer, purpose, early } => {
+                let proven = match std::mem::replace(&mut self.wire, Wire::Gone) {
+                    Wire::Plain(socket) => Proven::Plain(socket),
+                    Wire::Tls(secure) => Proven::Wide { secure, early, purpose },
+                    Wire::Connecting(_) | Wire::Gone => return Err(Failure::Bug("what is not there was proven")),
+                };
+                Outcome::Proven(cx.peer(peer)?, proven)
+            }
+        }))
+    }
+
+    /// TLS begins. `first`: what was read to recognise it; it may be all there is for now.
+    fn seal(&mut self, cx: &mut Context<'_>, first: &[u8]) -> Result<(), Failure> {
+        let identity = cx.identity.ok_or(Failure::NoCertificate)?;
+        let Wire::Plain(socket) = std::mem::replace(&mut self.wire, Wire::Gone) else {
+            return Err(Failure::Bug("TLS began twice"));
+        };
+        let mut secure = match self.machine.target() {
+            Some(target) => Secure::dial(socket, identity.client(), identity.server_name(target.peer.0)?)?,
+            None => Secure::accept(socket, identity.server(), first)?,
+        };
+        // Nothing of a program's comes before the handshake of TLS is over.
+        secure.go_on(cx.scratch, &mut |_| {})?;
+        self.wire = Wire::Tls(Box::new(secure));
+        Ok(())
+    }
+}
+
+/// Reads what the machine wants and no further. None: there is nothing for now.
+fn plain(machine: &mut handshake::Handshake, cx: &Context<'_>, socket: &OwnedFd) -> Result<Option<Turn>, Failure> {
+    let mut room = [0; MAX_CREDENTIAL];
+    let wanted = machine.wants().min(room.len());
+    let turn = match socket::receive(socket, &mut room[..wanted])? {
+        None => return Ok(None),
+        Some(0) => machine.handle_end(),
+        Some(n) => cx.ask(None, |process| machine.handle_read(process, &room[..n])),
+    };
+    Ok(Some(turn?))
+}
+
+/// The same inside TLS, where whatever has come is taken.
+fn sealed(
+    machine: &mut handshake::Handshake,
+    cx: &mut Context<'_>,
+    secure: &mut Secure,
+) -> Result<Option<Turn>, Failure> {
+    secure.flush()?;
+    let mut came = Vec::new();
+    loop {
+        if secure.open && machine.is_sealing() {
+            let shown = secure.peer_certificates();
+            return Ok(Some(cx.ask(shown, |process| machine.handle_sealed(process, &came))?));
+        }
+        if !came.is_empty() {
+            let shown = secure.peer_certificates();
+            return Ok(Some(cx.ask(shown, |process| machine.handle_read(process, &came))?));
         }
         if secure.ended {
-            fail(Failure::Closed)
-        } else {
-            Ok(Stage::Tls { secure, early, greeted })
+            return Ok(Some(machine.handle_end()?));
+        }
+        if secure.read(cx.scratch, &mut |bytes| came.extend_from_slice(bytes))? == 0 {
+            return Ok(None);
         }
     }
-
-    fn wide(&self, cx: &Context<'_>, peer: Peer, secure: Box<Secure>, early: Vec<u8>) -> Next {
-        if (cx.given_up)(peer) {
-            return last_word(peer, secure, &[]);
-        }
-        let purpose = self.purpose;
-        Err(Outcome::Proven(peer, Proven::Wide { secure, early, purpose }))
-    }
-}
-
-/// The first bytes tell a knock from TLS; anything else is closed without a word.
-fn first(cx: &Context<'_>, socket: OwnedFd, mut part: Part<KNOCK_BYTES>) -> Next {
-    let complete = part.read(&socket).map_err(Outcome::Failed)?;
-    let seen = &part.bytes[..part.have];
-    if seen.first() == Some(&TLS_HANDSHAKE) {
-        let Some(identity) = cx.identity else {
-            return fail(Failure::Stranger);
-        };
-        socket::tune(&socket);
-        let secure = Secure::accept(socket, identity.server(), seen).map_err(|e| Outcome::Failed(e.into()))?;
-        return Ok(Stage::Tls {
-            secure: Box::new(secure),
-            early: Vec::new(),
-            greeted: false,
-        });
-    }
-    let n = seen.len().min(MAGIC.len());
-    if seen[..n] != MAGIC[..n] {
-        return fail(Failure::Stranger);
-    }
-    if !complete {
-        return Ok(Stage::First(socket, part));
-    }
-    let Some((answered, bytes)) = Answered::new(cx.prover, cx.places.me(), &part.bytes) else {
-        return called(cx, socket, &part.bytes);
-    };
-    cx.claimed(answered.ends.from, Reach::Tcp)?;
-    socket::tune(&socket);
-    let credential = credential(cx, &answered, Side::Acceptor)?;
-    say(&socket, &[&bytes[..], &credential].concat())?;
-    Ok(Stage::Reply(socket, answered, Part::new()))
-}
-
-/// A knock that is none of a rank: perhaps a gateway's.
-fn called(cx: &Context<'_>, socket: OwnedFd, knock: &[u8; KNOCK_BYTES]) -> Next {
-    let known = cx.gate.and_then(|prover| Answered::new(prover, cx.places.me(), knock));
-    let Some((answered, bytes)) = known else {
-        return fail(Failure::Stranger);
-    };
-    cx.claimed(answered.ends.from, Reach::Tls)?;
-    socket::tune(&socket);
-    say(&socket, &bytes)?;
-    Ok(Stage::Call(socket, answered, Part::new()))
-}
-
-fn call(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<REPLY_BYTES>) -> Next {
-    if !part.read(&socket).map_err(Outcome::Failed)? {
-        return Ok(Stage::Call(socket, answered, part));
-    }
-    let proven = cx.gate.and_then(|prover| answered.verdict(prover, &part.bytes));
-    if proven.is_none() {
-        return fail(Failure::Stranger);
-    }
-    say(&socket, &[READY])?;
-    Err(Outcome::Called(cx.claimed(answered.ends.from, Reach::Tls)?))
-}
-
-fn knock_at_gate(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
-    let ends = cx.to(peer)?;
-    let Some((knocked, bytes)) = cx.gate.and_then(|prover| Knocked::new(prover, ends)) else {
-        return fail(Failure::NoGateway);
-    };
-    say(&socket, &bytes)?;
-    Ok(Stage::GateAnswer(socket, knocked, Part::new()))
-}
-
-fn reply(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut part: Part<REPLY_BYTES>) -> Next {
-    if !part.read(&socket).map_err(Outcome::Failed)? {
-        return Ok(Stage::Reply(socket, answered, part));
-    }
-    let Some(verdict) = answered.verdict(cx.prover, &part.bytes) else {
-        return fail(Failure::Stranger);
-    };
-    Ok(Stage::Claim(socket, answered, Claim::new(verdict)))
-}
-
-fn claim(cx: &Context<'_>, socket: OwnedFd, answered: Answered, mut claim: Claim) -> Next {
-    if !claim.read(&socket).map_err(Outcome::Failed)? {
-        return Ok(Stage::Claim(socket, answered, claim));
-    }
-    check(cx, &claim, &answered, Side::Dialler)?;
-    let peer = cx.claimed(answered.ends.from, Reach::Tcp)?;
-    if settle(cx, peer, claim.verdict, Purpose::First)? {
-        say(&socket, &[USE])?;
-    }
-    Err(Outcome::Proven(peer, Proven::Plain(socket)))
-}
-
-/// The first message inside TLS, at the acceptor.
-fn greeting(cx: &Context<'_>, mut secure: Box<Secure>, mut early: Vec<u8>) -> Next {
-    if early.len() < GREETING_BYTES {
-        return if secure.ended {
-            fail(Failure::Closed)
-        } else {
-            Ok(Stage::Tls {
-                secure,
-                early,
-                greeted: false,
-            })
-        };
-    }
-    let rest = early.split_off(GREETING_BYTES);
-    let decoded = <&[u8; GREETING_BYTES]>::try_from(early.as_slice())
-        .ok()
-        .and_then(Greeting::decode);
-    let (Some(greeting), Some(identity)) = (decoded, cx.identity) else {
-        return fail(Failure::Stranger);
-    };
-    let from = Rank(greeting.from);
-    if Rank(greeting.to) != cx.places.me() || from == cx.places.me() {
-        return fail(Failure::Stranger);
-    }
-    let peer = cx.claimed(from, Reach::Tls)?;
-    identity
-        .check(secure.peer_certificates(), from.0)
-        .map_err(|e| Outcome::Failed(e.into()))?;
-    if (cx.given_up)(peer) {
-        let verdict: &[u8] = if decides(cx, peer, greeting.purpose) {
-            &[USE]
-        } else {
-            &[]
-        };
-        return last_word(peer, secure, verdict);
-    }
-    if settle(cx, peer, greeting.verdict, greeting.purpose)? {
-        secure.write_short(&[USE]).map_err(|e| Outcome::Failed(e.into()))?;
-    }
-    let (early, purpose) = (rest, greeting.purpose);
-    Err(Outcome::Proven(peer, Proven::Wide { secure, early, purpose }))
-}
-
-fn last_word(peer: Peer, secure: Box<Secure>, verdict: &[u8]) -> Next {
-    let word = LastWord::say(peer, secure, verdict);
-    word.map(Stage::LastWord).map_err(Outcome::Failed)
-}
-
-fn go_on(cx: &mut Context<'_>, mut word: LastWord) -> Next {
-    match word.go_on(cx.scratch) {
-        Ok(false) => Ok(Stage::LastWord(word)),
-        Ok(true) => Err(Outcome::Over(word.peer)),
-        Err(reason) => fail(reason),
-    }
-}
-
-/// Whether the acceptor says which connection counts.
-fn decides(cx: &Context<'_>, peer: Peer, purpose: Purpose) -> bool {
-    cx.decides(peer) && !purpose.is_more()
-}
-
-/// At the acceptor: whether this connection is the one. `Ok(true)`: we decided so and must say it.
-fn settle(cx: &Context<'_>, peer: Peer, verdict: u8, purpose: Purpose) -> Result<bool, Outcome> {
-    let deciding = decides(cx, peer, purpose);
-    if !(cx.admits)(peer, purpose) || (!deciding && verdict != USE) {
-        return fail(Failure::Taken);
-    }
-    Ok(deciding)
-}
-
-fn dial_tls(cx: &Context<'_>, socket: OwnedFd, peer: Peer) -> Next {
-    let Some(identity) = cx.identity else {
-        return fail(Failure::NoCertificate);
-    };
-    let name = identity
-        .server_name(cx.rank(peer)?.0)
-        .map_err(|e| Outcome::Failed(e.into()))?;
-    let secure = Secure::dial(socket, identity.client(), name).map_err(|e| Outcome::Failed(e.into()))?;
-    Ok(Stage::Tls {
-        secure: Box::new(secure),
-        early: Vec::new(),
-        greeted: false,
-    })
 }
 
 /// A few bytes on a fresh connection always fit.
-fn say(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Outcome> {
-    match socket::send(socket, bytes, &[]) {
-        Ok(Some(n)) if n == bytes.len() => Ok(()),
-        Ok(_) => fail(Failure::TakesNothing),
-        Err(e) => fail(e),
+fn say(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Failure> {
+    match socket::send(socket, bytes, &[])? {
+        Some(n) if n == bytes.len() => Ok(()),
+        _ => Err(Failure::TakesNothing),
     }
 }

@@ -11,7 +11,6 @@ use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::{Kind, Segment};
 
 use super::hands::{Hands, Worker};
-use super::last_word;
 use super::probing::{measure_used, publish};
 use super::reading::{Came, Heard, Read};
 use super::wide::Wide;
@@ -110,7 +109,10 @@ impl Wide {
                     dials.dial_more(hands, channel, count);
                 }
                 Heard::GivenUp => {
-                    let reason = last_word::heard(&hands.places.name(peer));
+                    let name = hands.places.name(peer);
+                    let reason = format!(
+                        "{name} has given this process up and accepts nothing from it any more; its own messages say why"
+                    );
                     self.lose(hands, peer, reason);
                 }
                 Heard::Fault(fault) => self.broken_rules(hands, peer, &fault),
