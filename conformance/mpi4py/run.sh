@@ -5,7 +5,8 @@
 #   sh conformance/mpi4py/run.sh [--ranks "1 2 3 5"] [--sites] [TEST...]
 #
 # Builds mpi4py from its source package in a virtual environment below target/mpi4py and runs `mpi4py.bench helloworld`, `ringtest`,
-# an extension in Fortran (extension.f90, by f2py) and its tests on each of these numbers of ranks. --sites: spread over two sites on
+# an extension in Fortran (extension.f90, by f2py), its tests and those of mpi4py.futures on each of these numbers of ranks; then its server and a
+# client of it, which are jobs of their own. --sites: spread over two sites on
 # this machine. Tests of chapters that Isthmus does not have yet are left out, by the list in left-out.txt. TEST: only these
 # (test_p2p_buf ...).
 set -eu
@@ -75,4 +76,29 @@ for n in $counts; do
         failed=1
     fi
 done
+# Pools of workers: spawned on one rank, split off on several, and the program's own on several.
+futures=$work/source/demo/futures
+for n in $counts; do
+    for module in "" "-m mpi4py.futures"; do
+        log=$work/futures-$n${module:+-module}.log
+        # shellcheck disable=SC2086 # words
+        if timeout "${MPI4PY_TIMEOUT:-900}" "$launch" -n "$n" "$python" $module "$futures/test_futures.py" >"$log" 2>&1 </dev/null; then
+            echo "mpi4py.futures: $n ranks${module:+, $module}: $(sed -n 's/^Ran \([0-9]* tests\) in.*/\1/p' "$log" | head -n 1)"
+        else
+            say "mpi4py.futures on $n ranks failed; all output: $log"
+            failed=1
+        fi
+    done
+done
+# A server, and a client that finds it by its name.
+service=mpi4py-$$
+timeout 300 "$launch" -n 2 "$python" -m mpi4py.futures.server --service "$service" --info isthmus_scope=user >"$work/server.log" 2>&1 </dev/null &
+server=$!
+until "$bin/isthmus" names 2>/dev/null | grep -q "^$service " || ! kill -0 $server 2>/dev/null; do sleep 0.2; done
+if timeout 200 "$launch" -n 1 "$python" "$futures/test_service.py" --service "$service" --info isthmus_scope=user </dev/null && wait $server; then
+    echo "mpi4py.futures: a client has found its server"
+else
+    say "the server of mpi4py.futures failed; its output: $work/server.log"
+    failed=1
+fi
 exit $failed

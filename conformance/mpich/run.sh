@@ -15,7 +15,7 @@ program=mpich-suite
 . "$here/../common.sh"
 
 sites= limit=60 rtt=2ms baseline= mpifort=none
-dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,rma,topo,threads,part,session,mpi_t,io
+dirs=attr,basic,coll,comm,datatype,errhan,errors,group,info,init,pt2pt,rma,topo,threads,part,session,mpi_t,io,spawn
 while [ $# -gt 0 ]; do
     case $1 in
     --fortran) mpifort=$bin/mpifort dirs=f77,f90,f08 ;;
