@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two jobs that find each other by a name. usage: meet-ports server|client ROUNDS MESSAGES [killed]
-   Each round they exchange random messages and disconnect; "killed": the client kills itself instead in the last one.
+   Each round they exchange random messages and disconnect; "killed": the client kills itself instead in the last one, and in its middle
+   the server waits for a file "cut".
    Before and after them the client knocks with names of ports that are not good. */
 #include "check.h"
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 enum { LONGEST = 3000 };
+static int waits;
 
 static unsigned next(unsigned *state)
 {
@@ -27,6 +29,12 @@ static void exchange(MPI_Comm inter, int messages, int server, unsigned seed)
     for (int n = 0; n < messages; n++) {
         int length = (int)(next(&mine) % LONGEST), expected = (int)(next(&theirs) % LONGEST), got;
         MPI_Status status;
+        if (waits && n == messages / 2) {
+            printf("half\n");
+            fflush(stdout);
+            for (int tries = 0; access("cut", F_OK) != 0 && tries < 1200; tries++)
+                usleep(50000);
+        }
         for (int i = 0; i < length; i++)
             out[i] = (unsigned char)next(&mine);
         OK(MPI_Sendrecv(out, length, MPI_BYTE, rank, n & 1023, in, LONGEST, MPI_BYTE, rank, n & 1023, inter, &status));
@@ -105,6 +113,7 @@ int main(int argc, char **argv)
         }
         if (MPI_Wtime() - begin < quickest)
             quickest = MPI_Wtime() - begin;
+        waits = killed && server;
         exchange(inter, messages, server, (unsigned)round);
         if (killed && round == rounds - 1)
             break;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Two jobs at two sites, both behind address translation that lets only ssh out, find each other by a name at a host that ssh reaches, and connect
-# through it. Names that were changed or are old, and strangers at that host, are turned away, and disturb nobody. One job is killed: the other one gets
+# through it. In the middle the connection of one of them to the host is cut. Names that were changed or are old, and strangers at that host, are turned away, and disturb nobody. One job is killed: the other one gets
 # errors. Nothing is left at the host.
 # beside: it mostly waits.
 # ISTHMUS_TEST_MESSAGES=100000 ISTHMUS_TEST_ROUNDS=1, and ISTHMUS_TEST_MESSAGES=10 ISTHMUS_TEST_ROUNDS=100: long.
@@ -15,8 +15,9 @@ cat >all.sh <<'S'
 set -u
 here=$PWD rounds=$1 messages=$2
 at_b1() { ssh b1 "cd $here; PATH=$PATH timeout $1 isthmus run $2 ./meet-ports client $3" >"$4.out" 2>&1 </dev/null; }
-opened() {
-    for _ in $(seq 300); do grep -q open "$1" && return; kill -0 $job || return 1; sleep 0.1; done
+opened() { says open "$1"; }
+says() {
+    for _ in $(seq 600); do grep -q "$1" "$2" && return; kill -0 $job || return 1; sleep 0.1; done
     return 1
 }
 timeout 280 isthmus run --meet c1 -n 2 ./meet-ports server $rounds $messages >server.out 2>&1 </dev/null & job=$!
@@ -34,7 +35,18 @@ wait $job || exit 3
 wait $strangers $apart
 timeout 100 isthmus run --meet c1 -n 1 ./meet-ports server 1 $messages killed >server-killed.out 2>&1 </dev/null & job=$!
 opened server-killed.out || exit 4
-at_b1 100 "--meet c1 -n 1" "1 $messages killed" client-killed
+at_b1 100 "--meet c1 -n 1" "1 $messages killed" client-killed & client=$!
+# In the middle the ssh connection of one launcher is cut: it is made again, and the messages go on.
+says half server-killed.out || exit 6
+cut=
+for launcher in $(ps -o pid= --ppid $job); do
+    for child in $(ps -o pid= --ppid $launcher); do
+        ps -o args= -p $child | grep -q "ssh.* c1" && kill -9 $child && cut="$cut $child"
+    done
+done
+[ -n "$cut" ] || exit 7
+touch cut
+wait $client
 wait $job || exit 5
 ssh c1 'ls -A ~/.cache/isthmus/names-met; ss -Hltn "src 127.0.0.1" | grep -v ":22 "' >left
 exit 0
