@@ -16,6 +16,7 @@ mod judging;
 mod listen;
 mod nodes;
 mod part;
+mod stage;
 mod watch;
 
 pub(crate) use door::StagedFile;
@@ -34,6 +35,7 @@ use isthmus_wire::question::{Answer, Question};
 use isthmus_wire::word::counted;
 use listen::Listener;
 use part::Part;
+use stage::{Inquiry, Stage, Submission, Waiting};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,9 +47,6 @@ const CONNECTING: Duration = Duration::from_secs(120);
 /// So many nodes are heard when they tell of files that were made there.
 const MADE: usize = 4;
 
-/// A job that was seen waiting so often waits long enough for people to be told.
-const WORTH_TELLING: u32 = 3;
-
 /// A submission.
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -57,28 +56,18 @@ pub(crate) struct Batch {
     outbox: Outbox,
     events: mpsc::Sender<Event>,
     _listener: Listener,
-    /// The scheduler's name for it, once it is submitted.
-    id: Option<JobId>,
-    submitting: bool,
-    /// How it waits, as last told.
-    told: Option<Wait>,
-    /// How often it was seen waiting.
-    waits: u32,
-    running_since: Option<Instant>,
+    submission: Submission,
+    /// How it waits, as far as people know.
+    waiting: Waiting,
+    stage: Stage,
     /// The scheduler has stopped it for a while.
     suspended: bool,
-    /// Nodes by index; all of them once `started`.
+    /// What has failed.
+    inquiry: Inquiry,
+    /// Nodes by index; all of them once their processes begin.
     parts: Vec<Part>,
-    distributed: bool,
-    started: bool,
-    ended: u32,
-    /// Failures that wait for what the scheduler says.
-    held: Vec<FromAgent>,
-    lost: Option<String>,
     /// So many nodes have told of files that were made there.
     made: usize,
-    /// A node that says nothing, while the scheduler is asked.
-    silent: Option<u32>,
     /// Bytes of input that each node has taken, and what the coordinator knows of it.
     taken: Vec<u64>,
     given: u64,
@@ -86,22 +75,6 @@ pub(crate) struct Batch {
     asked: Asked,
     /// Files that get the output of all nodes.
     sinks: Option<(Sink, Sink)>,
-    judging: bool,
-    /// What is judged looks like the work of the scheduler.
-    suspected: bool,
-    refused: bool,
-}
-
-/// An estimate is told again when it has moved by so much, seconds: schedulers reckon anew all the time.
-const MOVED: u64 = 60;
-
-/// Whether people want to know that a job waits otherwise than before.
-fn is_news(told: &Wait, now: &Wait) -> bool {
-    let moved = match (told.start, now.start) {
-        (Some(told), Some(now)) => told.abs_diff(now) >= MOVED,
-        (told, now) => told != now,
-    };
-    moved || told.why != now.why
 }
 
 impl Batch {
@@ -142,27 +115,17 @@ impl Batch {
             outbox: outbox.clone(),
             events: events.clone(),
             _listener: listener,
-            id: None,
-            submitting: true,
-            told: None,
-            waits: 0,
-            running_since: None,
+            submission: Submission::Asked,
+            waiting: Waiting::default(),
+            stage: Stage::Waiting,
             suspended: false,
-            silent: None,
+            inquiry: Inquiry::default(),
+            parts: Vec::new(),
+            made: 0,
             taken: Vec::new(),
             given: 0,
             asked: Asked::default(),
             sinks,
-            parts: Vec::new(),
-            distributed: false,
-            started: false,
-            ended: 0,
-            held: Vec::new(),
-            lost: None,
-            made: 0,
-            judging: false,
-            suspected: false,
-            refused: false,
         })
     }
 
@@ -170,13 +133,12 @@ impl Batch {
     pub(crate) fn handle(&mut self, event: BatchEvent) {
         match event {
             BatchEvent::Submitted(Ok(id)) => {
-                self.submitting = false;
                 self.tell_queued(&id, Wait::default());
                 tokio::spawn(watch::poll(self.adaptor, id.clone(), self.events.clone()));
-                self.id = Some(id);
+                self.submission = Submission::Taken(id);
             }
             BatchEvent::Submitted(Err(refusal)) => {
-                self.submitting = false;
+                self.submission = Submission::Refused;
                 self.refuse(refusal);
             }
             BatchEvent::Polled(state) => self.handle_state(state),
@@ -226,8 +188,16 @@ impl Batch {
         self.parts.iter().for_each(|part| part.send(message));
     }
 
+    /// The scheduler's name for it, once it is submitted.
+    fn id(&self) -> Option<&JobId> {
+        match &self.submission {
+            Submission::Taken(id) => Some(id),
+            Submission::Asked | Submission::Refused => None,
+        }
+    }
+
     fn scheduler_job(&self) -> String {
-        let id = self.id.as_ref().map_or("", JobId::as_str);
+        let id = self.id().map_or("", JobId::as_str);
         format!("{} job {id}", self.adaptor.scheduler())
     }
 
@@ -238,12 +208,12 @@ impl Batch {
             why: wait.why.clone(),
             start: wait.start.unwrap_or(0),
         });
-        self.told = Some(wait);
+        self.waiting.told = Some(wait);
     }
 
     /// Ends the subjob, once.
     fn refuse(&mut self, refusal: Refusal) {
-        if !std::mem::replace(&mut self.refused, true) {
+        if !matches!(std::mem::replace(&mut self.stage, Stage::Over), Stage::Over) {
             self.outbox.send(&refusal.into());
         }
     }
@@ -257,16 +227,13 @@ impl Batch {
                 self.refuse(Refusal::new(reason, "ask for less, or for another queue or account"));
             }
             State::Queued(wait) => {
-                self.waits += 1;
-                if self.waits >= WORTH_TELLING && self.told.as_ref().is_none_or(|told| is_news(told, &wait)) {
-                    if let Some(id) = self.id.clone() {
-                        self.tell_queued(&id, wait);
-                    }
+                if let (true, Some(id)) = (self.waiting.is_news(&wait), self.id().cloned()) {
+                    self.tell_queued(&id, wait);
                 }
             }
             State::Running => self.check_connected(),
             // What it ran to its end is no failure.
-            _ if self.distributed && self.ended == self.start.count => {}
+            _ if matches!(self.stage, Stage::Running { ended, .. } if ended == self.start.count) => {}
             // Why, it may say a little later.
             State::Ending(Cause::Unsaid) | State::Ended(Cause::Unsaid) => self.ask(true),
             State::Ending(why) | State::Ended(why) => self.end_of_job(&why),
@@ -281,8 +248,8 @@ impl Batch {
     }
 
     fn check_connected(&mut self) {
-        let since = *self.running_since.get_or_insert_with(Instant::now);
-        if !self.distributed && since.elapsed() > CONNECTING {
+        self.stage.run();
+        if matches!(self.stage, Stage::Gathering { since } if since.elapsed() > CONNECTING) {
             let (here, all) = (self.parts.len(), self.parts.first().map_or(0, |p| p.nodes));
             let nodes = if all == 0 {
                 "no node".to_owned()
@@ -303,9 +270,10 @@ impl Batch {
     }
 
     fn take_node(&mut self, ready: Ready) {
-        self.running_since.get_or_insert_with(Instant::now);
+        self.stage.run();
         let (all, known) = (ready.nodes, self.parts.first().map_or(ready.nodes, |p| p.nodes));
-        if self.distributed || all != known || self.parts.iter().any(|p| p.node == ready.node) {
+        let distributed = matches!(self.stage, Stage::Running { .. });
+        if distributed || all != known || self.parts.iter().any(|p| p.node == ready.node) {
             // A scheduler that runs the script twice: the first one counts.
             return;
         }
@@ -314,14 +282,18 @@ impl Batch {
             (coordinator.clone(), coordinator)
         });
         self.parts.push(Part::new(ready, self.outbox.clone(), sinks));
-        if self.parts.len() as u64 == u64::from(all) {
-            self.distribute();
+        if let (true, Stage::Gathering { since }) = (self.parts.len() as u64 == u64::from(all), &self.stage) {
+            self.distribute(*since);
         }
     }
 
     /// All nodes are there: each gets its part of the processes.
-    fn distribute(&mut self) {
-        self.distributed = true;
+    fn distribute(&mut self, since: Instant) {
+        self.stage = Stage::Running {
+            since,
+            started: false,
+            ended: 0,
+        };
         let even = self.start.allocation.as_ref().is_some_and(|a| a.nodes > 0);
         part::distribute(&mut self.parts, self.start.count, even);
         for part in self.parts.iter().filter(|p| p.count > 0) {
@@ -358,7 +330,9 @@ impl Batch {
                 let (well, badly): (Vec<_>, Vec<_>) = list.into_iter().partition(|(_, exit)| *exit == Exit::Status(0));
                 let ended = well.iter().chain(&badly);
                 ended.for_each(|(index, _)| self.asked.forget(*index));
-                self.ended += u32::try_from(well.len() + badly.len()).unwrap_or(u32::MAX);
+                if let Stage::Running { ended, .. } = &mut self.stage {
+                    *ended += u32::try_from(well.len() + badly.len()).unwrap_or(u32::MAX);
+                }
                 if !well.is_empty() {
                     // An orderly end is told after the last line of output.
                     part.print(FromAgent::Exited(well));
@@ -428,10 +402,13 @@ impl Batch {
     }
 
     fn tell_started(&mut self) {
-        if self.started || self.parts.iter().any(|p| p.count > 0 && !p.started) {
+        let Stage::Running { started, .. } = &mut self.stage else {
+            return;
+        };
+        if *started || self.parts.iter().any(|p| p.count > 0 && !p.started) {
             return;
         }
-        self.started = true;
+        *started = true;
         self.outbox
             .send(&FromAgent::Started(self.parts.iter().map(Part::place).collect()));
         self.launch();
@@ -466,12 +443,12 @@ impl Batch {
 
     /// Whether the scheduler has yet to answer the submission: what it then has must be cancelled.
     pub(crate) fn is_submitting(&self) -> bool {
-        self.submitting
+        matches!(self.submission, Submission::Asked)
     }
 
     /// Whether there is nobody to wait for.
     pub(crate) fn is_gone(&self) -> bool {
-        !self.submitting && self.parts.iter().all(|p| p.gone)
+        !self.is_submitting() && self.parts.iter().all(|p| p.gone)
     }
 
     /// Cancels what the scheduler still has; waits for what has been printed until `deadline`.
@@ -479,7 +456,7 @@ impl Batch {
         for part in &mut self.parts {
             part.close(deadline).await;
         }
-        if let Some(id) = &self.id {
+        if let Submission::Taken(id) = &self.submission {
             if let Err(refusal) = watch::cancel(self.adaptor, id, patience).await {
                 self.refuse(Refusal {
                     reason: refusal.reason,

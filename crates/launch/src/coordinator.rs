@@ -33,6 +33,7 @@ use crate::paths::Crossings;
 use crate::record::Record;
 use crate::session::Session;
 use crate::trace::TraceFile;
+use crate::worlds::Worlds;
 use crate::{Options, Outcome};
 use isthmus_job::Job;
 use isthmus_wire::control::Request;
@@ -74,7 +75,7 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
         session,
         name,
         printer,
-        credentials,
+        Worlds::new(credentials),
         sender,
     );
     match coordinator.shared.options.held.clone() {

@@ -1,13 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opening a barrier: ranks, places and certificates for the subjobs of one world.
+//! The worlds of a job. Opening a barrier: ranks, places and certificates for the subjobs of one of them.
 
 use crate::credentials::Credentials;
 use crate::links::{JobLinks, LinkOptions};
 use isthmus_job::Job;
 use isthmus_job::numbering::{self, Machine};
+use isthmus_topology::Measured;
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::grid::Commit;
 use isthmus_wire::place::PlaceTable;
+
+/// The worlds of a job: that of its first processes, then those that were spawned or added.
+///
+/// Each has an authority and a name of its own: nobody is taken for a process of another one.
+pub(crate) struct Worlds {
+    /// Of the world that begins next.
+    credentials: Credentials,
+    begun: Option<Begun>,
+}
+
+/// Some have begun.
+struct Begun {
+    /// How many.
+    count: u32,
+    /// What is known of the links of the first: what the job says of links is said of it.
+    links: JobLinks,
+}
+
+impl Worlds {
+    /// None has begun.
+    pub(crate) fn new(first: Credentials) -> Self {
+        Self {
+            credentials: first,
+            begun: None,
+        }
+    }
+
+    /// The processes of the job have begun.
+    pub(crate) fn have_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// What is known of the links of the job, once its processes have begun.
+    pub(crate) fn links(&self) -> Option<&JobLinks> {
+        self.begun.as_ref().map(|begun| &begun.links)
+    }
+
+    /// A process of the job tells what it has seen of its links.
+    pub(crate) fn hear(&mut self, seen: &[Measured]) {
+        if let Some(begun) = &mut self.begun {
+            begun.links.take(seen);
+        }
+    }
+
+    /// The name of the world that begins next in this job, and what it proves itself with. `connects`: its processes
+    /// may be on several nodes.
+    pub(crate) fn prepare(&mut self, job: &str, connects: bool) -> Result<(String, &Credentials), String> {
+        let Some(begun) = &self.begun else {
+            return Ok((job.to_owned(), &self.credentials));
+        };
+        let name = format!("{job}.{}", begun.count);
+        self.credentials = Credentials::new(&name, connects).map_err(|error| error.to_string())?;
+        Ok((name, &self.credentials))
+    }
+
+    /// It has begun.
+    pub(crate) fn begin(&mut self, links: JobLinks) {
+        let first = Begun { count: 0, links };
+        self.begun.get_or_insert(first).count += 1;
+    }
+}
 
 /// What opens the barrier at each subjob of a world, and what is known of its links.
 pub(crate) struct World {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Failures of a submission: before one is told, the scheduler is asked whether it is the cause.
 
+use super::stage::{Asked, Stage};
 use super::{Batch, watch};
 use crate::program::Refusal;
 use isthmus_sched::{Cause, State};
@@ -10,11 +11,16 @@ use std::time::Duration;
 impl Batch {
     /// The scheduler has ended the job and that was not expected.
     pub(super) fn end_of_job(&mut self, why: &Cause) {
+        if let Stage::Over = self.stage {
+            return;
+        }
+        let distributed = matches!(self.stage, Stage::Running { .. });
         let mut reason = format!("{} ended", self.scheduler_job());
         let limit = Duration::from_secs(self.start.allocation.as_ref().map_or(0, |a| u64::from(a.limit)));
         let reached = !limit.is_zero()
             && self
-                .running_since
+                .stage
+                .since()
                 .is_some_and(|since| since.elapsed() + watch::SLOWEST > limit);
         if *why != Cause::Unsaid {
             reason.push_str(&format!(": {why}"));
@@ -25,10 +31,10 @@ impl Batch {
                 "; it seems to have reached its time limit of {} s",
                 limit.as_secs()
             ));
-        } else if *why == Cause::Unsaid && !self.distributed {
+        } else if *why == Cause::Unsaid && !distributed {
             reason.push_str(" before its nodes were ready");
         }
-        if !self.distributed {
+        if !distributed {
             reason.push_str(&self.last_words());
         }
         let limit = "raise the limit of the subjob";
@@ -55,14 +61,14 @@ impl Batch {
 
     /// A failure: before it is told, the scheduler is asked whether it is the cause.
     pub(super) fn hold(&mut self, failure: FromAgent) {
-        self.held.push(failure);
+        self.inquiry.held.push(failure);
         self.ask(false);
     }
 
     /// A node says nothing: one that the scheduler has stopped cannot.
     pub(super) fn miss(&mut self, node: u32, lost: bool) {
         if !self.suspended {
-            self.silent = lost.then_some(node);
+            self.inquiry.silent = lost.then_some(node);
             self.ask(true);
         }
     }
@@ -73,44 +79,45 @@ impl Batch {
         };
         let expected = std::mem::replace(&mut part.gone, true) || part.is_done();
         if !expected {
-            self.lost.get_or_insert_with(|| part.hello.host.clone());
+            self.inquiry.lost.get_or_insert_with(|| part.hello.host.clone());
             self.ask(true);
         }
     }
 
     pub(super) fn ask(&mut self, lost: bool) {
-        if let (Some(id), false) = (self.id.clone(), std::mem::replace(&mut self.judging, true)) {
-            let killed =
-                |m: &FromAgent| matches!(m, FromAgent::Exited(list) if list.iter().any(|(_, e)| by_scheduler(*e)));
-            self.suspected = lost || self.held.iter().any(killed);
-            tokio::spawn(watch::judge(self.adaptor, id, self.suspected, self.events.clone()));
-        }
+        let (Some(id), None) = (self.id().cloned(), self.inquiry.asked) else {
+            return;
+        };
+        let killed = |m: &FromAgent| matches!(m, FromAgent::Exited(list) if list.iter().any(|(_, e)| by_scheduler(*e)));
+        let suspected = lost || self.inquiry.held.iter().any(killed);
+        self.inquiry.asked = Some(Asked { suspected });
+        tokio::spawn(watch::judge(self.adaptor, id, suspected, self.events.clone()));
     }
 
     pub(super) fn judge(&mut self, state: Option<State>) {
-        self.judging = false;
+        let suspected = self.inquiry.asked.take().is_some_and(|asked| asked.suspected);
         if let Some(state) = &state {
             self.tell_suspended(*state == State::Suspended);
         }
-        if let (Some(node), false) = (self.silent.take(), self.suspended) {
+        if let (Some(node), false) = (self.inquiry.silent.take(), self.suspended) {
             if let Some(part) = self.parts.iter_mut().find(|p| p.node == node && !p.gone) {
                 part.gone = true;
-                self.lost.get_or_insert_with(|| part.hello.host.clone());
+                self.inquiry.lost.get_or_insert_with(|| part.hello.host.clone());
             }
         }
         match state {
-            Some(State::Ending(why) | State::Ended(why)) if why != Cause::Unsaid || self.suspected => {
+            Some(State::Ending(why) | State::Ended(why)) if why != Cause::Unsaid || suspected => {
                 self.end_of_job(&why);
             }
             Some(State::Unknown) => self.end_of_job(&Cause::Unsaid),
             _ => {
-                if let Some(host) = self.lost.take() {
+                if let Some(host) = self.inquiry.lost.take() {
                     let reason = format!("the connection to node {host} was lost");
                     self.refuse(Refusal::new(reason, "the node, its network or its agent went down"));
                 }
             }
         }
-        let mut held = std::mem::take(&mut self.held);
+        let mut held = std::mem::take(&mut self.inquiry.held);
         // Who was killed first: others end because of it, on another node perhaps sooner than that is told.
         held.sort_by_key(|message| !was_killed(message));
         for message in held {

@@ -3,7 +3,6 @@
 
 use super::{Coordinator, losing, spawning};
 use crate::console::Print;
-use crate::credentials::Credentials;
 use crate::events::JobEvent;
 use crate::worlds::{self, World};
 use isthmus_job::catalogue::Catalogue;
@@ -85,7 +84,7 @@ impl Coordinator {
                     let number = |site, index| self.machine.subjobs().number_of(site, index);
                     self.printer.print(Print::Traced(traced(sites, &world.places, number)));
                 }
-                if self.known_links.is_none() {
+                if !self.worlds.have_begun() {
                     let messages = self.crossings.place(sites, &world.places);
                     self.connections.send_gateways(&messages);
                 }
@@ -93,16 +92,13 @@ impl Coordinator {
                 for (&site, commit) in sites.iter().zip(world.commits).filter(|_| !self.shared.is_taken_up()) {
                     self.connections.send(site, &ToAgent::Commit(Box::new(commit)));
                 }
-                if self.known_links.is_none() {
-                    self.known_links = Some(world.links);
-                }
+                self.worlds.begin(world.links);
                 if let Some(notice) = world.notice {
                     self.printer.notice(notice);
                 }
                 let names: Vec<&str> = sites.iter().map(|&s| self.subjobs[s].site.as_str()).collect();
                 let processes = sites.iter().map(|&s| self.subjobs[s].count).sum();
                 self.printer.tell(&JobEvent::start(&names, processes));
-                self.worlds += 1;
                 self.hold(sites);
                 self.agreements.begun(&world.secret, &world.name, sites);
                 spawning::begun(self, sites);
@@ -126,23 +122,14 @@ impl Coordinator {
         let job = self.job.with_subjobs(part).map_err(|error| error.to_string())?;
         let machines = self.board.take_machines(sites);
         let hosts: Vec<String> = sites.iter().map(|&s| self.connections.host(s).to_owned()).collect();
-        // Each world has an authority and a name of its own: nobody is taken for a process of another one.
-        let (name, further);
-        let credentials = if self.known_links.is_none() {
-            name = self.name.clone();
-            &self.credentials
-        } else {
-            name = format!("{}.{}", self.name, self.worlds);
-            let connects = self.job.spans_nodes() || sites.iter().any(|&site| site >= self.shared.planned);
-            further = Credentials::new(&name, connects).map_err(|e| e.to_string())?;
-            &further
-        };
         // Gateways serve the first world; processes of others connect by themselves.
-        let paths = if self.known_links.is_none() {
-            self.crossings.paths(sites)
-        } else {
+        let paths = if self.worlds.have_begun() {
             Vec::new()
+        } else {
+            self.crossings.paths(sites)
         };
+        let connects = self.job.spans_nodes() || sites.iter().any(|&site| site >= self.shared.planned);
+        let (name, credentials) = self.worlds.prepare(&self.name, connects)?;
         worlds::world(&name, &job, machines, &hosts, credentials, &self.link_options, &paths)
     }
 

@@ -183,7 +183,7 @@ impl Coordinator {
             verdict.problem.as_deref(),
             &verdict.hint,
         ));
-        let links = self.known_links.as_ref();
+        let links = self.worlds.links();
         self.printer.print(Print::Sums(Box::new(Sums {
             traffic: self.statistics.traffic().unwrap_or_else(|| self.tally.links()),
             links: links.map(JobLinks::report).unwrap_or_default(),
@@ -203,12 +203,12 @@ impl Coordinator {
             session.close(verdict.status, verdict.problem.as_deref(), &verdict.hint);
         }
         self.shared.access.close();
-        let links = self.known_links.as_ref();
+        let links = self.worlds.links();
         Outcome {
             notice: links.and_then(JobLinks::keep),
             links: links.map(JobLinks::report).unwrap_or_default(),
             paths: self.crossings.report(),
-            began: self.known_links.is_some(),
+            began: self.worlds.have_begun(),
             unreached: self.unreached,
             status: verdict.status,
             problem: verdict.problem,

@@ -119,9 +119,7 @@ impl Coordinator {
             FromAgent::Finished { index, counters } if self.machine.handle_finished(site, index) => {
                 self.agreements.doubt();
                 self.statistics.add(&self.subjobs[site].site, &counters);
-                if let Some(links) = &mut self.known_links {
-                    links.take(&counters.links);
-                }
+                self.worlds.hear(&counters.links);
                 self.waits.finish(self.machine.subjobs().number_of(site, index));
             }
             FromAgent::Aborted { index, code, reason } => {

@@ -6,12 +6,11 @@ use super::open::Asked;
 use super::stop::Stop;
 use crate::connections::Connections;
 use crate::console::Printer;
-use crate::credentials::Credentials;
 use crate::directories::Directories;
 use crate::gathering::Gathered;
 use crate::happening::Event;
 use crate::inputs::Inputs;
-use crate::links::{JobLinks, LinkOptions};
+use crate::links::LinkOptions;
 use crate::meeting::Meeting;
 use crate::passed::Tally;
 use crate::paths::Crossings;
@@ -20,6 +19,7 @@ use crate::session::Session;
 use crate::shared::Shared;
 use crate::trace::Clocks;
 use crate::whereabouts::Waits;
+use crate::worlds::Worlds;
 use crate::{Options, Statistics};
 use isthmus_job::Job;
 use isthmus_job::Subjob;
@@ -50,8 +50,6 @@ pub(super) struct Coordinator {
     pub(super) link_options: LinkOptions,
     pub(super) silence: Duration,
     pub(super) terminal: bool,
-    /// Once the processes begin.
-    pub(super) known_links: Option<JobLinks>,
     /// Ways between local areas.
     pub(super) crossings: Crossings,
     /// Subjobs that are to begin as soon as the ways are settled.
@@ -60,7 +58,6 @@ pub(super) struct Coordinator {
     pub(super) board: Board,
     pub(super) connections: Connections,
     pub(super) printer: Printer,
-    pub(super) credentials: Credentials,
     pub(super) session: Option<Session>,
     pub(super) questions: Questions,
     pub(super) events: mpsc::UnboundedSender<Event>,
@@ -79,8 +76,7 @@ pub(super) struct Coordinator {
     /// What the user has added.
     pub(super) added: super::added::Added,
     pub(super) spawned: u32,
-    /// Worlds that have begun.
-    pub(super) worlds: u32,
+    pub(super) worlds: Worlds,
     /// What the processes wait for.
     pub(super) waits: Waits,
     pub(super) clocks: Clocks,
@@ -113,7 +109,7 @@ impl Coordinator {
         session: Option<Session>,
         name: String,
         printer: Printer,
-        credentials: Credentials,
+        worlds: Worlds,
         events: mpsc::UnboundedSender<Event>,
     ) -> Self {
         let watch = Watch {
@@ -144,7 +140,6 @@ impl Coordinator {
             detaching: options.detach,
             silence: options.silence,
             terminal: options.terminal,
-            known_links: None,
             crossings,
             committing: Vec::new(),
             machine: Coallocation::new(&job, watch),
@@ -153,7 +148,6 @@ impl Coordinator {
             job,
             connections: Connections::new(Arc::clone(&shared), events.clone()),
             printer,
-            credentials,
             session,
             questions: Questions::default(),
             events,
@@ -167,7 +161,7 @@ impl Coordinator {
             spawning: Vec::new(),
             added: super::added::Added::default(),
             spawned: 0,
-            worlds: 0,
+            worlds,
             waits: Waits::default(),
             clocks: Clocks::default(),
             unread: false,
