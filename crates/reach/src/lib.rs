@@ -19,6 +19,7 @@ pub mod connection;
 mod failure;
 pub mod fetch;
 mod here;
+mod masters;
 mod relay;
 mod remote;
 pub mod service;

@@ -7,6 +7,7 @@
 
 use crate::asking::Asking;
 use crate::failure::Failure;
+use crate::masters;
 use crate::uncopied::Fetched;
 use isthmus_job::Contact;
 use isthmus_stage::content;
@@ -87,6 +88,7 @@ impl Access {
     /// there.
     pub fn close(&self) {
         if let Some(Some(directory)) = self.sharing.directory.get() {
+            masters::end(directory.path());
             let _ = std::fs::remove_dir_all(directory.path());
         }
     }
@@ -153,6 +155,14 @@ async fn own_binary(path: PathBuf) -> Result<(Hash, u64), Failure> {
 pub struct Sharing {
     sites: Mutex<BTreeMap<String, Arc<SharedSite>>>,
     directory: OnceCell<Option<Guarded>>,
+}
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        if let Some(Some(directory)) = self.directory.get() {
+            masters::end(directory.path());
+        }
+    }
 }
 
 #[derive(Debug)]
