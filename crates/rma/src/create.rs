@@ -2,6 +2,7 @@
 //! Making a window: all processes say what they want, and all have it or none.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::create::{duplicate_and_say, near};
@@ -37,8 +38,8 @@ pub struct Wish {
 /// Memory of so many bytes with this alignment, for a window of one process; whoever makes the window gives it back.
 pub type Allocate<'a> = &'a dyn Fn(usize, usize) -> Result<WriteMemory>;
 
-/// What a process says to the others. Words: error class, flavor, size, unit, address, not contiguous, alignment.
-const SAID: usize = 7;
+/// What a process says to the others. Words: error class, flavor, size, unit, not contiguous, alignment.
+const SAID: usize = 6;
 
 struct Own {
     wish: Wish,
@@ -50,13 +51,11 @@ impl Own {
     fn new(flavor: Flavor, given: Result<Wish>) -> Result<Self> {
         let wish = given?;
         let hints = Hints::default().with(&wish.hints)?;
-        let address = wish.memory.as_ref().map_or(0, WriteMemory::address);
         let said = [
             abi::MPI_SUCCESS as u64,
             flavor.value() as u64,
             wish.size,
             wish.unit,
-            address as u64,
             u64::from(hints.noncontiguous()?),
             hints.alignment()? as u64,
         ];
@@ -228,14 +227,14 @@ fn agree(flavor: Flavor, said: &[[u64; SAID]]) -> Result<()> {
 /// Who has which part, and the bytes of all. Parts of shared memory follow each other without gaps unless all say that
 /// they need not; those of other memory are apart, so that processes do not slow each other down.
 fn lay_out(flavor: Flavor, said: &[[u64; SAID]]) -> Result<(Vec<Part>, usize)> {
-    let apart = flavor == Flavor::Allocate || said.iter().all(|words| words[5] != 0);
-    let alignment = said.iter().map(|words| words[6]).max().unwrap_or(1);
+    let apart = flavor == Flavor::Allocate || said.iter().all(|words| words[4] != 0);
+    let alignment = said.iter().map(|words| words[5]).max().unwrap_or(1);
     let mut next = 0_u64;
     let mut parts = Vec::with_capacity(said.len());
-    for &[_, _, size, unit, address, ..] in said {
+    for &[_, _, size, unit, ..] in said {
         if !flavor.allocates() {
-            let at = address;
-            parts.push(Part { size, unit, at });
+            // Where it is those of its node find in their words.
+            parts.push(Part { size, unit, at: 0 });
             continue;
         }
         let start = if apart {
@@ -266,7 +265,13 @@ fn provide(
     let size = to_usize(part.size)?;
     let given = memory.unwrap_or(WriteMemory::EMPTY);
     let (store, memory) = if let Some(node) = node {
-        let shared = share(world, node, locks::words(parts.len()), bytes)?;
+        let say = |memory: &dyn SharedMemory| {
+            if flavor == Flavor::Create {
+                let line = locks::line(memory.words(), parts.len(), rank);
+                locks::begins(line).store(given.address() as u64, Ordering::Release);
+            }
+        };
+        let shared = share(world, node, locks::words(parts.len()), bytes, say)?;
         let memory = match flavor.allocates() {
             true => shared.memory().shifted(part.at as isize),
             false => given,
@@ -282,18 +287,32 @@ fn provide(
     Ok((parts, store, memory))
 }
 
-/// The same for a window over several nodes: parts on other nodes are nowhere here.
+/// The same for a window over several nodes. Parts on other nodes are nowhere here: whatever makes one row of all is as
+/// good as anything else.
 fn lay_out_node(flavor: Flavor, said: &[[u64; SAID]], far: &Far) -> Result<(Vec<Part>, usize)> {
-    let near: Vec<_> = far.near().map(|rank| said[rank]).collect();
-    let (laid, bytes) = lay_out(flavor, &near)?;
-    let mut parts: Vec<Part> = said
-        .iter()
-        .map(|&[_, _, size, unit, ..]| Part { size, unit, at: 0 })
-        .collect();
-    for (rank, part) in far.near().zip(laid) {
+    let near: Vec<usize> = far.near().collect();
+    let here: Vec<_> = near.iter().map(|&rank| said[rank]).collect();
+    let (laid, bytes) = lay_out(flavor, &here)?;
+    Ok((in_a_row(said, &near, &laid), bytes))
+}
+
+/// The parts of all, of which those of the processes `near` lie here.
+fn in_a_row(said: &[[u64; SAID]], near: &[usize], laid: &[Part]) -> Vec<Part> {
+    let first = near.first().map_or(0, |&rank| rank as u64);
+    let (start, step) = match laid {
+        [one, other, ..] => (one.at, other.at.wrapping_sub(one.at)),
+        [one] => (one.at, 0),
+        [] => (0, 0),
+    };
+    let row = (0..).zip(said).map(|(rank, &[_, _, size, unit, ..])| {
+        let at = step.wrapping_mul(u64::wrapping_sub(rank, first)).wrapping_add(start);
+        Part { size, unit, at }
+    });
+    let mut parts: Vec<Part> = row.collect();
+    for (&rank, &part) in near.iter().zip(laid) {
         parts[rank] = part;
     }
-    Ok((parts, bytes))
+    parts
 }
 
 /// Nodes have their memory apart: all have it or none.
@@ -308,8 +327,15 @@ fn agree_on_memory<T>(world: &World, comm: &Comm, mine: &Result<T>) -> Result<()
     )
 }
 
-/// Memory for all members: the first makes it, the others open it, and it has no name any more when this returns.
-fn share(world: &World, comm: &Comm, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>> {
+/// Memory for all members: the first makes it, the others open it, and it has no name any more when this returns. Then
+/// all have called `say`, too.
+fn share(
+    world: &World,
+    comm: &Comm,
+    words: usize,
+    bytes: usize,
+    say: impl FnOnce(&dyn SharedMemory),
+) -> Result<Arc<dyn SharedMemory>> {
     let nothing = || Err("no transport of this process has memory to share".to_owned());
     let mut mine: std::result::Result<Arc<dyn SharedMemory>, String> = nothing();
     let (mut number, mut why) = (0, String::new());
@@ -337,6 +363,9 @@ fn share(world: &World, comm: &Comm, words: usize, bytes: usize) -> Result<Arc<d
             .map(|sharing| sharing.open(number, words, bytes));
         mine = opened.unwrap_or_else(nothing);
     }
+    if let Ok(memory) = &mine {
+        say(&**memory);
+    }
     let all = told.and_then(|_| members::say(world, comm, &[u64::from(mine.is_ok())]));
     if comm.rank() == 0 && number != 0 {
         if let Some(sharing) = world.engine().lock().frames().sharing() {
@@ -358,7 +387,28 @@ mod tests {
     use super::*;
 
     fn said(size: u64, apart: bool) -> [u64; SAID] {
-        [0, 0, size, 1, 0, u64::from(apart), 64]
+        [0, 0, size, 1, u64::from(apart), 64]
+    }
+
+    #[test]
+    fn equal_parts_take_three_numbers_however_many_processes_there_are_and_wherever_they_are() {
+        const RANKS: usize = 64;
+        let said = [said(8, true); RANKS];
+        let (created, _) = lay_out(Flavor::Create, &said).expect("laid out");
+        assert!(matches!(Parts::new(created), Parts::Equal(..)));
+        for near in [0..RANKS / 2, RANKS / 2..RANKS, 5..6, 7..9] {
+            let near: Vec<usize> = near.collect();
+            let (laid, _) = lay_out(Flavor::Allocate, &said[..near.len()]).expect("laid out");
+            let parts = Parts::new(in_a_row(&said, &near, &laid));
+            assert!(matches!(parts, Parts::Equal(..)), "{near:?}");
+            for (&rank, part) in near.iter().zip(&laid) {
+                assert_eq!(parts.get(rank as u32), *part, "{near:?}");
+            }
+        }
+        // Processes of a node that are not in a row.
+        let (laid, _) = lay_out(Flavor::Allocate, &said[..3]).expect("laid out");
+        let parts = Parts::new(in_a_row(&said, &[0, 2, 9], &laid));
+        assert_eq!([0, 2, 9].map(|rank| parts.get(rank).at), [0, 64, 128]);
     }
 
     #[test]
@@ -382,7 +432,7 @@ mod tests {
 
     #[test]
     fn the_wrong_argument_of_one_is_an_error_of_all() {
-        let good = [0, Flavor::Shared.value() as u64, 8, 1, 0, 0, 64];
+        let good = [0, Flavor::Shared.value() as u64, 8, 1, 0, 64];
         let mut bad = good;
         bad[0] = abi::MPI_ERR_SIZE as u64;
         assert_eq!(agree(Flavor::Shared, &[good, good]), Ok(()));

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod accumulate;
+mod at_once;
 mod attach;
 mod counted;
 mod create;
@@ -28,10 +29,9 @@ mod target;
 mod wait;
 mod window;
 
+pub use at_once::{accumulate_at_once, get_at_once, put_at_once, swap_at_once};
 pub use create::{Allocate, Wish};
 pub use data::{Piece, Place, Sink, Source, When};
 pub use epoch::LockKind;
-pub use operate::{get_at_once, put_at_once};
-
 pub use query::Segment;
 pub use window::{Flavor, Window};

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //!  words                  content
-//!  8 for each process     its lock: tickets, write, read | its attached memory: version, address, length |
-//!                        how many on other nodes wait for its lock, and have it | fences that it has ended
+//!  8 for each process     its lock: tickets, write, read | its attached memory: version, address, length; or in the
+//!                        place of the address where the memory begins that it has brought | how many on other nodes
+//!                        wait for its lock, and have it | fences that it has ended
 //!  8 for each 64 members  a byte for each of them that wants or has the lock of the process
 //!  8 for each of 64       who changes elements of a block: rank + 1, or 0 | unused
 //! ```
@@ -96,6 +97,12 @@ pub(crate) fn notice(line: &[AtomicU64]) -> Notice<'_> {
         address: &line[4],
         length: &line[5],
     }
+}
+
+/// Where the memory of a process begins that it has brought when the window was made, in its words: those of a window
+/// to which nothing can be attached have room for it.
+pub(crate) fn begins(line: &[AtomicU64]) -> &AtomicU64 {
+    notice(line).address
 }
 
 /// How many fences a process has come to the end of, in its words.

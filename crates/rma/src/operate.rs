@@ -3,59 +3,17 @@
 
 use isthmus_core::error::Result;
 use isthmus_core::world::WindowCount;
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_engine::Request;
 
-use crate::data::{Piece, Place, Side, Sink, Source, When, check_fits};
+use crate::data::{Place, Side, Sink, Source, When, check_fits};
 use crate::error::unreached;
 use crate::reach::Stream;
 use crate::spot::Spot;
-use crate::target::{self, mapped};
+use crate::target;
 use crate::window::Window;
 
 /// Bytes that are moved at once where data do not lie in one piece.
 const MOVED: usize = 64 << 10;
-
-/// Memory of a process that this one reaches by load and store, if operations may go there now without more ado;
-/// `None`: that takes a closer look.
-#[inline]
-fn at_hand(window: &Window, piece: &Piece) -> Option<WriteMemory> {
-    let rank = u32::try_from(piece.rank).ok().filter(|_| window.shares)?;
-    if rank as usize >= window.parts.count() || !window.epochs.allow(rank, false) {
-        return None;
-    }
-    let part = window.parts.get(rank);
-    let first = u64::try_from(piece.disp).ok()?.checked_mul(part.unit)?;
-    let start = first.checked_add_signed(piece.offset as i64)?;
-    if start.checked_add(piece.length)? > part.size {
-        return None;
-    }
-    let there = mapped(window, rank)?;
-    Some(window.own.part(there + start as isize, piece.length as usize))
-}
-
-/// MPI_Put of bytes that lie in one piece here and there, if it can be done at once; false: [`Window::put`] has to look
-/// closer.
-#[inline]
-pub fn put_at_once(window: &Window, data: &ReadMemory, to: &Piece) -> bool {
-    let Some(mut there) = at_hand(window, to) else {
-        return false;
-    };
-    window.counted.add(WindowCount::Put, to.length);
-    there.copy_short(data, to.length as usize);
-    true
-}
-
-/// The same of MPI_Get.
-#[inline]
-pub fn get_at_once(window: &Window, into: &mut WriteMemory, from: &Piece) -> bool {
-    let Some(there) = at_hand(window, from) else {
-        return false;
-    };
-    window.counted.add(WindowCount::Get, from.length);
-    into.copy_short(&there.reading(), from.length as usize);
-    true
-}
 
 impl Window {
     /// MPI_Put, MPI_Rput; the latter gives a request if it is not over.

@@ -9,7 +9,7 @@ pub(crate) struct Part {
     pub(crate) size: u64,
     /// Bytes of a displacement.
     pub(crate) unit: u64,
-    /// Where it begins: in the memory that the window has brought, otherwise its address in its process.
+    /// Where it begins in the memory that the window has brought; 0 if it has brought none.
     pub(crate) at: u64,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where a window keeps the words that its processes share, and the memory that it was given.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isthmus_datatype::raw::WriteMemory;
@@ -43,6 +43,11 @@ impl Store {
     /// What a process on this node says of the memory that it has attached.
     pub(crate) fn notice(&self, rank: u32) -> Notice<'_> {
         locks::notice(self.line(rank))
+    }
+
+    /// Where the memory that a process on this node has brought begins in it.
+    pub(crate) fn begins(&self, rank: u32) -> u64 {
+        locks::begins(self.line(rank)).load(Ordering::Acquire)
     }
 
     /// How many fences a process on this node has come to the end of.

@@ -103,7 +103,6 @@ pub(crate) fn mapped(window: &Window, rank: u32) -> Option<isize> {
 
 /// The place `offset` bytes behind the beginning of a process's part.
 fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
-    let part = window.parts.get(rank);
     if window.is_far(rank) {
         return Ok(Spot::Far(offset));
     }
@@ -113,7 +112,8 @@ fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
     if rank == window.comm.rank() {
         return Ok(Spot::Here(window.own.shifted(offset as isize)));
     }
-    Ok(Spot::There(reach(window, rank)?, part.at.wrapping_add_signed(offset)))
+    let begins = window.store.begins(rank);
+    Ok(Spot::There(reach(window, rank)?, begins.wrapping_add_signed(offset)))
 }
 
 fn dynamic(window: &Window, rank: u32, address: i64, start: u64, end: u64) -> Result<Spot> {

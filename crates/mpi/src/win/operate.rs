@@ -10,6 +10,7 @@ use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_datatype::Datatype;
 use isthmus_datatype::op::Predefined;
+use isthmus_datatype::raw::ReadMemory;
 use isthmus_rma::{Piece, Place, Sink, Source as Data, When, Window};
 
 use super::{WINDOWS, find};
@@ -98,8 +99,12 @@ fn place((rank, disp, n, ty): There) -> Result<Place<'static>> {
     })
 }
 
+fn predefined(op: h::Op) -> Option<Predefined> {
+    u32::try_from(op.0).ok().and_then(Predefined::from_handle)
+}
+
 fn operation(op: h::Op) -> Result<Predefined> {
-    match u32::try_from(op.0).ok().and_then(Predefined::from_handle) {
+    match predefined(op) {
         Some(op) => Ok(op),
         None => fail!(
             abi::MPI_ERR_OP,
@@ -152,6 +157,55 @@ fn get_at_once(win: h::Win, into: Triple<Target>, there: There) -> Option<()> {
     isthmus_rma::get_at_once(window, &mut memory, &piece).then_some(())
 }
 
+/// MPI_Accumulate and its kin. `from`: MPI_NO_OP reads none; `result`: where what was there goes, with as many
+/// elements.
+#[inline]
+fn accumulate_at_once(
+    win: h::Win,
+    op: Predefined,
+    from: Triple<Source>,
+    result: Option<Target>,
+    there: There,
+) -> Option<()> {
+    let reads_only = op == Predefined::NoOp;
+    let address = match result.filter(|_| reads_only) {
+        Some(result) => result.address(),
+        None => from.0.address(),
+    };
+    let piece = piece(address, from.1, from.2, there)?;
+    let window = &WINDOWS.get(win.0)?.window;
+    let basic = datatype::known(from.2)?.basic()?;
+    let (offset, length) = (piece.offset, piece.length as i64);
+    let data = match reads_only {
+        true => ReadMemory::EMPTY,
+        false => from.0.offset(offset as i64).memory(0, length),
+    };
+    let mut before = match result {
+        Some(result) if check::is_memory(result.address().wrapping_add_signed(offset)) => {
+            Some(result.offset(offset as i64).memory(0, length))
+        }
+        Some(_) => return None,
+        None if reads_only => return None,
+        None => None,
+    };
+    isthmus_rma::accumulate_at_once(window, op, basic, &data, before.as_mut(), &piece).then_some(())
+}
+
+/// MPI_Compare_and_swap.
+#[inline]
+fn swap_at_once(win: h::Win, new: Source, old: Source, result: Target, there: There) -> Option<()> {
+    let piece = piece(new.address(), 1, there.3, there)?;
+    let window = &WINDOWS.get(win.0)?.window;
+    let basic = datatype::known(there.3)?.basic()?;
+    let are_memory = check::is_memory(old.address()) && check::is_memory(result.address());
+    if piece.offset != 0 || !are_memory {
+        return None;
+    }
+    let length = piece.length as i64;
+    let (new, old) = (new.memory(0, length), old.memory(0, length));
+    isthmus_rma::swap_at_once(window, basic, &new, &old, &mut result.memory(0, length), &piece).then_some(())
+}
+
 fn put(win: h::Win, from: Triple<Source>, there: There, when: When) -> Result<Started> {
     if when == When::Always && put_at_once(win, from, there).is_some() {
         return Ok(None);
@@ -180,6 +234,13 @@ fn accumulate(
     there: There,
     when: When,
 ) -> Result<Started> {
+    if let (When::Always, Some(op)) = (when, predefined(op)) {
+        let alike = result.is_none_or(|(_, n, ty)| (n, ty) == (from.1, from.2));
+        let into = result.map(|(result, ..)| result);
+        if alike && accumulate_at_once(win, op, from, into, there).is_some() {
+            return Ok(None);
+        }
+    }
     let Some(window) = window(win, there.0)? else {
         return Ok(None);
     };
@@ -279,6 +340,10 @@ extern "C" fn isthmus_MPI_Fetch_and_op(
     win: h::Win,
 ) -> c_int {
     crate::call::call_on("MPI_Fetch_and_op", win, || {
+        let at_once = |op| accumulate_at_once(win, op, (origin, 1, datatype), Some(result), (rank, disp, 1, datatype));
+        if predefined(op).and_then(at_once).is_some() {
+            return Ok(());
+        }
         let Some(window) = window(win, rank)? else {
             return Ok(());
         };
@@ -302,13 +367,17 @@ extern "C" fn isthmus_MPI_Compare_and_swap(
     win: h::Win,
 ) -> c_int {
     crate::call::call_on("MPI_Compare_and_swap", win, || {
+        let there = (rank, disp, 1, datatype);
+        if swap_at_once(win, origin, compare, result, there).is_some() {
+            return Ok(());
+        }
         let Some(window) = window(win, rank)? else {
             return Ok(());
         };
         let from = data((origin, 1, datatype), "origin").about_datatype()?;
         let compare = data((compare, 1, datatype), "compare").about_datatype()?;
         let result = sink((result, 1, datatype), "result").about_datatype()?;
-        let there = place((rank, disp, 1, datatype)).about_datatype()?;
+        let there = place(there).about_datatype()?;
         window.compare_and_swap(&from, &compare, &result, &there)
     })
 }
