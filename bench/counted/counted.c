@@ -23,7 +23,7 @@ enum { MANY = 32, LONGEST = 1 << 16 };
 static int rank, other, rounds;
 static char in[2 * LONGEST], out[2 * LONGEST];
 static MPI_Comm grid;
-static MPI_Win window;
+static MPI_Win window, locked;
 static MPI_Datatype vector;
 /* Receives: one that is started again and again, and one for which nothing comes. */
 static MPI_Request started = MPI_REQUEST_NULL, idle = MPI_REQUEST_NULL;
@@ -312,6 +312,33 @@ static void fetch_and_op(int bytes)
     MPI_Win_flush(other, window);
 }
 
+static void accumulate(int bytes)
+{
+    MPI_Accumulate(out, bytes / 8, MPI_LONG, other, 0, bytes / 8, MPI_LONG, MPI_SUM, window);
+    MPI_Win_flush(other, window);
+}
+
+static void get_accumulate(int bytes)
+{
+    MPI_Get_accumulate(out, bytes / 8, MPI_LONG, in, bytes / 8, MPI_LONG, other, 0, bytes / 8, MPI_LONG, MPI_SUM, window);
+    MPI_Win_flush(other, window);
+}
+
+static void compare_and_swap(int bytes)
+{
+    long new = 1, old = 2, before;
+    (void)bytes;
+    MPI_Compare_and_swap(&new, &old, &before, MPI_LONG, other, 0, window);
+    MPI_Win_flush(other, window);
+}
+
+static void lock_put_unlock(int bytes)
+{
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, other, 0, locked);
+    MPI_Put(out, bytes, MPI_BYTE, other, 0, bytes, MPI_BYTE, locked);
+    MPI_Win_unlock(other, locked);
+}
+
 static void comm_rank(int bytes)
 {
     int me;
@@ -388,6 +415,10 @@ static const struct {
     {"put+flush-8", nothing, put, nothing, 8},
     {"get+flush-8", nothing, get, nothing, 8},
     {"fetch_and_op+flush", nothing, fetch_and_op, nothing, 8},
+    {"accumulate+flush-8", nothing, accumulate, nothing, 8},
+    {"get_accumulate+flush-8", nothing, get_accumulate, nothing, 8},
+    {"compare_and_swap+flush", nothing, compare_and_swap, nothing, 8},
+    {"lock+put+unlock-8", nothing, lock_put_unlock, nothing, 8},
     {"comm_rank", nothing, comm_rank, nothing, 0},
     {"reduce_local-64", nothing, reduce_local, nothing, 64},
     {"pack-vector", nothing, pack, nothing, 0},
@@ -409,6 +440,7 @@ int main(int argc, char **argv)
     other = 1 - rank;
     MPI_Cart_create(MPI_COMM_WORLD, 1, &two, &round, 0, &grid);
     MPI_Win_allocate(1024, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Win_allocate(1024, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &locked);
     MPI_Win_lock_all(0, window);
     MPI_Type_vector(100, 3, 4, MPI_FLOAT, &vector);
     MPI_Type_commit(&vector);
@@ -437,6 +469,7 @@ int main(int argc, char **argv)
     }
     MPI_Win_unlock_all(window);
     MPI_Win_free(&window);
+    MPI_Win_free(&locked);
     MPI_Type_free(&vector);
     MPI_Comm_free(&grid);
     MPI_Finalize();
