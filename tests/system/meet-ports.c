@@ -69,6 +69,16 @@ static void changed(const char *port, size_t at)
     turned_away(other);
 }
 
+/* Nothing of the exchange is on its way any more when the client is killed. */
+static void settle(MPI_Comm inter, int server, int rank)
+{
+    char byte = 0;
+    if (server)
+        OK(MPI_Send(&byte, 1, MPI_BYTE, rank, 2000, inter));
+    else
+        OK(MPI_Recv(&byte, 1, MPI_BYTE, rank, 2000, inter, MPI_STATUS_IGNORE));
+}
+
 int main(int argc, char **argv)
 {
     int server = strcmp(argv[1], "server") == 0, rounds = atoi(argv[2]), messages = atoi(argv[3]), rank, error;
@@ -115,8 +125,10 @@ int main(int argc, char **argv)
             quickest = MPI_Wtime() - begin;
         waits = killed && server;
         exchange(inter, messages, server, (unsigned)round);
-        if (killed && round == rounds - 1)
+        if (killed && round == rounds - 1) {
+            settle(inter, server, rank);
             break;
+        }
         OK(MPI_Comm_disconnect(&inter));
     }
     if (rank == 0 && !server)

@@ -4,7 +4,7 @@
 # through it. In the middle the connection of one of them to the host is cut. Names that were changed or are old, and strangers at that host, are turned away, and disturb nobody. One job is killed: the other one gets
 # errors. Nothing is left at the host.
 # beside: it mostly waits.
-# ISTHMUS_TEST_MESSAGES=100000 ISTHMUS_TEST_ROUNDS=1, and ISTHMUS_TEST_MESSAGES=10 ISTHMUS_TEST_ROUNDS=100: long.
+# ISTHMUS_TEST_MESSAGES=100000 ISTHMUS_TEST_ROUNDS=1, and ISTHMUS_TEST_MESSAGES=10 ISTHMUS_TEST_ROUNDS=100: long, as is ISTHMUS_TEST_KILLS=100.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/meet-ports.c" -o meet-ports || fail "mpicc meet-ports.c"
@@ -13,7 +13,7 @@ rounds=${ISTHMUS_TEST_ROUNDS:-3}
 
 cat >all.sh <<'S'
 set -u
-here=$PWD rounds=$1 messages=$2
+here=$PWD rounds=$1 messages=$2 kills=$3
 at_b1() { ssh b1 "cd $here; PATH=$PATH timeout $1 isthmus run $2 ./meet-ports client $3" >"$4.out" 2>&1 </dev/null; }
 opened() { says open "$1"; }
 says() {
@@ -33,25 +33,29 @@ sleep 0.5
 at_b1 280 "--meet c1 -n 2" "$rounds $messages" client || exit 2
 wait $job || exit 3
 wait $strangers $apart
-timeout 100 isthmus run --meet c1 -n 1 ./meet-ports server 1 $messages killed >server-killed.out 2>&1 </dev/null & job=$!
-opened server-killed.out || exit 4
-at_b1 100 "--meet c1 -n 1" "1 $messages killed" client-killed & client=$!
-# In the middle the ssh connection of one launcher is cut: it is made again, and the messages go on.
-says half server-killed.out || exit 6
-cut=
-for launcher in $(ps -o pid= --ppid $job); do
-    for child in $(ps -o pid= --ppid $launcher); do
-        ps -o args= -p $child | grep -q "ssh.* c1" && kill -9 $child && cut="$cut $child"
+for kill in $(seq $kills); do
+    rm -f cut
+    timeout 100 isthmus run --meet c1 -n 1 ./meet-ports server 1 $messages killed >server-killed.out 2>&1 </dev/null & job=$!
+    opened server-killed.out || exit 4
+    at_b1 100 "--meet c1 -n 1" "1 $messages killed" client-killed & client=$!
+    # In the middle the ssh connection of one launcher is cut: it is made again, and the messages go on.
+    says half server-killed.out || exit 6
+    cut=
+    for launcher in $(ps -o pid= --ppid $job); do
+        for child in $(ps -o pid= --ppid $launcher); do
+            ps -o args= -p $child | grep -q "ssh.* c1" && kill -9 $child && cut="$cut $child"
+        done
     done
+    [ -n "$cut" ] || exit 7
+    touch cut
+    wait $client
+    wait $job || exit 5
+    grep -q "goes on" server-killed.out || exit 8
 done
-[ -n "$cut" ] || exit 7
-touch cut
-wait $client
-wait $job || exit 5
 ssh c1 'ls -A ~/.cache/isthmus/names-met; ss -Hltn "src 127.0.0.1" | grep -v ":22 "' >left
 exit 0
 S
-isthmus-testbed run --sites 3x1 --rtt 20ms --access a=nat-ssh,b=nat-ssh -- bash all.sh "$rounds" "$messages" >run.out 2>&1 || {
+isthmus-testbed run --sites 3x1 --rtt 20ms --access a=nat-ssh,b=nat-ssh -- bash all.sh "$rounds" "$messages" "${ISTHMUS_TEST_KILLS:-1}" >run.out 2>&1 || {
     tail -n 20 run.out ./*.out
     fail "jobs behind address translation"
 }
