@@ -78,6 +78,17 @@ int main(int argc, char **argv)
     OK(MPI_Error_class(code, &class));
     CHECK(class == MPI_ERR_SPAWN && children == MPI_COMM_NULL);
     CHECK(codes[0] == MPI_ERR_SPAWN && codes[1] == MPI_ERR_SPAWN);
+    /* More than a question to the launcher may have: an error, and the next call works. */
+    static char longest[64 << 10];
+    char *too_many[33] = {NULL};
+    memset(longest, 'x', sizeof longest - 1);
+    for (int i = 0; i < 32; i++)
+        too_many[i] = longest;
+    code = MPI_Comm_spawn(argv[0], too_many, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes);
+    OK(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_SPAWN && codes[0] == MPI_ERR_SPAWN);
+    OK(MPI_Comm_spawn(argv[0], words, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes));
+    parents(children, 2, 1);
     OK(MPI_Finalize());
     return 0;
 }

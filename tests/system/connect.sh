@@ -24,6 +24,12 @@ both launchers "isthmus run -n 3 ./connect server port 3" "isthmus run -n 2 ./co
 both alone "./connect server port 3" "./connect client port 3"
 both mixed "isthmus run -n 2 ./connect server port 2" "./connect client port 2"
 
+# Without a launcher a program spawns, too: each time a job of its own, whose children spawn as well. What cannot start is an error.
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/alone.c" -o alone || fail "mpicc alone.c"
+timeout 100 ./alone >alone.out 2>alone.err </dev/null || fail "spawning without a launcher: $(cat alone.out alone.err)"
+grep -q "all is well" alone.out && grep -q "refused: .*'mars' is no machine of this job" alone.out || fail "spawning without a launcher: $(cat alone.out)"
+grep -q "refused: .*has ended (exit status: 1); it has said why" alone.out && grep -q "'./nowhere'" alone.err || fail "a missing program: $(cat alone.out alone.err)"
+
 # More jobs, one after the other, than a process has numbers for transports.
 rounds=${ISTHMUS_TEST_ROUNDS:-10}
 both many "./connect server port $rounds" "./connect client port $rounds"

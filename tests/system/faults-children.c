@@ -4,6 +4,7 @@
    revoked: the communicator of parents and children is given up before they disconnect.
    parent: a parent is killed while the others spawn.
    beginning: children are killed at several moments of their MPI_Init.
+   apart: children are killed after they have disconnected; what is left of their world ends, and nobody else.
    held: a child is killed, and all others wait until there is a file "seen". */
 #include <mpi-ext.h>
 #include <mpi.h>
@@ -126,6 +127,43 @@ static void held(char *program)
     part(&children, MPIX_ERR_PROC_FAILED);
 }
 
+/* Nothing is said of losses here: the job would end with whoever is connected. */
+static void apart(char *program)
+{
+    char *arguments[] = {"apart", NULL, NULL};
+    MPI_Comm children;
+    int pids[2], gone = 0;
+    CHECK(MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE) == MPI_SUCCESS);
+    CHECK(MPI_Bcast(pids, 2, MPI_INT, 0, children) == MPI_SUCCESS);
+    part(&children, MPI_SUCCESS);
+    for (int tries = 0; !gone && tries < 1200; tries++) {
+        gone = kill(pids[0], 0) != 0 && kill(pids[1], 0) != 0;
+        usleep(gone ? 0 : 50000);
+    }
+    CHECK(gone);
+    arguments[1] = "last";
+    CHECK(MPI_Comm_spawn(program, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE) == MPI_SUCCESS);
+    part(&children, MPI_SUCCESS);
+    printf("parent %d went on\n", rank);
+}
+
+static void child_apart(MPI_Comm parent, const char *when)
+{
+    int pids[2], pid = (int)getpid();
+    if (strcmp(when, "last") != 0) {
+        MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, MPI_COMM_WORLD);
+        CHECK(MPI_Bcast(pids, 2, MPI_INT, rank == 0 ? MPI_ROOT : MPI_PROC_NULL, parent) == MPI_SUCCESS);
+    }
+    part(&parent, MPI_SUCCESS);
+    if (strcmp(when, "last") == 0)
+        return;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1)
+        raise(SIGKILL);
+    for (;;)
+        pause();
+}
+
 static void child(MPI_Comm parent, const char *when)
 {
     int count, number;
@@ -134,6 +172,8 @@ static void child(MPI_Comm parent, const char *when)
     if (strcmp(how, "parent") == 0) {
         CHECK(strcmp(when, "last") == 0);
         CHECK(MPI_Comm_disconnect(&parent) == MPI_SUCCESS);
+    } else if (strcmp(how, "apart") == 0) {
+        child_apart(parent, when);
     } else if (strcmp(how, "revoked") == 0) {
         part(&parent, MPIX_ERR_REVOKED);
     } else if (strcmp(how, "held") == 0) {
@@ -190,6 +230,8 @@ int main(int argc, char **argv)
         parent(argv[0]);
     else if (strcmp(how, "beginning") == 0)
         beginning(argv[0]);
+    else if (strcmp(how, "apart") == 0)
+        apart(argv[0]);
     else if (strcmp(how, "held") == 0)
         held(argv[0]);
     else

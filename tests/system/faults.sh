@@ -68,6 +68,7 @@ done <<'END'
 waiting end 137 3 heard: .*rank 1 of site .home+1. was killed by signal 9
 revoked end 0 3 parted
 parent go-on 137 2 went on
+apart end 137 3 went on
 beginning end 142 3 went on
 END
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use isthmus_core::world::World;
 use isthmus_engine::Engine;
 use isthmus_wire::boot::Message;
-use isthmus_wire::question::{Ask, Question, Refusal, Said};
+use isthmus_wire::question::{Ask, Kind, MAX_LENGTH, Question, Refusal, Said};
 
 use crate::BootError;
 use crate::listening::hear;
@@ -40,6 +40,18 @@ impl std::fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
+/// Nobody takes a question that is longer than may be.
+pub(crate) fn check_length(question: &Message) -> Result<(), Refusal> {
+    let length = question.encode().len();
+    if length <= MAX_LENGTH {
+        return Ok(());
+    }
+    let why = format!(
+        "what the launcher is asked has {length} bytes, at most {MAX_LENGTH} are possible: pass long arguments in a file"
+    );
+    Err(Refusal::new(Kind::Unable, why))
+}
+
 /// Asks the coordinator and waits for the answer.
 pub(crate) fn ask(world: &World, agent: &Mutex<Agent>, ask: Ask) -> Result<Said, AskError> {
     let (voice, questions) = {
@@ -54,7 +66,12 @@ pub(crate) fn ask(world: &World, agent: &Mutex<Agent>, ask: Ask) -> Result<Said,
         }
         number
     });
-    let answer = put(&voice, number, ask).and_then(|()| {
+    let question = Message::Question(Question { number, ask });
+    if let Err(refusal) = check_length(&question) {
+        questions.forget(number);
+        return Err(AskError::Refused(refusal));
+    }
+    let answer = put(&voice, &question).and_then(|()| {
         world.engine().wait(|engine| {
             if let Some(answer) = questions.look(number) {
                 return Some(Ok(answer));
@@ -75,10 +92,9 @@ pub(crate) fn ask(world: &World, agent: &Mutex<Agent>, ask: Ask) -> Result<Said,
     }
 }
 
-fn put(voice: &Voice, number: u64, ask: Ask) -> Result<(), BootError> {
-    let question = Message::Question(Question { number, ask });
+fn put(voice: &Voice, question: &Message) -> Result<(), BootError> {
     voice
-        .say(&question)
+        .say(question)
         .map_err(|e| BootError::agent(format!("the agent of this machine is gone: {e}")))
 }
 

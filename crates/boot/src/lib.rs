@@ -8,6 +8,7 @@
 pub mod abroad;
 mod agreeing;
 mod asking;
+mod helper;
 mod listening;
 mod naming;
 mod origin;
@@ -22,6 +23,7 @@ mod traffic;
 mod vendor;
 
 pub use asking::AskError;
+pub use helper::Helper;
 pub use running::{Hearer, Running, Taker};
 
 /// Why this process could not become, or remain, an MPI process.

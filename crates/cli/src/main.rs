@@ -118,6 +118,9 @@ enum Verb {
     /// Run a command for whoever typed it at another site, over standard input and output
     #[command(hide = true)]
     Relay,
+    /// Be the launcher of what a program without one spawns, which asks over standard input
+    #[command(hide = true)]
+    Spawned,
     /// Be the launcher of a job that has lost its own
     #[command(hide = true)]
     TakeUp(Box<successor::TakeUp>),
@@ -259,6 +262,7 @@ fn isthmus() -> ExitCode {
         },
         Verb::Reach { destinations } => run::carry::check(&destinations),
         Verb::TakeUp(arguments) => successor::take_up(&arguments),
+        Verb::Spawned => run::spawned(),
         Verb::Relay => agent(|_| relay::serve()),
         Verb::Service => agent(|_| isthmus_discovery::serve()),
         Verb::Gateway => agent(|_| isthmus_gateway::run()),

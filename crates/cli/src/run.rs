@@ -11,12 +11,14 @@ mod losing;
 mod options;
 mod places;
 mod session;
+mod spawned;
 
 pub(crate) use self::arguments::Run;
 pub(crate) use self::described::job_of;
 pub(crate) use self::how::Launch;
 pub(crate) use self::options::{library, overrides, plain_options};
 pub(crate) use self::session::go_on;
+pub(crate) use self::spawned::spawned;
 use crate::allocated;
 use crate::background;
 use crate::diagnostic::{note, refuse};

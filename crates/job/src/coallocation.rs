@@ -16,6 +16,7 @@
 //! released in *worlds*: the world of the job, and one for each subjob that is not part of that. Nobody is released
 //! before all of their world are in MPI_Init. What is lost after that ends the job, or the job goes on without it.
 
+mod apart;
 mod barrier;
 mod edit;
 mod ending;
@@ -27,6 +28,7 @@ mod subjobs;
 mod verdict;
 mod words;
 
+pub use apart::set_apart;
 pub use later::add;
 pub use site::State;
 pub use subjobs::{Subjobs, others, takes_part, world_of};
@@ -40,7 +42,7 @@ use site::{Process, Site};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
-use subjobs::{Listeners, begun, go_on_without};
+use subjobs::{Listeners, begun, go_on_without, world_apart};
 
 /// How long processes have between being asked to end and being killed.
 pub const GRACE: Duration = Duration::from_millis(1500);
@@ -336,6 +338,8 @@ impl Coallocation {
         let Some(all) = self.subjobs.finish(site, index) else {
             return false;
         };
+        // MPI_Finalize has waited for all that were connected.
+        self.subjobs.site_mut(site).connected.remove(&index);
         if let Some(sites) = all.filter(|_| self.phase.is_open()) {
             self.actions.push_back(Action::Dismiss(sites));
         }
@@ -371,7 +375,9 @@ impl Coallocation {
         if goes_on(self, site) {
             return lose_site(self, site, &verdict, now);
         }
-        self.tell_gone(site, 0..self.subjobs.site(site).size(), &verdict);
+        if !self.phase.is_open() || world_apart(&self.subjobs, site).is_none() {
+            self.tell_gone(site, 0..self.subjobs.site(site).size(), &verdict);
+        }
         self.fail_site(site, verdict, now);
     }
 
@@ -387,7 +393,7 @@ impl Coallocation {
         }
         let leaving = matches!(self.phase, Phase::Leaving { .. } | Phase::Over);
         let closed = self.subjobs.site(site);
-        if !leaving && closed.is_live() && closed.asked.is_none() && !closed.retired {
+        if !leaving && closed.is_live() && closed.asked.is_none() && !closed.retired && !closed.cast_off {
             self.handle_site_failed(site, detail, hint, now);
         }
         if self.subjobs.site(site).gone && self.subjobs.site(site).asked.is_none() {

@@ -62,6 +62,7 @@ pub use links::{LinkOptions, LinkReport, Sighting, believe, cache_file, now, rea
 pub use output::OutputPattern;
 pub use progress::{Progress, expected};
 pub use session::Session;
+pub use spawned::spawned_alone;
 pub use statistics::Statistics;
 
 pub use doctor::{Examination, SiteReport, is_our_version};

@@ -3,7 +3,7 @@
 
 use isthmus_job::catalogue::Catalogue;
 use isthmus_job::mpiexec::initial_errhandler;
-use isthmus_job::{Allocation, Contact, JobError, OnLoss, Program, Subjob, Terms, sites};
+use isthmus_job::{Allocation, Contact, Job, JobError, OnLoss, Program, Subjob, Terms, sites};
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use isthmus_wire::question::{Kind, Part, Refusal};
 use isthmus_wire::word::counted;
@@ -47,6 +47,33 @@ pub(crate) fn further(words: &str, catalogue: &Catalogue) -> Result<Vec<Subjob>,
         .iter_mut()
         .try_for_each(|subjob| catalogue.complete_subjob(subjob))?;
     Ok(subjobs)
+}
+
+/// The job that a program without a launcher wants to have: what it spawns, on this machine and at sites that the user
+/// lets it reach. With it the number of processes of each part.
+///
+/// # Errors
+/// Why it cannot be.
+pub fn spawned_alone(port: &str, parts: &[Part], catalogue: &Catalogue) -> Result<(Job, Vec<u32>), Refusal> {
+    let words = isthmus_settings::SPAWN_SITES.read(std::env::var_os).unwrap_or_default();
+    let further = further(&words, catalogue).map_err(|error| refused(format!("ISTHMUS_SPAWN_SITES: {error}")))?;
+    let template = sites::template(Program::one("(spawned)"), Vec::new());
+    let home = sites::SiteSpec::parse("home").and_then(|home| sites::job_of_sites(&[home], None, &template));
+    let home = home.map_err(|error| refused(error.to_string()))?;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let here = home.subjobs().iter().map(|subjob| Place { subjob, host: &host });
+    let places: Vec<Place<'_>> = here
+        .chain(further.iter().map(|subjob| Place { subjob, host: "" }))
+        .collect();
+    let spawn = Spawn {
+        places: &places,
+        own: 0,
+        number: 0,
+        port,
+    };
+    let (subjobs, counts) = spawn.subjobs(parts)?;
+    let job = Job::new(subjobs).map_err(|errors| refused(errors.to_string()))?;
+    Ok((job, counts))
 }
 
 impl Spawn<'_> {

@@ -10,6 +10,7 @@ use isthmus_core::attribute::{self, Copy, Delete, Keys};
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
+use isthmus_core::world::World;
 
 use crate::c::{Extra, Out, flag};
 use crate::call::{call, call_on};
@@ -86,6 +87,21 @@ static PREDEFINED: OnceLock<Predefined> = OnceLock::new();
 static GOES_ON: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
 static LAST_USED_CODE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
 
+/// The processors of the machines of the world, of which some may be named by several subjobs, or its processes if
+/// these are more.
+fn universe(world: &World) -> u32 {
+    let mut machines = std::collections::BTreeMap::new();
+    for node in &world.places().nodes {
+        let known: &mut (u32, u32) = machines.entry((&node.host, &node.addresses)).or_default();
+        *known = (known.0.max(node.processors), known.1.saturating_add(node.processes));
+    }
+    let all = machines
+        .values()
+        .map(|(processors, processes)| processors.max(processes));
+    all.fold(0, |sum: u32, slots| sum.saturating_add(*slots))
+        .clamp(world.size(), i32::MAX as u32)
+}
+
 fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
     let world = crate::process::world()?;
     let values = PREDEFINED.get_or_init(|| Predefined {
@@ -94,7 +110,7 @@ fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
         io: abi::MPI_ANY_SOURCE,
         wtime_is_global: 0,
         appnum: world.appnum() as c_int,
-        universe_size: world.size() as c_int,
+        universe_size: universe(world) as c_int,
     });
     let at = |value: &'static c_int| Ok(Some(std::ptr::from_ref(value) as usize));
     match key {

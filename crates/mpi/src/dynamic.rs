@@ -14,6 +14,7 @@ use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use rustix::fs::OFlags;
 
+use crate::apart::Connecting;
 use crate::c::{Out, Text};
 use crate::call::{call, call_on};
 use crate::comm::{give, intra, root_of};
@@ -84,7 +85,13 @@ fn make(
     new: Out<h::Comm>,
     join: impl FnOnce(&Comm) -> Result<Arc<Comm>>,
 ) -> c_int {
-    call_on(function, comm, || give(new, || join(intra(comm)?).map(Some)))
+    call_on(function, comm, || {
+        give(new, || {
+            let comm = intra(comm)?;
+            let _connecting = Connecting::begin();
+            join(comm).map(Some)
+        })
+    })
 }
 
 /// A stream over the socket of the program, and whether calls on it wait: they do until this is dropped.
@@ -126,6 +133,7 @@ extern "C" fn isthmus_MPI_Comm_join(fd: c_int, new: Out<h::Comm>) -> c_int {
     call_on("MPI_Comm_join", h::MPI_COMM_SELF, || {
         give(new, || {
             let mut socket = Socket::of(fd)?;
+            let _connecting = Connecting::begin();
             let own = &process::get()?.comm_self;
             isthmus_dynamic::join(process::world()?, own, &mut socket.stream).map(Some)
         })

@@ -11,6 +11,7 @@
 //! * one file per chapter's noun for the rest.
 
 mod abi;
+mod apart;
 mod attached;
 mod attribute;
 mod buffer;

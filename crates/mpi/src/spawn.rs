@@ -6,11 +6,12 @@
 
 use std::ffi::c_int;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
+use isthmus_boot::{AskError, Helper};
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
@@ -21,6 +22,7 @@ use isthmus_engine::goes_on;
 use isthmus_wire::question::{Ask, MAX_PARTS, Part, Said};
 use isthmus_wire::word;
 
+use crate::apart::{self, Connecting};
 use crate::c::{In, Out, Text, Words};
 use crate::call::call_on;
 use crate::comm::{adopt, give, intra, root_of};
@@ -37,6 +39,8 @@ struct Outcome {
     started: std::result::Result<Vec<u32>, Error>,
     /// The name of their world, at the root.
     world: Option<[u8; 16]>,
+    /// The launcher that was started for them, likewise.
+    helper: Option<Mutex<Helper>>,
 }
 
 /// What the root asks for. Errors of arguments are told to all.
@@ -46,20 +50,28 @@ fn at_root(port: &str, parts: &[Part]) -> Outcome {
         port: port.to_owned(),
         parts: parts.to_vec(),
     };
-    let mut world = None;
-    let started = match process::underneath().map(|running| running.ask(ask)) {
+    let (mut world, mut helper) = (None, None);
+    let answer = process::underneath().map(|running| match running.ask(ask.clone()) {
+        Err(AskError::NoLauncher) => Helper::start(ask).map(|(started, said)| {
+            helper = Some(Mutex::new(started));
+            said
+        }),
+        answer => answer.map_err(|why| why.to_string()),
+    });
+    let started = match answer {
         Ok(Ok(Said::Started { world: name, processes })) => {
             world = Some(name);
             Ok(processes)
         }
         Ok(Ok(_)) => Err("the launcher answered what was not asked; please report this".to_owned()),
-        Ok(Err(why)) => Err(why.to_string()),
+        Ok(Err(why)) => Err(why),
         Err(error) => Err(error.message),
     };
     Outcome {
         wanted,
         started: started.map_err(|why| Error::new(abi::MPI_ERR_SPAWN, why)),
         world,
+        helper,
     }
 }
 
@@ -90,6 +102,7 @@ impl Outcome {
             wanted,
             started,
             world: None,
+            helper: None,
         })
     }
 
@@ -119,6 +132,7 @@ fn spawn(
     give(new, || {
         let (world, comm) = (process::world()?, intra(comm)?);
         let root = root_of(comm, root)?;
+        let _connecting = Connecting::begin();
         let mut port = None;
         let mut own = None;
         if comm.rank() == root {
@@ -129,6 +143,7 @@ fn spawn(
                     wanted: Vec::new(),
                     started: Err(error),
                     world: None,
+                    helper: None,
                 },
             });
         }
@@ -161,13 +176,20 @@ fn together(
             "what the root said of the processes is no sense; please report this"
         );
     };
+    let all = outcome.codes();
     if !codes.is_null() {
-        let all = outcome.codes();
         codes.slice("array_of_errcodes", all.len())?.copy_from_slice(&all);
     }
     outcome.started?;
     let port = || port.ok_or_else(|| Error::new(abi::MPI_ERR_INTERN, "the root has no port; please report this"));
     let met = isthmus_dynamic::accept_while(world, comm, root, port, || {
+        let ended = outcome.helper.as_ref().and_then(|helper| lock(helper).has_ended());
+        if let Some(why) = ended {
+            fail!(
+                abi::MPI_ERR_SPAWN,
+                "a process was lost before it met its parents: {why}"
+            );
+        }
         match outcome.world.and_then(|children| joining::death_in(world, children)) {
             Some(why) => fail!(
                 abi::MPI_ERR_SPAWN,
@@ -176,10 +198,29 @@ fn together(
             None => Ok(()),
         }
     });
+    if let Some(helper) = outcome.helper {
+        keep(helper);
+    }
+    if met.is_err() && !codes.is_null() {
+        codes.slice("array_of_errcodes", all.len())?.fill(abi::MPI_ERR_SPAWN);
+    }
     met.map_err(|error| match error.class {
         abi::MPIX_ERR_PROC_FAILED | abi::MPIX_ERR_REVOKED => error,
         _ => Error::new(abi::MPI_ERR_SPAWN, error.message),
     })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Launchers of what was spawned without one. Those that have ended are looked after when another one begins.
+static HELPERS: Mutex<Vec<Mutex<Helper>>> = Mutex::new(Vec::new());
+
+fn keep(helper: Mutex<Helper>) {
+    let mut all = lock(&HELPERS);
+    all.retain(|helper| lock(helper).has_ended().is_none());
+    all.push(helper);
 }
 
 fn part(command: Text, arguments: Words, most: c_int, hints: h::Info) -> Result<Part> {
@@ -306,7 +347,10 @@ pub(crate) fn meet_parents(world: &World, comm_world: &Comm) -> Result<()> {
     // environment in other threads meanwhile race with their own getenv as well.
     unsafe { std::env::remove_var(isthmus_settings::PARENT_PORT.name) };
     match isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE))) {
-        Ok(parents) => adopt(parents),
+        Ok(parents) => {
+            adopt(parents);
+            apart::begin();
+        }
         // One of the two groups has lost somebody, which is no reason to end what goes on.
         Err(error) if goes_on(&world.engine().lock()) => process::end_alone(&format!(
             "this process ends, since it cannot meet those that have spawned it: {error}"

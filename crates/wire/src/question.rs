@@ -23,6 +23,7 @@
 //! | 6 | `Enter` | port u16 |
 //! | 7 | `Cross` | \[[`entry`](crate::entry)\] |
 //! | 8 | `Leave` | \[key 16 bytes\], \[port u16\] |
+//! | 9 | `Apart` | u8 (1 or 0) |
 //!
 //! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
 //!
@@ -141,6 +142,8 @@ pub enum Ask {
         /// Ports that led to others.
         ports: Vec<u16>,
     },
+    /// Whether this process is connected with nobody beside its own world, from now on.
+    Apart(bool),
 }
 
 /// Processes of one program that are to be started.
@@ -248,6 +251,7 @@ impl Question {
                 .list(ports, |w, port| {
                     w.u16(*port);
                 }),
+            Ask::Apart(apart) => w.u8(9).u8((*apart).into()),
         };
     }
 
@@ -283,6 +287,11 @@ impl Question {
                 keys: few("keys", r.list("keys", |r| r.fixed("key"))?)?,
                 ports: few("ports", r.list("ports", |r| r.u16("port"))?)?,
             },
+            9 => Ask::Apart(match r.u8("apart")? {
+                0 => false,
+                1 => true,
+                other => return Err(invalid("apart", other)),
+            }),
             other => return Err(invalid("what is asked", other)),
         };
         Ok(Self { number, ask })
@@ -451,6 +460,7 @@ mod tests {
             keys: vec![[1; 16]],
             ports: vec![1, 2],
         });
+        all.extend([Ask::Apart(true), Ask::Apart(false)]);
         for scope in [None, Some(Scope::Job), Some(Scope::User)] {
             let (name, port) = (name.clone(), port.clone());
             all.push(Ask::Lookup {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of the job before it is committed: substituting and dropping subjobs.
 
-use super::{Action, Answer, Coallocation, LEAVE, Phase, Site, State, Verdict, later};
+use super::subjobs::world_apart;
+use super::{Action, Answer, Coallocation, LEAVE, Phase, Site, State, Verdict, apart, later};
 use crate::terms::{Need, Substitute};
 use std::time::Duration;
 
@@ -55,10 +56,11 @@ impl Coallocation {
 
     /// A subjob failed. What that means says its terms.
     pub(super) fn fail_site(&mut self, site: usize, verdict: Verdict, now: Duration) {
-        if !self.phase.is_open() || !self.subjobs.site(site).is_live() {
+        let failed = self.subjobs.site(site);
+        if !self.phase.is_open() || !failed.is_live() || failed.cast_off {
             return;
         }
-        if self.subjobs.site(site).is_awaited_later() {
+        if failed.is_awaited_later() {
             return later::fail(self, site, verdict, now);
         }
         let problem = verdict.problem.clone().unwrap_or_default();
@@ -67,6 +69,9 @@ impl Coallocation {
         } = self.subjobs.site(site);
         let need = terms.need;
         if world.is_some() {
+            if let Some(sites) = world_apart(&self.subjobs, site) {
+                return apart::lose_world(self, &sites, None, &verdict, now);
+            }
             if self.subjobs.runs_apart(site) && need != Need::Required {
                 return self.drop_site(site, verdict, now);
             }

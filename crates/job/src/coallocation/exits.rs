@@ -2,7 +2,8 @@
 //! A process has ended.
 
 use super::site::{Process, State};
-use super::{Coallocation, Loss, goes_on, later, lose};
+use super::subjobs::world_apart;
+use super::{Coallocation, Loss, apart, goes_on, later, lose};
 use isthmus_wire::grid::Exit;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ impl Coallocation {
                     processes: vec![(index, was)],
                 };
                 lose(self, &loss, &verdict, now);
+            } else if let Some(sites) = world_apart(&self.subjobs, site).filter(|_| self.phase.is_open()) {
+                apart::lose_world(self, &sites, Some((site, index, was)), &verdict, now);
             } else {
                 if was == Process::Arrived {
                     self.tell_gone(site, index..index + 1, &verdict);
@@ -36,7 +39,7 @@ impl Coallocation {
         }
         // A subjob that begins again elsewhere has no process that ended.
         let ended = self.subjobs.site_mut(site);
-        if ended.has_ended() {
+        if ended.has_ended() && !ended.cast_off {
             let next = if ended.gives_back { State::Fetching } else { State::Done };
             ended.advance(next);
             later::retire(self, site);

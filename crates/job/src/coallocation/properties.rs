@@ -25,6 +25,7 @@ enum Happens {
     Answered(usize, usize),
     Interrupted,
     Added(usize),
+    Apart(usize, u32, bool),
     Time(u64),
 }
 
@@ -50,7 +51,8 @@ fn happens() -> impl Strategy<Value = Happens> {
         20 => (site.clone(), process.clone()).prop_map(|(s, p)| Happens::Arrived(s, p)),
         6 => (site.clone(), process.clone()).prop_map(|(s, p)| Happens::Finished(s, p)),
         4 => (site.clone(), process.clone(), exit).prop_map(|(s, p, e)| Happens::Exited(s, p, e)),
-        1 => (site.clone(), process).prop_map(|(s, p)| Happens::Aborted(s, p)),
+        1 => (site.clone(), process.clone()).prop_map(|(s, p)| Happens::Aborted(s, p)),
+        6 => (site.clone(), process, any::<bool>()).prop_map(|(s, p, apart)| Happens::Apart(s, p, apart)),
         2 => site.clone().prop_map(Happens::Failed),
         2 => site.clone().prop_map(Happens::Closed),
         2 => (site, 0..4usize).prop_map(|(s, a)| Happens::Answered(s, a)),
@@ -140,6 +142,7 @@ impl Trial {
                     self.sites += count;
                 }
             }
+            Happens::Apart(s, p, apart) => set_apart(m, at(*s), *p, *apart),
             Happens::Time(seconds) => {
                 self.now += Duration::from_secs(*seconds);
                 m.handle_time(self.now);

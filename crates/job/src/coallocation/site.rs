@@ -4,6 +4,7 @@
 use super::Verdict;
 use crate::model::Subjob;
 use crate::terms::{StartType, Terms};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Where a subjob stands.
@@ -104,6 +105,10 @@ pub(super) struct Site {
     pub(super) lost: usize,
     /// Why, of the first of them.
     pub(super) first_loss: String,
+    /// Of one that was added: processes that are connected with others than their world, as far as is known.
+    pub(super) connected: BTreeSet<u32>,
+    /// Its world was apart and is lost.
+    pub(super) cast_off: bool,
 }
 
 impl Site {
@@ -131,6 +136,8 @@ impl Site {
             ended: 0,
             lost: 0,
             first_loss: String::new(),
+            connected: (0..subjob.count).collect(),
+            cast_off: false,
         }
     }
 

@@ -48,6 +48,16 @@ pub fn others(all: &Subjobs, site: usize) -> Vec<usize> {
     all.those(|s| s.world.is_some() && s.world != own && !s.gone && !s.has_ended())
 }
 
+/// The subjobs that are a world with this one, if that was added and nobody of it is connected with others.
+pub(super) fn world_apart(all: &Subjobs, site: usize) -> Option<Vec<usize>> {
+    let sites = all.added_with(site);
+    let apart = |&site: &usize| {
+        let site = &all.sites[site];
+        site.world.is_some() && site.connected.is_empty()
+    };
+    (!sites.is_empty() && sites.iter().all(apart)).then_some(sites)
+}
+
 /// The job goes on without a process, which was as `was`. The subjobs of its world if all others have finished.
 pub(super) fn go_on_without(all: &mut Subjobs, site: usize, was: Process) -> Option<Vec<usize>> {
     let world = &mut all.worlds[all.sites[site].world?];

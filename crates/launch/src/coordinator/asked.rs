@@ -7,6 +7,7 @@ use super::{Coordinator, spawning};
 use crate::meeting::concerns;
 use crate::site::broken;
 use isthmus_job::Contact;
+use isthmus_job::coallocation::set_apart;
 use isthmus_wire::grid::ToAgent;
 use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said, Scope};
 
@@ -62,6 +63,10 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             answer_all(job, told);
             return None;
         }
+        Ask::Apart(apart) => {
+            set_apart(&mut job.machine, by.0, by.1, apart);
+            Ok(Said::Done)
+        }
         Ask::Spawn { port, parts } => return spawning::begin(job, by, number, &port, &parts),
         Ask::Lookup { scope, name } => {
             let found = job.names.look_up(scope, &name).map(Said::Port);
@@ -76,7 +81,17 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
                 meeting.ask(by, number, ask);
                 return None;
             }
-            (Err(why), Some(_)) => Err(why),
+            (Err(why), Some(_)) => {
+                // Who opens a port is reached directly perhaps, so this is no error of its call.
+                if matches!(ask, Ask::Enter { .. }) && job.beyond_meeting.insert(by.0) {
+                    let notice = format!(
+                        "{}; its processes are reached by other jobs directly, or not at all",
+                        why.why
+                    );
+                    job.printer.notice(notice);
+                }
+                Err(why)
+            }
             (_, None) => Err(Refusal::new(Kind::Unable, "this job meets others at no host (--meet)")),
         },
     })

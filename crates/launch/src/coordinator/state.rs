@@ -28,6 +28,7 @@ use isthmus_job::model::goes_on;
 use isthmus_reach::Access;
 use isthmus_stage::names::Names;
 use isthmus_wire::grid::Reach;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -100,6 +101,8 @@ pub(super) struct Coordinator {
     pub(super) early: super::early::Early,
     /// Where the job meets others, if it does.
     pub(super) meeting: Option<Meeting>,
+    /// Sites that the ways there do not lead to, of which the user was told.
+    pub(super) beyond_meeting: BTreeSet<usize>,
 }
 
 impl Coordinator {
@@ -174,6 +177,7 @@ impl Coordinator {
             hold: None,
             early: super::early::Early::default(),
             meeting,
+            beyond_meeting: BTreeSet::new(),
         }
     }
 }

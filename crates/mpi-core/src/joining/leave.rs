@@ -43,6 +43,11 @@ pub fn part(world: &World) {
     }
 }
 
+/// Whether this process is connected with nobody beside its own world.
+pub fn is_alone(world: &World) -> bool {
+    world.abroad().meetings.all().is_empty()
+}
+
 fn close(world: &World, ways: Ways) {
     let until = Instant::now() + FAREWELL;
     for way in ways.all() {

@@ -15,7 +15,7 @@ use isthmus_core::{fail, joining, links};
 use crate::c::{Out, Text};
 use crate::call::{call, call_in_handlers, call_on, raise_to};
 use crate::handle::{Kind, Table};
-use crate::process;
+use crate::{apart, process};
 
 mod create;
 mod handlers;
@@ -341,6 +341,7 @@ extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
         free(comm)?;
         if without.is_none() {
             joining::part(process::world()?);
+            apart::parted();
         }
         Ok(())
     });
@@ -352,6 +353,7 @@ extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
     drop(held);
     if let Ok(world) = process::world() {
         joining::part(world);
+        apart::parted();
     }
     code
 }

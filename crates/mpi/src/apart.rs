@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who ends with whom (MPI 5.0 section 11.10.4). A process that was spawned tells its launcher when it is connected
+//! with nobody beside its own world any more: a failure of that world leaves the others alone then.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use isthmus_core::joining;
+use isthmus_wire::question::Ask;
+
+use crate::process;
+
+struct Known {
+    /// This process has met those that have spawned it.
+    spawned: bool,
+    /// The launcher takes it for connected with nobody.
+    apart: bool,
+    /// Calls that connect.
+    connecting: u32,
+}
+
+static KNOWN: Mutex<Known> = Mutex::new(Known {
+    spawned: false,
+    apart: false,
+    connecting: 0,
+});
+
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// It has met its parents.
+pub(crate) fn begin() {
+    known().spawned = true;
+}
+
+/// While a call connects. Nobody is connected before the launcher knows that.
+pub(crate) struct Connecting(());
+
+impl Connecting {
+    pub(crate) fn begin() -> Self {
+        let mut known = known();
+        known.connecting += 1;
+        if std::mem::take(&mut known.apart) {
+            tell(false);
+        }
+        Self(())
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        known().connecting -= 1;
+        // It may have come to nothing.
+        parted();
+    }
+}
+
+/// After it has disconnected.
+pub(crate) fn parted() {
+    let mut known = known();
+    let alone = || process::world().is_ok_and(joining::is_alone);
+    if known.spawned && !known.apart && known.connecting == 0 && alone() {
+        known.apart = tell(true);
+    }
+}
+
+/// Whether the launcher has heard it. If it has not, all end together.
+fn tell(apart: bool) -> bool {
+    process::underneath().is_ok_and(|running| running.ask(Ask::Apart(apart)).is_ok())
+}
