@@ -192,7 +192,8 @@ impl ReadMemory {
 
     /// Lends the bytes `at .. at + length` relative to the origin. Panics outside the window, and where somebody
     /// changes one of the bytes: these are bugs of ours.
-    #[inline]
+    // Where the memory was made a moment ago, nothing is left of the questions that are asked here.
+    #[inline(always)]
     pub fn with<R>(&self, at: isize, length: usize, look: impl FnOnce(&[u8]) -> R) -> R {
         if length > 0 {
             check(self.low, self.high, at, length);
@@ -222,8 +223,8 @@ impl ReadMemory {
         check(self.low, self.high, at, out.len());
         let first = self.origin.wrapping_offset(at);
         self.owner.copy(first, out.len(), Wish::Read, || {
-            // SAFETY: inside the window, which is readable; `copy` allows that the bytes lie there already.
-            unsafe { std::ptr::copy(first, out.as_mut_ptr(), out.len()) }
+            // SAFETY: inside the window, which is readable; the bytes may lie there already.
+            unsafe { copy::any(first, out.as_mut_ptr(), out.len()) }
         });
     }
 
@@ -348,19 +349,10 @@ impl WriteMemory {
         })
     }
 
-    /// Copies so many bytes from the other memory's origin to this one's. Of eight bytes, what most short blocks have,
-    /// a call would cost more than the copy. Panics outside the windows: that is a bug of ours.
+    /// Copies so many bytes from the other memory's origin to this one's.
     #[inline]
     pub fn copy_short(&mut self, from: &ReadMemory, bytes: usize) {
-        let (Owner::User, Owner::User, 8) = (&from.owner, &self.owner, bytes) else {
-            return self.copy(0, from, 0, bytes);
-        };
-        check(from.low, from.high, 0, bytes);
-        check(self.low, self.high, 0, bytes);
-        // SAFETY: inside the window of the source.
-        let word = unsafe { from.origin.cast::<u64>().read_unaligned() };
-        // SAFETY: inside the window of the target.
-        unsafe { self.origin.cast::<u64>().write_unaligned(word) };
+        self.copy(0, from, 0, bytes);
     }
 
     /// The same memory for reading.
@@ -390,8 +382,8 @@ impl WriteMemory {
         check(self.low, self.high, at, data.len());
         let target = self.origin.wrapping_offset(at);
         self.owner.copy(target, data.len(), Wish::Change, || {
-            // SAFETY: inside the window of the target; `copy` allows that the data lie there already.
-            unsafe { std::ptr::copy(data.as_ptr(), target, data.len()) }
+            // SAFETY: inside the window of the target; the data may lie there already.
+            unsafe { copy::any(data.as_ptr(), target, data.len()) }
         });
     }
 
@@ -435,6 +427,7 @@ impl WriteMemory {
     }
 
     /// Copies `length` bytes at `from` of `source` to `at`; the two may overlap. Panics outside the windows.
+    #[inline]
     #[expect(clippy::needless_pass_by_ref_mut, reason = "it writes, through an address")]
     pub fn copy(&mut self, at: isize, source: &ReadMemory, from: isize, length: usize) {
         if length == 0 {
@@ -443,6 +436,17 @@ impl WriteMemory {
         check(source.low, source.high, from, length);
         check(self.low, self.high, at, length);
         let (first, target) = (source.origin.wrapping_offset(from), self.origin.wrapping_offset(at));
+        if let (Owner::User, Owner::User) = (&source.owner, &self.owner) {
+            // SAFETY: both ranges are inside windows; they may overlap.
+            unsafe { copy::any(first, target, length) }
+        } else {
+            self.copy_in_turns(target, first, source, length);
+        }
+    }
+
+    /// The same between these addresses, which are inside, where one side is the library's.
+    #[inline(never)]
+    fn copy_in_turns(&self, target: *mut u8, first: *const u8, source: &ReadMemory, length: usize) {
         let _turns = match (&source.owner, &self.owner) {
             (Owner::Library(given), Owner::Library(taken)) => {
                 let (first, second) = given.both(
@@ -453,8 +457,8 @@ impl WriteMemory {
                 (Some(first), second)
             }
             _ => (
-                source.turn(from, length, Wish::Read),
-                self.turn(at, length, Wish::Change),
+                source.owner.turn(first, length, Wish::Read),
+                self.owner.turn(target, length, Wish::Change),
             ),
         };
         // SAFETY: both ranges are inside windows; `copy` allows them to overlap.

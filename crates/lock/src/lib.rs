@@ -148,6 +148,22 @@ impl<T> Lock<T> {
         self.guard(None)
     }
 
+    /// For those who take turns: [`Lock::lock`] for as long as `act` takes. `None`: threads are all alike here, and
+    /// nothing was done. Always part of its caller: that the guard has no mutex is then known there.
+    #[inline(always)]
+    pub fn in_turns<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
+        if self.form == Form::Threads {
+            return None;
+        }
+        if !self.take() {
+            taken();
+        }
+        if self.guest.load(Ordering::Acquire) {
+            self.step_back();
+        }
+        Some(act(&mut self.guard(None)))
+    }
+
     /// Takes the value if nobody has it but a guest, who goes soon. Not for guests.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
@@ -362,6 +378,20 @@ mod tests {
             assert_eq!(lock.try_lock().map(|value| *value), Some(1));
             assert_eq!(*lock.lock(), 1);
         }
+    }
+
+    #[test]
+    fn the_value_is_had_for_a_moment_by_those_who_take_turns() {
+        let [threads, turns, guests] = all();
+        for lock in [&turns, &guests] {
+            assert_eq!(lock.in_turns(|value| std::mem::replace(value, 7)), Some(0));
+            assert_eq!(lock.in_turns(|_| lock.try_lock().is_none()), Some(true));
+            assert_eq!(*lock.lock(), 7);
+            let panics = std::panic::AssertUnwindSafe(|| lock.in_turns(|_| panic!("on purpose")));
+            assert!(std::panic::catch_unwind(panics).is_err());
+            assert!(lock.try_lock().is_some(), "a panic frees it");
+        }
+        assert_eq!(threads.in_turns(|value| *value), None);
     }
 
     #[test]

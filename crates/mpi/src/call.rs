@@ -147,6 +147,51 @@ pub(crate) fn call_on(function: &'static str, comm: impl Holder, body: impl FnOn
     code
 }
 
+/// The same for functions of which most calls are over with `first`, which makes no errors: an error of its is what is
+/// left for the body. Without the frame that errors need.
+#[inline(always)]
+pub(crate) fn call_first<L: Default>(
+    function: &'static str,
+    comm: impl Holder,
+    first: impl FnOnce() -> std::result::Result<(), L>,
+    body: impl FnOnce(L) -> Result<()>,
+) -> c_int {
+    let mut left = L::default();
+    let first = || first().map_err(|begun| left = begun);
+    match try_first(function, first) {
+        true => abi::MPI_SUCCESS,
+        false => the_rest(|| call_on(function, comm, || body(left))),
+    }
+}
+
+/// The same for a body that is a whole call.
+#[inline(always)]
+pub(crate) fn first_of(
+    function: &'static str,
+    first: impl FnOnce() -> std::result::Result<(), ()>,
+    body: impl FnOnce() -> c_int,
+) -> c_int {
+    match try_first(function, first) {
+        true => abi::MPI_SUCCESS,
+        false => the_rest(body),
+    }
+}
+
+#[inline(always)]
+fn try_first(function: &'static str, first: impl FnOnce() -> std::result::Result<(), ()>) -> bool {
+    if SPECIAL.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    note(function);
+    first().is_ok()
+}
+
+/// Not part of its caller, which then needs no more registers and memory than what is first takes.
+#[inline(never)]
+fn the_rest(body: impl FnOnce() -> c_int) -> c_int {
+    body()
+}
+
 /// The same for functions that handlers of remote service requests may call, too.
 pub(crate) fn call_in_handlers(
     function: &'static str,

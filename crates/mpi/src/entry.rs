@@ -15,12 +15,22 @@ use crate::c::Number;
 ///     (buf: Source, count: N, comm: h::Comm) on comm: Mode => send(VARIANT, buf, wide(count))
 /// }
 /// ```
+/// `first` before the body tries what most calls do; it is `Ok(())` if all is done, or has what is left, which `then`
+/// names for the body. Where something special is done around calls it is not tried, and the default is left.
+///
 /// In parameters and body `N` is the type in the brackets and `VARIANT` the value there, of the type after `on …:`;
 /// value and type may be left out. The body is a `Result<()>` whose error goes to the handler of the communicator or
 /// file after `on` (without `on`: of MPI_COMM_SELF). `cargo xtask codegen` reads the names off the invocations.
 macro_rules! entry {
     ($($name:ident<$number:ty, $variant:path>),+ : $parameters:tt on $comm:ident : $kind:ty => $body:expr) => {
         $(crate::entry::entry! { @one $name, $number, (const VARIANT: $kind = $variant;), $parameters, call_on($comm), $body })+
+    };
+    ($($name:ident<$number:ty, $variant:path>),+ : $parameters:tt on $comm:ident : $kind:ty,
+     first $first:expr, then $left:pat => $body:expr) => {
+        $(crate::entry::entry! { @first $name, $number, (const VARIANT: $kind = $variant;), $parameters, $comm, $first, $left, $body })+
+    };
+    ($($name:ident<$number:ty>),+ : $parameters:tt on $comm:ident, first $first:expr, then $left:pat => $body:expr) => {
+        $(crate::entry::entry! { @first $name, $number, (), $parameters, $comm, $first, $left, $body })+
     };
     ($($name:ident<$number:ty>),+ : $parameters:tt on $comm:ident => $body:expr) => {
         $(crate::entry::entry! { @one $name, $number, (), $parameters, call_on($comm), $body })+
@@ -36,6 +46,17 @@ macro_rules! entry {
             extern "C" fn $name $parameters -> std::ffi::c_int {
                 const NAME: &str = crate::entry::name(stringify!($name));
                 crate::call::$call(NAME, $($comm,)? || $body)
+            }
+        };
+    };
+    (@first $name:ident, $number:ty, ($($variant:item)?), $parameters:tt, $comm:ident, $first:expr, $left:pat, $body:expr) => {
+        const _: () = {
+            type N = $number;
+            $($variant)?
+            #[unsafe(no_mangle)]
+            extern "C" fn $name $parameters -> std::ffi::c_int {
+                const NAME: &str = crate::entry::name(stringify!($name));
+                crate::call::call_first(NAME, $comm, || $first, |$left| $body)
             }
         };
     };

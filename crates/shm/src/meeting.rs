@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::frames::{Cells, FRAMES, NOTES, WORD_CELL, WORD_HEADER};
 use crate::pull::{HANDLE_BYTES, Handle};
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
 use crate::view::{FrameView, header, rounds};
 
@@ -238,11 +238,12 @@ impl Meeting for ShmTransport {
         let (at, room) = view.cell(round, cell);
         let header = header(round.lane);
         let bytes = bytes.min(room - header);
+        let memory = view.memory(at, header + bytes);
         let said = match round.lane {
             Lane::Word => view.arrived_at(round.lane, at).said() as u64,
-            _ => view.length(at).load(Ordering::Relaxed) & !MARK,
+            // SAFETY: the cell, which was just found inside the mapping, begins with the word of its length.
+            _ => unsafe { &*memory.cast::<AtomicU64>() }.load(Ordering::Relaxed) & !MARK,
         };
-        let memory = view.memory(at, header + bytes);
         // SAFETY: inside the mapping; nobody writes the cell until this member has left the round (rule 6).
         (
             unsafe { ReadMemory::new(memory.wrapping_add(header), 0, bytes as isize) },

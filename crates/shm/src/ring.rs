@@ -125,6 +125,23 @@ const fn round_up(bytes: usize) -> usize {
     (bytes + LINE - 1) & !(LINE - 1)
 }
 
+/// Writes a payload. Short ones are words: two moves are less than a call.
+#[inline(always)]
+pub(crate) fn put(to: &mut [u8], payload: &[u8]) {
+    const WORD: usize = size_of::<u64>();
+    let is_short = (WORD..=2 * WORD).contains(&payload.len()) && to.len() == payload.len();
+    let words = payload.first_chunk::<WORD>().zip(payload.last_chunk::<WORD>());
+    let Some((first, last)) = words.filter(|_| is_short) else {
+        return to.copy_from_slice(payload);
+    };
+    if let Some(start) = to.first_chunk_mut() {
+        *start = *first;
+    }
+    if let Some(end) = to.last_chunk_mut() {
+        *end = *last;
+    }
+}
+
 /// The writing side, private to the process that writes.
 pub(crate) struct Writer<M> {
     memory: M,

@@ -19,6 +19,7 @@
 //! allocated at once, memory behind a ring by its writer when it first gets there, so that a full memory file system is
 //! an error and not a signal.
 
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +51,8 @@ pub struct Geometry {
     processes: usize,
     ring_bytes: usize,
     frame_bytes: usize,
+    /// Where the frames begin.
+    frames_at: usize,
 }
 
 impl Geometry {
@@ -73,6 +76,7 @@ impl Geometry {
             processes,
             ring_bytes: kib * 1024,
             frame_bytes: Cells::most_bytes(processes),
+            frames_at: (PAGE + processes * BLOCK_BYTES).next_multiple_of(PAGE),
         })
     }
 
@@ -95,12 +99,8 @@ impl Geometry {
         self.ring_bytes - size_of::<Control>()
     }
 
-    fn frames_at(&self) -> usize {
-        (PAGE + self.processes * BLOCK_BYTES).next_multiple_of(PAGE)
-    }
-
     fn frame_at(&self, frame: usize) -> usize {
-        self.frames_at() + frame * self.frame_bytes
+        self.frames_at + frame * self.frame_bytes
     }
 
     fn rings_at(&self) -> usize {
@@ -109,7 +109,7 @@ impl Geometry {
 
     /// Bytes at the beginning that have memory from the beginning.
     fn reserved_bytes(&self) -> usize {
-        self.frames_at() + Cells::of(self.processes).middle_start()
+        self.frames_at + Cells::of(self.processes).middle_start()
     }
 
     fn ring_at(&self, reader: usize, writer: usize) -> usize {
@@ -294,6 +294,11 @@ impl Segment {
         unsafe { &*block }
     }
 
+    /// The same, for who looks at it all the time. It must not be used after the segment is dropped.
+    pub(crate) fn block_at(&self, slot: usize) -> BlockAt {
+        BlockAt(std::ptr::from_ref(self.block(slot)))
+    }
+
     /// The beginning of a frame below [`FRAMES`].
     #[inline]
     pub(crate) fn frame(&self, frame: usize) -> &FrameHeader {
@@ -384,6 +389,22 @@ impl Drop for Segment {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and values that point into it are dropped before it (rule 1).
         let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.geometry.total_bytes()) };
+    }
+}
+
+/// A block in the segment.
+pub(crate) struct BlockAt(*const Block);
+
+// SAFETY: see `Segment`.
+unsafe impl Send for BlockAt {}
+
+impl Deref for BlockAt {
+    type Target = Block;
+
+    #[inline(always)]
+    fn deref(&self) -> &Block {
+        // SAFETY: the segment outlives it (rule 1), and a block is atomics.
+        unsafe { &*self.0 }
     }
 }
 

@@ -15,8 +15,8 @@ use crate::doorbell::Doorbells;
 use crate::error::ShmError;
 use crate::known::Frames;
 use crate::pull::{self, Handle};
-use crate::ring::{Reader, Writer};
-use crate::segment::{Geometry, RingMemory, STATE_LEFT, Segment};
+use crate::ring::{Reader, Writer, put};
+use crate::segment::{BlockAt, Geometry, RingMemory, STATE_LEFT, Segment};
 use crate::slots::SlotOf;
 use crate::spread::Spread;
 use crate::sync::{Ordering, fence};
@@ -70,7 +70,9 @@ pub struct ShmTransport {
     doorbells: Doorbells,
     /// What others read to find out whether they can; at a fixed address.
     _probe: Box<[u64; 2]>,
-    // Last: the rings above point into it.
+    /// This process's block.
+    own: BlockAt,
+    // Last: the rings and blocks above are in it.
     pub(crate) segment: Segment,
 }
 
@@ -79,6 +81,7 @@ pub(crate) struct Link {
     pub(crate) peer: Peer,
     pub(crate) writer: Writer<RingMemory>,
     reader: Reader<RingMemory>,
+    block: BlockAt,
     /// Process id, once a copy from it has been tried successfully.
     pub(crate) pull_from: Option<u32>,
     /// It cannot write into this process's memory.
@@ -165,6 +168,7 @@ impl ShmTransport {
             frames: Frames::default(),
             doorbells,
             _probe: probe,
+            own: segment.block_at(slot),
             segment,
         })
     }
@@ -195,15 +199,26 @@ impl ShmTransport {
             return Err(self.refused(slot, length, error));
         }
         self.copied.frames += length as u64;
+        if link.opened && !link.block.bell.wants_ring(self.slot) {
+            link.writer.prepare();
+        } else {
+            self.tell(slot);
+        }
+        Ok(())
+    }
+
+    /// `slot` does not look at the ring to it by itself, or has never got a frame.
+    #[cold]
+    fn tell(&mut self, slot: usize) {
+        let link = &mut self.links[slot];
         if !link.opened {
             link.opened = true;
-            self.segment.block(slot).open(self.slot);
+            link.block.open(self.slot);
         }
-        if self.segment.block(slot).bell.wants_ring(self.slot) {
+        if link.block.bell.wants_ring(self.slot) {
             self.ring(slot);
         }
         self.links[slot].writer.prepare();
-        Ok(())
     }
 
     /// Tells `slot` to look at us, and wakes it if it sleeps.
@@ -394,7 +409,7 @@ impl Transport for ShmTransport {
     #[inline]
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError> {
         debug_assert_eq!(payload.len() as u64, header.payload_bytes());
-        self.push(peer, header, payload.len(), |to| to.copy_from_slice(payload))
+        self.push(peer, header, payload.len(), |to| put(to, payload))
     }
 
     fn send_filled(
@@ -457,15 +472,16 @@ impl Transport for ShmTransport {
 
     #[inline]
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
-        if self.segment.block(self.slot).bell.rung() {
+        if self.own.bell.rung() {
             self.poll_bell();
         }
         let mut any = false;
         let mut temporary = false;
         let before = self.delivered;
         for index in 0..self.active.len() {
-            temporary |= !self.active[index].watched;
-            if self.links[self.active[index].slot].reader.ready() {
+            let Active { slot, watched, .. } = self.active[index];
+            temporary |= !watched;
+            if self.links[slot].reader.ready() {
                 any |= self.drain(index, sink);
             }
         }
@@ -549,6 +565,7 @@ impl Link {
             peer,
             writer: Writer::new(segment.ring(other, own)),
             reader: Reader::new(segment.ring(own, other)),
+            block: segment.block_at(other),
             pull_from: None,
             refuses: false,
             opened: false,

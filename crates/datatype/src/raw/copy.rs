@@ -11,6 +11,29 @@ use crate::layout::{FEW, Lengths, Rows};
 /// Repetitions are done in groups whose memory stays in the first cache while one column after the other is copied.
 const GROUP: usize = 16 * 1024;
 
+/// Copies bytes that may overlap. Short messages are words: two moves are less than a call.
+///
+/// # Safety
+/// `length` bytes are readable at `from` and writable at `to`.
+#[inline(always)]
+pub(super) unsafe fn any(from: *const u8, to: *mut u8, length: usize) {
+    const WORD: usize = size_of::<u64>();
+    if (WORD..=2 * WORD).contains(&length) {
+        let last = length - WORD;
+        // SAFETY: both words lie inside, by the caller's promise; both are read before one is written.
+        let first_word = unsafe { from.cast::<u64>().read_unaligned() };
+        // SAFETY: as above.
+        let last_word = unsafe { from.wrapping_add(last).cast::<u64>().read_unaligned() };
+        // SAFETY: as above.
+        unsafe { to.cast::<u64>().write_unaligned(first_word) };
+        // SAFETY: as above.
+        unsafe { to.wrapping_add(last).cast::<u64>().write_unaligned(last_word) };
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy(from, to, length) }
+    }
+}
+
 /// Which side is read.
 pub(super) trait Way: Copy {
     /// Copies one run.

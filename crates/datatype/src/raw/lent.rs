@@ -9,9 +9,19 @@ const MOST: usize = 8;
 /// Addresses: first and one behind the last.
 type Range = (usize, usize);
 
+/// The ranges that a thread has.
+struct Ranges {
+    held: Cell<usize>,
+    ranges: [Cell<Range>; MOST],
+}
+
 thread_local! {
-    static RANGES: [Cell<Range>; MOST] = const { [const { Cell::new((0, 0)) }; MOST] };
-    static HELD: Cell<usize> = const { Cell::new(0) };
+    static OWN: Ranges = const {
+        Ranges {
+            held: Cell::new(0),
+            ranges: [const { Cell::new((0, 0)) }; MOST],
+        }
+    };
 }
 
 /// A range that this thread has, until it is dropped. Ranges are given back in the opposite order.
@@ -21,25 +31,38 @@ impl Lent {
     /// Panics if the thread has one of the bytes, or too many ranges.
     #[inline]
     pub(super) fn new(first: usize, length: usize) -> Self {
-        let held = HELD.get();
-        let end = first + length;
-        RANGES.with(|ranges| {
-            let free = ranges[..held]
-                .iter()
-                .all(|range| range.get().0 >= end || range.get().1 <= first);
-            assert!(free, "memory that is lent already");
-            assert!(held < MOST, "more than {MOST} ranges of memory are lent");
-            ranges[held].set((first, end));
+        let range = (first, first + length);
+        OWN.with(|own| {
+            let held = own.held.get();
+            if held > 0 {
+                own.expect_free(held, range);
+            }
+            if let Some(place) = own.ranges.get(held) {
+                place.set(range);
+            }
+            own.held.set(held + 1);
         });
-        HELD.set(held + 1);
         Self(std::marker::PhantomData)
+    }
+}
+
+impl Ranges {
+    /// Panics if one of its first ranges has one of these bytes, or if there are too many.
+    #[cold]
+    #[inline(never)]
+    fn expect_free(&self, held: usize, (first, end): Range) {
+        let free = self.ranges[..held]
+            .iter()
+            .all(|range| range.get().0 >= end || range.get().1 <= first);
+        assert!(free, "memory that is lent already");
+        assert!(held < MOST, "more than {MOST} ranges of memory are lent");
     }
 }
 
 impl Drop for Lent {
     #[inline]
     fn drop(&mut self) {
-        HELD.set(HELD.get() - 1);
+        OWN.with(|own| own.held.set(own.held.get() - 1));
     }
 }
 

@@ -74,9 +74,11 @@ impl Table {
 
     #[inline]
     pub(crate) fn sent(&mut self, operation: Operation, level: u8, bytes: u64) {
-        let counter = &mut self.sent[operation.0 as usize][level as usize % LEVELS];
-        counter.messages += 1;
-        counter.bytes += bytes;
+        let levels = self.sent.get_mut(operation.0 as usize);
+        if let Some(counter) = levels.and_then(|levels| levels.get_mut(level as usize)) {
+            counter.messages += 1;
+            counter.bytes += bytes;
+        }
     }
 
     pub(crate) fn sent_in_memory(&mut self, operation: Operation, operations: u64, bytes: u64) {

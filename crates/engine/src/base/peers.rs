@@ -239,12 +239,16 @@ impl Peers {
     #[inline]
     fn page(&mut self, place: usize) -> &mut [PeerState; PAGE] {
         let Self { kinds, first, pages } = self;
-        pages[place / PAGE].get_or_insert_with(|| make(kinds, first, place / PAGE))
+        match &mut pages[place / PAGE] {
+            Some(page) => page,
+            none => none.insert(make(kinds, first, place / PAGE)),
+        }
     }
 }
 
 /// A page of peers of which nothing is known but their kinds.
 #[cold]
+#[inline(never)]
 fn make(kinds: &[u8], first: &[PeerState], page: usize) -> Page {
     let state = |at: usize| {
         let kind = kinds.get(page * PAGE + at).copied().unwrap_or_default();

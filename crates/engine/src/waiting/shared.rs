@@ -234,6 +234,14 @@ impl Shared {
         self.inner.try_lock().map(|inner| self.enter(inner))
     }
 
+    /// The engine, for what takes a moment and wakes nobody, where threads take turns and none of the library comes:
+    /// for less than [`Shared::lock`]. `None`: it is not so here, and nothing was done.
+    #[inline(always)]
+    pub fn briefly<R>(&self, act: impl FnOnce(&mut Engine) -> R) -> Option<R> {
+        let act = |inner: &mut Inner| (!inner.guests).then(|| act(&mut inner.engine));
+        self.inner.in_turns(act)?
+    }
+
     #[inline]
     fn enter<'a>(&'a self, mut inner: isthmus_lock::Guard<'a, Inner>) -> Guard<'a> {
         if inner.guests {

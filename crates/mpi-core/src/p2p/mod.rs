@@ -12,7 +12,10 @@ use crate::fail;
 
 mod way;
 
-pub use way::{Receiver, Sender, irecv, irecv_piece, isend, isend_piece, receive, receive_piece, send, send_piece};
+pub use way::{
+    Receiver, Sender, irecv, irecv_briefly, irecv_piece, isend, isend_briefly, isend_piece, receive, receive_briefly,
+    receive_piece, send, send_briefly, send_piece,
+};
 
 /// The receiver of a send; `None`: MPI_PROC_NULL.
 #[inline]

@@ -6,7 +6,7 @@
 //! general way, which knows all cases: pieces, modes, conversion, requests.
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, Request, SendBuffer, Sent};
+use isthmus_engine::{Completion, Direct, Engine, Mode, ReceiveBuffer, Request, SendBuffer, Sent};
 
 use crate::comm::Comm;
 use crate::error::{Error, Result};
@@ -86,6 +86,60 @@ pub fn isend_piece(world: &World, to: Receiver<'_>, memory: &ReadMemory, length:
             })
         }
         Way::Vendor | Way::General => None,
+    }
+}
+
+/// Whether messages of this communicator go as most do.
+#[inline(always)]
+fn is_usual(world: &World, comm: &Comm) -> bool {
+    !world.unlike() && !comm.channel().special.is_any()
+}
+
+/// A standard send of `length` bytes that leaves at once, in a process whose threads take turns and without any of the
+/// library; false: nothing was done.
+#[inline(always)]
+pub fn send_briefly(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: u64) -> bool {
+    let send = |engine: &mut Engine| {
+        memory.with(0, length as usize, |data| {
+            engine.send_at_once(to.comm.channel(), to.rank, to.tag, data)
+        })
+    };
+    is_usual(world, to.comm) && world.engine().briefly(send) == Some(true)
+}
+
+/// The same for a nonblocking one, which can be cancelled. `None`: it is no such process; of what did not leave at once
+/// nothing was done.
+#[inline(always)]
+pub fn isend_briefly(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: u64) -> Option<Option<Sent>> {
+    let send = |engine: &mut Engine| {
+        memory.with(0, length as usize, |data| {
+            engine.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
+        })
+    };
+    match is_usual(world, to.comm) {
+        true => world.engine().briefly(send),
+        false => None,
+    }
+}
+
+/// A blocking receive of at most `room` bytes in such a process; `None`: nothing was done.
+#[inline(always)]
+pub fn receive_briefly(world: &World, from: Sender<'_>, memory: WriteMemory, room: u64) -> Option<Direct> {
+    let (engine, channel) = (world.engine(), from.comm.channel());
+    match is_usual(world, from.comm) {
+        true => engine.receive_alone(channel, from.rank, from.tag, memory, room),
+        false => None,
+    }
+}
+
+/// The beginning of a nonblocking receive. `None`: it is no such process; of what is unusual nothing was done.
+#[inline(always)]
+pub fn irecv_briefly(world: &World, from: Receiver<'_>, memory: WriteMemory, room: u64) -> Option<Option<Request>> {
+    let channel = from.comm.channel();
+    let receive = |engine: &mut Engine| engine.irecv_plainly(channel, from.rank, Some(from.tag), memory, room);
+    match is_usual(world, from.comm) {
+        true => world.engine().briefly(receive),
+        false => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! * this file: objects behind the handles;
 //! * `construct`: constructors; `query`: sizes, bounds, how a type was made; `cache`: names and attributes.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use isthmus_abi::constants as abi;
@@ -26,6 +26,9 @@ mod query;
 pub(crate) struct Object {
     datatype: Datatype,
     committed: AtomicBool,
+    /// Bytes of an element that begins where the buffer does and ends where the next one begins, in one piece; 0: it is
+    /// not so, or it is not committed. Found out once.
+    solid: AtomicU64,
     /// The program's reference and those of [`Hold`]s; the handle lives until the last is gone.
     references: AtomicU32,
     /// `None`: the initial name.
@@ -40,13 +43,23 @@ const PREDEFINED: usize = 1024;
 
 impl Object {
     fn new(datatype: Datatype, committed: bool) -> Self {
+        let solid = solid(&datatype);
         Self {
             datatype,
             committed: AtomicBool::new(committed),
+            solid: AtomicU64::new(if committed { solid } else { 0 }),
             references: AtomicU32::new(1),
             name: Mutex::new(None),
             attributes: Cache::default(),
         }
+    }
+}
+
+/// See [`Object::solid`].
+fn solid(datatype: &Datatype) -> u64 {
+    match (datatype.contiguous(1), datatype.contiguous(2)) {
+        (Some((0, one)), Some((0, two))) if two == 2 * one => one,
+        _ => 0,
     }
 }
 
@@ -111,6 +124,20 @@ pub(crate) fn known(handle: h::Datatype) -> Option<&'static Datatype> {
         DATATYPES.get(handle.0)
     }?;
     object.committed.load(Ordering::Relaxed).then_some(&object.datatype)
+}
+
+/// The bytes of so many elements that lie where the buffer begins, in one piece. `None`: it is not so, or takes a
+/// closer look.
+#[inline(always)]
+pub(crate) fn solid_bytes(handle: h::Datatype, count: u64) -> Option<u64> {
+    let object = if handle.0 < isthmus_abi::PREDEFINED_HANDLES_END {
+        predefined(handle.0)
+    } else {
+        DATATYPES.get(handle.0)
+    }?;
+    let solid = object.solid.load(Ordering::Relaxed);
+    let bytes = solid.checked_mul(count)?;
+    (solid > 0 && i64::try_from(bytes).is_ok()).then_some(bytes)
 }
 
 #[cold]
@@ -190,7 +217,9 @@ fn give(out: Out<h::Datatype>, make: impl FnOnce() -> Result<Datatype>) -> Resul
 }
 
 fn commit(handle: h::Datatype) -> Result<()> {
-    object(handle)?.committed.store(true, Ordering::Relaxed);
+    let object = object(handle)?;
+    object.solid.store(solid(&object.datatype), Ordering::Relaxed);
+    object.committed.store(true, Ordering::Relaxed);
     Ok(())
 }
 

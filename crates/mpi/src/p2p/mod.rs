@@ -153,14 +153,26 @@ fn irecv(buffer: Target, from: Envelope) -> Result<Operation> {
     }
 }
 
-/// Blocking receive.
-fn recv(buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
+/// Blocking receive, of which this has begun.
+fn recv(begun: Option<Direct>, buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
+    match begun {
+        Some(direct) => recv_rest(direct, buffer, from, status),
+        None => recv_rest(recv_directly(buffer, from)?, buffer, from, status),
+    }
+}
+
+/// Receives what is here, or comes while this thread polls.
+fn recv_directly(buffer: Target, from: Envelope) -> Result<Direct> {
     let comm = comm::find(from.comm)?;
     let sender = sender(comm, &from)?;
-    let direct = match (sender, room(buffer, from.count, from.datatype)?) {
+    Ok(match (sender, room(buffer, from.count, from.datatype)?) {
         (Some(sender), Some((memory, room))) => p2p::receive_piece(process::world()?, sender, memory, room),
         _ => Direct::Nothing,
-    };
+    })
+}
+
+/// Ends what was begun directly, or receives in the ordinary way what was not.
+fn recv_rest(direct: Direct, buffer: Target, from: Envelope, status: Out<Status>) -> Result<()> {
     match direct {
         Direct::Received(message) if message.bytes == message.room => {
             give_status(

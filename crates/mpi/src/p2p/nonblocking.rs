@@ -17,27 +17,17 @@ entry! {
     isthmus_MPI_Irsend<c_int, Mode::Standard>, isthmus_MPI_Irsend_c<Count, Mode::Standard>,
     isthmus_MPI_Ibsend<c_int, Mode::Buffered>, isthmus_MPI_Ibsend_c<Count, Mode::Buffered>:
     (buf: Source, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
-    on comm: Mode =>
-    {
-        let to = Envelope { count: wide(count), datatype, rank, tag, comm };
-        if matches!(VARIANT, Mode::Standard) && quick::isend(buf, &to, request) {
-            return Ok(());
-        }
-        give(comm, request, || isend(VARIANT, buf, to))
-    }
+    on comm: Mode,
+    first quick::isend(VARIANT, buf, &Envelope { count: wide(count), datatype, rank, tag, comm }, request), then _ =>
+    give(comm, request, || isend(VARIANT, buf, Envelope { count: wide(count), datatype, rank, tag, comm }))
 }
 
 entry! {
     isthmus_MPI_Irecv<c_int>, isthmus_MPI_Irecv_c<Count>:
     (buf: Target, count: N, datatype: h::Datatype, rank: c_int, tag: c_int, comm: h::Comm, request: Out<h::Request>)
-    on comm =>
-    {
-        let from = Envelope { count: wide(count), datatype, rank, tag, comm };
-        if quick::irecv(buf, &from, request) {
-            return Ok(());
-        }
-        give(comm, request, || irecv(buf, from))
-    }
+    on comm,
+    first quick::irecv(buf, &Envelope { count: wide(count), datatype, rank, tag, comm }, request), then _ =>
+    give(comm, request, || irecv(buf, Envelope { count: wide(count), datatype, rank, tag, comm }))
 }
 
 entry! {

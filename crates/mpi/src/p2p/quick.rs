@@ -3,24 +3,25 @@
 //! in one piece, arguments without a mistake. Whatever is unusual takes the longer way, which knows all cases and names
 //! what is wrong.
 
+use std::ffi::c_int;
+
+use isthmus_abi::Status;
 use isthmus_abi::handles as h;
-use isthmus_core::comm::Comm;
-use isthmus_core::p2p::{self, Receiver};
+use isthmus_core::p2p::{self, Receiver, Sender};
+use isthmus_core::world::World;
+use isthmus_engine::{Direct, Mode, Request, Sent};
 
 use super::Envelope;
 use crate::c::{Out, Source, Target};
-use crate::process::Process;
-use crate::request::{Started, insert_quick};
+use crate::request::{Started, give_status, insert_quick};
 use crate::{check, comm, datatype, process};
 
 /// A message of which all is known.
 struct Usual {
-    process: &'static Process,
-    comm: &'static Comm,
-    rank: u32,
-    tag: i32,
-    /// Where the data begin behind the buffer's address, and their length.
-    offset: isize,
+    world: &'static World,
+    /// Who gets it, or sends it.
+    partner: Receiver<'static>,
+    /// Of the data, which lie where the buffer begins.
     length: u64,
 }
 
@@ -30,66 +31,125 @@ fn usual(message: &Envelope, address: usize) -> Option<Usual> {
     let comm = comm::known(process, message.comm)?;
     let rank = u32::try_from(message.rank).ok().filter(|rank| *rank < comm.peers())?;
     let count = u64::try_from(message.count).ok()?;
-    let (offset, length) = datatype::known(message.datatype)?.contiguous(count)?;
-    let is_usual = message.tag >= 0 && (length == 0 || check::is_memory(address.wrapping_add_signed(offset)));
+    let length = datatype::solid_bytes(message.datatype, count)?;
+    let tag = message.tag;
+    let is_usual = tag >= 0 && (length == 0 || check::is_memory(address));
     is_usual.then_some(Usual {
-        process,
-        comm,
-        rank,
-        tag: message.tag,
-        offset,
+        world: process.world(),
+        partner: Receiver { comm, rank, tag },
         length,
     })
 }
 
-/// Starts a send that leaves at once; false: nothing was done.
+impl Usual {
+    #[inline(always)]
+    fn send(&self, buffer: Source) -> bool {
+        let memory = buffer.memory(0, self.length as i64);
+        p2p::send_briefly(self.world, self.partner, &memory, self.length)
+    }
+
+    /// What of the receive is left; `None`: all of it.
+    #[inline(always)]
+    fn receive(&self, buffer: Target, status: Out<Status>) -> Result<(), Option<Direct>> {
+        let Receiver { comm, rank, tag } = self.partner;
+        let from = Sender {
+            comm,
+            rank: Some(rank),
+            tag: Some(tag),
+        };
+        let memory = buffer.memory(0, self.length as i64);
+        match p2p::receive_briefly(self.world, from, memory, self.length) {
+            Some(Direct::Received(message)) if message.bytes == self.length => {
+                let (source, bytes) = (message.source as c_int, message.bytes as i64);
+                give_status(status, Status::new(source, message.tag, bytes));
+                Ok(())
+            }
+            begun => Err(begun),
+        }
+    }
+}
+
+/// Sends what leaves at once. An error: nothing was done.
 #[inline(always)]
-pub(super) fn isend(buffer: Source, to: &Envelope, request: Out<h::Request>) -> bool {
-    let Some(usual) = usual(to, buffer.address()).filter(|_| !request.is_null()) else {
-        return false;
+pub(super) fn send(mode: Mode, buffer: Source, to: &Envelope) -> Result<(), ()> {
+    let usual = usual(to, buffer.address()).filter(|_| matches!(mode, Mode::Standard));
+    let sent = usual.is_some_and(|usual| usual.send(buffer));
+    if sent { Ok(()) } else { Err(()) }
+}
+
+/// Receives the message that is here, or comes while this thread polls. An error: what has begun, if anything has.
+#[inline(always)]
+pub(super) fn recv(buffer: Target, from: &Envelope, status: Out<Status>) -> Result<(), Option<Direct>> {
+    match usual(from, buffer.address()) {
+        Some(usual) => usual.receive(buffer, status),
+        None => Err(None),
+    }
+}
+
+/// What is left of a send and a receive.
+#[derive(Default)]
+pub(super) enum Left {
+    #[default]
+    Both,
+    /// As [`recv`] leaves it.
+    Receive(Option<Direct>),
+}
+
+/// Sends what leaves at once and receives what comes then, if both are as usual.
+#[inline(always)]
+pub(super) fn sendrecv(
+    out: Source,
+    to: &Envelope,
+    into: Target,
+    from: &Envelope,
+    status: Out<Status>,
+) -> Result<(), Left> {
+    let both = usual(to, out.address()).zip(usual(from, into.address()));
+    match both {
+        Some((send, receive)) if send.send(out) => receive.receive(into, status).map_err(Left::Receive),
+        _ => Err(Left::Both),
+    }
+}
+
+/// Starts a send that leaves at once. An error: nothing was done.
+#[inline(always)]
+pub(super) fn isend(mode: Mode, buffer: Source, to: &Envelope, request: Out<h::Request>) -> Result<(), ()> {
+    let is_for_this = matches!(mode, Mode::Standard) && !request.is_null();
+    let usual = usual(to, buffer.address()).filter(|_| is_for_this).ok_or(())?;
+    let memory = buffer.memory(0, usual.length as i64);
+    let sent = match p2p::isend_briefly(usual.world, usual.partner, &memory, usual.length) {
+        Some(sent) => sent,
+        None => isend_beside_others(&usual, buffer),
     };
-    let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
-    let world = usual.process.world();
-    let receiver = Receiver {
-        comm: usual.comm,
-        rank: usual.rank,
-        tag: usual.tag,
-    };
-    let Some(sent) = p2p::isend_piece(world, receiver, &memory, usual.length) else {
-        return false;
-    };
-    world.engine().watch();
+    let sent = sent.ok_or(())?;
+    usual.world.engine().watch();
     request.put(insert_quick(to.comm, Started::Sent(sent)));
-    true
+    Ok(())
 }
 
-/// Sends what leaves at once, if what shall be received is as usual; false: nothing was done.
-#[inline(always)]
-pub(super) fn send_before(buffer: Source, to: &Envelope, room: Target, from: &Envelope) -> bool {
-    let Some(usual) = usual(to, buffer.address()).filter(|_| usual(from, room.address()).is_some()) else {
-        return false;
-    };
-    let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
-    let receiver = Receiver {
-        comm: usual.comm,
-        rank: usual.rank,
-        tag: usual.tag,
-    };
-    p2p::isend_piece(usual.process.world(), receiver, &memory, usual.length).is_some()
+#[inline(never)]
+fn isend_beside_others(usual: &Usual, buffer: Source) -> Option<Sent> {
+    let memory = buffer.memory(0, usual.length as i64);
+    p2p::isend_piece(usual.world, usual.partner, &memory, usual.length)
 }
 
-/// Starts a receive of a message that is not there yet; false: nothing was done.
+/// Starts a receive into one piece of memory. An error: nothing was done.
 #[inline(always)]
-pub(super) fn irecv(buffer: Target, from: &Envelope, request: Out<h::Request>) -> bool {
-    let Some(usual) = usual(from, buffer.address()).filter(|_| !request.is_null()) else {
-        return false;
+pub(super) fn irecv(buffer: Target, from: &Envelope, request: Out<h::Request>) -> Result<(), ()> {
+    let usual = usual(from, buffer.address()).filter(|_| !request.is_null()).ok_or(())?;
+    let memory = buffer.memory(0, usual.length as i64);
+    let started = match p2p::irecv_briefly(usual.world, usual.partner, memory, usual.length) {
+        Some(started) => started,
+        None => irecv_beside_others(&usual, buffer),
     };
-    let memory = buffer.offset(usual.offset as i64).memory(0, usual.length as i64);
-    let world = usual.process.world();
-    let Some(started) = p2p::irecv_piece(world, usual.comm, usual.rank, Some(usual.tag), memory, usual.length) else {
-        return false;
-    };
-    world.engine().watch();
+    let started = started.ok_or(())?;
+    usual.world.engine().watch();
     request.put(insert_quick(from.comm, Started::Receive(started)));
-    true
+    Ok(())
+}
+
+#[inline(never)]
+fn irecv_beside_others(usual: &Usual, buffer: Target) -> Option<Request> {
+    let (Receiver { comm, rank, tag }, memory) = (usual.partner, buffer.memory(0, usual.length as i64));
+    p2p::irecv_piece(usual.world, comm, rank, Some(tag), memory, usual.length)
 }

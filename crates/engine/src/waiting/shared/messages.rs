@@ -58,37 +58,55 @@ impl Shared {
         self.receive_next(&mut guard, channel, pattern, memory, room)
     }
 
+    /// The same where threads take turns and none of the library comes; elsewhere nothing is done.
+    #[inline(always)]
+    pub fn receive_alone(
+        &self,
+        channel: &Channel,
+        from: Option<u32>,
+        tag: Option<i32>,
+        memory: WriteMemory,
+        room: u64,
+    ) -> Option<Direct> {
+        let pattern = Pattern {
+            context: channel.context,
+            source: from,
+            tag,
+        };
+        self.briefly(|engine| self.receive_next(engine, channel, pattern, memory, room))
+    }
+
     /// The same for whoever has the engine, and keeps it.
     #[inline(always)]
     pub(super) fn receive_next(
         &self,
-        guard: &mut Guard<'_>,
+        engine: &mut Engine,
         channel: &Channel,
         pattern: Pattern,
         memory: WriteMemory,
         room: u64,
     ) -> Direct {
-        if let Some(over) = begin_directly(&mut guard.core, channel, pattern, memory, room) {
+        if let Some(over) = begin_directly(&mut engine.core, channel, pattern, memory, room) {
             // Its sender may wait to hear that it has matched.
-            guard.work();
+            engine.work();
             return over;
         }
         let mut patience = self.pace.patience();
         let (mut in_vain, counts_from, mut began) = (0, self.pace.counts_from(PROMPT_DIRECTLY), None);
         // What other threads find due is seen to when the engine is unlocked.
-        while !guard.progress_directly() {
+        while !engine.progress_directly() {
             in_vain += 1;
             if in_vain == counts_from {
-                began = Some(guard.core.state.tools_mut().wait_begins());
+                began = Some(engine.core.state.tools_mut().wait_begins());
             }
             if !self.pace.pause_with(&mut patience, !self.policy.guests) {
                 break;
             }
         }
-        let end = guard.core.state.direct().end();
+        let end = engine.core.state.direct().end();
         if let Some(began) = began {
             let over = matches!(end, Direct::Received(_));
-            guard.core.state.tools_mut().waited_directly(began, over);
+            engine.core.state.tools_mut().waited_directly(began, over);
         }
         end
     }

@@ -208,15 +208,30 @@ impl GroupCall<'_> {
     /// nothing was done. On a communicator of a vendor MPI that depends only on what all members know.
     #[inline]
     pub fn short(&self, short: &Short) -> Option<Result<(), EngineError>> {
-        let mut guard = self.shared.lock();
-        let Engine { core, groups, .. } = &mut *guard;
+        let begin = |engine: &mut Engine| self.begin_short(engine, short);
+        let begun = match self.shared.briefly(begin) {
+            Some(begun) => begun?,
+            None => begin(&mut self.shared.lock())?,
+        };
+        Some(match begun {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) | Err(_) => self.over(self.shared.lock(), begun),
+        })
+    }
+
+    /// What of it is not over has a request; of what is those who watch are told.
+    #[inline]
+    fn begin_short(&self, engine: &mut Engine, short: &Short) -> Option<Result<Option<Request>, EngineError>> {
+        let Engine { core, groups, .. } = engine;
         let began = Cell::new(None);
         let pause = self.shared.pause_together(core, &began);
         let done = groups.short(core, self.channel, (self.operation, self.sequence), short, pause)?;
-        core.state
-            .tools_mut()
-            .waited_together(began.get(), matches!(done, Ok(None)));
-        Some(self.over(guard, done))
+        let is_over = matches!(done, Ok(None));
+        core.state.tools_mut().waited_together(began.get(), is_over);
+        if is_over {
+            self.tell_end(core);
+        }
+        Some(done)
     }
 
     /// Waits for what was begun, if it is not over; those who watch are told.
