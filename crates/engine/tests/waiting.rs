@@ -317,22 +317,28 @@ fn who_waits_or_tests_in_vain_hears_that_others_are_gone() {
             "who has nothing more to say is not asked again"
         );
     }
-    let both = processes(2, Options::default(), policies()[0]);
-    let target = OwnMemory::new(0, 8);
-    let request = both[0]
-        .lock()
-        .irecv(&channel(0, 0, 2), Some(1), Some(1), receiving(&target, 8));
-    let _ours = tell(&both[0], Arc::default());
-    let error = loop {
-        let mut engine = both[0].lock();
-        engine.progress();
-        if let Some(completion) = engine.take(request) {
-            break completion.error;
-        }
-        drop(engine);
-        both[0].idle();
-    };
-    assert_eq!(error, killed(), "in a loop that never waits");
+}
+
+#[test]
+fn a_loop_that_never_waits_hears_it_too() {
+    for (threads, guests) in [(false, false), (false, true), (true, false), (true, true)] {
+        let both = processes(2, Options::default(), Policy { threads, guests });
+        let target = OwnMemory::new(0, 8);
+        let request = both[0]
+            .lock()
+            .irecv(&channel(0, 0, 2), Some(1), Some(1), receiving(&target, 8));
+        let _ours = tell(&both[0], Arc::default());
+        let error = loop {
+            let mut engine = both[0].lock();
+            engine.progress();
+            if let Some(completion) = engine.take(request) {
+                break completion.error;
+            }
+            drop(engine);
+            both[0].idle();
+        };
+        assert_eq!(error, killed(), "threads {threads}, guests {guests}");
+    }
 }
 
 #[test]
