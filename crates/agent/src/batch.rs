@@ -11,7 +11,6 @@
 //! moves indices, gathers `Started`, and lets the scheduler say why when processes or nodes are lost.
 
 mod door;
-mod happening;
 mod judging;
 mod listen;
 mod nodes;
@@ -20,14 +19,13 @@ mod stage;
 mod watch;
 
 pub(crate) use door::StagedFile;
-pub(crate) use happening::BatchEvent;
 
 use crate::asked::Asked;
 use crate::event::Event;
+use crate::happening::{BatchEvent, FromNode, Ready};
 use crate::link::Outbox;
 use crate::program::Refusal;
 use crate::sink::{self, Sink};
-use happening::{FromNode, Ready};
 use isthmus_sched::{Adaptor, Cause, JobId, State, Wait};
 use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can happen to an agent.
 
-use crate::batch::BatchEvent;
+use crate::happening::BatchEvent;
 use crate::pipes::Pipes;
 use crate::program::Refusal;
 use isthmus_stage::words;

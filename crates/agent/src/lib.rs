@@ -12,6 +12,7 @@ mod directories;
 mod event;
 mod gateway;
 mod guard;
+mod happening;
 mod leave;
 mod link;
 mod machine;

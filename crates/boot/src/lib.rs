@@ -12,6 +12,7 @@ mod helper;
 mod listening;
 mod naming;
 mod origin;
+mod own_names;
 mod questions;
 mod reaching;
 pub mod rendezvous;

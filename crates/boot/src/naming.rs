@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names for ports: published, found and taken back, by the coordinator or, without a launcher, by this process itself.
 
-use std::sync::{Mutex, PoisonError};
-
-use isthmus_stage::names::Names;
 use isthmus_wire::question::{Ask, Kind, Refusal, Said, Scope};
 
 use crate::asking::AskError;
+use crate::own_names::alone;
 use crate::running::Running;
 
-/// The names of a program without a launcher.
-static OWN: Mutex<Option<Names>> = Mutex::new(None);
 /// Who publishes them.
 const ALONE: (usize, u32) = (0, 0);
 
@@ -56,17 +52,6 @@ impl Running {
             _ => Err(no_answer()),
         }
     }
-}
-
-/// A program that ends takes its names along.
-pub(crate) fn forget() {
-    OWN.lock().unwrap_or_else(PoisonError::into_inner).take();
-}
-
-fn alone<T>(what: impl FnOnce(&mut Names) -> Result<T, Refusal>) -> Result<T, AskError> {
-    let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let names = own.get_or_insert_with(|| Names::new(&format!("process {}", std::process::id())));
-    what(names).map_err(AskError::Refused)
 }
 
 fn done(said: Said) -> Result<(), AskError> {

@@ -19,8 +19,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::Gateway;
 use crate::traffic::Traffic;
-use crate::{Gateway, stream};
 
 /// Bytes that are read at once, and that go out at once as long as nothing is known of the link.
 const BUNDLE: usize = 256 << 10;
@@ -57,6 +57,8 @@ struct Stream {
 pub(crate) struct Carrier {
     /// At the other end.
     pub(crate) area: u32,
+    /// Begins a stream that the other gateway asks for.
+    begin: Begin,
     /// We made the connection.
     pub(crate) dialled: bool,
     /// As long as it lasts.
@@ -89,10 +91,21 @@ pub(crate) struct Carrier {
     sounding: RefCell<Option<Sounding>>,
 }
 
+/// A stream that the other gateway asks for.
+pub(crate) struct Asked {
+    pub(crate) number: u32,
+    pub(crate) ends: Ends,
+    pub(crate) wish: u8,
+}
+
+/// Begins one.
+pub(crate) type Begin = fn(&Rc<Gateway>, &Rc<Carrier>, Asked);
+
 impl Carrier {
-    pub(crate) fn new(area: u32, direct: bool, dialled: bool, traffic: Arc<Traffic>) -> Rc<Self> {
+    pub(crate) fn new(area: u32, direct: bool, dialled: bool, traffic: Arc<Traffic>, begin: Begin) -> Rc<Self> {
         Rc::new(Self {
             area,
+            begin,
             dialled,
             socket: RefCell::default(),
             piece: Cell::new(BUNDLE),
@@ -298,13 +311,12 @@ impl Carrier {
         match event {
             Event::Asked { stream, from, to, wish } => {
                 self.keep(stream, wish, None);
-                tokio::task::spawn_local(stream::asked(
-                    gateway.clone(),
-                    self.clone(),
-                    stream,
-                    Ends::of(from, to),
+                let asked = Asked {
+                    number: stream,
+                    ends: Ends::of(from, to),
                     wish,
-                ));
+                };
+                (self.begin)(gateway, self, asked);
             }
             Event::Opened(stream) => self.answer(stream, true),
             Event::Refused(stream, _) => {

@@ -330,7 +330,7 @@ impl Neighbour {
     }
 
     fn adopt(self: &Rc<Self>, gateway: &Rc<Gateway>, stream: TcpStream, dialled: bool) -> Rc<Carrier> {
-        let carrier = Carrier::new(self.area.area, true, dialled, self.traffic.clone());
+        let carrier = Carrier::new(self.area.area, true, dialled, self.traffic.clone(), stream::begin);
         self.carriers.borrow_mut().push(carrier.clone());
         self.changed.notify_waiters();
         let (own, us, c) = (self.clone(), gateway.clone(), carrier.clone());
@@ -379,6 +379,7 @@ impl Neighbour {
             false,
             gateway.area < self.area.area,
             self.traffic.clone(),
+            stream::begin,
         );
         *self.relay.borrow_mut() = Some(carrier.clone());
         self.changed.notify_waiters();

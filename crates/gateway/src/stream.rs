@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use crate::carrier::{Carrier, Piece};
+use crate::carrier::{Asked, Carrier, Piece};
 use crate::{Gateway, dial};
 
 /// Longest wait for what a measurement gives.
@@ -127,8 +127,12 @@ async fn sound(carrier: &Rc<Carrier>, number: u32) {
     carrier.forget(number);
 }
 
-/// A stream that the other gateway asks for, for one of our processes.
-pub(crate) async fn asked(gateway: Rc<Gateway>, carrier: Rc<Carrier>, number: u32, ends: Ends, wish: u8) {
+/// Begins a stream that the other gateway asks for, for one of our processes.
+pub(crate) fn begin(gateway: &Rc<Gateway>, carrier: &Rc<Carrier>, asked: Asked) {
+    tokio::task::spawn_local(serve(gateway.clone(), carrier.clone(), asked));
+}
+
+async fn serve(gateway: Rc<Gateway>, carrier: Rc<Carrier>, Asked { number, ends, wish }: Asked) {
     if wish == WISH_MEASURE {
         return sound(&carrier, number).await;
     }

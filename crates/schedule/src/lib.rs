@@ -33,6 +33,7 @@ mod parcels;
 mod parties;
 mod places;
 mod recorded;
+mod ring;
 mod rooted;
 mod routes;
 mod row;

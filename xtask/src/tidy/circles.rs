@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::source::Source;
 
 /// A module: the names from the root of its crate.
-type Path = Vec<String>;
+pub(super) type Path = Vec<String>;
 
 /// Number of files in circles, by room.
 pub(super) fn by_room(sources: &[Source]) -> BTreeMap<String, usize> {
@@ -34,7 +34,7 @@ pub(super) fn of_room(sources: &[Source], room: &str) -> Vec<String> {
 }
 
 /// Files by module, of each room.
-fn rooms(sources: &[Source]) -> BTreeMap<&str, BTreeMap<Path, &Source>> {
+pub(super) fn rooms(sources: &[Source]) -> BTreeMap<&str, BTreeMap<Path, &Source>> {
     let mut rooms: BTreeMap<&str, BTreeMap<Path, &Source>> = BTreeMap::new();
     let ours = sources.iter().filter(|s| !s.is_test() && !s.is_generated());
     for source in ours {
@@ -56,7 +56,7 @@ fn module(path: &str) -> Option<Path> {
 }
 
 /// For every file the files that it names, all by their number.
-fn arrows(files: &BTreeMap<Path, &Source>) -> Vec<BTreeSet<usize>> {
+pub(super) fn arrows(files: &BTreeMap<Path, &Source>) -> Vec<BTreeSet<usize>> {
     let modules: BTreeMap<&Path, Module> = files
         .iter()
         .map(|(path, source)| (path, Module::of(&source.code, path, files)))

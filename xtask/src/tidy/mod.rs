@@ -5,6 +5,7 @@ mod absence;
 mod c;
 mod circles;
 mod documents;
+mod folders;
 mod layers;
 mod methods;
 mod prose;
@@ -18,7 +19,11 @@ use crate::tree::Result;
 
 /// Prints which imports close the circles of a room.
 pub(crate) fn circles_of(room: &str) -> Result<()> {
-    for line in circles::of_room(&source::load()?, room) {
+    let sources = source::load()?;
+    for line in circles::of_room(&sources, room)
+        .into_iter()
+        .chain(folders::of_room(&sources, room))
+    {
         println!("{line}");
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! | rule | what is counted in a room |
 //! | --- | --- |
 //! | `circles` | files whose imports close a circle inside the room |
+//! | `folders` | folders inside a room whose arrows lead back to them |
 //! | `fields` | fields that other files see, in rooms that count them ([`FIELDS`]) |
 //! | `columns` | comment lines wider than 120 columns, but for rows of tables |
 //! | `methods` | methods of objects above 40 each |
@@ -15,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use super::source::{Finding, Source};
-use super::{circles, methods, prose};
+use super::{circles, folders, methods, prose};
 use crate::tree::{self, Result};
 
 const LIST: &str = "ci/shrinking.txt";
@@ -75,9 +76,10 @@ fn compare(found: &BTreeMap<Key, usize>, listed: &BTreeMap<(String, String), usi
     }
     let total = |rule: &str| -> usize { found.iter().filter(|((r, _), _)| *r == rule).map(|(_, n)| n).sum() };
     let mut summary = format!(
-        "to shrink: {} files in circles, {} fields seen by other files of the engine, {} wide comments, {} methods above 40 \
+        "to shrink: {} files and {} folders in circles, {} fields seen by other files of the engine, {} wide comments, {} methods above 40 \
          of an object, {} tuples as parameters, {} long paragraphs",
         total("circles"),
+        total("folders"),
         total("fields"),
         total("columns"),
         total("methods"),
@@ -108,6 +110,9 @@ fn count(sources: &[Source]) -> BTreeMap<Key, usize> {
     }
     for (room, files) in circles::by_room(sources) {
         add("circles", &room, files);
+    }
+    for (room, folders) in folders::by_room(sources) {
+        add("folders", &room, folders);
     }
     for (room, number) in methods::by_room(sources) {
         add("methods", &room, number);

@@ -2,8 +2,8 @@
 //! The connection to one node of a submission: staging what it lacks, then messages both ways.
 
 use super::door::{Door, Files, StagedFile};
-use super::happening::{BatchEvent, FromNode, Ready};
 use crate::event::Event;
+use crate::happening::{BatchEvent, FromNode, Ready};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{AgentHello, FileState, FromAgent, MAX_CHUNK, NodeHello, ToAgent, VERSION};
 use std::path::PathBuf;

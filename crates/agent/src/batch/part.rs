@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One node's part of a submission: which processes, and what their indices are here and there.
 
-use super::happening::Ready;
+use crate::happening::Ready;
 use crate::link::Outbox;
 use crate::sink::Sink;
 use isthmus_wire::grid::{self, AgentHello, Commit, FromAgent, Input, Start, Stream, ToAgent};

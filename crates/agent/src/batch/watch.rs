@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Asking the scheduler: tasks that submit, poll, and find out who ended a job.
 
-use super::happening::BatchEvent;
 use crate::event::Event;
+use crate::happening::BatchEvent;
 use crate::node::{SECRET, SECRET_FILE};
 use crate::program::Refusal;
 use isthmus_sched::{Adaptor, Cause, JobId, NodeAgent, Request, State};

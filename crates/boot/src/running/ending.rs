@@ -47,7 +47,7 @@ impl Running {
                 })?;
             }
             None => {
-                crate::naming::forget();
+                crate::own_names::forget();
                 print_counters(&counters);
             }
         }

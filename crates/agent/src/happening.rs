@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can happen to a submission.
+//! What can happen to a subjob that the scheduler of the machine starts.
 
 use crate::program::Refusal;
 use isthmus_sched::{JobId, State};
@@ -38,13 +38,13 @@ pub(crate) enum FromNode {
 /// A node whose agent is ready to start processes.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    pub(super) node: u32,
-    pub(super) nodes: u32,
-    pub(super) slots: u32,
+    pub(crate) node: u32,
+    pub(crate) nodes: u32,
+    pub(crate) slots: u32,
     /// What the scheduler calls it.
-    pub(super) name: String,
-    pub(super) hello: AgentHello,
+    pub(crate) name: String,
+    pub(crate) hello: AgentHello,
     /// Paths here, and what they are there.
-    pub(super) paths: Vec<(PathBuf, String)>,
-    pub(super) sender: mpsc::UnboundedSender<Vec<u8>>,
+    pub(crate) paths: Vec<(PathBuf, String)>,
+    pub(crate) sender: mpsc::UnboundedSender<Vec<u8>>,
 }
