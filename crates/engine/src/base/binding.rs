@@ -13,7 +13,7 @@ use isthmus_transport::native::{Element, Operator};
 use crate::EngineError;
 use crate::base::block::{self, Block};
 use crate::base::buffer::{ReceiveBuffer, ReceiveForm, SendBuffer, SendForm};
-use crate::groups::mistake::wrong_length;
+use crate::base::mistake::wrong_length;
 
 /// Applies a reduction operation to whole elements as they lie in memory. Arguments: operand, target, number of
 /// elements, operand is left. Both slices hold all bytes of the elements' data and no others before or behind: they

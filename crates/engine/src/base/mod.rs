@@ -4,10 +4,12 @@
 pub(crate) mod binding;
 pub(crate) mod block;
 pub(crate) mod buffer;
+pub(crate) mod callbacks;
 pub(crate) mod channel;
 pub(crate) mod conversion;
 pub(crate) mod counters;
 pub(crate) mod error;
+pub(crate) mod mistake;
 pub(crate) mod parcels;
 pub(crate) mod peers;
 pub(crate) mod request;

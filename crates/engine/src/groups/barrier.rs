@@ -13,8 +13,8 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
 
 use crate::EngineError;
+use crate::base::mistake::no_memory;
 use crate::groups::Meet;
-use crate::groups::mistake::no_memory;
 use crate::p2p::Core;
 
 /// A barrier as one of its members sees it.

@@ -21,11 +21,11 @@ use isthmus_schedule::step::Together;
 use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
 
 use crate::base::binding::{BoundBuffer, Sides};
+pub(crate) use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::barrier::{self, Barrier};
 use crate::groups::cut::contributors;
 use crate::groups::data::{Bound, Unequal};
 use crate::groups::known::Lesson;
-pub(crate) use crate::groups::mistake::{no_memory, wrong_length};
 use crate::groups::pulling;
 use crate::groups::rows::Rows;
 use crate::groups::{Begin, Cut, Meet, Phase, Pulling};

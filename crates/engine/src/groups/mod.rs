@@ -9,7 +9,6 @@ pub(crate) mod disagreement;
 pub(crate) mod known;
 pub(crate) mod meet;
 pub(crate) mod meeting;
-pub(crate) mod mistake;
 pub(crate) mod pulling;
 pub(crate) mod rows;
 pub(crate) mod short;

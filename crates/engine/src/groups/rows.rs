@@ -20,8 +20,8 @@ use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
 
+use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
-use crate::groups::mistake::{no_memory, wrong_length};
 use crate::tools::Tools;
 use crate::{EngineError, Operation};
 

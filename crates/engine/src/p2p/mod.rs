@@ -39,6 +39,7 @@ use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;
 
 use crate::base::buffer::Conversion;
+use crate::base::callbacks::Callbacks;
 use crate::base::parcels::{Parcels, Partner};
 use crate::base::peers::Peers;
 use crate::base::request::Tokens;
@@ -51,7 +52,6 @@ use crate::p2p::message::Content;
 use crate::p2p::parts::{Arrivals, Ready};
 use crate::p2p::unanswered::Unanswered;
 use crate::tools::Tools;
-use crate::waiting::callbacks::Callbacks;
 use crate::{Members, Mode, ReceiveBuffer, Request, SendBuffer, Tuning};
 
 /// Transports, requests, matching: what all machines stand on.

@@ -12,6 +12,7 @@ use isthmus_protocol::matching::{Envelope, Refused};
 use isthmus_transport::{Peer, Processes};
 use isthmus_wire::frame::{Header, Kind};
 
+use crate::base::callbacks::Callbacks;
 use crate::base::peers::{Acquaintance, PeerState};
 use crate::base::request::Part;
 use crate::base::requests::{NONE, Requests};
@@ -25,7 +26,6 @@ use crate::p2p::message::{Content, is_synchronous};
 use crate::p2p::queue::chunk;
 use crate::p2p::{Asked, ReceiveStage, State, Task};
 use crate::tools::Tools;
-use crate::waiting::callbacks::Callbacks;
 use crate::{Channel, EngineError, Gauges, Tuning};
 
 impl State {

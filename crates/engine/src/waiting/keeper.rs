@@ -29,11 +29,11 @@ use std::time::Duration;
 use isthmus_transport::wait as sleep_on;
 
 use crate::Shared;
+use crate::base::callbacks::Caller;
 use crate::engine::{expects, needs_progress};
 use crate::waiting::Inner;
 use crate::waiting::NAP;
 use crate::waiting::bell::Bell;
-use crate::waiting::callbacks::Caller;
 
 /// Shortest time between two looks at a program that might compute: short against anything worth computing meanwhile,
 /// and a look costs some microseconds.

@@ -2,7 +2,6 @@
 //! One engine for all threads: locking, waiting, progress while the program computes.
 
 pub(crate) mod bell;
-pub(crate) mod callbacks;
 pub(crate) mod inner;
 pub(crate) mod keeper;
 pub(crate) mod pace;

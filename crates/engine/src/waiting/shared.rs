@@ -28,6 +28,7 @@ use isthmus_schedule::step::Together;
 use isthmus_transport::native::Collective;
 use isthmus_transport::{Transport, is_readable, wait as sleep_on};
 
+use crate::base::callbacks::{Callbacks, Caller};
 use crate::groups::data::Bound;
 use crate::groups::meeting::Groups;
 use crate::groups::rows::Told;
@@ -38,7 +39,6 @@ use crate::tools::waited::{PROMPT, PROMPT_DIRECTLY};
 use crate::waiting::Inner;
 use crate::waiting::NAP;
 use crate::waiting::bell::Bell;
-use crate::waiting::callbacks::{Callbacks, Caller};
 use crate::waiting::keeper::{Keeper, LOOK};
 use crate::waiting::pace::Pace;
 use crate::waiting::waits::Reports;
