@@ -122,7 +122,15 @@ mod tests {
 
     #[test]
     fn info_keys_of_ours_are_known() {
-        assert_eq!(unknown_hint("isthmus_class").or_else(|| unknown_hint("cb_nodes")), None);
+        for known in [
+            "isthmus_class",
+            "cb_nodes",
+            "isthmus_site",
+            "isthmus_scheduler",
+            "isthmus_on_loss",
+        ] {
+            assert_eq!(unknown_hint(known), None);
+        }
         assert_eq!(
             unknown_hint("isthmus_clas").unwrap(),
             "the info key isthmus_clas has no meaning; did you mean isthmus_class?"

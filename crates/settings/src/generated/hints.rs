@@ -13,6 +13,7 @@ pub const HINTS: &[&str] = &[
     "isthmus_placement",
     "isthmus_scope",
     "isthmus_on_loss",
+    "isthmus_scheduler",
     "isthmus_site",
     "isthmus_reach",
     "isthmus_aggregators",
