@@ -61,6 +61,9 @@ int main(int argc, char **argv)
         OK(MPI_Finalize());
         return 0;
     }
+    int *universe, known;
+    OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &universe, &known));
+    CHECK(known && *universe >= size);
     char *words[] = {"a child", "", NULL};
     int codes[3] = {-1, -1, -1}, class;
     /* Arguments of others are not looked at. */

@@ -93,7 +93,12 @@ fn universe(world: &World) -> u32 {
     let mut machines = std::collections::BTreeMap::new();
     for node in &world.places().nodes {
         let known: &mut (u32, u32) = machines.entry((&node.host, &node.addresses)).or_default();
-        *known = (known.0.max(node.processors), known.1.saturating_add(node.processes));
+        let processors = match node.processors {
+            // Nobody has counted them for a program without a launcher.
+            0 if world.size() == 1 => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            counted => counted,
+        };
+        *known = (known.0.max(processors), known.1.saturating_add(node.processes));
     }
     let all = machines
         .values()
