@@ -6,13 +6,16 @@
 use std::ffi::c_int;
 
 use isthmus_abi::Status;
+use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
+use isthmus_core::comm::Comm;
 use isthmus_core::p2p::{self, Receiver, Sender};
 use isthmus_core::world::World;
 use isthmus_engine::{Direct, Mode, Request, Sent};
 
 use super::Envelope;
 use crate::c::{Out, Source, Target};
+use crate::process::Process;
 use crate::request::{Started, give_status, insert_quick};
 use crate::{check, comm, datatype, process};
 
@@ -25,16 +28,23 @@ struct Usual {
     length: u64,
 }
 
+/// Its communicator, and the length of its data.
 #[inline(always)]
-fn usual(message: &Envelope, address: usize) -> Option<Usual> {
+fn solid(message: &Envelope, address: usize) -> Option<(&'static Process, &'static Comm, u64)> {
     let process = process::of_turns()?;
     let comm = comm::known(process, message.comm)?;
-    let rank = u32::try_from(message.rank).ok().filter(|rank| *rank < comm.peers())?;
     let count = u64::try_from(message.count).ok()?;
     let length = datatype::solid_bytes(message.datatype, count)?;
+    let is_usual = length == 0 || check::is_memory(address);
+    is_usual.then_some((process, comm, length))
+}
+
+#[inline(always)]
+fn usual(message: &Envelope, address: usize) -> Option<Usual> {
+    let (process, comm, length) = solid(message, address)?;
+    let rank = u32::try_from(message.rank).ok().filter(|rank| *rank < comm.peers())?;
     let tag = message.tag;
-    let is_usual = tag >= 0 && (length == 0 || check::is_memory(address));
-    is_usual.then_some(Usual {
+    (tag >= 0).then_some(Usual {
         world: process.world(),
         partner: Receiver { comm, rank, tag },
         length,
@@ -48,7 +58,6 @@ impl Usual {
         p2p::send_briefly(self.world, self.partner, &memory, self.length)
     }
 
-    /// What of the receive is left; `None`: all of it.
     #[inline(always)]
     fn receive(&self, buffer: Target, status: Out<Status>) -> Result<(), Option<Direct>> {
         let Receiver { comm, rank, tag } = self.partner;
@@ -57,15 +66,27 @@ impl Usual {
             rank: Some(rank),
             tag: Some(tag),
         };
-        let memory = buffer.memory(0, self.length as i64);
-        match p2p::receive_briefly(self.world, from, memory, self.length) {
-            Some(Direct::Received(message)) if message.bytes == self.length => {
-                let (source, bytes) = (message.source as c_int, message.bytes as i64);
-                give_status(status, Status::new(source, message.tag, bytes));
-                Ok(())
-            }
-            begun => Err(begun),
+        receive(self.world, from, self.length, buffer, status)
+    }
+}
+
+/// An error: what of the receive has begun, if anything has.
+#[inline(always)]
+fn receive(
+    world: &World,
+    from: Sender<'static>,
+    length: u64,
+    buffer: Target,
+    status: Out<Status>,
+) -> Result<(), Option<Direct>> {
+    let memory = buffer.memory(0, length as i64);
+    match p2p::receive_briefly(world, from, memory, length) {
+        Some(Direct::Received(message)) if message.bytes == length => {
+            let (source, bytes) = (message.source as c_int, message.bytes as i64);
+            give_status(status, Status::new(source, message.tag, bytes));
+            Ok(())
         }
+        begun => Err(begun),
     }
 }
 
@@ -80,10 +101,22 @@ pub(super) fn send(mode: Mode, buffer: Source, to: &Envelope) -> Result<(), ()> 
 /// Receives the message that is here, or comes while this thread polls. An error: what has begun, if anything has.
 #[inline(always)]
 pub(super) fn recv(buffer: Target, from: &Envelope, status: Out<Status>) -> Result<(), Option<Direct>> {
-    match usual(from, buffer.address()) {
-        Some(usual) => usual.receive(buffer, status),
-        None => Err(None),
-    }
+    let (process, comm, length) = solid(from, buffer.address()).ok_or(None)?;
+    let rank = match from.rank {
+        abi::MPI_ANY_SOURCE => None,
+        rank => Some(
+            u32::try_from(rank)
+                .ok()
+                .filter(|rank| *rank < comm.peers())
+                .ok_or(None)?,
+        ),
+    };
+    let tag = match from.tag {
+        abi::MPI_ANY_TAG => None,
+        tag if tag >= 0 => Some(tag),
+        _ => return Err(None),
+    };
+    receive(process.world(), Sender { comm, rank, tag }, length, buffer, status)
 }
 
 /// What is left of a send and a receive.

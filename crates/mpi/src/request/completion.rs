@@ -11,7 +11,7 @@ use isthmus_engine::Engine;
 
 use super::hears::{Hears, raise_on};
 use super::look::{Seen, see};
-use super::{Ended, end_simply, give_empty, give_status, is_active, try_end, with_error};
+use super::{Ended, end_simply, give_empty, give_status, is_active, is_message, try_end, with_error};
 use crate::c::{Out, count, flag};
 use crate::call::{call, first_of};
 use crate::process;
@@ -53,13 +53,22 @@ fn until<T>(mut look: impl FnMut(&mut Engine) -> Result<Option<T>>) -> Result<T>
     })
 }
 
-/// Ends a request that is complete and of which nothing unusual is to be said. An error: it is not so, or takes a
-/// closer look, and nothing was done.
+/// Ends a request that is complete, or is with what is here already, and of which nothing unusual is to be said. An
+/// error: it is not so, or takes a closer look.
 #[inline(always)]
 fn end_at_once(request: Out<h::Request>, status: Out<Status>) -> std::result::Result<(), ()> {
     let process = process::of_turns().ok_or(())?;
     let mut slot = request.get("request").map_err(|_| ())?;
-    let ended = process.world().engine().briefly(|engine| end_simply(engine, &mut slot));
+    if !is_message(slot) {
+        return Err(());
+    }
+    let ended = process.world().engine().briefly(|engine| {
+        let ended = end_simply(engine, &mut slot);
+        if ended.is_none() && engine.progress() {
+            return end_simply(engine, &mut slot);
+        }
+        ended
+    });
     let known = ended.flatten().ok_or(())?;
     give_status(status, known);
     request.put(slot);

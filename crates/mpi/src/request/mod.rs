@@ -248,6 +248,19 @@ impl Quick {
     }
 }
 
+/// Whether it is one message: a look or two are mostly enough to end it, where operations of groups take more.
+#[inline]
+fn is_message(handle: h::Request) -> bool {
+    match REQUESTS.get(handle.0) {
+        Some(Entry::Quick(_)) => true,
+        Some(Entry::Full(object)) => matches!(
+            &*object.state(),
+            Some(Operation::Send(_) | Operation::Sent(_) | Operation::Receive(_))
+        ),
+        None => false,
+    }
+}
+
 /// Whether it may never be.
 fn is_doubtful(handle: h::Request, engine: &Engine) -> bool {
     match REQUESTS.get(handle.0) {
