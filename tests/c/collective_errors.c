@@ -14,6 +14,21 @@ static int class_of(int code)
 
 #define FAILS(class, call) CHECK(class_of(call) == (class))
 
+/* Only one of them errs, sees it and calls again: it has begun nothing before, and the others have waited. */
+static void one_errs(MPI_Comm world, int *a, int *b)
+{
+    for (int i = 0; i < 3; i++) {
+        if (rank == i % size) {
+            FAILS(MPI_ERR_COUNT, MPI_Allreduce(a, b, -1, MPI_INT, MPI_SUM, world));
+            FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, size, world));
+            FAILS(MPI_ERR_TYPE, MPI_Allreduce(a, b, 8, MPI_DATATYPE_NULL, MPI_SUM, world));
+        }
+        OK(MPI_Allreduce(a, b, 8, MPI_INT, MPI_SUM, world));
+        for (int k = 0; k < 8; k++)
+            CHECK(b[k] == (k + 1) * size);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, b[8], counts[4] = {1, 1, 1, 1}, negative[4] = {-1, -1, -1, -1}, displs[4] = {0, 1, 2, 3};
@@ -29,6 +44,7 @@ int main(int argc, char **argv)
     OK(MPI_Type_contiguous(2, MPI_INT, &derived));
     OK(MPI_Type_commit(&derived));
 
+    one_errs(world, a, b);
     FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, size, world));
     FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, -1, world));
     FAILS(MPI_ERR_ROOT, MPI_Reduce(a, b, 1, MPI_INT, MPI_SUM, MPI_ROOT, world));

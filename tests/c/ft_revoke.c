@@ -108,6 +108,10 @@ static void pending(MPI_Comm comm, int what)
     MPI_Status statuses[3];
     if (rank == size - 1) {
         usleep(20000);
+        if (what == 11) {
+            CHECK(MPI_Bcast(big, -1, MPI_CHAR, size - 1, comm) != MPI_SUCCESS);
+            CHECK(MPI_Bcast(big, LONG, MPI_DATATYPE_NULL, size - 1, comm) != MPI_SUCCESS);
+        }
         OK(MPIX_Comm_revoke(comm));
         later(comm);
         OK(MPI_Comm_free(&comm));
@@ -156,6 +160,23 @@ static void pending(MPI_Comm comm, int what)
             REVOKED(MPI_Alltoallv(big, counts, places, MPI_CHAR, big + 64, counts, places, MPI_CHAR, comm));
         }
         break;
+    case 10:
+        /* Partitioned messages whose other end never comes: one of which all parts are ready, one of which one is, and receives. */
+        OK(MPI_Psend_init(big, 4, LONG / 4, MPI_CHAR, size - 1, 3, comm, MPI_INFO_NULL, &requests[0]));
+        OK(MPI_Psend_init(big, 4, 2, MPI_CHAR, size - 1, 4, comm, MPI_INFO_NULL, &requests[1]));
+        OK(MPI_Precv_init(big + LONG / 2, 4, 2, MPI_CHAR, size - 1, 5, comm, MPI_INFO_NULL, &requests[2]));
+        OK(MPI_Startall(3, requests));
+        OK(MPI_Pready_range(0, 3, requests[0]));
+        OK(MPI_Pready(2, requests[1]));
+        for (int i = 0; i < 3; i++) {
+            REVOKED(MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+            OK(MPI_Request_free(&requests[i]));
+        }
+        break;
+    case 11:
+        /* The last one has begun nothing: it gives wrong arguments, which it sees, and lets the others go. */
+        REVOKED(MPI_Bcast(big, LONG, MPI_CHAR, size - 1, comm));
+        break;
     }
     later(comm);
     OK(MPI_Comm_free(&comm));
@@ -170,7 +191,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    for (int what = 0; what < 10; what++) {
+    for (int what = 0; what < 12; what++) {
         OK(MPI_Comm_dup(MPI_COMM_WORLD, &dup));
         /* The cells are in use. */
         for (int i = 0; i < 5; i++)

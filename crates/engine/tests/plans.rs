@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{Random, World, channel, content, kinds, memory, pattern, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, EngineError, Next, ReceiveBuffer, Reducer, Request};
+use isthmus_engine::{Binding, Block, BoundBuffer, EngineError, Next, ReceiveBuffer, Reducer, Request, set_goes_on};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step};
 use isthmus_schedule::{Blocks, Call, Network, Operation, Overrides, plan};
 use isthmus_topology::{Level, Shape};
@@ -105,6 +105,54 @@ fn nothing_begins_on_a_channel_that_was_revoked() {
     let buffer = ReceiveBuffer::contiguous(room.memory(), 0, 8);
     let general = w.engines[0].irecv(&channel, Some(1), Some(0), buffer);
     assert_eq!(w.finish(0, general).error, Some(EngineError::Revoked));
+}
+
+/// A member hears of a loss when another one has already asked for the data of a long message of it, which cannot take
+/// that back.
+#[test]
+fn after_a_loss_who_has_asked_for_a_long_message_waits_for_nobody() {
+    let length = 1 << 16;
+    for options in kinds() {
+        for (before, between) in [(1, 1), (2, 1), (1, 2), (3, 3), (4, 0)] {
+            let mut w = world(3, options);
+            let rooms = [memory(&pattern(7, length)), memory(&vec![0; length])];
+            let all = |buffer| slice(buffer, 0, length as u64);
+            let send = Action::Send {
+                to: 1,
+                data: all(Buffer::Send),
+                slot: 0,
+            };
+            let receive = Action::Receive {
+                from: 0,
+                data: all(Buffer::Recv),
+                slot: 0,
+            };
+            let whole = |at: usize| BoundBuffer::one(bytes(&rooms[at], length));
+            let sides = [
+                (send, Binding::bytes(whole(0), BoundBuffer::none())),
+                (receive, Binding::bytes(BoundBuffer::none(), whole(1))),
+            ];
+            let mut requests = Vec::new();
+            for (me, (step, binding)) in sides.into_iter().enumerate() {
+                set_goes_on(&mut w.engines[me], true);
+                let operation = w.engines[me].operation("test");
+                let plan = script(&[], vec![(step, &[])]);
+                let channel = channel(0, me as u32, 3);
+                requests.push(w.engines[me].start_plan(&channel, operation, 1, plan, binding, None));
+            }
+            for (me, rounds) in [(0, before), (1, between)] {
+                (0..rounds).for_each(|_| _ = w.engines[me].progress());
+            }
+            for engine in &mut w.engines[..2] {
+                engine.lose_peers([Peer::new(2)], "it was killed");
+            }
+            for (me, request) in requests.into_iter().enumerate() {
+                let error = w.finish(me, request).error;
+                let lost = matches!(error, Some(EngineError::PeerLost { peer, .. }) if peer == Peer::new(2));
+                assert!(lost || error.is_none(), "{error:?} at {me}");
+            }
+        }
+    }
 }
 
 #[test]

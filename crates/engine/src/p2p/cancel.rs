@@ -87,7 +87,7 @@ fn withdraw_send(core: &mut Core, index: u32) -> bool {
     let slot = core.state.requests.slot(index);
     let token = core.state.requests.token(index);
     let (peer, stage) = match slot.task() {
-        Task::Send(task) if task.parts.is_none() => (task.peer, task.stage),
+        Task::Send(task) if !task.has_begun_in_parts() => (task.peer, task.stage),
         Task::Nothing if slot.sent_to() != Peer::NONE && core.state.is_own(slot.sent_to()) => {
             return throw_own(core, |content, t| !content.is_local() && t == token);
         }
@@ -141,7 +141,7 @@ fn throw_own(core: &mut Core, which: impl Fn(&Content, u64) -> bool) -> bool {
 fn recallable(core: &Core, index: u32) -> Option<(Peer, u32)> {
     let slot = core.state.requests.slot(index);
     let (peer, context) = match slot.task() {
-        Task::Send(task) if task.stage == SendStage::Waiting && task.parts.is_none() && !task.recalled => {
+        Task::Send(task) if task.stage == SendStage::Waiting && !task.has_begun_in_parts() && !task.recalled => {
             (task.peer, task.header.context)
         }
         Task::Nothing if slot.done() => (slot.sent_to(), slot.sent_in()),
@@ -193,6 +193,8 @@ pub(crate) fn ask_no_longer(core: &mut Core) -> bool {
                 core.state.finish(index);
                 hold(core, peer, token, context);
             }
+            // What is not marked yet cannot be copied: it ends when its receiver has answered.
+            Task::Send(task) if task.parts.is_some() => continue,
             Task::Send(task) if task.recalled => {
                 task.recalled = false;
                 let (peer, context) = (task.peer, task.header.context);

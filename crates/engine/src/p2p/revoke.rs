@@ -44,7 +44,7 @@ fn end_send(core: &mut Core, index: u32, context: Context) {
     let ends = match slot.task() {
         Task::Send(task) => {
             let of_it = task.header.context & !BESIDE == context.number();
-            of_it && task.parts.is_none() && !matches!(task.stage, SendStage::Streaming | SendStage::Bulk)
+            of_it && !task.has_begun_in_parts() && !matches!(task.stage, SendStage::Streaming | SendStage::Bulk)
         }
         _ => false,
     };

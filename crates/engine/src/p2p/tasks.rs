@@ -179,6 +179,11 @@ impl SendTask {
         }
     }
 
+    /// Whether it is a partitioned message whose receiver has asked for its data.
+    pub(crate) fn has_begun_in_parts(&self) -> bool {
+        self.parts.as_ref().is_some_and(|parts| parts.are_cleared())
+    }
+
     pub(crate) fn peer(&self) -> Peer {
         self.peer
     }

@@ -74,6 +74,7 @@ impl Plans {
     pub(super) fn abort(&self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
         let error = with.core.state.requests().slot(index).completion().error.clone();
         let revoked = error == Some(EngineError::Revoked);
+        let together = revoked || matches!(error, Some(EngineError::PeerLost { goes_on: true, .. }));
         if execution.channel().node.is_some() {
             // Who is told that the communicator is revoked needs no word in the memory.
             if let Some(error) = error.filter(|_| !revoked) {
@@ -81,8 +82,8 @@ impl Plans {
             }
         }
         for (step, request) in execution.abort() {
-            // All members give up at once: a message that a receiver has begun to take arrives.
-            if revoked && is_asked_back(with.core, request) {
+            // All members give up at once. A message that a receiver has begun to take arrives: it waits for that.
+            if together && is_asked_back(with.core, request) {
                 continue;
             }
             if abandon(with.core, request) {
