@@ -12,6 +12,7 @@ use isthmus_wire::grid::{
     Scheduler, Start, Stream, ToAgent, VERSION, Where,
 };
 use isthmus_wire::guard::{self, Answer, Orders};
+use isthmus_wire::joined::Group;
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::question::{self, Ask, Kind, Question, Refusal, Said, Scope};
 use isthmus_wire::time::Time;
@@ -122,6 +123,7 @@ fn boot_messages() -> Vec<Message> {
             number: 8,
             ask: Ask::Agree(Box::new(agree())),
         }),
+        Message::Question(met()),
         Message::Answer(answer()),
         Message::Answer(question::Answer {
             number: 8,
@@ -133,6 +135,22 @@ fn boot_messages() -> Vec<Message> {
             }))),
         }),
     ]
+}
+
+fn met() -> Question {
+    let with = Group {
+        world: [1; 16],
+        site: "lab".to_owned(),
+        host: "n1".to_owned(),
+        processes: 4,
+    };
+    Question {
+        number: 9,
+        ask: Ask::Met {
+            meeting: [3; 16],
+            with: vec![with],
+        },
+    }
 }
 
 fn question() -> Question {

@@ -5,6 +5,7 @@ use crate::grid::unframed;
 use isthmus_job::catalogue;
 use isthmus_wire::control::{Edit, Reply, Request, Standing};
 use isthmus_wire::grid::Scheduler;
+use isthmus_wire::joined::{Group, Joined};
 use isthmus_wire::rate::Rate;
 use isthmus_wire::relay::{Begin, Said};
 use isthmus_wire::service::{
@@ -187,6 +188,15 @@ pub(crate) fn control_bodies() -> Vec<Vec<u8>> {
                 detail: String::new(),
                 processes: 3,
                 starts: 9,
+            }],
+            joined: vec![Joined {
+                ranks: vec![0, 2],
+                with: vec![Group {
+                    world: [1; 16],
+                    site: "lab".to_owned(),
+                    host: "n1".to_owned(),
+                    processes: 4,
+                }],
             }],
         },
     ];

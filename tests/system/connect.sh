@@ -34,10 +34,26 @@ grep -q "refused: .*has ended (exit status: 1); it has said why" alone.out && gr
 rounds=${ISTHMUS_TEST_ROUNDS:-10}
 both many "./connect server port $rounds" "./connect client port $rounds"
 
-# A partner that is killed is an error, not the end.
+# With whom a job is connected is seen. A partner that is killed is an error, not the end.
 rm -f port
-timeout 100 ./parted server port >killed.server 2>&1 </dev/null &
+timeout 200 ./parted server port >killed.server 2>&1 </dev/null &
 job=$!
-timeout 100 ./parted client port >killed.client 2>&1 </dev/null
+timeout 200 isthmus run --name "visits-$$" -n 1 ./parted client port seen >killed.client 2>&1 </dev/null &
+client=$!
+connected='connected: rank 0 with 1 process at home (..*)$'
+tries=0
+until isthmus where "visits-$$" >where 2>where.err && grep -q "^$connected" where; do
+    tries=$((tries + 1))
+    kill -0 $client 2>/dev/null && [ $tries -lt 600 ] || fail "where: $(cat where where.err killed.server killed.client)"
+    sleep 0.1
+done
+isthmus ps --long >ps && grep -q "^  $connected" ps || fail "ps --long: $(cat ps)"
+isthmus top --once --interval 0.5 "visits-$$" >top && grep -q "^$connected" top || fail "top: $(cat top)"
+isthmus where --json "visits-$$" >where.json && isthmus ps --json >ps.json && isthmus top --once --interval 0.5 --json "visits-$$" >top.json || fail "the JSON"
+for what in where ps top; do tr -d ' \n' <$what.json | grep -q '"joined":\[{"ranks":\[0\],"with":\[{"host":' || fail "$what --json: $(cat $what.json)"; done
+! command -v python3 >/dev/null 2>&1 || python3 "$top/tests/system/schema.py" where.json ps.json top.json || fail "the JSON is not as described"
+touch seen
+wait $client
+[ $? = 137 ] || fail "the killed client: $(cat killed.client)"
 wait $job || { tail -n 20 killed.server killed.client; fail "a partner was killed, and the other one ended badly"; }
 grep -q "goes on" killed.server || { cat killed.server; fail "the survivor does not go on"; }

@@ -57,6 +57,14 @@ for elements in 1 1000 100000; do
     done
 done
 
+# Threads that wait for anybody at the same time.
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/faults-threads.c" -o threads -lpthread || fail "mpicc faults-threads.c"
+for where in '-n 3' '--site home:1 --site other=home:2'; do
+    timeout -k 5 60 isthmus run --on-loss go-on $where ./threads </dev/null >out 2>err
+    status=$?
+    [ $status = 137 ] && grep -q '^6 threads went on$' out || fail "threads, $where: exit status $status: $(cat out err)"
+done
+
 # Parents and children lose somebody who is of another world, has never sent anything, has not come yet, or just comes: those who are left are
 # told, go on and part, and nobody waits. HOW STATUS LINES WORDS: so many lines with these words.
 mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/faults-children.c" -o children || fail "mpicc faults-children.c"
@@ -84,7 +92,9 @@ isthmus where "seen-$$" >where && grep -q '4 ranks: 0-1 home, 2-3 home+1$' where
 isthmus ps --long >ps && grep -q "home+1 .* running  *1 of 2 processes lost: $why\$" ps || fail "ps --long: $(cat ps)"
 isthmus where --json "seen-$$" >where.json && grep -q "\"lost\": *\"$why\"" where.json || fail "where --json: $(cat where.json)"
 isthmus ps --json >ps.json && grep -q "\"detail\": *\"1 of 2 processes lost: $why\"" ps.json || fail "ps --json: $(cat ps.json)"
-! command -v python3 >/dev/null 2>&1 || python3 "$top/tests/system/schema.py" where.json ps.json || fail "the JSON is not as described"
+isthmus top --once --interval 0.5 "seen-$$" >top && grep -q '^lost: 1 process$' top && grep -q "^  rank 3 (home+1): $why\$" top || fail "top: $(cat top)"
+isthmus top --once --interval 0.5 --json "seen-$$" >top.json && grep -q "\"reason\": *\"$why\"" top.json || fail "top --json: $(cat top.json)"
+! command -v python3 >/dev/null 2>&1 || python3 "$top/tests/system/schema.py" where.json ps.json top.json || fail "the JSON is not as described"
 touch seen
 wait $job
 [ $? = 137 ] || fail "held children: $(cat out err)"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For survivors-far.sh: how long agreeing, shrinking and revoking take over sites, in milliseconds. Clocks of the testbed's hosts are one. */
+/* For survivors-far.sh: how long agreeing, shrinking, revoking, connecting and spawning take over sites, in milliseconds. Clocks of the testbed's hosts are one. */
 #include <mpi-ext.h>
 #include <stdio.h>
 #include <time.h>
@@ -19,12 +19,65 @@ static double longest(double time)
     return most;
 }
 
+/* Between the first process and the last one, of another site. */
+static double connecting(int rank, int size)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    double best = 1e9, began, time = 0;
+    MPI_Comm inter;
+    for (int round = 0; round < 3; round++) {
+        if (rank == 0)
+            MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+        MPI_Barrier(MPI_COMM_WORLD);
+        began = now();
+        if (rank == 0)
+            MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+        else if (rank == size - 1)
+            MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+        time = longest(now() - began);
+        best = time < best ? time : best;
+        if (rank == 0 || rank == size - 1)
+            MPI_Comm_disconnect(&inter);
+        if (rank == 0)
+            MPI_Close_port(port);
+    }
+    return best;
+}
+
+/* Four processes at a site. */
+static double spawning(const char *program, int rank, char *site)
+{
+    double best = 1e9, began, time = 0;
+    char *arguments[] = {"child", NULL};
+    MPI_Comm inter;
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "isthmus_site", site);
+    for (int round = 0; round < 2; round++) {
+        began = now();
+        if (rank == 0 && MPI_Comm_spawn(program, arguments, 4, info, 0, MPI_COMM_SELF, &inter, MPI_ERRCODES_IGNORE) == MPI_SUCCESS) {
+            time = now() - began;
+            MPI_Comm_disconnect(&inter);
+            best = time < best ? time : best;
+        }
+    }
+    MPI_Info_free(&info);
+    return best;
+}
+
 int main(int argc, char **argv)
 {
     int rank, size, flag, rounds = 5, never;
     double best[3] = {1e9, 1e9, 1e9}, began, time;
     MPI_Comm comm, smaller;
     MPI_Init(&argc, &argv);
+    MPI_Comm_get_parent(&comm);
+    if (comm != MPI_COMM_NULL) {
+        MPI_Comm_disconnect(&comm);
+        MPI_Finalize();
+        return 0;
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -63,6 +116,10 @@ int main(int argc, char **argv)
     }
     if (rank == 0)
         printf("agree %.1f ms, shrink %.1f ms, revoke %.1f ms with %d ranks\n", best[0], best[1], best[2], size);
+    time = connecting(rank, size);
+    double home = spawning(argv[0], rank, "home"), far = spawning(argv[0], rank, "b1");
+    if (rank == 0)
+        printf("connect %.1f ms, spawn of 4 at home %.1f ms, at another site %.1f ms\n", time, home, far);
     MPI_Finalize();
     return 0;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbered lines of all ranks in step, until a file appears; then exit status 7. What each rank has reached stands in a file of its own.
+   A name that was published at first is found at the end.
    usage: taken-up SIGNS */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t signalled;
@@ -36,6 +38,13 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    /* A name lasts, whoever has the job. */
+    char port[MPI_MAX_PORT_NAME], found[MPI_MAX_PORT_NAME];
+    if (rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Publish_name("tide", MPI_INFO_NULL, port);
+    }
+    MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
     snprintf(stop, sizeof stop, "%s/stop", argv[1]);
     for (int step = 0; !all; step++) {
         int mine = access(stop, F_OK) == 0, sum = 0;
@@ -50,6 +59,13 @@ int main(int argc, char **argv)
             reach(argv[1], "signalled", rank, step);
         usleep(20000);
     }
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (MPI_Lookup_name("tide", MPI_INFO_NULL, found) != MPI_SUCCESS || strcmp(port, found) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 5);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0 && MPI_Unpublish_name("tide", MPI_INFO_NULL, port) != MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 6);
     MPI_Finalize();
     return 7;
 }

@@ -171,13 +171,13 @@ impl Batch {
 
     /// The coordinator answers a process.
     pub(crate) fn answer(&mut self, index: u32, answer: Answer) {
-        if self.asked.answered(index, answer.number) {
+        if self.asked.answered(index, &answer) {
             let part = self.parts.iter().find(|part| part.holds(index));
             part.into_iter().for_each(|part| part.answer(index, answer.clone()));
         }
     }
 
-    /// What has not been answered.
+    /// What has not been answered, or lasts.
     pub(crate) fn asked(&self) -> &Asked {
         &self.asked
     }

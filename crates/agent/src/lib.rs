@@ -336,11 +336,10 @@ impl Agent {
             hello: FromAgent::Hello(machine::hello()),
             resume,
         });
-        // What was not answered before may not have been heard.
+        // What was not answered before may not have been heard, and what holds is not known to another coordinator.
         let asked = self.batch.as_ref().map(Batch::asked);
         let asked = asked.or_else(|| self.subjob.as_ref().map(Subjob::asked)).into_iter();
         for (index, question) in asked.flat_map(Asked::all) {
-            let question = question.clone();
             self.outbox.send(&FromAgent::Asked { index, question });
         }
         if let Some(listening) = self.gateway.as_ref().and_then(Gateway::listening) {

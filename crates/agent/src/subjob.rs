@@ -412,12 +412,12 @@ impl Subjob {
 
     /// The coordinator answers a process. One that does not wait for that hears nothing.
     pub(crate) fn answer(&mut self, index: u32, answer: Answer) {
-        if self.asked.answered(index, answer.number) {
+        if self.asked.answered(index, &answer) {
             self.process(index).tell(ToProcess::Message(Message::Answer(answer)));
         }
     }
 
-    /// What has not been answered.
+    /// What has not been answered, or lasts.
     pub(crate) fn asked(&self) -> &Asked {
         &self.asked
     }

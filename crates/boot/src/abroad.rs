@@ -7,16 +7,17 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use isthmus_core::joining::{Contact, Crossing, Outcome, Prepared, Reach, Reacher, Sealed, Start, Started};
+use isthmus_core::joining::{Contact, Crossing, Held, Outcome, Prepared, Reach, Reacher, Sealed, Start, Started};
 use isthmus_core::world::World;
 use isthmus_identity::{Authority, Identity, KeyPair, MAX_VALIDITY};
 use isthmus_net::{Config, Listener, local_addresses, own_addresses};
 use isthmus_wire::entry::{Entry, MAX_ENTRIES};
 use isthmus_wire::gateway::Paths;
+use isthmus_wire::joined::Group;
 use isthmus_wire::place::{Node, PlaceTable, Rank};
 use isthmus_wire::question::{Ask, Said};
 
-use crate::asking::ask;
+use crate::asking::{Teller, ask};
 use crate::reaching::dial_time;
 pub use crate::reaching::ports;
 use crate::rendezvous::Agent;
@@ -26,6 +27,8 @@ pub(crate) struct Sockets {
     world: Weak<World>,
     /// Where the job meets others at a host: whom the launcher is asked by for ways through it.
     launcher: Option<Launcher>,
+    /// Who is told of meetings: the launcher, if there is one.
+    seen_by: Option<Teller>,
 }
 
 /// Whom a process asks for ways through the host at which its job meets others.
@@ -41,6 +44,19 @@ impl Launcher {
         let (world, agent) = (self.world.upgrade(), self.agent.upgrade());
         let (world, agent) = world.zip(agent).ok_or_else(gone)?;
         ask(&world, &agent, question).map_err(said)
+    }
+}
+
+/// The launcher shows a meeting as long as this is there.
+struct Shown {
+    launcher: Teller,
+    meeting: [u8; 16],
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        let meeting = self.meeting;
+        self.launcher.tell(Ask::Parted { meeting });
     }
 }
 
@@ -100,6 +116,7 @@ impl Sockets {
         Box::new(Self {
             world: Arc::downgrade(world),
             launcher,
+            seen_by: agent.map(|agent| Teller::of(agent)),
         })
     }
 }
@@ -155,6 +172,12 @@ impl Reacher for Sockets {
 
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing> {
         cross(self.launcher.as_ref(), entries)
+    }
+
+    fn show(&self, meeting: [u8; 16], with: Vec<Group>) -> Option<Held> {
+        let launcher = self.seen_by.clone()?;
+        launcher.tell(Ask::Met { meeting, with });
+        Some(Box::new(Shown { launcher, meeting }))
     }
 }
 

@@ -13,6 +13,7 @@ use isthmus_wire::question::{Ask, Kind, MAX_LENGTH, Question, Refusal, Said};
 
 use crate::BootError;
 use crate::listening::hear;
+use crate::questions::Questions;
 use crate::rendezvous::{Agent, Voice};
 
 /// Why there is no answer.
@@ -88,6 +89,35 @@ pub(crate) fn ask(world: &World, agent: &Mutex<Agent>, ask: Ask) -> Result<Said,
         Err(error) => {
             questions.forget(number);
             Err(AskError::Lost(error))
+        }
+    }
+}
+
+/// Tells the coordinator things whose answers nobody needs. Waits for nobody, also where a thread talks with the agent.
+#[derive(Clone)]
+pub(crate) struct Teller {
+    voice: Voice,
+    questions: Questions,
+}
+
+impl Teller {
+    pub(crate) fn of(agent: &Mutex<Agent>) -> Self {
+        let agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            voice: agent.voice(),
+            questions: agent.questions(),
+        }
+    }
+
+    /// Where as many questions as there may be are open, or the agent is gone, it is not said: it is only to be looked
+    /// at.
+    pub(crate) fn tell(&self, what: Ask) {
+        if let Some(number) = self.questions.begin() {
+            self.questions.forget(number);
+            let question = Message::Question(Question { number, ask: what });
+            if check_length(&question).is_ok() {
+                let _ = put(&self.voice, &question);
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ mod info;
 mod inherited;
 mod job;
 mod join;
+mod joined;
 mod json;
 mod kept;
 mod limits;

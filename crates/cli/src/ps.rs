@@ -7,6 +7,7 @@ use isthmus_job::JobError;
 use isthmus_launch::expected;
 use isthmus_launch::session::Entry;
 use isthmus_wire::control::{Reply, Request};
+use isthmus_wire::joined::Joined;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -163,6 +164,12 @@ fn print(jobs: &[Value], long: bool) {
             let processes = subjob["processes"].as_u64().unwrap_or(0);
             crate::print(format!("  {site:<18}{processes:>6}  {state:<14}{detail}").trim_end());
         }
+        for line in crate::joined::lines(&crate::joined::read(&job["joined"]))
+            .iter()
+            .filter(|_| long)
+        {
+            crate::print(&format!("  {line}"));
+        }
     }
 }
 
@@ -170,13 +177,18 @@ struct Row {
     entry: Entry,
     committed: bool,
     subjobs: Vec<Value>,
+    joined: Vec<Joined>,
 }
 
 impl Row {
     fn of(entry: Entry) -> Self {
-        let (committed, subjobs) = match isthmus_launch::request(&entry, &Request::Status) {
-            Ok(Reply::Status { committed, subjobs }) => (committed, subjobs),
-            _ => (false, Vec::new()),
+        let (committed, subjobs, joined) = match isthmus_launch::request(&entry, &Request::Status) {
+            Ok(Reply::Status {
+                committed,
+                subjobs,
+                joined,
+            }) => (committed, subjobs, joined),
+            _ => (false, Vec::new(), Vec::new()),
         };
         let subjobs = subjobs.into_iter().map(|s| {
             json!({
@@ -188,6 +200,7 @@ impl Row {
             entry,
             committed,
             subjobs: subjobs.collect(),
+            joined,
         }
     }
 
@@ -217,6 +230,7 @@ impl Row {
             "status": outcome.map(|(status, _, _)| status),
             "words": self.entry.words(),
             "subjobs": self.subjobs,
+            "joined": crate::joined::json(&self.joined),
         })
     }
 }

@@ -11,7 +11,7 @@ use isthmus_job::quantity::{show_amount, show_rounded};
 use isthmus_launch::session::Entry;
 use isthmus_launch::{record, times};
 use isthmus_wire::boot::LinkTraffic;
-use isthmus_wire::control::{Passed, Reply, Request, Trunk};
+use isthmus_wire::control::{Lost, Passed, Reply, Request, Trunk};
 use isthmus_wire::word::counted;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -23,6 +23,8 @@ use std::time::Duration;
 const CLASSES_FROM: usize = 110;
 const TIMES_FROM: usize = 90;
 const ALL_FROM: usize = 66;
+/// Most lost processes that are named.
+const LOSSES: usize = 8;
 /// Time that says something of a rate, seconds.
 const SHORTEST: f64 = 0.2;
 
@@ -257,6 +259,10 @@ impl View<'_> {
                 trip(now.round_trip)
             );
         }
+        for line in crate::joined::lines(&self.now.joined) {
+            let _ = write!(text, "\n{line}");
+        }
+        text.push_str(&losses(&self.now.lost));
         if !self.now.times.is_empty() && columns >= TIMES_FROM {
             let _ = write!(text, "\n\n{}", times::by_site(&self.now.times, true));
         }
@@ -318,9 +324,24 @@ impl View<'_> {
             "job": self.job, "age_seconds": self.now.age as f64 / 1000.0, "interval_seconds": self.seconds(),
             "links": links.collect::<Vec<_>>(), "trunks": trunks.collect::<Vec<_>>(),
             "times": self.now.times.iter().map(times::json).collect::<Vec<_>>(),
+            "joined": crate::joined::json(&self.now.joined),
+            "lost": self.now.lost.iter().map(|l| json!({"rank": l.rank, "site": l.site, "reason": l.why})).collect::<Vec<_>>(),
         });
         crate::json::document("top", fields)
     }
+}
+
+/// Processes that the job goes on without: how many, and the first ones.
+fn losses(lost: &[Lost]) -> String {
+    let mut text = match lost.len() {
+        0 => return String::new(),
+        count => format!("\nlost: {}", counted(count, "process")),
+    };
+    for one in lost.iter().take(LOSSES) {
+        let (site, why) = (isthmus_reach::plain(&one.site), isthmus_reach::plain(&one.why));
+        let _ = write!(text, "\n  rank {} ({site}): {why}", one.rank);
+    }
+    text
 }
 
 /// The same where it is known.
@@ -374,7 +395,29 @@ mod tests {
                     waits: vec![],
                 },
             }],
+            joined: vec![],
+            lost: vec![],
         }
+    }
+
+    #[test]
+    fn losses_are_counted_and_the_first_ones_named() {
+        let lost = |rank| Lost {
+            rank,
+            site: "lab".into(),
+            why: "it was killed".into(),
+        };
+        assert_eq!(losses(&[]), "");
+        assert_eq!(losses(&[lost(3)]), "\nlost: 1 process\n  rank 3 (lab): it was killed");
+        let many: Vec<Lost> = (0..20).map(lost).collect();
+        assert_eq!(losses(&many).lines().count(), 2 + LOSSES);
+        let (last, mut now) = (passed(1000, 0), passed(2000, 9));
+        now.lost = vec![lost(3)];
+        let (last, now) = (&last, &now);
+        let view = View { job: "x", last, now };
+        assert!(view.text(100).contains("lost: 1 process"));
+        assert_eq!(view.json()["lost"][0]["rank"], 3);
+        assert!(prometheus("x", now).contains("isthmus_job_lost_processes{job=\"x\"} 1\n"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus where`: what the processes of a job wait for, and why it may hang.
 
+use crate::joined;
 use crate::sessions::with;
 use clap::Args;
 use isthmus_launch::hang;
@@ -64,8 +65,12 @@ fn look(entry: Entry, arguments: &Where) -> Result<ExitCode, String> {
 }
 
 fn text(job: &str, all: &Whereabouts) -> String {
+    let mut joined = joined::lines(&all.joined).join("\n");
+    if !joined.is_empty() {
+        joined.push('\n');
+    }
     format!(
-        "job {job}, {}{}\n{}",
+        "job {job}, {}{}\n{joined}{}",
         counted(all.processes.len(), "rank"),
         parts(all),
         hang::text(all)
@@ -127,6 +132,7 @@ fn json(job: &str, all: &Whereabouts) -> Value {
         "job": job,
         "ranks": ranks.collect::<Vec<_>>(),
         "cut_links": all.cuts.iter().map(|(from, to)| json!({"from": from, "to": to})).collect::<Vec<_>>(),
+        "joined": joined::json(&all.joined),
         "suspicions": hang::suspicions(all),
     });
     crate::json::document("where", fields)

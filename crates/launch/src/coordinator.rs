@@ -11,6 +11,7 @@ mod board;
 mod early;
 mod ending;
 mod holding;
+mod joined;
 mod losing;
 mod open;
 mod pending;

@@ -473,7 +473,7 @@ mod tests {
     fn all(processes: Vec<Process>) -> Whereabouts {
         Whereabouts {
             processes,
-            cuts: vec![],
+            ..Whereabouts::default()
         }
     }
 

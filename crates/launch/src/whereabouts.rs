@@ -3,7 +3,7 @@
 
 use crate::hang;
 use isthmus_job::Subjob;
-use isthmus_wire::control::Whereabouts;
+use isthmus_wire::control::{Lost, Whereabouts};
 use isthmus_wire::waiting::{Condition, Item, Kind, Process, Waiting};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -165,7 +165,27 @@ impl Waits {
         Whereabouts {
             processes: (0u32..).zip(ranks).map(process).collect(),
             cuts,
+            joined: Vec::new(),
         }
+    }
+
+    /// Processes that the job goes on without. `subjobs` in order of rank.
+    pub(crate) fn lost(&self, subjobs: &[Subjob]) -> Vec<Lost> {
+        let site_of = |rank: u32| {
+            let mut last = 0u32;
+            let at = subjobs.iter().find(|subjob| {
+                last = last.saturating_add(subjob.count);
+                rank < last
+            });
+            at.map_or_else(String::new, |subjob| subjob.site.clone())
+        };
+        let lost = self.all.iter().filter(|(_, one)| !one.lost.is_empty());
+        lost.map(|(&rank, one)| Lost {
+            rank,
+            site: site_of(rank),
+            why: one.lost.to_string(),
+        })
+        .collect()
     }
 }
 

@@ -79,6 +79,12 @@ impl Names {
         Ok(())
     }
 
+    /// Whether this process has published this name for this port.
+    pub fn has(&self, by: Publisher, scope: Scope, name: &str, port: &str) -> bool {
+        let known = self.published.get(&(scope, name.to_owned()));
+        known.is_some_and(|known| known.by == by && known.port == port)
+    }
+
     fn publish_for_user(&mut self, name: &str, port: &str) -> Result<(), Refusal> {
         let owner = match &self.owner {
             Some(owner) => owner,

@@ -23,16 +23,17 @@
 //!
 //! | coordinator to command | kind | fields |
 //! |---|---|---|
-//! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32, start u64\] |
+//! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32, start u64\], \[[`joined`](crate::joined)\] |
 //! | `Done` | 66 | |
 //! | `Refused` | 67 | why text |
 //! | `Adding` | 71 | number u32 |
 //! | `Names` | 70 | \[name text, port text\] |
-//! | `Where` | 69 | \[process ([`crate::waiting::Process`])\], \[cut link: from text, to text\] |
-//! | `Traffic` | 68 | age u64 (ms since the processes began), \[traffic ([`crate::boot::LinkTraffic`])\], \[from text, to text, path text, sent u64, received u64, streams u32, connections u32, round trip u64 (ns)\], \[[`crate::time`]\] |
+//! | `Where` | 69 | \[process ([`crate::waiting::Process`])\], \[cut link: from text, to text\], \[[`joined`](crate::joined)\] |
+//! | `Traffic` | 68 | age u64 (ms since the processes began), \[traffic ([`crate::boot::LinkTraffic`])\], \[from text, to text, path text, sent u64, received u64, streams u32, connections u32, round trip u64 (ns)\], \[[`crate::time`]\], \[[`joined`](crate::joined)\], \[rank u32, site text, why text\] |
 
 use crate::boot::LinkTraffic;
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::joined::Joined;
 use crate::time::SiteTime;
 use crate::waiting::Process;
 
@@ -109,6 +110,8 @@ pub enum Reply {
         committed: bool,
         /// One entry per subjob.
         subjobs: Vec<Standing>,
+        /// With whom processes are connected beside.
+        joined: Vec<Joined>,
     },
     /// It is done, or under way.
     Done,
@@ -135,6 +138,21 @@ pub struct Passed {
     pub trunks: Vec<Trunk>,
     /// Where the time of the processes has gone, per site.
     pub times: Vec<SiteTime>,
+    /// With whom processes are connected beside.
+    pub joined: Vec<Joined>,
+    /// Processes that the job goes on without.
+    pub lost: Vec<Lost>,
+}
+
+/// A process that the job goes on without.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Its rank, as [`Process`] has it.
+    pub rank: u32,
+    /// Its site.
+    pub site: String,
+    /// Why.
+    pub why: String,
 }
 
 /// What all processes of a job wait for.
@@ -144,6 +162,8 @@ pub struct Whereabouts {
     pub processes: Vec<Process>,
     /// Links that are cut now: names of their ends.
     pub cuts: Vec<(String, String)>,
+    /// With whom processes are connected beside.
+    pub joined: Vec<Joined>,
 }
 
 /// One direction of a trunk between two gateways.
@@ -271,12 +291,17 @@ impl Reply {
             Self::Adding(_) => Writer::new(71),
         };
         match self {
-            Self::Status { committed, subjobs } => {
+            Self::Status {
+                committed,
+                subjobs,
+                joined,
+            } => {
                 w.u8((*committed).into());
                 w.list(subjobs, |w, s| {
                     w.text(&s.name).text(&s.state).text(&s.detail);
                     w.u32(s.processes).u64(s.starts);
                 });
+                w.list(joined, |w, one| one.write(w));
             }
             Self::Done => {}
             Self::Adding(number) => {
@@ -289,6 +314,10 @@ impl Reply {
                 w.u64(passed.age).list(&passed.links, |w, one| one.write(w));
                 w.list(&passed.trunks, |w, one| one.write(w));
                 w.list(&passed.times, |w, one| one.write(w));
+                w.list(&passed.joined, |w, one| one.write(w));
+                w.list(&passed.lost, |w, lost| {
+                    w.u32(lost.rank).text(&lost.site).text(&lost.why);
+                });
             }
             Self::Names(names) => {
                 w.list(names, |w, (name, port)| {
@@ -300,6 +329,7 @@ impl Reply {
                 w.list(&all.cuts, |w, (from, to)| {
                     w.text(from).text(to);
                 });
+                w.list(&all.joined, |w, one| one.write(w));
             }
         }
         w.into_framed()
@@ -324,6 +354,7 @@ impl Reply {
                         starts: r.u64("start")?,
                     })
                 })?,
+                joined: r.list("joined", Joined::read)?,
             },
             66 => Self::Done,
             67 => Self::Refused(r.text("why")?),
@@ -332,10 +363,19 @@ impl Reply {
                 links: r.list("links", LinkTraffic::read)?,
                 trunks: r.list("trunks", Trunk::read)?,
                 times: r.list("times", SiteTime::read)?,
+                joined: r.list("joined", Joined::read)?,
+                lost: r.list("lost", |r| {
+                    Ok(Lost {
+                        rank: r.u32("rank")?,
+                        site: r.text("site")?,
+                        why: r.text("why")?,
+                    })
+                })?,
             }),
             69 => Self::Where(Whereabouts {
                 processes: r.list("processes", Process::read)?,
                 cuts: r.list("cuts", |r| Ok((r.text("from")?, r.text("to")?)))?,
+                joined: r.list("joined", Joined::read)?,
             }),
             70 => Self::Names(r.list("names", |r| Ok((r.text("name")?, r.text("port")?)))?),
             71 => Self::Adding(r.u32("number")?),
@@ -390,8 +430,18 @@ mod tests {
             starts: 1_795_788_300,
         }];
         let committed = true;
+        let joined = || {
+            vec![Joined {
+                ranks: vec![0, 2],
+                with: vec![crate::joined::sample()],
+            }]
+        };
         for reply in [
-            Reply::Status { committed, subjobs },
+            Reply::Status {
+                committed,
+                subjobs,
+                joined: joined(),
+            },
             Reply::Done,
             Reply::Refused("no".into()),
             Reply::Adding(7),
@@ -401,6 +451,12 @@ mod tests {
                 links: vec![LinkTraffic::default()],
                 trunks: vec![Trunk::default()],
                 times: vec![SiteTime::default()],
+                joined: joined(),
+                lost: vec![Lost {
+                    rank: 3,
+                    site: "lab".into(),
+                    why: "it was killed".into(),
+                }],
             }),
             Reply::Where(Whereabouts {
                 processes: vec![Process {
@@ -410,6 +466,7 @@ mod tests {
                     ..Process::default()
                 }],
                 cuts: vec![("home".into(), "lab".into())],
+                joined: joined(),
             }),
         ] {
             assert_eq!(Reply::decode(&reply.encode()[4..]), Ok(reply));

@@ -48,6 +48,7 @@ pub mod gathering;
 pub mod grid;
 pub mod guard;
 pub mod hello;
+pub mod joined;
 pub mod joining;
 pub mod links;
 pub mod partitioned;

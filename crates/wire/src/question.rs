@@ -24,6 +24,8 @@
 //! | 7 | `Cross` | \[[`entry`](crate::entry)\] |
 //! | 8 | `Leave` | \[key 16 bytes\], \[port u16\] |
 //! | 9 | `Apart` | u8 (1 or 0) |
+//! | 10 | `Met` | meeting 16 bytes, \[group ([`joined`](crate::joined))\] |
+//! | 11 | `Parted` | meeting 16 bytes |
 //!
 //! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
 //!
@@ -40,6 +42,7 @@
 use crate::agreeing::{Agree, Agreed};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::entry::{Entry, MAX_ENTRIES};
+use crate::joined::{Group, read_groups};
 use crate::reason::{cut, read_reason};
 
 /// Most questions of a process that wait for an answer.
@@ -144,6 +147,18 @@ pub enum Ask {
     },
     /// Whether this process is connected with nobody beside its own world, from now on.
     Apart(bool),
+    /// It is connected with processes of other worlds from now on, which is for people to see.
+    Met {
+        /// What it is known by.
+        meeting: [u8; 16],
+        /// Who they are: [`MAX_GROUPS`](crate::joined::MAX_GROUPS) at most.
+        with: Vec<Group>,
+    },
+    /// It is not any more.
+    Parted {
+        /// Which.
+        meeting: [u8; 16],
+    },
 }
 
 /// Processes of one program that are to be started.
@@ -252,6 +267,8 @@ impl Question {
                     w.u16(*port);
                 }),
             Ask::Apart(apart) => w.u8(9).u8((*apart).into()),
+            Ask::Met { meeting, with } => w.u8(10).fixed(meeting).list(with, |w, group| group.write(w)),
+            Ask::Parted { meeting } => w.u8(11).fixed(meeting),
         };
     }
 
@@ -292,6 +309,13 @@ impl Question {
                 1 => true,
                 other => return Err(invalid("apart", other)),
             }),
+            10 => Ask::Met {
+                meeting: r.fixed("meeting")?,
+                with: read_groups(r)?,
+            },
+            11 => Ask::Parted {
+                meeting: r.fixed("meeting")?,
+            },
             other => return Err(invalid("what is asked", other)),
         };
         Ok(Self { number, ask })
@@ -461,6 +485,11 @@ mod tests {
             ports: vec![1, 2],
         });
         all.extend([Ask::Apart(true), Ask::Apart(false)]);
+        all.push(Ask::Met {
+            meeting: [7; 16],
+            with: vec![crate::joined::sample(); 2],
+        });
+        all.push(Ask::Parted { meeting: [7; 16] });
         for scope in [None, Some(Scope::Job), Some(Scope::User)] {
             let (name, port) = (name.clone(), port.clone());
             all.push(Ask::Lookup {
@@ -522,6 +551,19 @@ mod tests {
         };
         let many = Message::Question(Question { number: 1, ask: many });
         assert!(Message::decode(&many.encode()[4..]).is_err());
+        let with = |count| Ask::Met {
+            meeting: [7; 16],
+            with: vec![crate::joined::sample(); count],
+        };
+        let met = |count| {
+            Message::Question(Question {
+                number: 1,
+                ask: with(count),
+            })
+            .encode()
+        };
+        let most = crate::joined::MAX_GROUPS;
+        assert!(Message::decode(&met(most)[4..]).is_ok() && Message::decode(&met(most + 1)[4..]).is_err());
         let mut long = Writer::new(11);
         long.u64(1).u8(3).u8(0).bytes(&vec![b'x'; MAX_LENGTH]);
         assert!(matches!(

@@ -20,7 +20,12 @@ pub(crate) fn read_reason(r: &mut Reader<'_>) -> Result<String, DecodeError> {
 
 /// As much of it as goes on a wire.
 pub(crate) fn cut(text: &str) -> &str {
-    let mut end = text.len().min(MAX_REASON);
+    cut_to(text, MAX_REASON)
+}
+
+/// So many bytes of a text at most, up to the end of a character.
+pub(crate) fn cut_to(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

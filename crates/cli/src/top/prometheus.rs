@@ -102,6 +102,19 @@ pub(super) fn prometheus(job: &str, passed: &Passed) -> String {
     family(&mut text, job, "trunk", (&TRUNK, &passed.trunks), |t| {
         (t.from.clone(), t.to.clone())
     });
+    head(
+        &mut text,
+        "job",
+        "lost_processes",
+        "gauge",
+        "processes that the job goes on without",
+    );
+    line(
+        &mut text,
+        "isthmus_job_lost_processes",
+        &[("job", job)],
+        passed.lost.len() as u64,
+    );
     let help = "time of the processes of a site, by what they did with it";
     head(&mut text, "site", "time_nanoseconds_total", "counter", help);
     for one in &passed.times {

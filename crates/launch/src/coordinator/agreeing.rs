@@ -112,6 +112,11 @@ impl Agreements {
         worlds.find(|(_, of)| **of == first).map(|(name, _)| *name)
     }
 
+    /// Whether a world of this name has begun here.
+    pub(super) fn knows(&self, world: &[u8; 16]) -> bool {
+        self.worlds.contains_key(world)
+    }
+
     /// A process asks to agree with others; who is told what. `inherited`: the job was begun by another launcher.
     pub(super) fn hear(
         &mut self,

@@ -35,6 +35,7 @@ pub(super) fn met(job: &mut Coordinator, met: Met) {
 pub(super) fn forget(job: &mut Coordinator, process: Process) {
     job.answering.forget(process);
     job.names.forget(process);
+    job.joined.forget(process);
     if let Some(meeting) = &job.meeting {
         meeting.forget(process);
     }

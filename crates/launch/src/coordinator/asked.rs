@@ -37,6 +37,8 @@ pub(super) fn hear(job: &mut Coordinator, connection: usize, site: usize, index:
 /// The answer, if it is there at once.
 fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option<Result<Said, Refusal>> {
     Some(match ask {
+        // It was told again.
+        Ask::Publish { scope, name, port } if job.names.has(by, scope, &name, &port) => Ok(Said::Done),
         Ask::Publish { scope, name, port } => {
             let published = job.names.publish(by, scope, name.clone(), port.clone());
             if published.is_ok() && scope == Scope::User {
@@ -75,6 +77,11 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
                 return None;
             }
             found
+        }
+        Ask::Met { meeting, with } => job.joined.meet(by, meeting, with),
+        Ask::Parted { meeting } => {
+            job.joined.part(by, meeting);
+            Ok(Said::Done)
         }
         ask @ (Ask::Enter { .. } | Ask::Cross { .. } | Ask::Leave { .. }) => match (is_here(job, by.0), &job.meeting) {
             (Ok(()), Some(meeting)) => {

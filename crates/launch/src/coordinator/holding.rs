@@ -141,7 +141,7 @@ impl Coordinator {
 fn is_later(message: &FromAgent) -> bool {
     matches!(
         message,
-        FromAgent::Exited(_) | FromAgent::Finished { .. } | FromAgent::Aborted { .. }
+        FromAgent::Exited(_) | FromAgent::Finished { .. } | FromAgent::Aborted { .. } | FromAgent::Asked { .. }
     )
 }
 

@@ -13,6 +13,7 @@ use isthmus_job::coallocation::{Answer, has_begun};
 use isthmus_reach::asking::Turn;
 use isthmus_wire::control::{Edit, Passed, Reply, Request, Whereabouts};
 use isthmus_wire::grid::ToAgent;
+use isthmus_wire::joined::Joined;
 use std::time::Duration;
 
 /// Processes that nobody can help any more are given so much time, for messages that are on their way.
@@ -96,6 +97,7 @@ impl Coordinator {
                 Reply::Status {
                     committed: self.machine.is_committed(),
                     subjobs: subjobs.collect(),
+                    joined: connected(self),
                 }
             }
             Request::Traffic => Reply::Traffic(Passed {
@@ -103,6 +105,8 @@ impl Coordinator {
                 trunks: self.crossings.trunks(),
                 times: self.tally.site_times(&self.subjobs),
                 age: self.tally.age(),
+                joined: connected(self),
+                lost: self.waits.lost(&self.subjobs),
             }),
             Request::Where => Reply::Where(whereabouts(self)),
             Request::Names => Reply::Names(self.names.of_job()),
@@ -178,13 +182,21 @@ pub(super) fn detach(job: &mut Coordinator) {
     job.printer.print(Print::Begun);
 }
 
+/// With whom processes are connected, of other jobs.
+fn connected(job: &Coordinator) -> Vec<Joined> {
+    let rank = |(site, index)| job.machine.subjobs().number_of(site, index);
+    job.joined.shown(rank, |world| !job.agreements.knows(world))
+}
+
 /// What all processes wait for, and which of them are not heard.
 fn whereabouts(coordinator: &Coordinator) -> Whereabouts {
     let heard = |ticks| u32::try_from((TICK * ticks).as_secs().max(1)).unwrap_or(u32::MAX);
     let unheard: Vec<u32> = (0..coordinator.subjobs.len())
         .map(|subjob| coordinator.connections.unheard(subjob).map_or(0, heard))
         .collect();
-    coordinator
-        .waits
-        .tell(&coordinator.subjobs, coordinator.tally.cuts(), &unheard)
+    let waits = &coordinator.waits;
+    Whereabouts {
+        joined: connected(coordinator),
+        ..waits.tell(&coordinator.subjobs, coordinator.tally.cuts(), &unheard)
+    }
 }

@@ -72,6 +72,8 @@ pub(super) struct Coordinator {
     pub(super) answering: Asked,
     pub(super) names: Names,
     pub(super) agreements: super::agreeing::Agreements,
+    /// With whom processes are connected.
+    pub(super) joined: super::joined::Meetings,
     /// Processes that were asked for and have not begun, and how often some were.
     pub(super) spawning: Vec<super::pending::Pending>,
     /// What the user has added.
@@ -161,6 +163,7 @@ impl Coordinator {
             tally: Tally::default(),
             answering: Asked::default(),
             agreements: super::agreeing::Agreements::default(),
+            joined: super::joined::Meetings::default(),
             spawning: Vec::new(),
             added: super::added::Added::default(),
             spawned: 0,

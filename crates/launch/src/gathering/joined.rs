@@ -438,6 +438,7 @@ impl Joined {
             Request::Status => Reply::Status {
                 committed: self.own.iter().all(|own| own.started),
                 subjobs: self.subjobs.iter().map(standing).collect(),
+                joined: Vec::new(),
             },
             Request::Names => Reply::Names(Vec::new()),
             Request::Signal(signal) => {

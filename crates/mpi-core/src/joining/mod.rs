@@ -136,6 +136,7 @@ impl Side<'_, '_> {
         };
         let verdict = self.verdict(mine);
         if let (Ok(Verdict::Fine), Some(meeting)) = (&verdict, &meeting) {
+            show(world, &joint, meeting);
             return build(world, self.comm, &joint, meeting.clone()).map(Some);
         }
         if let Some(meeting) = meeting {
@@ -289,6 +290,15 @@ impl Side<'_, '_> {
         let ours = all.iter().map(|bytes| read(bytes)).fold(Verdict::Fine, Verdict::and);
         let theirs = self.exchange(&ours.encode())?;
         Ok(ours.and(read(&theirs)))
+    }
+}
+
+/// People see with whom this process is connected from now on.
+fn show(world: &World, joint: &Joint, meeting: &Meeting) {
+    let others = joint.others(world.id());
+    let shown = reacher(world).filter(|_| !others.is_empty());
+    if let Some(shown) = shown.and_then(|reacher| reacher.show(meeting.id(), others)) {
+        _ = meeting.shown.set(shown);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_topology::Topology;
+use isthmus_wire::joined::{Group as Met, MAX_GROUPS};
 use isthmus_wire::joining::{Member, Name, Offer};
 use isthmus_wire::place::{Node, Place, PlaceTable, Subjob};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -61,6 +62,26 @@ impl Joint {
             table,
             members,
         })
+    }
+
+    /// The members of other worlds than the own one, by world and host, as far as they are told of.
+    pub(crate) fn others(&self, own: [u8; 16]) -> Vec<Met> {
+        let mut all: Vec<Met> = Vec::new();
+        for member in self.members.iter().filter(|member| member.name.world != own) {
+            let (world, site, host) = (member.name.world, &member.site, &member.host);
+            let is_there = |met: &Met| (met.world, &met.site, &met.host) == (world, site, host);
+            match all.iter().position(is_there) {
+                Some(at) => all[at].processes += 1,
+                None if all.len() < MAX_GROUPS => all.push(Met {
+                    world,
+                    site: site.clone(),
+                    host: host.clone(),
+                    processes: 1,
+                }),
+                None => {}
+            }
+        }
+        all
     }
 
     /// This process, for people.

@@ -44,6 +44,8 @@ pub(crate) struct Meeting {
     ways: Ways,
     /// What its transports need.
     _held: Vec<Held>,
+    /// People see it as long as this lives.
+    pub(crate) shown: OnceLock<Held>,
     /// One of its communicators was disconnected.
     pub(crate) over: AtomicBool,
     /// Those by whose transports members are reached that were known before.
@@ -71,6 +73,7 @@ impl Meeting {
             topology: joint.topology.clone(),
             ways: started.ways,
             _held: started.held,
+            shown: OnceLock::new(),
             over: AtomicBool::new(false),
             _through: through,
             _block: block,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use isthmus_engine::{Job, Shared};
 use isthmus_topology::Topology;
 use isthmus_wire::entry::Entry;
+use isthmus_wire::joined::Group;
 use isthmus_wire::place::PlaceTable;
 
 use crate::error::Result;
@@ -34,6 +35,10 @@ pub trait Reacher: Send + Sync {
 
     /// Ports of this machine that lead through that host to others.
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing>;
+
+    /// This process is connected with these others, by a meeting of this number, as long as what is given is kept:
+    /// whoever looks at the job sees it.
+    fn show(&self, meeting: [u8; 16], with: Vec<Group>) -> Option<Held>;
 }
 
 /// Ports of this machine that lead to processes of another job, as long as this lives.
