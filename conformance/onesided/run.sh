@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that live on windows, built as they come and judged by their own checks.
 #
-#   sh conformance/onesided/run.sh [--sites] [--rtt TIME] [--rate RATE] [--sources DIR] [armci|prk|diy|libsc ...]
+#   sh conformance/onesided/run.sh [--sites] [--rtt TIME] [--rate RATE] [--sources DIR] [armci|prk|diy|libsc|p4est ...]
 #
-# Gets the sources at the commits named below (libsc: Debian's source package of p4est), builds them with our mpicc, and runs their own checks
+# Gets the sources at the commits named below, builds them with our mpicc, and runs their own checks
 # on this machine; with `--sites` their ranks are spread over two testbed sites. --sources: a directory with git
-# repositories OWNER+NAME/repo in the place of GitHub. Without names: all four. Everything is made below target/onesided. The last
+# repositories OWNER+NAME/repo in the place of GitHub. Without names: all five. Everything is made below target/onesided. The last
 # line is "N passed, N failed", where each check of a code counts as one.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,9 +16,9 @@ program=onesided
 sites='' rtt=2ms rate=1gbit sources=''
 options 'sites rtt= rate= sources= *' "$@"
 wide=$sites
-codes=${words:-armci prk diy libsc}
+codes=${words:-armci prk diy libsc p4est}
 for code in $codes; do
-    case $code in armci | prk | diy | libsc) ;; *) usage ;; esac
+    case $code in armci | prk | diy | libsc | p4est) ;; *) usage ;; esac
 done
 need gcc gcc
 need g++ g++
@@ -28,7 +28,6 @@ need curl curl
 need autoreconf autoconf
 need automake automake
 need libtoolize libtool
-need dpkg-source dpkg-dev
 need_file /usr/include/zlib.h zlib1g-dev
 install_missing
 need_mpicc "$bin/mpicc"
@@ -46,15 +45,21 @@ sources_of() {
     [ ! -e "$work/$code/built" ] || [ "$bin/mpicc" -nt "$work/$code/built" ] || return 1
     say "$code: getting and building"
     rm -rf "${work:?}/$code"
-    mkdir -p "$work/$code"
+    unpack "$code" "$owner" "$name" "$commit" "$@"
+}
+# unpack DIRECTORY OWNER NAME COMMIT [PATH...]: below $work.
+unpack() {
+    directory=$work/$1 owner=$2 name=$3 commit=$4
+    shift 4
+    mkdir -p "$directory"
     if [ -n "$sources" ]; then
-        git --git-dir "$sources/$owner+$name/repo" archive "$commit" "$@" >"$work/$code.tar" || die "$code: $sources has no $commit"
-        tar -xf "$work/$code.tar" -C "$work/$code"
+        git --git-dir "$sources/$owner+$name/repo" archive "$commit" "$@" >"$work/sources.tar" || die "$name: $sources has no $commit"
+        tar -xf "$work/sources.tar" -C "$directory"
     else
-        curl -fsSL "https://codeload.github.com/$owner/$name/tar.gz/$commit" >"$work/$code.tar" || die "$code: GitHub does not give $commit"
-        tar -xzf "$work/$code.tar" -C "$work/$code" --strip-components 1
+        curl -fsSL "https://codeload.github.com/$owner/$name/tar.gz/$commit" >"$work/sources.tar" || die "$name: GitHub does not give $commit"
+        tar -xzf "$work/sources.tar" -C "$directory" --strip-components 1
     fi
-    rm -f "$work/$code.tar"
+    rm -f "$work/sources.tar"
 }
 # ARMCI over MPI, what Global Arrays and NWChem stand on: its `make check`. Each of its programs is a check.
 armci() {
@@ -107,25 +112,29 @@ diy() {
     done
 }
 
-# libsc makes arrays that a node shares, in seven ways, three of which are windows. p4est comes with it.
-libsc() {
-    if [ ! -e "$work/libsc/built" ] || [ "$bin/mpicc" -nt "$work/libsc/built" ]; then
-        say "libsc: getting and building"
-        debian_source p4est
-        rm -rf "${work:?}/libsc"
-        mv "$work/source" "$work/libsc"
-        built libsc "./bootstrap && ./configure --enable-mpi --disable-mpiio --disable-shared --without-blas --without-lapack CC=mpicc CFLAGS=-O1 && make -j$jobs &&
-            make -C sc check TESTS="
+# forest CODE OPTION...: the tests of p4est, which adapts forests of octrees, and of its library libsc, which makes arrays that a node shares in
+# seven ways, three of which are windows. One build by CMake has both; the options choose among its tests.
+forest() {
+    suite=$1
+    shift
+    if sources_of forest cburstedde p4est 2296a990d8b6b54731a63be0ba5bc17b08cd1f3d; then
+        unpack forest/sc cburstedde libsc f8c5099bd5ad553c1bf6e34dc7b6c290f3cc3cca
+        for part in forest forest/sc; do echo 2.8.7 >"$work/$part/.tarball-version"; done
+        built forest "mkdir b && cd b && cmake .. -DCMAKE_C_COMPILER=mpicc -DCMAKE_C_FLAGS=-O1 -DP4EST_ENABLE_MPI=ON -DSC_ENABLE_MPI=ON \
+            -Dmpi=ON -DP4EST_BUILD_EXAMPLES=OFF -DSC_BUILD_EXAMPLES=OFF -DMPIEXEC_EXECUTABLE='$work/bin/mpiexec' -DMPIEXEC_MAX_NUMPROCS=4 -DMPIEXEC_NUMPROC_MAX=4 &&
+            make -j$jobs"
     fi
-    checks=$(cd "$work/libsc/sc" && sed -n 's#^sc_test_programs *= *##; s#^check_PROGRAMS *+*= *##; s#.*\(test/sc_test_[a-z0-9_]*\).*#\1#p' test/Makefile.am | sort -u)
-    : >"$work/libsc.out"
-    for check in $checks; do
-        [ -x "$work/libsc/sc/$check" ] || continue
-        status=0
-        there "cd '$work/libsc/sc' && mpiexec -n 4 ./$check" >>"$work/libsc.out" 2>&1 || status=$?
-        verdict libsc "$check" $status
-    done
+    there "cd '$work/forest/b' && ctest --timeout 300 $*" >"$work/$suite.out" 2>&1 || true
+    sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) \.*\(.*\)/\1 \2/p' "$work/$suite.out" >"$work/$suite.tests"
+    [ -s "$work/$suite.tests" ] || verdict "$suite" ctest 1
+    while read -r check outcome; do
+        status=1
+        case $outcome in *Passed*) status=0 ;; esac
+        verdict "$suite" "$check" $status
+    done <"$work/$suite.tests"
 }
+libsc() { forest libsc -L libsc; }
+p4est() { forest p4est -LE libsc; }
 
 for code in $codes; do $code; done
 echo "$passed passed, $failed failed"
