@@ -158,7 +158,7 @@ fn main() {
             first: Peer::new(0),
             count: 2,
         },
-        frame: None,
+        slab: None,
         node: None,
         special: Special::none(),
         notes: None,

@@ -234,8 +234,8 @@ impl Engine {
     }
 
     /// Memory of groups.
-    pub fn frames(&mut self) -> Frames<'_> {
-        Frames {
+    pub fn slabs(&mut self) -> Slabs<'_> {
+        Slabs {
             core: &mut self.core,
             groups: &mut self.groups,
         }
@@ -307,12 +307,12 @@ impl Turns<'_> {
 }
 
 /// Memory in which groups meet ([`Engine::frames`]).
-pub struct Frames<'a> {
+pub struct Slabs<'a> {
     core: &'a mut Core,
     groups: &'a mut Groups,
 }
 
-impl<'a> Frames<'a> {
+impl<'a> Slabs<'a> {
     /// Memory of windows, and of other processes of this machine, if there is a transport that has it.
     pub fn sharing(self) -> Option<&'a mut dyn Sharing> {
         let mut transports = self.core.transports.iter_mut();
@@ -337,31 +337,31 @@ impl<'a> Frames<'a> {
     /// Longest block, in bytes, of an operation of blocks that may differ in length that goes through cells; longer
     /// ones go in messages. The same at all members. `None`: none does.
     pub fn longest_block(self, channel: &Channel, what: What) -> Option<u64> {
-        channel.frame?;
+        channel.slab?;
         let meeting = self.groups.meeting(self.core)?;
         Some(Slots::of(meeting, what, channel.members.count())?.longest())
     }
 
     /// Whether steps together go on in a frame.
-    pub fn is_in_use(&self, frame: u32) -> bool {
-        self.groups.uses(self.core, frame)
+    pub fn is_in_use(&self, slab: u32) -> bool {
+        self.groups.uses(self.core, slab)
     }
 
     /// Memory for a group of so many processes of this node, if there is some left. One of them takes it and tells the
     /// others, and all of them [open](Frames::open) it.
     pub fn take(self, members: u32) -> Option<u32> {
-        self.groups.meeting(self.core)?.take_frame(members)
+        self.groups.meeting(self.core)?.take_slab(members)
     }
 
     /// From now on a new group uses the memory.
-    pub fn open(self, frame: u32) {
-        self.groups.open(self.core, frame);
+    pub fn open(self, slab: u32) {
+        self.groups.open(self.core, slab);
     }
 
     /// The group's memory is used by this process no longer.
-    pub fn give_back(self, frame: u32) {
+    pub fn give_back(self, slab: u32) {
         if let Some(meeting) = self.groups.meeting(self.core) {
-            meeting.give_back_frame(frame);
+            meeting.give_back_slab(slab);
         }
     }
 }

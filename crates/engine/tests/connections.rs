@@ -76,7 +76,7 @@ impl Stage {
                 first: Peer::new(0),
                 count: 3,
             },
-            frame: None,
+            slab: None,
             node: None,
             special: Special::none(),
             notes: None,

@@ -68,7 +68,7 @@ fn merged(rank: u32) -> Channel {
         context: Context::new(Job::OWN.number(), NUMBER),
         rank,
         members: Members::of(&members),
-        frame: None,
+        slab: None,
         node: None,
         special: Special::none(),
         notes: None,

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 struct Node {
     processes: Vec<Shared>,
     /// Memory of the first two.
-    frame: u32,
+    slab: u32,
     _at: TempDir,
 }
 
@@ -41,13 +41,13 @@ impl Node {
             .expect("a directory");
         let peers: Vec<Peer> = Peer::first(3).collect();
         let processes: Vec<Shared> = (0..3).map(|me| process(me, &at, &peers)).collect();
-        let frame = processes[0].lock().frames().take(2).expect("there is memory");
+        let slab = processes[0].lock().slabs().take(2).expect("there is memory");
         for process in &processes[..2] {
-            process.lock().frames().open(frame);
+            process.lock().slabs().open(slab);
         }
         Self {
             processes,
-            frame,
+            slab,
             _at: at,
         }
     }
@@ -61,7 +61,7 @@ impl Node {
                 first: Peer::new(0),
                 count,
             },
-            frame: (count == 2).then_some(self.frame),
+            slab: (count == 2).then_some(self.slab),
             node: None,
             special: Special::none(),
             notes: Some(Arc::default()),

@@ -105,7 +105,7 @@ fn channel(job: Job, first: Peer, rank: u32) -> Channel {
         context: Context::new(job.number(), NUMBER),
         rank,
         members: Members::Range { first, count: SIZE },
-        frame: None,
+        slab: None,
         node: None,
         special: Special::none(),
         notes: None,

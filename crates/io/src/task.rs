@@ -443,7 +443,7 @@ fn driver(channel: &Channel, post: Post, operation: Operation, calls_user: bool)
     // Messages of the library go in frames also where a vendor MPI is underneath.
     let channel = Channel {
         special: Special::none(),
-        frame: None,
+        slab: None,
         node: None,
         ..channel.clone()
     };

@@ -176,7 +176,7 @@ impl Side {
             context: world.context(context::GROUPS),
             rank: world.rank(),
             members,
-            frame: None,
+            slab: None,
             node: None,
             special: Special::none(),
             notes: None,

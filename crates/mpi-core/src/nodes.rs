@@ -2,7 +2,7 @@
 //! By what members of a communicator over several nodes take steps of its blocking collective operations together:
 //! memory of each node, or, in jobs of vendor MPIs, communicators of these.
 //!
-//! The first member on each node takes two frames of memory; those of a job make two communicators. Plans are made
+//! The first member on each node takes two slabs of memory; those of a job make two communicators. Plans are made
 //! without communication, so all members must know whether everybody has got his own: they tell each other in an
 //! agreement of all. That costs a trip over all links, so it comes only with the third operation that would take such
 //! steps; the first ones, and communicators that are used no more than that, go by messages alone.
@@ -15,8 +15,8 @@ use isthmus_schedule::Steps;
 
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use crate::frames::Use;
 use crate::internal::{self, Side};
+use crate::slabs::Use;
 use crate::world::World;
 
 pub(crate) mod kept;
@@ -25,7 +25,7 @@ use kept::{Agreed, Keeps};
 
 /// Operations that go by messages before members agree.
 const BEFORE: u32 = 2;
-/// In place of a frame: there was none left.
+/// In place of a slab: there was none left.
 const NONE: u32 = u32::MAX;
 /// Of messages among those of a job before they make communicators; no other beside the communicator has it.
 const TAG: i32 = i32::MAX;
@@ -54,40 +54,40 @@ pub(crate) fn may_take_steps(world: &World, comm: &Comm, steps: Steps) -> Result
 /// Memory for the members with these ranks, if everybody gets what he asks for; whoever is alone asks for nothing.
 fn agree_on_nodes(world: &World, comm: &Comm, ranks: &[u32]) -> Result<Option<Agreed>> {
     let first = ranks.first().copied().unwrap_or(0);
-    let in_use = |frames: [u32; 2]| -> Vec<Use> {
-        let taken = frames.into_iter().filter(|&frame| frame != NONE);
-        taken.map(|frame| Use::of(frame, world.frames())).collect()
+    let in_use = |slabs: [u32; 2]| -> Vec<Use> {
+        let taken = slabs.into_iter().filter(|&slab| slab != NONE);
+        taken.map(|slab| Use::of(slab, world.slabs())).collect()
     };
-    let (mut frames, mut uses) = ([0; 2], Vec::new());
+    let (mut slabs, mut uses) = ([0; 2], Vec::new());
     let mut engine = world.engine().lock();
-    world.frames().give_back(&mut engine);
+    world.slabs().give_back(&mut engine);
     if ranks.len() > 1 && first == comm.rank() {
-        frames = [0; 2].map(|_: u32| engine.frames().take(ranks.len() as u32).unwrap_or(NONE));
+        slabs = [0; 2].map(|_: u32| engine.slabs().take(ranks.len() as u32).unwrap_or(NONE));
         // From here on they are in use: if the others cannot be told, they are given back.
-        uses = in_use(frames);
+        uses = in_use(slabs);
     }
     drop(engine);
-    let mine: Vec<u8> = frames.into_iter().flat_map(u32::to_le_bytes).collect();
+    let mine: Vec<u8> = slabs.into_iter().flat_map(u32::to_le_bytes).collect();
     let all = internal::gather_equal(world, comm, &mine)?;
     let word = |bytes: &[u8]| bytes.first_chunk().map_or(NONE, |b| u32::from_le_bytes(*b));
     let all: Vec<u32> = all.chunks_exact(4).map(word).collect();
-    let frames = all.get(2 * first as usize..).and_then(|rest| rest.first_chunk::<2>());
-    let Some(&frames) = frames.filter(|_| ranks.len() > 1) else {
+    let slabs = all.get(2 * first as usize..).and_then(|rest| rest.first_chunk::<2>());
+    let Some(&slabs) = slabs.filter(|_| ranks.len() > 1) else {
         return Ok((!all.contains(&NONE)).then(|| agreed(comm, ranks, None, Keeps::default())));
     };
     if first != comm.rank() {
-        uses = in_use(frames);
+        uses = in_use(slabs);
     }
     let keeps = Keeps {
-        _frames: uses,
+        _slabs: uses,
         ..Keeps::default()
     };
     if all.contains(&NONE) {
         return Ok(None);
     }
     let mut engine = world.engine().lock();
-    frames.into_iter().for_each(|frame| engine.frames().open(frame));
-    Ok(Some(agreed(comm, ranks, Some(StepsBy::Memory(frames)), keeps)))
+    slabs.into_iter().for_each(|slab| engine.slabs().open(slab));
+    Ok(Some(agreed(comm, ranks, Some(StepsBy::Memory(slabs)), keeps)))
 }
 
 /// Communicators of vendor MPIs for their jobs, and memory for nodes elsewhere.

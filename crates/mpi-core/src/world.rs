@@ -17,15 +17,15 @@ use crate::asker::Asker;
 use crate::chosen::Choices;
 use crate::context::{self, Contexts};
 use crate::error::Result;
-use crate::frames::Freed;
 use crate::group::Group;
 use crate::links::known::WorldLinks;
 use crate::meeting::Abroad;
 use crate::revocable::Revocable;
+use crate::slabs::Freed;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const MAX_TAG: i32 = i32::MAX;
-/// The same where a vendor MPI is underneath: the known ones have as many; of one that has fewer only frames are used.
+/// The same where a vendor MPI is underneath: the known ones have as many; of one that has fewer only slabs are used.
 pub const LARGEST_VENDOR_TAG: i32 = (1 << 28) - 1;
 
 /// The processes that have one MPI_COMM_WORLD, as one of them knows them.
@@ -37,7 +37,7 @@ pub struct World {
     engine: Shared,
     operations: Operations,
     contexts: Arc<Contexts>,
-    frames: Arc<Freed>,
+    slabs: Arc<Freed>,
     pub(super) links: WorldLinks,
     overrides: OnceLock<Arc<Overrides>>,
     traffic_tuned: AtomicBool,
@@ -74,7 +74,7 @@ impl World {
             engine,
             operations,
             contexts,
-            frames: Arc::default(),
+            slabs: Arc::default(),
             links,
             overrides: OnceLock::new(),
             traffic_tuned: AtomicBool::new(false),
@@ -265,7 +265,7 @@ impl World {
                 first: self.peer(0),
                 count: self.size(),
             },
-            frame: None,
+            slab: None,
             node: None,
             special: Special::none(),
             notes: None,
@@ -282,9 +282,9 @@ impl World {
         &self.contexts
     }
 
-    /// Frames of communicators that this process has freed.
-    pub(crate) fn frames(&self) -> &Arc<Freed> {
-        &self.frames
+    /// Slabs of communicators that this process has freed.
+    pub(crate) fn slabs(&self) -> &Arc<Freed> {
+        &self.slabs
     }
 
     /// Waits until a request is complete.

@@ -66,7 +66,7 @@ impl Own {
 /// Whether all members see one memory.
 fn share_memory(world: &World, comm: &Comm) -> bool {
     let members = comm.group().members().iter().copied();
-    comm.size() == 1 || world.engine().lock().frames().are_shared_with(members)
+    comm.size() == 1 || world.engine().lock().slabs().are_shared_with(members)
 }
 
 /// Whether a process of the node may not copy memory of another one; collective over them. All have come to the call by
@@ -75,7 +75,7 @@ fn is_refused(world: &World, node: &Comm) -> Result<bool> {
     let mine = {
         let mut engine = world.engine().lock();
         let mut others = node.group().members().iter().filter(|&&peer| peer != world.me());
-        match engine.frames().sharing() {
+        match engine.slabs().sharing() {
             Some(sharing) => others.any(|&peer| sharing.reach(peer).is_err()),
             None => true,
         }
@@ -343,7 +343,7 @@ fn share(
         let made = world
             .engine()
             .lock()
-            .frames()
+            .slabs()
             .sharing()
             .map(|sharing| sharing.make(words, bytes));
         match made {
@@ -358,7 +358,7 @@ fn share(
         let opened = world
             .engine()
             .lock()
-            .frames()
+            .slabs()
             .sharing()
             .map(|sharing| sharing.open(number, words, bytes));
         mine = opened.unwrap_or_else(nothing);
@@ -368,7 +368,7 @@ fn share(
     }
     let all = told.and_then(|_| members::say(world, comm, &[u64::from(mine.is_ok())]));
     if comm.rank() == 0 && number != 0 {
-        if let Some(sharing) = world.engine().lock().frames().sharing() {
+        if let Some(sharing) = world.engine().lock().slabs().sharing() {
             sharing.unname(number);
         }
     }

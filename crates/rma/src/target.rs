@@ -141,7 +141,7 @@ fn reach(window: &Window, rank: u32) -> Result<Arc<dyn Reach>> {
         .world
         .engine()
         .lock()
-        .frames()
+        .slabs()
         .sharing()
         .map(|sharing| sharing.reach(peer));
     match found {

@@ -21,7 +21,7 @@
 
 use crate::bell::WORDS;
 use crate::sync::{AtomicU64, Ordering, after_update};
-use isthmus_transport::meeting::Lane;
+use isthmus_transport::meeting::CellSize;
 
 /// Middle rounds under way: at most 64 (`Turns`). Where several members share a processor, who gives runs ahead until
 /// none is free, and then all of them have to run. With 8, 8 members on two processors took 4.3 us for a broadcast of
@@ -98,7 +98,7 @@ impl Arrived {
 /// there. Cache lines of its own.
 #[repr(C, align(128))]
 pub(crate) struct Left {
-    lanes: [AtomicU64; Lane::COUNT],
+    sizes: [AtomicU64; CellSize::COUNT],
     gave_up: AtomicU64,
     _line: [u64; 3],
     pub(crate) long: [Arrived; LONG_ROUNDS],
@@ -109,7 +109,7 @@ impl Left {
     #[cfg(any(loom, test))]
     pub(crate) fn new() -> Self {
         Self {
-            lanes: std::array::from_fn(|_| AtomicU64::new(0)),
+            sizes: std::array::from_fn(|_| AtomicU64::new(0)),
             gave_up: AtomicU64::new(0),
             _line: [0; 3],
             long: std::array::from_fn(|_| Arrived::new()),
@@ -119,7 +119,7 @@ impl Left {
 
     /// For a new group; nobody uses it.
     pub(crate) fn reset(&self) {
-        self.lanes.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.sizes.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.gave_up.store(0, Ordering::Relaxed);
         self.long.iter().chain(&self.middle).for_each(Arrived::reset);
     }
@@ -139,23 +139,23 @@ impl Left {
     }
 
     #[inline]
-    fn store(&self, lane: usize, round: u64) {
-        self.lanes[lane].swap(round, Ordering::AcqRel);
+    fn store(&self, size: usize, round: u64) {
+        self.sizes[size].swap(round, Ordering::AcqRel);
         after_update();
     }
 
     /// Whether the member has said that it has left a round.
-    pub(crate) fn has_left(&self, lane: usize, round: u64) -> bool {
-        self.load(lane) > round
+    pub(crate) fn has_left(&self, size: usize, round: u64) -> bool {
+        self.load(size) > round
     }
 
     #[inline]
-    fn load(&self, lane: usize) -> u64 {
-        self.lanes[lane].load(Ordering::Acquire)
+    fn load(&self, size: usize) -> u64 {
+        self.sizes[size].load(Ordering::Acquire)
     }
 }
 
-/// What a member knows of the rounds of a lane.
+/// What a member knows of the rounds of a size.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Turns {
     /// It has left all rounds before this one, and has said so of those before that one.
@@ -176,13 +176,13 @@ impl Turns {
         &mut self,
         round: u64,
         rounds: u64,
-        lane: usize,
+        size: usize,
         members: impl FnOnce() -> &'a [Left],
     ) -> bool {
         if round < self.all_left + rounds {
             return true;
         }
-        self.all_left = members().iter().map(|left| left.load(lane)).min().unwrap_or(0);
+        self.all_left = members().iter().map(|left| left.load(size)).min().unwrap_or(0);
         round < self.all_left + rounds
     }
 
@@ -194,7 +194,7 @@ impl Turns {
     /// The member leaves a round, where `rounds` take turns. `mine`: its own words. True if it says so, and sleepers
     /// are to be looked for.
     #[inline]
-    pub(crate) fn leave(&mut self, round: u64, rounds: u64, lane: usize, mine: &Left) -> bool {
+    pub(crate) fn leave(&mut self, round: u64, rounds: u64, size: usize, mine: &Left) -> bool {
         self.beyond |= 1 << (round.wrapping_sub(self.left) % 64);
         let done = self.beyond.trailing_ones();
         self.left += u64::from(done);
@@ -206,16 +206,16 @@ impl Turns {
         // What it has passed may be among those beyond.
         self.passes &= self.beyond != 0;
         self.said = self.left;
-        mine.store(lane, self.left);
+        mine.store(size, self.left);
         true
     }
 
     /// The same of a round in which others may wait for what this member does not give: it says so as soon as it has
     /// left all rounds before.
     #[inline]
-    pub(crate) fn pass(&mut self, round: u64, rounds: u64, lane: usize, mine: &Left) -> bool {
+    pub(crate) fn pass(&mut self, round: u64, rounds: u64, size: usize, mine: &Left) -> bool {
         self.passes = true;
-        self.leave(round, rounds, lane, mine)
+        self.leave(round, rounds, size, mine)
     }
 }
 

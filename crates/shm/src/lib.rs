@@ -56,8 +56,6 @@ mod doorbell;
 #[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
-mod frames;
-#[cfg(not(loom))]
 mod known;
 #[cfg(not(loom))]
 mod meeting;
@@ -67,6 +65,8 @@ mod pull;
 mod segment;
 #[cfg(not(loom))]
 mod sharing;
+#[cfg(not(loom))]
+mod slabs;
 #[cfg(not(loom))]
 mod slots;
 #[cfg(not(loom))]

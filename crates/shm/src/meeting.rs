@@ -4,15 +4,15 @@
 use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE, Lane, Meeting, OFFER, Place, Round};
+use isthmus_transport::meeting::{CellSize, Claim, Disagreement, ENLARGE, Meeting, OFFER, Round, Slab};
 use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
 
-use crate::frames::{Cells, FRAMES, NOTES, WORD_CELL, WORD_HEADER};
 use crate::pull::{HANDLE_BYTES, Handle};
+use crate::slabs::{Cells, NOTES, SLABS, WORD_CELL, WORD_HEADER};
 use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
-use crate::view::{FrameView, header, rounds};
+use crate::view::{SlabView, header, rounds};
 
 /// Rounds from now whose cells are fetched: who gives in one round after the other, and takes nothing, needs the next
 /// sooner than it can come.
@@ -22,21 +22,21 @@ impl ShmTransport {
     /// After a cell was given: its writer's one in a round of words or a short one soon comes to this core, if that is
     /// not there anyway, while it does other things.
     #[inline]
-    fn prepare(&self, place: &Place, round: Round, cell: u32) {
-        if matches!(round.lane, Lane::Word | Lane::Short) {
+    fn prepare(&self, slab: &Slab, round: Round, cell: u32) {
+        if matches!(round.size, CellSize::Word | CellSize::Short) {
             let next = Round {
                 number: round.number + SOON,
                 ..round
             };
-            FrameView::of(&self.segment, place).arrived(next, cell).0.fetch();
+            SlabView::of(&self.segment, slab).arrived(next, cell).0.fetch();
         }
     }
 
     /// Wakes those who sleep at a place, after something happened there.
     #[inline]
-    fn announce(&mut self, frame: u32) {
+    fn announce(&mut self, number: u32) {
         let mut asleep = Vec::new();
-        let sleepers = &self.segment.frame(frame as usize).sleepers;
+        let sleepers = &self.segment.slab(number as usize).sleepers;
         sleepers.each(self.segment.geometry().processes(), |slot| asleep.push(slot));
         for slot in asleep {
             if slot != self.slot && slot < self.links.len() {
@@ -85,58 +85,58 @@ impl Meeting for ShmTransport {
         self.slots.get(peer).is_some()
     }
 
-    fn take_frame(&mut self, members: u32) -> Option<u32> {
-        let frame = (1..FRAMES).find(|&frame| {
-            // A frame that was never used has no memory behind it yet.
-            let has_header = self.frames.back_header(&self.segment, frame).is_ok();
-            has_header && self.segment.frame(frame).take()
+    fn take_slab(&mut self, members: u32) -> Option<u32> {
+        let number = (1..SLABS).find(|&number| {
+            // A slab that was never used has no memory behind it yet.
+            let has_header = self.slabs.back_header(&self.segment, number).is_ok();
+            has_header && self.segment.slab(number).take()
         })?;
         let bytes = Cells::of(members as usize).middle_start();
-        if self.segment.back_frame(frame, 0, bytes).is_err() {
-            self.segment.frame(frame).close();
+        if self.segment.back_slab(number, 0, bytes).is_err() {
+            self.segment.slab(number).close();
             return None;
         }
-        let place = Place {
-            frame: frame as u32,
+        let slab = Slab {
+            number: number as u32,
             members,
             me: 0,
         };
-        FrameView::of(&self.segment, &place).reset();
-        self.segment.frame(frame).open(members);
-        Some(frame as u32)
+        SlabView::of(&self.segment, &slab).reset();
+        self.segment.slab(number).open(members);
+        Some(number as u32)
     }
 
-    fn open_frame(&mut self, frame: u32) {
-        self.frames.forget(frame);
+    fn open_slab(&mut self, number: u32) {
+        self.slabs.forget(number);
     }
 
-    fn give_back_frame(&mut self, frame: u32) {
-        self.segment.frame(frame as usize).give_back();
+    fn give_back_slab(&mut self, number: u32) {
+        self.segment.slab(number as usize).give_back();
     }
 
-    fn cell_bytes(&self, members: u32, lane: Lane) -> usize {
-        match lane {
-            Lane::Word => WORD_CELL - WORD_HEADER,
-            Lane::Short => Cells::SHORT_BYTES,
-            Lane::Middle => Cells::of(members as usize).middle_bytes(),
-            Lane::Long => Cells::of(members as usize).long_bytes(),
+    fn cell_bytes(&self, members: u32, size: CellSize) -> usize {
+        match size {
+            CellSize::Word => WORD_CELL - WORD_HEADER,
+            CellSize::Short => Cells::SHORT_BYTES,
+            CellSize::Middle => Cells::of(members as usize).middle_bytes(),
+            CellSize::Long => Cells::of(members as usize).long_bytes(),
         }
     }
 
-    fn round_bytes(&self, members: u32, lane: Lane) -> usize {
-        let cells = if lane == Lane::Word { 1 } else { members as usize };
-        cells * (self.cell_bytes(members, lane) + header(lane)) - header(lane)
+    fn round_bytes(&self, members: u32, size: CellSize) -> usize {
+        let cells = if size == CellSize::Word { 1 } else { members as usize };
+        cells * (self.cell_bytes(members, size) + header(size)) - header(size)
     }
 
     #[inline]
-    fn note(&mut self, place: &Place, step: u64, claim: Claim) {
-        let view = FrameView::of(&self.segment, place);
-        view.note(place.me, step).store(note(step, claim), Ordering::Release);
+    fn note(&mut self, slab: &Slab, step: u64, claim: Claim) {
+        let view = SlabView::of(&self.segment, slab);
+        view.note(slab.me, step).store(note(step, claim), Ordering::Release);
     }
 
-    fn disagreements(&self, place: &Place, step: u64) -> Vec<Disagreement> {
-        let view = FrameView::of(&self.segment, place);
-        let others = || (0..place.members).filter(|&member| member != place.me);
+    fn disagreements(&self, slab: &Slab, step: u64) -> Vec<Disagreement> {
+        let view = SlabView::of(&self.segment, slab);
+        let others = || (0..slab.members).filter(|&member| member != slab.me);
         let kept = (step + 1).saturating_sub(NOTES as u64)..=step;
         let at_odds = kept.flat_map(|step| {
             // A slot has the note of this step if it is of its turn.
@@ -144,7 +144,7 @@ impl Meeting for ShmTransport {
                 let note = view.note(member, step).load(Ordering::Acquire);
                 Some(note).filter(|&note| note != 0 && note >> 48 == turn(step))
             };
-            let mine = noted(place.me);
+            let mine = noted(slab.me);
             others().filter_map(move |member| {
                 let (mine, theirs) = (mine?, noted(member)?);
                 let claims = [read_note(mine), read_note(theirs)];
@@ -158,58 +158,58 @@ impl Meeting for ShmTransport {
         at_odds.chain(gave_up).collect()
     }
 
-    fn give_up(&mut self, place: &Place, no_memory: bool) {
-        let left = FrameView::of(&self.segment, place).left();
-        left[place.me as usize].give_up(no_memory);
-        self.announce(place.frame);
+    fn give_up(&mut self, slab: &Slab, no_memory: bool) {
+        let left = SlabView::of(&self.segment, slab).left();
+        left[slab.me as usize].give_up(no_memory);
+        self.announce(slab.number);
     }
 
     #[inline]
-    fn is_free(&mut self, place: &Place, round: Round) -> bool {
-        let rounds = rounds(round.lane);
-        let view = FrameView::of(&self.segment, place);
+    fn is_free(&mut self, slab: &Slab, round: Round) -> bool {
+        let rounds = rounds(round.size);
+        let view = SlabView::of(&self.segment, slab);
         let members = || view.left();
-        let turns = self.frames.turns(place, round.lane);
-        turns.is_free(round.number, rounds, round.lane as usize, members)
+        let turns = self.slabs.turns(slab, round.size);
+        turns.is_free(round.number, rounds, round.size as usize, members)
     }
 
-    fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
-        let view = FrameView::of(&self.segment, place);
+    fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
+        let view = SlabView::of(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
-        let whole = header(round.lane) + bytes;
+        let whole = header(round.size) + bytes;
         assert!(whole <= room, "more than the cells of a round hold");
-        let backed = match round.lane {
-            Lane::Word | Lane::Short => Ok(()),
-            Lane::Middle => self.frames.back_middle(&self.segment, place, round, cell),
-            Lane::Long => self.frames.back_long(&self.segment, place, round, cell, whole),
+        let backed = match round.size {
+            CellSize::Word | CellSize::Short => Ok(()),
+            CellSize::Middle => self.slabs.back_middle(&self.segment, slab, round, cell),
+            CellSize::Long => self.slabs.back_long(&self.segment, slab, round, cell, whole),
         };
         backed.map_err(|error| self.no_memory(error))?;
-        match round.lane {
-            Lane::Word => view.arrived_at(round.lane, at).say(bytes),
+        match round.size {
+            CellSize::Word => view.arrived_at(round.size, at).say(bytes),
             _ => view.length(at).store(bytes as u64, Ordering::Relaxed),
         }
         self.copied.cells += bytes as u64;
         let memory = view.memory(at, whole);
         // SAFETY: `whole` bytes inside the mapping, which outlives what the engine does with the value; until this
         // member arrives the cell is its own (rule 6).
-        Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.lane)), 0, bytes as isize) })
+        Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.size)), 0, bytes as isize) })
     }
 
     fn give_at_once(
         &mut self,
-        place: &Place,
+        slab: &Slab,
         round: Round,
         cell: u32,
         memory: Option<&ReadMemory>,
         bytes: usize,
         leaves: bool,
     ) -> bool {
-        if !self.is_free(place, round) {
+        if !self.is_free(slab, round) {
             return false;
         }
-        let view = FrameView::of(&self.segment, place);
+        let view = SlabView::of(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
-        let header = header(round.lane);
+        let header = header(round.size);
         assert!(header + bytes <= room, "more than the cells of a round hold");
         if let Some(from) = memory {
             let to = view.memory(at, header + bytes).wrapping_add(header);
@@ -218,29 +218,29 @@ impl Meeting for ShmTransport {
             to.copy_short(from, bytes);
         }
         self.copied.cells += bytes as u64;
-        let (arrived, turn) = (view.arrived_at(round.lane, at), round.number / rounds(round.lane));
-        if round.lane == Lane::Word {
+        let (arrived, turn) = (view.arrived_at(round.size, at), round.number / rounds(round.size));
+        if round.size == CellSize::Word {
             arrived.last_of(turn, bytes);
         } else {
             view.length(at).store(bytes as u64, Ordering::Relaxed);
             arrived.last(turn);
         }
-        self.announce(place.frame);
-        self.prepare(place, round, cell);
+        self.announce(slab.number);
+        self.prepare(slab, round, cell);
         if leaves {
-            self.leave(place, round);
+            self.leave(slab, round);
         }
         true
     }
 
-    fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
-        let view = FrameView::of(&self.segment, place);
+    fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
+        let view = SlabView::of(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
-        let header = header(round.lane);
+        let header = header(round.size);
         let bytes = bytes.min(room - header);
         let memory = view.memory(at, header + bytes);
-        let said = match round.lane {
-            Lane::Word => view.arrived_at(round.lane, at).said() as u64,
+        let said = match round.size {
+            CellSize::Word => view.arrived_at(round.size, at).said() as u64,
             // SAFETY: the cell, which was just found inside the mapping, begins with the word of its length.
             _ => unsafe { &*memory.cast::<AtomicU64>() }.load(Ordering::Relaxed) & !MARK,
         };
@@ -251,40 +251,40 @@ impl Meeting for ShmTransport {
         )
     }
 
-    fn mark(&mut self, place: &Place, round: Round, cell: u32) {
-        assert!(round.lane != Lane::Word, "a cell of a word has no room for a mark");
-        let view = FrameView::of(&self.segment, place);
+    fn mark(&mut self, slab: &Slab, round: Round, cell: u32) {
+        assert!(round.size != CellSize::Word, "a cell of a word has no room for a mark");
+        let view = SlabView::of(&self.segment, slab);
         let word = view.length(view.cell(round, cell).0);
         word.store(word.load(Ordering::Relaxed) | MARK, Ordering::Relaxed);
     }
 
-    fn is_marked(&self, place: &Place, round: Round, cell: u32) -> bool {
-        let view = FrameView::of(&self.segment, place);
+    fn is_marked(&self, slab: &Slab, round: Round, cell: u32) -> bool {
+        let view = SlabView::of(&self.segment, slab);
         let length = || view.length(view.cell(round, cell).0);
-        round.lane != Lane::Word && length().load(Ordering::Relaxed) & MARK != 0
+        round.size != CellSize::Word && length().load(Ordering::Relaxed) & MARK != 0
     }
 
     #[inline]
-    fn arrive(&mut self, place: &Place, round: Round, cells: Range<u32>) {
+    fn arrive(&mut self, slab: &Slab, round: Round, cells: Range<u32>) {
         let Some(last) = cells.end.checked_sub(1) else { return };
-        let view = FrameView::of(&self.segment, place);
+        let view = SlabView::of(&self.segment, slab);
         for cell in cells.start..last {
             let (arrived, turn) = view.arrived(round, cell);
             arrived.one(turn);
         }
         let (arrived, turn) = view.arrived(round, last);
-        match round.lane {
-            Lane::Word => arrived.last_of(turn, arrived.said()),
+        match round.size {
+            CellSize::Word => arrived.last_of(turn, arrived.said()),
             _ => arrived.last(turn),
         }
-        self.announce(place.frame);
-        self.prepare(place, round, last);
+        self.announce(slab.number);
+        self.prepare(slab, round, last);
     }
 
     #[inline]
-    fn have_arrived(&self, place: &Place, round: Round, cells: Range<u32>) -> u32 {
+    fn have_arrived(&self, slab: &Slab, round: Round, cells: Range<u32>) -> u32 {
         let count = cells.end - cells.start;
-        let view = FrameView::of(&self.segment, place);
+        let view = SlabView::of(&self.segment, slab);
         let is_missing = |cell: &u32| {
             let (arrived, turn) = view.arrived(round, *cell);
             !arrived.is_there(turn)
@@ -294,45 +294,45 @@ impl Meeting for ShmTransport {
     }
 
     #[inline]
-    fn leave(&mut self, place: &Place, round: Round) {
-        let left = FrameView::of(&self.segment, place).left();
-        let turns = self.frames.turns(place, round.lane);
-        let mine = &left[place.me as usize];
-        if turns.leave(round.number, rounds(round.lane), round.lane as usize, mine) {
-            self.announce(place.frame);
+    fn leave(&mut self, slab: &Slab, round: Round) {
+        let left = SlabView::of(&self.segment, slab).left();
+        let turns = self.slabs.turns(slab, round.size);
+        let mine = &left[slab.me as usize];
+        if turns.leave(round.number, rounds(round.size), round.size as usize, mine) {
+            self.announce(slab.number);
         }
     }
 
-    fn leave_some(&mut self, place: &Place, first: Round, count: u64) -> u64 {
+    fn leave_some(&mut self, slab: &Slab, first: Round, count: u64) -> u64 {
         let mut done = 0;
         while done < count {
             let number = first.number + done;
-            if !self.frames.turns(place, first.lane).may_leave(number) {
+            if !self.slabs.turns(slab, first.size).may_leave(number) {
                 break;
             }
-            self.leave(place, Round { number, ..first });
+            self.leave(slab, Round { number, ..first });
             done += 1;
         }
         done
     }
 
     #[inline]
-    fn pass(&mut self, place: &Place, round: Round) -> bool {
-        let left = FrameView::of(&self.segment, place).left();
-        let turns = self.frames.turns(place, round.lane);
+    fn pass(&mut self, slab: &Slab, round: Round) -> bool {
+        let left = SlabView::of(&self.segment, slab).left();
+        let turns = self.slabs.turns(slab, round.size);
         if !turns.may_leave(round.number) {
             return false;
         }
-        let mine = &left[place.me as usize];
-        if turns.pass(round.number, rounds(round.lane), round.lane as usize, mine) {
-            self.announce(place.frame);
+        let mine = &left[slab.me as usize];
+        if turns.pass(round.number, rounds(round.size), round.size as usize, mine) {
+            self.announce(slab.number);
         }
         true
     }
 
-    fn has_left(&self, place: &Place, round: Round, member: u32) -> bool {
-        let left = FrameView::of(&self.segment, place).left();
-        left[member as usize].has_left(round.lane as usize, round.number)
+    fn has_left(&self, slab: &Slab, round: Round, member: u32) -> bool {
+        let left = SlabView::of(&self.segment, slab).left();
+        left[member as usize].has_left(round.size as usize, round.number)
     }
 
     fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER] {
@@ -345,7 +345,7 @@ impl Meeting for ShmTransport {
         matches!(self.copy_part(peer, offer, offset, into, length), Ok(true))
     }
 
-    fn watch(&mut self, place: &Place) {
-        self.frames.watch(&self.segment, self.slot, place.frame as usize);
+    fn watch(&mut self, slab: &Slab) {
+        self.slabs.watch(&self.segment, self.slot, slab.number as usize);
     }
 }

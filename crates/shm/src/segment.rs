@@ -7,7 +7,7 @@
 //!  4096     block of slot 0, 1024 bytes: bell | state, process id, probe, core | refusals | rings in use
 //!  5120     block of slot 1 ...
 //!  (next multiple of 4096 after the blocks)
-//!           frame 0 (see `frames`), frame 1, ...
+//!           slab 0 (see `slabs`), slab 1, ...
 //!           ring read by slot 0, written by slot 0
 //!           ring read by slot 0, written by slot 1
 //!           ...
@@ -15,7 +15,7 @@
 //! ```
 //! A ring is [`Control`] (128 bytes) and then its data. Its size depends on the number of processes
 //! ([`Geometry`]). Whoever comes first makes the file under a temporary name, complete with header, and links it to its
-//! real name; the others find a complete file or none. Memory behind the blocks and the beginning of frame 0 is
+//! real name; the others find a complete file or none. Memory behind the blocks and the beginning of slab 0 is
 //! allocated at once, memory behind a ring by its writer when it first gets there, so that a full memory file system is
 //! an error and not a signal.
 
@@ -30,8 +30,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 use crate::assist::Desk;
 use crate::bell::{Bell, WORDS};
 use crate::error::ShmError;
-use crate::frames::{Cells, FRAMES, FrameHeader};
 use crate::ring::{Control, HEADER, HEADER_WORDS, LINE, Memory, longest_payload};
+use crate::slabs::{Cells, SLABS, SlabHeader};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Most processes of one job on one node.
@@ -50,9 +50,9 @@ const BLOCK_BYTES: usize = 1024;
 pub struct Geometry {
     processes: usize,
     ring_bytes: usize,
-    frame_bytes: usize,
-    /// Where the frames begin.
-    frames_at: usize,
+    slab_bytes: usize,
+    /// Where the slabs begin.
+    slabs_at: usize,
 }
 
 impl Geometry {
@@ -75,8 +75,8 @@ impl Geometry {
         Some(Self {
             processes,
             ring_bytes: kib * 1024,
-            frame_bytes: Cells::most_bytes(processes),
-            frames_at: (PAGE + processes * BLOCK_BYTES).next_multiple_of(PAGE),
+            slab_bytes: Cells::most_bytes(processes),
+            slabs_at: (PAGE + processes * BLOCK_BYTES).next_multiple_of(PAGE),
         })
     }
 
@@ -99,17 +99,17 @@ impl Geometry {
         self.ring_bytes - size_of::<Control>()
     }
 
-    fn frame_at(&self, frame: usize) -> usize {
-        self.frames_at + frame * self.frame_bytes
+    fn slab_at(&self, slab: usize) -> usize {
+        self.slabs_at + slab * self.slab_bytes
     }
 
     fn rings_at(&self) -> usize {
-        self.frame_at(FRAMES)
+        self.slab_at(SLABS)
     }
 
     /// Bytes at the beginning that have memory from the beginning.
     fn reserved_bytes(&self) -> usize {
-        self.frames_at + Cells::of(self.processes).middle_start()
+        self.slabs_at + Cells::of(self.processes).middle_start()
     }
 
     fn ring_at(&self, reader: usize, writer: usize) -> usize {
@@ -299,37 +299,33 @@ impl Segment {
         BlockAt(std::ptr::from_ref(self.block(slot)))
     }
 
-    /// The beginning of a frame below [`FRAMES`].
+    /// The beginning of a slab below [`SLABS`].
     #[inline]
-    pub(crate) fn frame(&self, frame: usize) -> &FrameHeader {
+    pub(crate) fn slab(&self, slab: usize) -> &SlabHeader {
         // SAFETY: aligned (a multiple of a page), all bytes are valid for atomics, and it is only touched through them
         // (rule 2).
-        unsafe {
-            &*self
-                .frame_memory(frame, 0, size_of::<FrameHeader>())
-                .cast::<FrameHeader>()
-        }
+        unsafe { &*self.slab_memory(slab, 0, size_of::<SlabHeader>()).cast::<SlabHeader>() }
     }
 
-    /// Where `length` bytes at `at` of a frame below [`FRAMES`] are.
+    /// Where `length` bytes at `at` of a slab below [`SLABS`] are.
     #[inline]
-    pub(crate) fn frame_memory(&self, frame: usize, at: usize, length: usize) -> *mut u8 {
-        let start = self.geometry.frame_at(frame);
+    pub(crate) fn slab_memory(&self, slab: usize, at: usize, length: usize) -> *mut u8 {
+        let start = self.geometry.slab_at(slab);
         assert!(
-            frame < FRAMES && at + length <= self.geometry.frame_bytes,
-            "outside the frame"
+            slab < SLABS && at + length <= self.geometry.slab_bytes,
+            "outside the slab"
         );
         // SAFETY: inside the mapping, as was just checked.
         unsafe { self.base.add(start + at) }
     }
 
-    /// Makes sure that there is memory behind `length` bytes at `at` of a frame.
-    pub(crate) fn back_frame(&self, frame: usize, at: usize, length: usize) -> Result<(), Errno> {
-        let start = (self.geometry.frame_at(frame) + at) as u64;
+    /// Makes sure that there is memory behind `length` bytes at `at` of a slab.
+    pub(crate) fn back_slab(&self, slab: usize, at: usize, length: usize) -> Result<(), Errno> {
+        let start = (self.geometry.slab_at(slab) + at) as u64;
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), start, length as u64) {
             // Not a memory file system: then memory is not what can run out here.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            Err(Errno::INTR) => self.back_frame(frame, at, length),
+            Err(Errno::INTR) => self.back_slab(slab, at, length),
             Err(e) => Err(e),
         }
     }

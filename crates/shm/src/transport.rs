@@ -13,7 +13,7 @@ use isthmus_wire::frame::{Header, Kind};
 use crate::assist::Asked;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
-use crate::known::Frames;
+use crate::known::Slabs;
 use crate::pull::{self, Handle};
 use crate::ring::{Reader, Writer, put};
 use crate::segment::{BlockAt, Geometry, RingMemory, STATE_LEFT, Segment};
@@ -66,7 +66,7 @@ pub struct ShmTransport {
     /// Pieces of memory made for windows.
     pub(crate) pieces: u64,
     pub(crate) spread: Spread,
-    pub(crate) frames: Frames,
+    pub(crate) slabs: Slabs,
     doorbells: Doorbells,
     /// What others read to find out whether they can; at a fixed address.
     _probe: Box<[u64; 2]>,
@@ -165,7 +165,7 @@ impl ShmTransport {
             copied: Copied::default(),
             pieces: 0,
             spread: Spread::new(processes),
-            frames: Frames::default(),
+            slabs: Slabs::default(),
             doorbells,
             _probe: probe,
             own: segment.block_at(slot),
@@ -522,7 +522,7 @@ impl Transport for ShmTransport {
             self.owed += usize::from(self.segment.block(self.slot).bell.wake());
         }
         self.restore_watching();
-        self.frames.unwatch(&self.segment, self.slot);
+        self.slabs.unwatch(&self.segment, self.slot);
         if self.owed > 0 {
             self.owed = self.owed.saturating_sub(self.doorbells.drain());
         }

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A frame as the members of a place use it: whose words and cells are where, and how far they are.
+//! A slab as its members use it: whose words and cells are where, and how far they are.
 
-use isthmus_transport::meeting::{Lane, Place, Round};
+use isthmus_transport::meeting::{CellSize, Round, Slab};
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS};
-use crate::frames::{CELL_HEADER, Cells, NOTES, SHORT_CELL, SHORT_ROUNDS, WORD_CELL, WORD_HEADER, WORD_ROUNDS};
 use crate::segment::Segment;
+use crate::slabs::{CELL_HEADER, Cells, NOTES, SHORT_CELL, SHORT_ROUNDS, WORD_CELL, WORD_HEADER, WORD_ROUNDS};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The memory of a frame, divided among the members of a place.
+/// The memory of a slab, divided among its members.
 #[derive(Clone, Copy)]
-pub(crate) struct FrameView<'s> {
+pub(crate) struct SlabView<'s> {
     segment: &'s Segment,
-    place: &'s Place,
+    slab: &'s Slab,
 }
 
-impl<'s> FrameView<'s> {
+impl<'s> SlabView<'s> {
     #[inline]
-    pub(crate) fn of(segment: &'s Segment, place: &'s Place) -> Self {
-        Self { segment, place }
+    pub(crate) fn of(segment: &'s Segment, slab: &'s Slab) -> Self {
+        Self { segment, slab }
     }
 
     /// As for a new group, whose members have neither noted nor given anything.
     pub(crate) fn reset(&self) {
         self.left().iter().for_each(Left::reset);
-        for member in 0..self.place.members {
+        for member in 0..self.slab.members {
             (0..NOTES as u64).for_each(|step| self.note(member, step).store(0, Ordering::Relaxed));
         }
         for number in 0..SHORT_ROUNDS as u64 {
-            let lane = Lane::Short;
-            (0..self.place.members).for_each(|cell| self.arrived(Round { lane, number }, cell).0.reset());
+            let size = CellSize::Short;
+            (0..self.slab.members).for_each(|cell| self.arrived(Round { size, number }, cell).0.reset());
         }
         for number in 0..WORD_ROUNDS as u64 {
-            let lane = Lane::Word;
-            self.arrived(Round { lane, number }, 0).0.reset();
+            let size = CellSize::Word;
+            self.arrived(Round { size, number }, 0).0.reset();
         }
     }
 
     /// How far the members have left rounds.
     #[inline]
     pub(crate) fn left(&self) -> &'s [Left] {
-        let members = self.place.members as usize;
+        let members = self.slab.members as usize;
         let words = self.memory(Cells::LEFT_AT, members * size_of::<Left>());
         // SAFETY: inside the mapping, aligned to a page, only touched as atomics.
         unsafe { std::slice::from_raw_parts(words.cast::<Left>(), members) }
@@ -49,42 +49,42 @@ impl<'s> FrameView<'s> {
     /// Up to which turn a cell is there, and the turn of the round.
     #[inline]
     pub(crate) fn arrived(&self, round: Round, cell: u32) -> (&'s Arrived, u64) {
-        let rounds = rounds(round.lane);
+        let rounds = rounds(round.size);
         let turn = round.number / rounds;
-        let arrived = match round.lane {
-            Lane::Word | Lane::Short => self.arrived_at(round.lane, self.cell(round, cell).0),
-            Lane::Middle => &self.left()[cell as usize].middle[(round.number % rounds) as usize],
-            Lane::Long => &self.left()[cell as usize].long[(round.number % rounds) as usize],
+        let arrived = match round.size {
+            CellSize::Word | CellSize::Short => self.arrived_at(round.size, self.cell(round, cell).0),
+            CellSize::Middle => &self.left()[cell as usize].middle[(round.number % rounds) as usize],
+            CellSize::Long => &self.left()[cell as usize].long[(round.number % rounds) as usize],
         };
         (arrived, turn)
     }
 
     /// Up to which turn the cell of a word or the short one that begins here is there.
     #[inline]
-    pub(crate) fn arrived_at(&self, lane: Lane, at: usize) -> &'s Arrived {
-        let at = if lane == Lane::Word { at } else { at + 8 };
+    pub(crate) fn arrived_at(&self, size: CellSize, at: usize) -> &'s Arrived {
+        let at = if size == CellSize::Word { at } else { at + 8 };
         let word = self.memory(at, size_of::<Arrived>());
         // SAFETY: inside the mapping, which outlives the transport; aligned to 8, as cells are to 16 or more; only
         // touched as an atomic.
         unsafe { &*word.cast::<Arrived>() }
     }
 
-    /// Where in the frame a cell begins, and how many bytes it and those behind it have.
+    /// Where in the slab a cell begins, and how many bytes it and those behind it have.
     #[inline]
     pub(crate) fn cell(&self, round: Round, cell: u32) -> (usize, usize) {
-        let cells = Cells::of(self.place.members as usize);
-        let (index, rest) = (cell as usize, (self.place.members - cell) as usize);
-        match round.lane {
-            Lane::Word => (cells.word_at((round.number % WORD_ROUNDS as u64) as usize), WORD_CELL),
-            Lane::Short => {
+        let cells = Cells::of(self.slab.members as usize);
+        let (index, rest) = (cell as usize, (self.slab.members - cell) as usize);
+        match round.size {
+            CellSize::Word => (cells.word_at((round.number % WORD_ROUNDS as u64) as usize), WORD_CELL),
+            CellSize::Short => {
                 let at = cells.short_at((round.number % SHORT_ROUNDS as u64) as usize, index);
                 (at, rest * SHORT_CELL)
             }
-            Lane::Middle => {
+            CellSize::Middle => {
                 let at = cells.middle_at((round.number % MIDDLE_ROUNDS as u64) as usize, index);
                 (at, rest * (cells.middle_bytes() + CELL_HEADER))
             }
-            Lane::Long => {
+            CellSize::Long => {
                 let at = cells.long_at((round.number % LONG_ROUNDS as u64) as usize, index);
                 (at, rest * (cells.long_bytes() + CELL_HEADER))
             }
@@ -94,7 +94,7 @@ impl<'s> FrameView<'s> {
     /// Where a member notes what it takes a step for.
     #[inline]
     pub(crate) fn note(&self, member: u32, step: u64) -> &'s AtomicU64 {
-        let at = Cells::of(self.place.members as usize).note_at(member as usize, step);
+        let at = Cells::of(self.slab.members as usize).note_at(member as usize, step);
         let word = self.memory(at, size_of::<u64>());
         // SAFETY: inside the mapping, aligned to 8, only touched as an atomic.
         unsafe { &*word.cast::<AtomicU64>() }
@@ -108,29 +108,29 @@ impl<'s> FrameView<'s> {
         unsafe { &*word.cast::<AtomicU64>() }
     }
 
-    /// Bytes of the frame.
+    /// Bytes of the slab.
     #[inline]
     pub(crate) fn memory(&self, at: usize, bytes: usize) -> *mut u8 {
-        self.segment.frame_memory(self.place.frame as usize, at, bytes)
+        self.segment.slab_memory(self.slab.number as usize, at, bytes)
     }
 }
 
 /// How many rounds take turns in memory.
 #[inline]
-pub(crate) fn rounds(lane: Lane) -> u64 {
-    match lane {
-        Lane::Word => WORD_ROUNDS as u64,
-        Lane::Short => SHORT_ROUNDS as u64,
-        Lane::Middle => MIDDLE_ROUNDS as u64,
-        Lane::Long => LONG_ROUNDS as u64,
+pub(crate) fn rounds(size: CellSize) -> u64 {
+    match size {
+        CellSize::Word => WORD_ROUNDS as u64,
+        CellSize::Short => SHORT_ROUNDS as u64,
+        CellSize::Middle => MIDDLE_ROUNDS as u64,
+        CellSize::Long => LONG_ROUNDS as u64,
     }
 }
 
 /// Bytes of what stands before what a member gives.
 #[inline]
-pub(crate) fn header(lane: Lane) -> usize {
-    match lane {
-        Lane::Word => WORD_HEADER,
+pub(crate) fn header(size: CellSize) -> usize {
+    match size {
+        CellSize::Word => WORD_HEADER,
         _ => CELL_HEADER,
     }
 }
@@ -147,28 +147,28 @@ mod tests {
         let at = tempfile::tempdir().expect("a directory");
         let geometry = Geometry::new(3).expect("few processes");
         let segment = Segment::open(&at.path().join("segment"), "view", 0, geometry).expect("opened");
-        let place = Place {
-            frame: 0,
+        let slab = Slab {
+            number: 0,
             members: 3,
             me: 1,
         };
-        let view = FrameView::of(&segment, &place);
-        let lanes = [Lane::Word, Lane::Short, Lane::Middle, Lane::Long];
-        let cells = |lane| 0..if lane == Lane::Word { 1 } else { place.members };
+        let view = SlabView::of(&segment, &slab);
+        let sizes = [CellSize::Word, CellSize::Short, CellSize::Middle, CellSize::Long];
+        let cells = |size| 0..if size == CellSize::Word { 1 } else { slab.members };
         let every = || {
-            let rounds = lanes
+            let rounds = sizes
                 .iter()
-                .flat_map(|&lane| (0..rounds(lane)).map(move |number| Round { lane, number }));
-            rounds.flat_map(|round| cells(round.lane).map(move |cell| (round, cell)))
+                .flat_map(|&size| (0..rounds(size)).map(move |number| Round { size, number }));
+            rounds.flat_map(|round| cells(round.size).map(move |cell| (round, cell)))
         };
         view.reset();
         let words: HashSet<usize> = every()
             .map(|(r, c)| std::ptr::from_ref(view.arrived(r, c).0).addr())
             .collect();
-        let notes = (0..place.members).flat_map(|member| (0..NOTES as u64).map(move |step| (member, step)));
+        let notes = (0..slab.members).flat_map(|member| (0..NOTES as u64).map(move |step| (member, step)));
         let notes: HashSet<usize> = notes.map(|(m, s)| std::ptr::from_ref(view.note(m, s)).addr()).collect();
         assert_eq!(words.len(), every().count());
-        assert_eq!(notes.len(), place.members as usize * NOTES);
+        assert_eq!(notes.len(), slab.members as usize * NOTES);
         assert!(words.is_disjoint(&notes));
 
         // The first turn of every cell comes, and a new group knows nothing of it.

@@ -13,7 +13,7 @@
 //! ```
 //! Every member leaves every round once, so a round is free when all have left the one before in the same memory. Who
 //! only takes need not wait for that: what it waits for cannot have happened before. Rounds are numbered by those who
-//! hold them, in each [`Lane`] from 0 on; a member may be in several at once, in any order.
+//! hold them, in each [`CellSize`] from 0 on; a member may be in several at once, in any order.
 //!
 //! What a member gives may also be an [offer](Meeting::offer) of memory of its own, out of which others copy
 //! ([`Meeting::fetch`]) for as long as they have agreed on.
@@ -32,9 +32,9 @@ use crate::{Peer, SendError};
 
 /// The memory of a group, as one of its members sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct Slab {
     /// Which of the transport's pieces of memory.
-    pub frame: u32,
+    pub number: u32,
     /// Number of members.
     pub members: u32,
     /// Which of them this process is.
@@ -43,7 +43,7 @@ pub struct Place {
 
 /// Rounds with little memory, of which many can be under way, and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum CellSize {
     /// A single cell of eight bytes in each round, several in a cache line: for rounds in which one member gives to
     /// all.
     Word,
@@ -55,17 +55,17 @@ pub enum Lane {
     Long,
 }
 
-impl Lane {
-    /// How many lanes there are.
+impl CellSize {
+    /// How many sizes there are.
     pub const COUNT: usize = 4;
 }
 
-/// A round at a place.
+/// A round in a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Round {
     /// In which memory.
-    pub lane: Lane,
-    /// Counted from 0 in each lane.
+    pub size: CellSize,
+    /// Counted from 0 in each size.
     pub number: u64,
 }
 
@@ -116,44 +116,44 @@ pub trait Meeting {
 
     /// Memory for a group all of whose members use this transport with each other, and nobody's until it was given back
     /// by so many members. `None`: there is none left. One member takes it and tells the others.
-    fn take_frame(&mut self, members: u32) -> Option<u32>;
+    fn take_slab(&mut self, members: u32) -> Option<u32>;
 
-    /// Before this process holds the first round in a frame that was taken for a group that it belongs to.
-    fn open_frame(&mut self, frame: u32);
+    /// Before this process holds the first round in a slab that was taken for a group that it belongs to.
+    fn open_slab(&mut self, number: u32);
 
     /// This process uses the memory no longer.
-    fn give_back_frame(&mut self, frame: u32);
+    fn give_back_slab(&mut self, number: u32);
 
-    /// Bytes that a cell of a group of so many members holds: 8 in the lane of words, at least 64 in others.
-    fn cell_bytes(&self, members: u32, lane: Lane) -> usize;
+    /// Bytes that a cell of a group of so many members holds: 8 in the size of words, at least 64 in others.
+    fn cell_bytes(&self, members: u32, size: CellSize) -> usize;
 
     /// Bytes of all cells together, for the only giver of a round: it gives them as cell 0.
-    fn round_bytes(&self, members: u32, lane: Lane) -> usize;
+    fn round_bytes(&self, members: u32, size: CellSize) -> usize;
 
     /// This member has come to its `step`th step at a place and takes it for this.
-    fn note(&mut self, place: &Place, step: u64, claim: Claim);
+    fn note(&mut self, slab: &Slab, step: u64, claim: Claim);
 
     /// How members are at odds with this one in a step or in those before it, the earliest first; one can have given
     /// up as well. Those whose notes of a step are gone already, or still to come, are believed.
-    fn disagreements(&self, place: &Place, step: u64) -> Vec<Disagreement>;
+    fn disagreements(&self, slab: &Slab, step: u64) -> Vec<Disagreement>;
 
     /// This member takes no further step at a place: the others will wait in vain, and are woken to see that.
     /// `no_memory`: because there was none for what the group shares, here or at another member.
-    fn give_up(&mut self, place: &Place, no_memory: bool);
+    fn give_up(&mut self, slab: &Slab, no_memory: bool);
 
     /// Whether a member may give in this round.
-    fn is_free(&mut self, place: &Place, round: Round) -> bool;
+    fn is_free(&mut self, slab: &Slab, round: Round) -> bool;
 
     /// A cell for `bytes` that this member is about to write, its own or, if it is the only giver, any; fails if there
     /// is no memory. The value is good until this member has arrived.
-    fn give(&mut self, place: &Place, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError>;
+    fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError>;
 
     /// In a round of words or a short one, at once what takes several calls else: if this member may give, it gives
     /// this and has arrived, and `leaves`: it has left, because it takes nothing. False: it must come again. Not more
     /// than [`cell_bytes`](Meeting::cell_bytes).
     fn give_at_once(
         &mut self,
-        place: &Place,
+        slab: &Slab,
         round: Round,
         cell: u32,
         memory: Option<&ReadMemory>,
@@ -162,34 +162,34 @@ pub trait Meeting {
     ) -> bool;
 
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
-    fn given(&self, place: &Place, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
+    fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
 
     /// Marks a cell that this member is giving: what that means is the callers' affair. The mark goes with the round.
     /// Not in rounds of words.
-    fn mark(&mut self, place: &Place, round: Round, cell: u32);
+    fn mark(&mut self, slab: &Slab, round: Round, cell: u32);
 
     /// Whether the cell of a member who has arrived is marked.
-    fn is_marked(&self, place: &Place, round: Round, cell: u32) -> bool;
+    fn is_marked(&self, slab: &Slab, round: Round, cell: u32) -> bool;
 
     /// What this member gives in these cells is there.
-    fn arrive(&mut self, place: &Place, round: Round, cells: Range<u32>);
+    fn arrive(&mut self, slab: &Slab, round: Round, cells: Range<u32>);
 
     /// How many of these cells have arrived, up to the first that has not.
-    fn have_arrived(&self, place: &Place, round: Round, cells: Range<u32>) -> u32;
+    fn have_arrived(&self, slab: &Slab, round: Round, cells: Range<u32>) -> u32;
 
     /// This member neither reads nor writes the round's memory any more. (Others may learn that some rounds later.)
-    fn leave(&mut self, place: &Place, round: Round);
+    fn leave(&mut self, slab: &Slab, round: Round);
 
     /// Leaves rounds from this one on, up to so many; how many. Less than all where this process is still to leave
     /// rounds long before them.
-    fn leave_some(&mut self, place: &Place, first: Round, count: u64) -> u64;
+    fn leave_some(&mut self, slab: &Slab, first: Round, count: u64) -> u64;
 
     /// This member leaves a round in which it gives nothing, although others may wait for that; they can
     /// [see](Meeting::has_left) it. False: it must leave rounds long before this one first.
-    fn pass(&mut self, place: &Place, round: Round) -> bool;
+    fn pass(&mut self, slab: &Slab, round: Round) -> bool;
 
     /// Whether a member is known to have left a round. If its cell had not arrived by then, it never will.
-    fn has_left(&self, place: &Place, round: Round, member: u32) -> bool;
+    fn has_left(&self, slab: &Slab, round: Round, member: u32) -> bool;
 
     /// What another member needs to [`fetch`](Meeting::fetch) any of so many bytes of this process's memory.
     fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER];
@@ -200,5 +200,5 @@ pub trait Meeting {
     fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool;
 
     /// From now until [`Transport::disarm`](crate::Transport::disarm) whatever happens at the place wakes this process.
-    fn watch(&mut self, place: &Place);
+    fn watch(&mut self, slab: &Slab);
 }

@@ -10,7 +10,7 @@
 //! round of words is taken in any case.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{CellSize, Meeting, Round, Slab};
 
 use crate::EngineError;
 use crate::base::mistake::no_memory;
@@ -30,12 +30,12 @@ pub(crate) struct Barrier {
 
 /// Whether this member tells the end of an operation.
 #[inline]
-pub(crate) fn tells(core: &Core, what: What, place: &Place) -> bool {
+pub(crate) fn tells(core: &Core, what: What, slab: &Slab) -> bool {
     let shares = || {
         let mut neighbours = core.transports.iter().filter_map(|transport| transport.neighbours());
         neighbours.any(|others| others > 0)
     };
-    what == What::Barrier && place.me == 0 && shares()
+    what == What::Barrier && slab.me == 0 && shares()
 }
 
 /// Whether what a barrier waits for here has come.
@@ -48,16 +48,16 @@ pub(crate) fn may_end(meet: &mut Meet, meeting: &mut dyn Meeting) -> bool {
     if *number != barrier.round.number {
         (*number, *seen) = (barrier.round.number, 0);
     }
-    barrier.has_come(meeting, &meet.place, seen)
+    barrier.has_come(meeting, &meet.slab, seen)
 }
 
 impl Barrier {
     /// By the numbers of its first rounds.
     #[inline]
-    pub(crate) fn new(first: &[u64; Lane::COUNT], tells: bool) -> Self {
-        let [round, word] = [Lane::Short, Lane::Word].map(|lane| Round {
-            lane,
-            number: first[lane as usize],
+    pub(crate) fn new(first: &[u64; CellSize::COUNT], tells: bool) -> Self {
+        let [round, word] = [CellSize::Short, CellSize::Word].map(|size| Round {
+            size,
+            number: first[size as usize],
         });
         Self { round, word, tells }
     }
@@ -74,32 +74,32 @@ impl Barrier {
     }
 
     /// The first member comes, and says that it tells the end. False: it must come again.
-    pub(crate) fn arrive(&self, meeting: &mut dyn Meeting, place: &Place) -> Result<bool, EngineError> {
-        if !meeting.is_free(place, self.round) {
+    pub(crate) fn arrive(&self, meeting: &mut dyn Meeting, slab: &Slab) -> Result<bool, EngineError> {
+        if !meeting.is_free(slab, self.round) {
             return Ok(false);
         }
-        meeting.give(place, self.round, place.me, 0).map_err(no_memory)?;
-        meeting.mark(place, self.round, place.me);
-        meeting.arrive(place, self.round, place.me..place.me + 1);
+        meeting.give(slab, self.round, slab.me, 0).map_err(no_memory)?;
+        meeting.mark(slab, self.round, slab.me);
+        meeting.arrive(slab, self.round, slab.me..slab.me + 1);
         Ok(true)
     }
 
     /// Whether what this member waits for has come. `seen`: members whose cells are known to be there.
-    pub(crate) fn has_come(&self, meeting: &mut dyn Meeting, place: &Place, seen: &mut u32) -> bool {
-        let first_came = |meeting: &dyn Meeting| meeting.have_arrived(place, self.round, 0..1) == 1;
-        if place.me > 0 && first_came(meeting) && meeting.is_marked(place, self.round, 0) {
-            return meeting.have_arrived(place, self.word, 0..1) == 1;
+    pub(crate) fn has_come(&self, meeting: &mut dyn Meeting, slab: &Slab, seen: &mut u32) -> bool {
+        let first_came = |meeting: &dyn Meeting| meeting.have_arrived(slab, self.round, 0..1) == 1;
+        if slab.me > 0 && first_came(meeting) && meeting.is_marked(slab, self.round, 0) {
+            return meeting.have_arrived(slab, self.word, 0..1) == 1;
         }
-        *seen += meeting.have_arrived(place, self.round, *seen..place.members);
-        *seen == place.members && (!self.tells || meeting.is_free(place, self.word))
+        *seen += meeting.have_arrived(slab, self.round, *seen..slab.members);
+        *seen == slab.members && (!self.tells || meeting.is_free(slab, self.word))
     }
 
     /// After that: leaves the round of words, and the first member tells the others. False: this process must leave
     /// rounds long before it first.
-    pub(crate) fn end(&self, meeting: &mut dyn Meeting, place: &Place) -> bool {
+    pub(crate) fn end(&self, meeting: &mut dyn Meeting, slab: &Slab) -> bool {
         match self.tells {
-            true => meeting.give_at_once(place, self.word, 0, None, 0, true),
-            false => meeting.leave_some(place, self.word, 1) == 1,
+            true => meeting.give_at_once(slab, self.word, 0, None, 0, true),
+            false => meeting.leave_some(slab, self.word, 1) == 1,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::groups::Cut;
 use isthmus_schedule::{ALONE, Operation as What};
-use isthmus_transport::meeting::{Lane, Meeting, Place};
+use isthmus_transport::meeting::{CellSize, Meeting, Slab};
 
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
 const BROADCAST: u64 = 128 << 10;
@@ -16,26 +16,29 @@ const COPY_ROUNDS: u64 = 2;
 impl Cut {
     /// Blocks fit into the shortest cells.
     pub(crate) fn is_short(&self) -> bool {
-        matches!(self.lane, Lane::Word | Lane::Short)
+        matches!(self.size, CellSize::Word | CellSize::Short)
     }
 
     /// `all`: the members of the place are those of the group.
     #[inline]
     pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64, all: bool) -> Self {
-        let room = |lane| {
-            let cell = meeting.cell_bytes(members, lane) as u64;
+        let room = |size| {
+            let cell = meeting.cell_bytes(members, size) as u64;
             match what {
                 // Only long cells leave the memory between them free.
-                What::Bcast if lane == Lane::Long => (meeting.round_bytes(members, lane) as u64).min(BROADCAST),
+                What::Bcast if size == CellSize::Long => (meeting.round_bytes(members, size) as u64).min(BROADCAST),
                 What::Alltoall | What::ReduceScatterBlock => cell / u64::from(members),
                 _ => cell,
             }
         };
         let twice = matches!(what, What::Allreduce | What::Reduce) && block > ALONE;
-        let may = |&lane: &Lane| block <= room(lane) && (lane != Lane::Word || what == What::Bcast);
-        if let Some(lane) = [Lane::Word, Lane::Short, Lane::Middle].into_iter().find(may) {
+        let may = |&size: &CellSize| block <= room(size) && (size != CellSize::Word || what == What::Bcast);
+        if let Some(size) = [CellSize::Word, CellSize::Short, CellSize::Middle]
+            .into_iter()
+            .find(may)
+        {
             return Self {
-                lane,
+                size,
                 piece: block.max(1),
                 pieces: 1,
                 twice,
@@ -45,11 +48,11 @@ impl Cut {
             };
         }
         // Whole elements, or whole cache lines.
-        let room = room(Lane::Long);
+        let room = room(CellSize::Long);
         let grain = if unit > 1 || room < 64 { unit } else { 64 };
         let piece = (room / grain * grain).max(1);
         Self {
-            lane: Lane::Long,
+            size: CellSize::Long,
             piece,
             pieces: block.div_ceil(piece),
             twice,
@@ -62,7 +65,7 @@ impl Cut {
     /// Of an operation of blocks that may differ in length.
     pub(crate) fn of_rows() -> Self {
         Self {
-            lane: Lane::Short,
+            size: CellSize::Short,
             piece: 1,
             pieces: 1,
             twice: false,
@@ -72,15 +75,15 @@ impl Cut {
         }
     }
 
-    /// Rounds in each lane.
-    pub(crate) fn rounds(&self) -> [u64; Lane::COUNT] {
-        let mut rounds = [0; Lane::COUNT];
+    /// Rounds in each size.
+    pub(crate) fn rounds(&self) -> [u64; CellSize::COUNT] {
+        let mut rounds = [0; CellSize::COUNT];
         if self.pulls {
-            rounds[Lane::Short as usize] = COPY_ROUNDS;
+            rounds[CellSize::Short as usize] = COPY_ROUNDS;
         }
-        rounds[Lane::Middle as usize] = u64::from(self.rows);
-        rounds[Lane::Word as usize] = u64::from(self.told);
-        rounds[self.lane as usize] += self.pieces * if self.twice { 2 } else { 1 };
+        rounds[CellSize::Middle as usize] = u64::from(self.rows);
+        rounds[CellSize::Word as usize] = u64::from(self.told);
+        rounds[self.size as usize] += self.pieces * if self.twice { 2 } else { 1 };
         rounds
     }
 }
@@ -91,10 +94,10 @@ pub(crate) fn may_copy(what: What, block: u64) -> bool {
 }
 
 /// Those whose contributions a member needs for its result.
-pub(crate) fn contributors(what: What, place: &Place) -> std::ops::Range<u32> {
+pub(crate) fn contributors(what: What, slab: &Slab) -> std::ops::Range<u32> {
     match what {
-        What::Scan => 0..place.me + 1,
-        What::Exscan => 0..place.me,
-        _ => 0..place.members,
+        What::Scan => 0..slab.me + 1,
+        What::Exscan => 0..slab.me,
+        _ => 0..slab.members,
     }
 }

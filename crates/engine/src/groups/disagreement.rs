@@ -7,7 +7,7 @@
 //! are of the same operation, and whoever waits looks for one that differs.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Claim, Disagreement, Lane, Meeting, Place};
+use isthmus_transport::meeting::{CellSize, Claim, Disagreement, Meeting, Slab};
 
 use crate::base::requests::Owner;
 use crate::groups::meet::LOOKS;
@@ -35,16 +35,16 @@ impl Meet {
 
     /// Whether it is known now that a block that it waits for does not come: then it can go on.
     fn nothing_comes(&mut self, meeting: &dyn Meeting) -> bool {
-        let place = *self.place();
+        let slab = *self.slab();
         match &mut self.phase {
-            Phase::Rows(rows) => rows.waits_in_vain(meeting, &place),
+            Phase::Rows(rows) => rows.waits_in_vain(meeting, &slab),
             _ => false,
         }
     }
 
     /// A member with which this one, which waits, may never get further.
     pub(crate) fn disagreement(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
-        let found = meeting.disagreements(self.place(), self.step);
+        let found = meeting.disagreements(self.slab(), self.step);
         let out_of_step = found.iter().find(|found| self.is_out_of_step(found, meeting));
         // One that has given up says why itself.
         let gave_up = || found.iter().find(|found| matches!(found, Disagreement::GaveUp { .. }));
@@ -55,19 +55,19 @@ impl Meet {
     /// this one looks.
     #[cold]
     pub(crate) fn out_of_step(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
-        let found = meeting.disagreements(self.place(), self.step);
+        let found = meeting.disagreements(self.slab(), self.step);
         found.into_iter().find(|found| self.is_out_of_step(found, meeting))
     }
 
     fn is_out_of_step(&self, found: &Disagreement, meeting: &dyn Meeting) -> bool {
-        is_out_of_step(found, meeting, self.place(), self.node.is_none())
+        is_out_of_step(found, meeting, self.slab(), self.node.is_none())
     }
 }
 
 /// Whether a member takes a step for something that does not go together with what this one takes it for. What
 /// differs in lengths alone and goes in the same rounds is over for all, and each that looks at a length which it did
 /// not expect has an error of its own.
-fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, place: &Place, all: bool) -> bool {
+fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, slab: &Slab, all: bool) -> bool {
     let Disagreement::Other {
         claims: [mine, theirs], ..
     } = found
@@ -80,9 +80,9 @@ fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, place: &Place, al
     if [mine, theirs].iter().any(|claim| claim.block == NO_STEP) {
         return mine != theirs;
     }
-    let [mine_cut, their_cut] = [mine, theirs].map(|claim| Cut::new(meeting, what, place.members, claim.block, 1, all));
+    let [mine_cut, their_cut] = [mine, theirs].map(|claim| Cut::new(meeting, what, slab.members, claim.block, 1, all));
     // How long blocks are cut follows from their elements, which nobody notes.
-    let is_known = !what.reduces() || mine_cut.lane != Lane::Long;
+    let is_known = !what.reduces() || mine_cut.size != CellSize::Long;
     mine.what != theirs.what || mine.root != theirs.root || mine_cut.rounds() != their_cut.rounds() || !is_known
 }
 
@@ -94,9 +94,9 @@ fn is_under_way(core: &Core, request: Request) -> bool {
         .is_some_and(|index| !requests.slot(index).done())
 }
 
-fn place(channel: &Channel, frame: u32) -> Place {
-    Place {
-        frame,
+fn slab(channel: &Channel, number: u32) -> Slab {
+    Slab {
+        number,
         members: channel.members.count(),
         me: channel.rank,
     }
@@ -105,7 +105,7 @@ fn place(channel: &Channel, frame: u32) -> Place {
 impl Groups {
     /// How many operations of the group this process has begun where its members meet.
     pub(crate) fn turns_taken(&self, channel: &Channel) -> u64 {
-        channel.frame.map_or(0, |frame| self.steps(frame))
+        channel.slab.map_or(0, |number| self.steps(number))
     }
 
     /// An operation of the group takes its turn that needs no step together.
@@ -115,8 +115,8 @@ impl Groups {
             Taker::Library(request) => (SETS_UP, Some(request)),
         };
         let turn = self.next_turn(core, channel, what, how);
-        if let (Some((place, step)), Some(request)) = (turn, request) {
-            self.wait_for(core, request, place, step);
+        if let (Some((slab, step)), Some(request)) = (turn, request) {
+            self.wait_for(core, request, slab, step);
         }
     }
 
@@ -127,34 +127,34 @@ impl Groups {
 
     /// A persistent operation is waited for as this request: in vain if the members have called something else before.
     pub(crate) fn watch_turns(&mut self, core: &Core, channel: &Channel, request: Request) {
-        let Some(frame) = channel.frame else { return };
-        if let Some(step) = self.steps(frame).checked_sub(1) {
-            self.wait_for(core, request, place(channel, frame), step);
+        let Some(number) = channel.slab else { return };
+        if let Some(step) = self.steps(number).checked_sub(1) {
+            self.wait_for(core, request, slab(channel, number), step);
         }
     }
 
-    fn wait_for(&mut self, core: &Core, request: Request, place: Place, step: u64) {
+    fn wait_for(&mut self, core: &Core, request: Request, slab: Slab, step: u64) {
         let index = core.state.requests().index(request);
         if index.is_some_and(|index| !core.state.requests().slot(index).done()) {
             self.turns.push(Turn {
                 request,
-                place,
+                slab,
                 step,
                 ends: false,
             });
         }
     }
 
-    fn next_turn(&mut self, core: &mut Core, channel: &Channel, what: What, how: u32) -> Option<(Place, u64)> {
-        let place = place(channel, channel.frame?);
-        let step = self.begun(place.frame)?.begin_alone();
+    fn next_turn(&mut self, core: &mut Core, channel: &Channel, what: What, how: u32) -> Option<(Slab, u64)> {
+        let slab = slab(channel, channel.slab?);
+        let step = self.begun(slab.number)?.begin_alone();
         let claim = Claim {
             what: what as u8,
             root: how,
             block: NO_STEP,
         };
-        self.meeting(core)?.note(&place, step, claim);
-        Some((place, step))
+        self.meeting(core)?.note(&slab, step, claim);
+        Some((slab, step))
     }
 
     /// Finds operations in messages whose members do not all take part; true if there are any. `watches`: before this
@@ -167,18 +167,18 @@ impl Groups {
         };
         for turn in self.turns.iter_mut().filter(|turn| !turn.ends) {
             if watches {
-                meeting.watch(&turn.place);
+                meeting.watch(&turn.slab);
             }
-            let found = meeting.disagreements(&turn.place, turn.step);
+            let found = meeting.disagreements(&turn.slab, turn.step);
             let found = found
                 .iter()
-                .find(|found| is_out_of_step(found, meeting, &turn.place, true));
+                .find(|found| is_out_of_step(found, meeting, &turn.slab, true));
             if let Some(found) = found {
                 turn.ends = true;
                 self.in_vain.push(InVain {
                     request: turn.request,
-                    place: turn.place,
-                    error: in_words(found, None, turn.place.me, turn.step, |member| member),
+                    slab: turn.slab,
+                    error: in_words(found, None, turn.slab.me, turn.step, |member| member),
                 });
             }
         }
@@ -202,7 +202,7 @@ impl Groups {
     /// The next operation in messages that waits in vain; the others are told. Steps in memory of their own end here.
     pub(crate) fn next_in_vain(&mut self, core: &mut Core) -> Option<InVain> {
         while let Some(mut next) = self.in_vain.pop() {
-            next.error = self.give_up(core, &next.place, next.error);
+            next.error = self.give_up(core, &next.slab, next.error);
             if !self.fails(core, &next) {
                 return Some(next);
             }
@@ -215,8 +215,8 @@ impl Groups {
         let Some((Owner::Groups, index)) = core.owner(vain.request) else {
             return false;
         };
-        if let Some(place) = self.leave_step(vain.request) {
-            self.give_up(core, &place, vain.error.clone());
+        if let Some(slab) = self.leave_step(vain.request) {
+            self.give_up(core, &slab, vain.error.clone());
         }
         core.state.fail(index, vain.error.clone());
         true
@@ -226,7 +226,7 @@ impl Groups {
     pub(crate) fn disagreement(&mut self, core: &mut Core, meet: &Meet) -> Option<EngineError> {
         let meeting = self.meeting(core)?;
         let error = in_words_of(&meet.disagreement(meeting)?, meet);
-        Some(self.give_up(core, meet.place(), error))
+        Some(self.give_up(core, meet.slab(), error))
     }
 
     /// What this process says of a step that is over here and in which a member gave another length than it expects. If
@@ -234,7 +234,7 @@ impl Groups {
     #[cold]
     pub(crate) fn after_mistake(&mut self, core: &mut Core, meet: &Meet, mistake: EngineError) -> EngineError {
         match self.meeting(core).and_then(|meeting| meet.out_of_step(meeting)) {
-            Some(found) => self.give_up(core, meet.place(), in_words_of(&found, meet)),
+            Some(found) => self.give_up(core, meet.slab(), in_words_of(&found, meet)),
             None => mistake,
         }
     }

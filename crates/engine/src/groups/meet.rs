@@ -18,7 +18,7 @@ use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways::Turn;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
-use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab};
 
 use crate::base::binding::{BoundBuffer, Sides};
 pub(crate) use crate::base::mistake::{no_memory, wrong_length};
@@ -50,17 +50,17 @@ impl std::fmt::Debug for Meet {
 impl Meet {
     pub(crate) fn new(
         step: &Together,
-        place: Place,
+        slab: Slab,
         members: Members,
         sides: Sides,
         cut: Cut,
-        first: (u64, [u64; Lane::COUNT]),
+        first: (u64, [u64; CellSize::COUNT]),
         turn: Option<Turn>,
     ) -> Self {
         let block = step.block * sides.unit;
         Self::under_way(
             (step.what, step.root, block),
-            place,
+            slab,
             members,
             sides,
             cut,
@@ -72,11 +72,11 @@ impl Meet {
     /// A step that has begun. Operation, root, bytes of a block; number of the step and of its first rounds.
     pub(crate) fn under_way(
         (what, root, block): (What, u32, u64),
-        place: Place,
+        slab: Slab,
         members: Members,
         sides: Sides,
         cut: Cut,
-        (number, first): (u64, [u64; Lane::COUNT]),
+        (number, first): (u64, [u64; CellSize::COUNT]),
         Begin { given, turn }: Begin,
     ) -> Self {
         let Sides {
@@ -87,13 +87,13 @@ impl Meet {
             ..
         } = sides;
         let phase = match cut.pulls {
-            true => Phase::Deciding(Pulling::new(what, &place, root, first[Lane::Short as usize], turn)),
+            true => Phase::Deciding(Pulling::new(what, &slab, root, first[CellSize::Short as usize], turn)),
             false => Phase::Cells,
         };
         Self {
             what,
             root,
-            place,
+            slab,
             members,
             node: None,
             context: Context::default(),
@@ -124,14 +124,14 @@ impl Meet {
     pub(crate) fn of_rows(
         step: Unequal,
         rows: Rows<Bound>,
-        place: Place,
+        slab: Slab,
         members: Members,
         cut: Cut,
         number: u64,
-        first: [u64; Lane::COUNT],
+        first: [u64; CellSize::COUNT],
     ) -> Self {
         let (what, begin) = ((step.what, step.root, 0), Begin::default());
-        let meet = Self::under_way(what, place, members, Sides::default(), cut, (number, first), begin);
+        let meet = Self::under_way(what, slab, members, Sides::default(), cut, (number, first), begin);
         Self {
             phase: Phase::Rows(Box::new(rows)),
             ..meet
@@ -141,7 +141,7 @@ impl Meet {
     /// Bytes of a result that can be written past the caches.
     pub(crate) fn long_result(&self) -> Option<u64> {
         let blocks = match self.what {
-            What::Gather | What::Allgather | What::Alltoall => u64::from(self.place.members),
+            What::Gather | What::Allgather | What::Alltoall => u64::from(self.slab.members),
             _ => 1,
         };
         let bytes = self.block.saturating_mul(blocks);
@@ -164,7 +164,7 @@ impl Meet {
     /// decider gives.
     fn telling(&self) -> u32 {
         match self.what {
-            What::Scatter => self.place.me,
+            What::Scatter => self.slab.me,
             What::Gather | What::Reduce => self.root,
             _ => 0,
         }
@@ -173,13 +173,13 @@ impl Meet {
     /// Says in a cell that this member gives how results are stored, if it decides that.
     fn mark(&self, meeting: &mut dyn Meeting, round: Round, cell: u32) {
         if self.past {
-            meeting.mark(&self.place, round, cell);
+            meeting.mark(&self.slab, round, cell);
         }
     }
 
     /// Where this member sleeps while it waits.
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    pub(crate) fn slab(&self) -> &Slab {
+        &self.slab
     }
 
     /// The rank in the group of a member at the place.
@@ -220,7 +220,7 @@ impl Meet {
             Phase::Deciding(_) => pulling::can_decide(self, meeting),
             // What keeps it is an earlier step of this process.
             Phase::Leaving(_) => false,
-            Phase::Rows(rows) => rows.can_advance(meeting, &self.place),
+            Phase::Rows(rows) => rows.can_advance(meeting, &self.slab),
         }
     }
 
@@ -239,7 +239,7 @@ impl Meet {
         Ok(match &mut self.phase {
             Phase::Cells => self.through_cells(meeting)? || any,
             Phase::Deciding(_) => any,
-            Phase::Rows(rows) => rows.advance(meeting, &self.place, &mut self.mistake)?,
+            Phase::Rows(rows) => rows.advance(meeting, &self.slab, &mut self.mistake)?,
             &mut Phase::Leaving(before) => {
                 let left = pulling::leave_rest(self, meeting, before);
                 self.phase = Phase::Leaving(left);
@@ -260,7 +260,7 @@ impl Meet {
                 self.combine_piece(meeting)?;
                 moved = true;
             }
-            if barrier::may_end(self, meeting) && Barrier::of(self).end(meeting, &self.place) {
+            if barrier::may_end(self, meeting) && Barrier::of(self).end(meeting, &self.slab) {
                 self.middle += 1;
                 moved = true;
             }
@@ -281,7 +281,7 @@ impl Meet {
     }
 
     fn gives(&self) -> bool {
-        !self.one_gives() || self.place.me == self.root
+        !self.one_gives() || self.slab.me == self.root
     }
 
     /// Whether this member waits for what others give. (The root of a scatter finds its own block among those that it
@@ -298,8 +298,8 @@ impl Meet {
             piece
         };
         Round {
-            lane: self.cut.lane,
-            number: self.first[self.cut.lane as usize] + number,
+            size: self.cut.size,
+            number: self.first[self.cut.size as usize] + number,
         }
     }
 
@@ -319,25 +319,25 @@ impl Meet {
     }
 
     fn may_give(&self, meeting: &mut dyn Meeting) -> bool {
-        self.given < self.cut.pieces && self.gives() && meeting.is_free(&self.place, self.round(self.given, false))
+        self.given < self.cut.pieces && self.gives() && meeting.is_free(&self.slab, self.round(self.given, false))
     }
 
     fn may_combine(&mut self, meeting: &mut dyn Meeting) -> bool {
         self.cut.twice
             && self.middle < self.given
             && self.all_arrived(meeting, self.round(self.middle, false), 0)
-            && meeting.is_free(&self.place, self.round(self.middle, true))
+            && meeting.is_free(&self.slab, self.round(self.middle, true))
     }
 
     /// Whether all contributors have arrived in a round. Those that had when this was last asked (for the same of both
     /// ends) are not looked at.
     fn all_arrived(&mut self, meeting: &dyn Meeting, round: Round, end: usize) -> bool {
-        let last = contributors(self.what, &self.place).end;
+        let last = contributors(self.what, &self.slab).end;
         let seen = &mut self.seen[end];
         if seen.0 != round.number {
             *seen = (round.number, 0);
         }
-        seen.1 += meeting.have_arrived(&self.place, round, seen.1..last);
+        seen.1 += meeting.have_arrived(&self.slab, round, seen.1..last);
         seen.1 == last
     }
 
@@ -357,8 +357,8 @@ impl Meet {
         if !self.takes() {
             true
         } else if self.one_gives() {
-            let cell = if self.what == What::Scatter { self.place.me } else { 0 };
-            meeting.have_arrived(&self.place, round, cell..cell + 1) == 1
+            let cell = if self.what == What::Scatter { self.slab.me } else { 0 };
+            meeting.have_arrived(&self.slab, round, cell..cell + 1) == 1
         } else {
             self.all_arrived(meeting, round, 1)
         }
@@ -366,10 +366,10 @@ impl Meet {
 
     fn give_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
         let (from, length) = self.range(self.given);
-        let (round, me, members) = (self.round(self.given, false), self.place.me, self.place.members);
-        let place = self.place;
+        let (round, me, members) = (self.round(self.given, false), self.slab.me, self.slab.members);
+        let slab = self.slab;
         if self.cut.told && self.past {
-            self.given += u64::from(Barrier::of(self).arrive(meeting, &place)?);
+            self.given += u64::from(Barrier::of(self).arrive(meeting, &slab)?);
             return Ok(());
         }
         if let Some((buffer, at)) = &self.give {
@@ -379,20 +379,20 @@ impl Meet {
             };
             match self.what {
                 What::Bcast => {
-                    let mut cell = meeting.give(&place, round, 0, bytes).map_err(no_memory)?;
+                    let mut cell = meeting.give(&slab, round, 0, bytes).map_err(no_memory)?;
                     copy(from, &mut cell, 0);
                     self.mark(meeting, round, 0);
                 }
                 What::Scatter => {
                     for member in 0..members {
-                        let mut cell = meeting.give(&place, round, member, bytes).map_err(no_memory)?;
+                        let mut cell = meeting.give(&slab, round, member, bytes).map_err(no_memory)?;
                         copy(u64::from(member) * self.block + from, &mut cell, 0);
                         self.mark(meeting, round, member);
                     }
                 }
                 What::Alltoall | What::ReduceScatterBlock => {
                     let all = bytes * members as usize;
-                    let mut cell = meeting.give(&place, round, me, all).map_err(no_memory)?;
+                    let mut cell = meeting.give(&slab, round, me, all).map_err(no_memory)?;
                     for member in 0..members {
                         let source = u64::from(member) * self.block + from;
                         copy(source, &mut cell, member as usize * bytes);
@@ -400,7 +400,7 @@ impl Meet {
                     self.mark(meeting, round, me);
                 }
                 _ => {
-                    let mut cell = meeting.give(&place, round, me, bytes).map_err(no_memory)?;
+                    let mut cell = meeting.give(&slab, round, me, bytes).map_err(no_memory)?;
                     copy(from, &mut cell, 0);
                     self.mark(meeting, round, me);
                 }
@@ -412,29 +412,29 @@ impl Meet {
             What::Scatter => 0..members,
             _ => me..me + 1,
         };
-        meeting.arrive(&place, round, cells);
+        meeting.arrive(&slab, round, cells);
         Ok(())
     }
 
     /// The part of a piece of so many bytes that a member computes: first byte and length.
     fn share(&self, member: u32, length: u64) -> (u64, u64) {
         let elements = length / self.unit;
-        let start = |member: u32| elements * u64::from(member) / u64::from(self.place.members) * self.unit;
+        let start = |member: u32| elements * u64::from(member) / u64::from(self.slab.members) * self.unit;
         (start(member), start(member + 1) - start(member))
     }
 
     fn combine_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
         let (_, length) = self.range(self.middle);
         let (from, to) = (self.round(self.middle, false), self.round(self.middle, true));
-        let (place, (at, bytes)) = (self.place, self.share(self.place.me, length));
-        let mut cell = meeting.give(&place, to, place.me, bytes as usize).map_err(no_memory)?;
+        let (slab, (at, bytes)) = (self.slab, self.share(self.slab.me, length));
+        let mut cell = meeting.give(&slab, to, slab.me, bytes as usize).map_err(no_memory)?;
         cell.with_mut(0, bytes as usize, |result| {
             self.combine(meeting, from, length, (at, bytes), result)
         })?;
-        self.mark(meeting, to, place.me);
+        self.mark(meeting, to, slab.me);
         self.middle += 1;
-        meeting.leave(&place, from);
-        meeting.arrive(&place, to, place.me..place.me + 1);
+        meeting.leave(&slab, from);
+        meeting.arrive(&slab, to, slab.me..slab.me + 1);
         Ok(())
     }
 
@@ -455,7 +455,7 @@ impl Meet {
                 what: "a reduction in an operation that only moves data",
             });
         };
-        for member in contributors(self.what, &self.place) {
+        for member in contributors(self.what, &self.slab) {
             let Some(cell) = self.expected(meeting, round, member, length) else {
                 continue;
             };
@@ -473,7 +473,7 @@ impl Meet {
 
     /// What a member has given, if it is as long as it must be.
     fn expected(&mut self, meeting: &dyn Meeting, round: Round, member: u32, length: u64) -> Option<ReadMemory> {
-        let (memory, said) = meeting.given(&self.place, round, member, length as usize);
+        let (memory, said) = meeting.given(&self.slab, round, member, length as usize);
         if said == length {
             return Some(memory);
         }
@@ -485,10 +485,10 @@ impl Meet {
     fn take_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
         let piece = self.taken;
         let (from, length) = self.range(piece);
-        let (round, place) = (self.round(piece, true), self.place);
+        let (round, slab) = (self.round(piece, true), self.slab);
         if let Some((buffer, at)) = self.take.clone() {
             let at = at + from;
-            let past = self.long_result().is_some() && meeting.is_marked(&place, round, self.telling());
+            let past = self.long_result().is_some() && meeting.is_marked(&slab, round, self.telling());
             match self.what {
                 what if what.reduces() && !self.cut.twice => {
                     let outside = EngineError::Plan {
@@ -496,7 +496,7 @@ impl Meet {
                     };
                     let mut memory = buffer.whole(at, length).ok_or(outside)?;
                     let (all, first) = match what {
-                        What::ReduceScatterBlock => (length * u64::from(place.members), length * u64::from(place.me)),
+                        What::ReduceScatterBlock => (length * u64::from(slab.members), length * u64::from(slab.me)),
                         _ => (length, 0),
                     };
                     memory.with_mut(0, length as usize, |result| {
@@ -504,7 +504,7 @@ impl Meet {
                     })?;
                 }
                 What::Reduce | What::Allreduce => {
-                    for member in 0..place.members {
+                    for member in 0..slab.members {
                         let (start, bytes) = self.share(member, length);
                         if let Some(cell) = self.expected(meeting, round, member, bytes) {
                             put(&buffer, at + start, &cell.part(0, bytes as usize), past);
@@ -512,7 +512,7 @@ impl Meet {
                     }
                 }
                 What::Gather | What::Allgather => {
-                    for member in 0..place.members {
+                    for member in 0..slab.members {
                         if let Some(cell) = self.expected(meeting, round, member, length) {
                             let at = at + u64::from(member) * self.block;
                             put(&buffer, at, &cell.part(0, length as usize), past);
@@ -520,9 +520,9 @@ impl Meet {
                     }
                 }
                 What::Alltoall => {
-                    let all = length * u64::from(place.members);
-                    let mine = (u64::from(place.me) * length) as isize;
-                    for member in 0..place.members {
+                    let all = length * u64::from(slab.members);
+                    let mine = (u64::from(slab.me) * length) as isize;
+                    for member in 0..slab.members {
                         if let Some(cell) = self.expected(meeting, round, member, all) {
                             let at = at + u64::from(member) * self.block;
                             put(&buffer, at, &cell.part(mine, length as usize), past);
@@ -530,7 +530,7 @@ impl Meet {
                     }
                 }
                 _ => {
-                    let cell = if self.what == What::Scatter { place.me } else { 0 };
+                    let cell = if self.what == What::Scatter { slab.me } else { 0 };
                     if let Some(cell) = self.expected(meeting, round, cell, length) {
                         put(&buffer, at, &cell.part(0, length as usize), past);
                     }
@@ -538,7 +538,7 @@ impl Meet {
             }
         }
         self.taken += 1;
-        meeting.leave(&place, round);
+        meeting.leave(&slab, round);
         Ok(())
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups that share memory: their frames, and steps that they take together.
+//! Groups that share memory: their slabs, and steps that they take together.
 
 use isthmus_protocol::ways::{Store, Way};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
-use isthmus_transport::meeting::{Lane, Meeting, Place};
+use isthmus_transport::meeting::{CellSize, Meeting, Slab};
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::waiting::Item;
 
@@ -25,8 +25,8 @@ use crate::{Binding, Channel, EngineError, Request, StepsBy};
 /// What this process has begun at a place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Begun {
-    /// Rounds in each lane.
-    rounds: [u64; Lane::COUNT],
+    /// Rounds in each size.
+    rounds: [u64; CellSize::COUNT],
     steps: u64,
     /// The members do not agree: nothing is possible there any more.
     broken: Option<EngineError>,
@@ -58,8 +58,8 @@ impl Begun {
         &mut self.known[at].1
     }
 
-    /// Numbers of the next step and of its first round in each lane.
-    pub(crate) fn begin(&mut self, cut: &Cut) -> (u64, [u64; Lane::COUNT]) {
+    /// Numbers of the next step and of its first round in each size.
+    pub(crate) fn begin(&mut self, cut: &Cut) -> (u64, [u64; CellSize::COUNT]) {
         let first = (self.steps, self.rounds);
         self.steps += 1;
         for (rounds, more) in self.rounds.iter_mut().zip(cut.rounds()) {
@@ -80,7 +80,7 @@ struct Going {
 pub(crate) struct Groups {
     /// The transport that has memory in which groups meet.
     transport: Option<usize>,
-    /// Per frame of shared memory.
+    /// Per slab of shared memory.
     begun: Vec<Begun>,
     /// Steps that are being taken together with others, in the order in which they began.
     going: Vec<Going>,
@@ -114,31 +114,31 @@ impl Groups {
         self.going.is_empty() && self.turns.is_empty()
     }
 
-    /// Whether steps together go on in a frame.
-    pub(crate) fn uses(&self, core: &Core, frame: u32) -> bool {
-        let uses = |going: &Going| going.meet.place().frame == frame && core.owner(going.request).is_some();
+    /// Whether steps together go on in a slab.
+    pub(crate) fn uses(&self, core: &Core, number: u32) -> bool {
+        let uses = |going: &Going| going.meet.slab().number == number && core.owner(going.request).is_some();
         self.going.iter().any(uses)
     }
 
     /// From now on a new group uses the memory.
-    pub(crate) fn open(&mut self, core: &mut Core, frame: u32) {
-        let at = frame as usize;
+    pub(crate) fn open(&mut self, core: &mut Core, number: u32) {
+        let at = number as usize;
         if self.begun.len() <= at {
             self.begun.resize(at + 1, Begun::default());
         }
         self.begun[at] = Begun::default();
         if let Some(meeting) = self.meeting(core) {
-            meeting.open_frame(frame);
+            meeting.open_slab(number);
         }
     }
 
-    pub(super) fn begun(&mut self, frame: u32) -> Option<&mut Begun> {
-        self.begun.get_mut(frame as usize)
+    pub(super) fn begun(&mut self, number: u32) -> Option<&mut Begun> {
+        self.begun.get_mut(number as usize)
     }
 
-    /// How many operations have begun in a frame.
-    pub(crate) fn steps(&self, frame: u32) -> u64 {
-        self.begun.get(frame as usize).map_or(0, Begun::steps)
+    /// How many operations have begun in a slab.
+    pub(crate) fn steps(&self, number: u32) -> u64 {
+        self.begun.get(number as usize).map_or(0, Begun::steps)
     }
 
     /// A step of a plan that all members of the group take. Its rounds are numbered now, so these steps must begin in
@@ -208,11 +208,11 @@ impl Groups {
         };
         loop {
             if let Err(error) = meet.advance(meeting) {
-                return Err(self.give_up(core, meet.place(), error));
+                return Err(self.give_up(core, meet.slab(), error));
             }
             if meet.is_over() {
                 if let Some(lesson) = meet.lesson() {
-                    self.learn(meet.place().frame, meet.what, lesson);
+                    self.learn(meet.slab().number, meet.what, lesson);
                 }
                 return Ok(true);
             }
@@ -222,10 +222,10 @@ impl Groups {
         }
     }
 
-    /// A step of an operation in a frame that was timed is over.
+    /// A step of an operation in a slab that was timed is over.
     #[cold]
-    fn learn(&mut self, frame: u32, what: What, (lesson, nanoseconds): (Lesson, u64)) {
-        if let Some(begun) = self.begun(frame) {
+    fn learn(&mut self, number: u32, what: What, (lesson, nanoseconds): (Lesson, u64)) {
+        if let Some(begun) = self.begun(number) {
             begun.known(what).took(lesson, nanoseconds);
         }
     }
@@ -241,9 +241,9 @@ impl Groups {
     }
 
     /// A step is not taken any further; where it was.
-    pub(super) fn leave_step(&mut self, request: Request) -> Option<Place> {
+    pub(super) fn leave_step(&mut self, request: Request) -> Option<Slab> {
         let at = self.going.iter().position(|going| going.request == request)?;
-        Some(*self.going.remove(at).meet.place())
+        Some(*self.going.remove(at).meet.slab())
     }
 
     /// Those who watch hear of the end of an operation that goes on.
@@ -269,29 +269,29 @@ impl Groups {
         if let Some(error) = core.lost_of(&members) {
             return Err(error);
         }
-        let place = place(channel, step.circle).ok_or_else(|| nowhere.clone())?;
-        let tells = step.circle == Circle::All && barrier::tells(core, step.what, &place);
+        let slab = slab(channel, step.circle).ok_or_else(|| nowhere.clone())?;
+        let tells = step.circle == Circle::All && barrier::tells(core, step.what, &slab);
         let Some(meeting) = self.meeting(core) else {
             return Err(nowhere);
         };
         let (block, all) = (step.block * sides.unit, step.circle == Circle::All);
-        let cut = Cut::new(meeting, step.what, place.members, block, sides.unit, all);
-        let Some(begun) = self.begun(place.frame) else {
+        let cut = Cut::new(meeting, step.what, slab.members, block, sides.unit, all);
+        let Some(begun) = self.begun(slab.number) else {
             return Err(nowhere);
         };
         if let Some(error) = &begun.broken {
             return Err(error.clone());
         }
         let first = begun.begin(&cut);
-        let decides = place.me == pulling::decider(step.what, step.root);
+        let decides = slab.me == pulling::decider(step.what, step.root);
         let mut lesson = None;
         let turn = (decides && cut.pulls).then(|| {
             let (known, sizes) = (begun.known(step.what), (block, cut.pieces));
-            let (turn, tried) = pulling::turn(known, step.what, place.members, sizes, &sides, blocking);
+            let (turn, tried) = pulling::turn(known, step.what, slab.members, sizes, &sides, blocking);
             lesson = tried;
             turn
         });
-        let mut meet = Meet::new(step, place, members, sides, cut, first, turn);
+        let mut meet = Meet::new(step, slab, members, sides, cut, first, turn);
         if let Some(bytes) = meet.long_result().filter(|_| decides) {
             // One trial at a time.
             let tries = blocking && lesson.is_none() && turn.is_none_or(|turn| turn.way == Way::Stream);
@@ -305,27 +305,27 @@ impl Groups {
         }
         meet.context = channel.context;
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
-        meeting.note(&place, meet.step, meet.claim());
+        meeting.note(&slab, meet.step, meet.claim());
         Ok(meet)
     }
 
     /// A plan has failed here: those of this node who take steps together with it are told.
     pub(crate) fn leave_node(&mut self, core: &mut Core, channel: &Channel, error: &EngineError) {
         for circle in [Circle::Up, Circle::Down] {
-            if let Some(place) = place(channel, circle) {
-                self.give_up(core, &place, error.clone());
+            if let Some(slab) = slab(channel, circle) {
+                self.give_up(core, &slab, error.clone());
             }
         }
     }
 
-    pub(crate) fn give_up(&mut self, core: &mut Core, place: &Place, error: EngineError) -> EngineError {
+    pub(crate) fn give_up(&mut self, core: &mut Core, slab: &Slab, error: EngineError) -> EngineError {
         // Of a loss with which the job goes on all members hear by themselves; in the memory they would only see that
         // this process has given up.
         let is_known = matches!(error, EngineError::PeerLost { goes_on: true, .. });
         if let Some(meeting) = self.meeting(core).filter(|_| !is_known) {
-            meeting.give_up(place, matches!(error, EngineError::Memory { .. }));
+            meeting.give_up(slab, matches!(error, EngineError::Memory { .. }));
         }
-        if let Some(begun) = self.begun(place.frame) {
+        if let Some(begun) = self.begun(slab.number) {
             begun.broken = Some(error.clone());
         }
         error
@@ -335,20 +335,20 @@ impl Groups {
     /// in the memory they would only see that this process has given up.
     pub(crate) fn revoke(&mut self, core: &mut Core, channel: &Channel) {
         let circles = [Circle::All, Circle::Up, Circle::Down];
-        let mut places: Vec<Place> = circles.iter().filter_map(|&circle| place(channel, circle)).collect();
+        let mut slabs: Vec<Slab> = circles.iter().filter_map(|&circle| slab(channel, circle)).collect();
         let (ended, going) = std::mem::take(&mut self.going)
             .into_iter()
             .partition(|going: &Going| going.meet.context == channel.context);
         self.going = going;
         for going in ended {
             // Persistent operations have memory of their own.
-            places.push(*going.meet.place());
+            slabs.push(*going.meet.slab());
             if let Some((Owner::Groups, index)) = core.owner(going.request) {
                 core.state.fail(index, EngineError::Revoked);
             }
         }
-        for place in places {
-            if let Some(begun) = self.begun(place.frame) {
+        for slab in slabs {
+            if let Some(begun) = self.begun(slab.number) {
                 begun.broken = Some(EngineError::Revoked);
             }
         }
@@ -379,7 +379,7 @@ impl Groups {
                 *any |= moved;
                 in_vain.then(|| self.disagreement(core, meet)).flatten()
             }
-            Err(error) => Some(self.give_up(core, meet.place(), error)),
+            Err(error) => Some(self.give_up(core, meet.slab(), error)),
         };
         if let Some(error) = failed {
             core.state.fail(index, error);
@@ -390,11 +390,11 @@ impl Groups {
             return true;
         }
         if let Some(lesson) = meet.lesson() {
-            self.learn(meet.place().frame, meet.what, lesson);
+            self.learn(meet.slab().number, meet.what, lesson);
         }
         let out_of_step = out_of_step.map(|found| in_words_of(&found, meet));
         let error = out_of_step
-            .map(|error| self.give_up(core, meet.place(), error))
+            .map(|error| self.give_up(core, meet.slab(), error))
             .or(mistake);
         core.state.requests_mut().slot_mut(index).completion_mut().error = error;
         core.state.finish(index);
@@ -412,7 +412,7 @@ impl Groups {
             .iter_mut()
             .filter(|going| state.requests().index(going.request).is_some())
             .any(|going| {
-                meeting.watch(going.meet.place());
+                meeting.watch(going.meet.slab());
                 going.meet.can_advance(meeting) || going.meet.waits_in_vain(meeting)
             })
     }
@@ -459,11 +459,11 @@ impl Machine for Groups {
 }
 
 /// Where those of a circle meet.
-fn place(channel: &Channel, circle: Circle) -> Option<Place> {
+fn slab(channel: &Channel, circle: Circle) -> Option<Slab> {
     let direction = match circle {
         Circle::All => {
-            return channel.frame.map(|frame| Place {
-                frame,
+            return channel.slab.map(|number| Slab {
+                number,
                 members: channel.members.count(),
                 me: channel.rank,
             });
@@ -472,9 +472,9 @@ fn place(channel: &Channel, circle: Circle) -> Option<Place> {
         Circle::Down => 1,
     };
     let node = channel.node.as_ref()?;
-    let StepsBy::Memory(frames) = node.by else { return None };
-    Some(Place {
-        frame: frames[direction],
+    let StepsBy::Memory(slabs) = node.by else { return None };
+    Some(Slab {
+        number: slabs[direction],
         members: node.ranks.len() as u32,
         me: node.me,
     })

@@ -21,7 +21,7 @@ use std::time::Instant;
 use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Lane, Place};
+use isthmus_transport::meeting::{CellSize, Slab};
 
 use crate::base::binding::{Reducer, Side};
 use crate::groups::data::Bound;
@@ -33,7 +33,7 @@ use crate::{EngineError, Members, NodeMembers, Request};
 pub(crate) struct Meet {
     what: What,
     root: u32,
-    place: Place,
+    slab: Slab,
     /// The whole group: whoever is lost of it, the step waits in vain.
     members: Members,
     /// Those of the place, if they are only some of the group.
@@ -55,9 +55,9 @@ pub(crate) struct Meet {
     timed: Option<(Instant, Lesson)>,
     /// Somebody could not copy.
     failed: bool,
-    /// Number of the step at its place, and of the first round in each lane.
+    /// Number of the step at its place, and of the first round in each size.
     step: u64,
-    first: [u64; Lane::COUNT],
+    first: [u64; CellSize::COUNT],
     /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
     vain: u32,
     disagrees: bool,
@@ -106,7 +106,7 @@ pub(crate) struct Pulling {
 /// How blocks are cut, and in which rounds they go; the same for all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    lane: Lane,
+    size: CellSize,
     /// Bytes of a piece.
     piece: u64,
     pieces: u64,
@@ -142,7 +142,7 @@ pub(crate) enum Taker {
 #[derive(Debug)]
 pub(crate) struct Turn {
     request: Request,
-    place: Place,
+    slab: Slab,
     step: u64,
     /// It was found to wait in vain.
     ends: bool,
@@ -151,7 +151,7 @@ pub(crate) struct Turn {
 /// An operation in messages whose members do not all take part, and what to say of it.
 pub(crate) struct InVain {
     request: Request,
-    place: Place,
+    slab: Slab,
     error: EngineError,
 }
 

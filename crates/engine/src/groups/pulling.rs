@@ -20,7 +20,7 @@
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_protocol::ways::{Turn, Way};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Lane, Meeting, OFFER, Place, Round};
+use isthmus_transport::meeting::{CellSize, Meeting, OFFER, Round, Slab};
 
 use crate::EngineError;
 use crate::base::binding::{BoundBuffer, Side, Sides};
@@ -93,8 +93,8 @@ pub(crate) fn decider(what: What, root: u32) -> u32 {
 
 impl Pulling {
     /// `first`: number of the first short round; `turn`: what the decider, if that is this member, wants.
-    pub(crate) fn new(what: What, place: &Place, root: u32, first: u64, turn: Option<Turn>) -> Self {
-        let Place { members, me, .. } = *place;
+    pub(crate) fn new(what: What, slab: &Slab, root: u32, first: u64, turn: Option<Turn>) -> Self {
+        let Slab { members, me, .. } = *slab;
         // Everybody begins with another one.
         let missing = match what {
             What::Bcast if me == root => Vec::new(),
@@ -116,7 +116,7 @@ impl Pulling {
 
     fn offers(&self) -> Round {
         Round {
-            lane: Lane::Short,
+            size: CellSize::Short,
             number: self.first,
         }
     }
@@ -129,11 +129,11 @@ impl Pulling {
     }
 
     /// Looks at the outcomes of others; true if there were any.
-    fn hear(&mut self, meeting: &dyn Meeting, place: &Place) -> bool {
+    fn hear(&mut self, meeting: &dyn Meeting, slab: &Slab) -> bool {
         let before = self.known;
-        self.known += meeting.have_arrived(place, self.outcomes(), before..place.members);
+        self.known += meeting.have_arrived(slab, self.outcomes(), before..slab.members);
         for member in before..self.known {
-            let (outcome, said) = meeting.given(place, self.outcomes(), member, 1);
+            let (outcome, said) = meeting.given(slab, self.outcomes(), member, 1);
             self.others_failed |= said != 1 || outcome.with(0, 1, |failed| failed[0] != 0);
         }
         self.known > before
@@ -147,7 +147,7 @@ fn offering(meet: &Meet, member: u32) -> u32 {
 
 fn has_offered(meet: &Meet, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> bool {
     let cell = offering(meet, member);
-    meeting.have_arrived(meet.place(), pulling.offers(), cell..cell + 1) == 1
+    meeting.have_arrived(meet.slab(), pulling.offers(), cell..cell + 1) == 1
 }
 
 pub(crate) fn can_decide(meet: &mut Meet, meeting: &mut dyn Meeting) -> bool {
@@ -155,17 +155,17 @@ pub(crate) fn can_decide(meet: &mut Meet, meeting: &mut dyn Meeting) -> bool {
         return false;
     };
     if !pulling.offered {
-        return meeting.is_free(meet.place(), pulling.offers());
+        return meeting.is_free(meet.slab(), pulling.offers());
     }
     match (pulling.turn, pulling.missing.last()) {
         (None, _) => has_offered(meet, pulling.decider, pulling, meeting),
         (Some(Turn { way: Way::Pull, .. }), Some(&member)) => has_offered(meet, member, pulling, meeting),
         _ if pulling.said => {
             let (round, next) = (pulling.outcomes(), pulling.known);
-            meeting.have_arrived(meet.place(), round, next..next + 1) == 1
+            meeting.have_arrived(meet.slab(), round, next..next + 1) == 1
         }
         (Some(Turn { way: Way::Stream, .. }), _) if !meet.is_through_cells() => meet.can_use_cells(meeting),
-        _ => meeting.is_free(meet.place(), pulling.outcomes()),
+        _ => meeting.is_free(meet.slab(), pulling.outcomes()),
     }
 }
 
@@ -175,9 +175,9 @@ pub(crate) fn decide(
     mut pulling: Pulling,
     meeting: &mut dyn Meeting,
 ) -> Result<(Phase, bool), EngineError> {
-    let place = *meet.place();
+    let slab = *meet.slab();
     let mut any = false;
-    if !pulling.offered && meeting.is_free(&place, pulling.offers()) {
+    if !pulling.offered && meeting.is_free(&slab, pulling.offers()) {
         offer(meet, &pulling, meeting)?;
         (pulling.offered, any) = (true, true);
     }
@@ -189,8 +189,8 @@ pub(crate) fn decide(
         return Ok((Phase::Deciding(pulling), any));
     };
     if turn.way == Way::Stream && !turn.timed {
-        meeting.leave(&place, pulling.offers());
-        meeting.leave(&place, pulling.outcomes());
+        meeting.leave(&slab, pulling.offers());
+        meeting.leave(&slab, pulling.outcomes());
         return Ok((Phase::Cells, true));
     }
     let done = match turn.way {
@@ -203,23 +203,23 @@ pub(crate) fn decide(
             meet.is_through_cells()
         }
     };
-    if done && !pulling.said && meeting.is_free(&place, pulling.outcomes()) {
-        tell(&place, &pulling, meeting)?;
+    if done && !pulling.said && meeting.is_free(&slab, pulling.outcomes()) {
+        tell(&slab, &pulling, meeting)?;
         (pulling.said, any) = (true, true);
     }
     if !pulling.said {
         return Ok((Phase::Deciding(pulling), any));
     }
-    let waits = place.me == pulling.decider || (turn.way == Way::Pull && meet.what != What::Bcast);
+    let waits = slab.me == pulling.decider || (turn.way == Way::Pull && meet.what != What::Bcast);
     if !waits {
-        pulling.known = place.members;
+        pulling.known = slab.members;
         pulling.others_failed = pulling.failed;
     }
-    any |= pulling.hear(meeting, &place);
-    if pulling.known < place.members {
+    any |= pulling.hear(meeting, &slab);
+    if pulling.known < slab.members {
         return Ok((Phase::Deciding(pulling), any));
     }
-    meeting.leave(&place, pulling.outcomes());
+    meeting.leave(&slab, pulling.outcomes());
     meet.failed = pulling.others_failed;
     let phase = match turn.way {
         // Over.
@@ -231,10 +231,10 @@ pub(crate) fn decide(
 }
 
 fn offer(meet: &Meet, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
-    let (place, cell, round) = (*meet.place(), offering(meet, meet.place().me), pulling.offers());
+    let (slab, cell, round) = (*meet.slab(), offering(meet, meet.slab().me), pulling.offers());
     let offer = given_whole(meet).map(|(memory, bytes)| meeting.offer(memory, bytes));
     let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
-    let mut to = meeting.give(&place, round, cell, bytes).map_err(no_memory)?;
+    let mut to = meeting.give(&slab, round, cell, bytes).map_err(no_memory)?;
     let wanted = pulling.turn.map_or(0, |turn| {
         u64::from(turn.way == Way::Pull) * COPY + u64::from(turn.timed) * TELL
     });
@@ -243,14 +243,14 @@ fn offer(meet: &Meet, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<()
     if let Some(offer) = offer {
         to.write(WORDS as isize, &offer);
     }
-    meeting.arrive(&place, round, cell..cell + 1);
+    meeting.arrive(&slab, round, cell..cell + 1);
     Ok(())
 }
 
 /// What a member has offered: bytes of a block, what it wants as decider, and the offer.
 fn offered(meet: &Meet, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> (u64, u64, Option<[u8; OFFER]>) {
     let most = WORDS + OFFER;
-    let (memory, said) = meeting.given(meet.place(), pulling.offers(), offering(meet, member), most);
+    let (memory, said) = meeting.given(meet.slab(), pulling.offers(), offering(meet, member), most);
     let word = |at| {
         let mut bytes = [0; 8];
         memory.read(at, &mut bytes);
@@ -273,12 +273,12 @@ fn wanted(meet: &Meet, pulling: &Pulling, meeting: &dyn Meeting) -> Turn {
 }
 
 /// This member has its blocks, or could not copy them.
-fn tell(place: &Place, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
-    let (round, me) = (pulling.outcomes(), place.me);
-    let mut cell = meeting.give(place, round, me, 1).map_err(no_memory)?;
+fn tell(slab: &Slab, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    let (round, me) = (pulling.outcomes(), slab.me);
+    let mut cell = meeting.give(slab, round, me, 1).map_err(no_memory)?;
     cell.write(0, &[u8::from(pulling.failed)]);
-    meeting.leave(place, pulling.offers());
-    meeting.arrive(place, round, me..me + 1);
+    meeting.leave(slab, pulling.offers());
+    meeting.arrive(slab, round, me..me + 1);
     Ok(())
 }
 
@@ -302,7 +302,7 @@ fn copy_some(meet: &Meet, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> R
 /// `Ok(false)`: its block cannot be copied. Members whose blocks differ in length do not go on together: they may not
 /// even take as many rounds.
 fn copy_from(meet: &Meet, member: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
-    let me = meet.place().me;
+    let me = meet.slab().me;
     let (length, _, offer) = offered(meet, member, pulling, meeting);
     if length != meet.block {
         return Err(wrong_length(meet.rank_of(member), length, meet.block));
@@ -329,7 +329,7 @@ fn given_whole(meet: &Meet) -> Option<(ReadMemory, u64)> {
     let blocks = if meet.what == What::Bcast {
         1
     } else {
-        meet.place().members
+        meet.slab().members
     };
     let bytes = meet.block * u64::from(blocks);
     Some((buffer.readable(*at, bytes)?, bytes))
@@ -344,5 +344,5 @@ fn taken_whole(meet: &Meet, member: u32) -> Option<WriteMemory> {
 
 /// Leaves long rounds that nobody needed, from round `done` of them on. How many are left now.
 pub(crate) fn leave_rest(meet: &Meet, meeting: &mut dyn Meeting, done: u64) -> u64 {
-    done + meeting.leave_some(meet.place(), meet.long_round(done), meet.pieces() - done)
+    done + meeting.leave_some(meet.slab(), meet.long_round(done), meet.pieces() - done)
 }

@@ -12,13 +12,13 @@
 //!  middle cell    slots without lengths, for blocks that do not fit there
 //!  messages       blocks that do not fit there either: the caller's affair
 //! ```
-//! [`Frames::longest_block`](crate::Frames::longest_block) says which these are. A cell of an alltoallv has a slot for
+//! [`Slabs::longest_block`](crate::Slabs::longest_block) says which these are. A cell of an alltoallv has a slot for
 //! each other member, that of any other operation one. The root of a scatterv gives the cells of all others, in every
 //! other operation each member gives its own.
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{CellSize, Meeting, Round, Slab};
 
 use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
@@ -69,8 +69,8 @@ impl Slots {
             What::Alltoallv | What::Alltoallw => (members as usize - 1).max(1),
             _ => 1,
         };
-        let bytes = |lane| meeting.cell_bytes(members, lane) / count / LENGTH * LENGTH;
-        let (short, middle) = (bytes(Lane::Short), bytes(Lane::Middle));
+        let bytes = |size| meeting.cell_bytes(members, size) / count / LENGTH * LENGTH;
+        let (short, middle) = (bytes(CellSize::Short), bytes(CellSize::Middle));
         (short >= SLOT).then_some(Self { count, short, middle })
     }
 
@@ -88,10 +88,10 @@ impl Slots {
 
     /// Where a block of so many bytes goes; `None`: in a message.
     #[inline]
-    fn lane(&self, bytes: u64) -> Option<Lane> {
+    fn size(&self, bytes: u64) -> Option<CellSize> {
         match bytes {
-            _ if bytes <= self.short_block() as u64 => Some(Lane::Short),
-            _ if bytes <= self.middle as u64 => Some(Lane::Middle),
+            _ if bytes <= self.short_block() as u64 => Some(CellSize::Short),
+            _ if bytes <= self.middle as u64 => Some(CellSize::Middle),
             _ => None,
         }
     }
@@ -146,7 +146,7 @@ fn said(bytes: u64) -> u32 {
 }
 
 impl<D: Data> Rows<D> {
-    pub(crate) fn new(step: Unequal, place: &Place, data: D, slots: Slots, rounds: [Round; 2]) -> Self {
+    pub(crate) fn new(step: Unequal, slab: &Slab, data: D, slots: Slots, rounds: [Round; 2]) -> Self {
         let mut rows = Self {
             step,
             data,
@@ -159,16 +159,16 @@ impl<D: Data> Rows<D> {
             left: [false; 2],
         };
         rows.gives[0] = match step.what {
-            What::Gatherv => place.me != step.root,
-            What::Scatterv => place.me == step.root,
+            What::Gatherv => slab.me != step.root,
+            What::Scatterv => slab.me == step.root,
             _ => true,
         };
-        let is_middle = |to| rows.slots.lane(rows.given(place, to)) == Some(Lane::Middle);
-        rows.gives[1] = rows.gives[0] && rows.receivers(place).any(is_middle);
+        let is_middle = |to| rows.slots.size(rows.given(slab, to)) == Some(CellSize::Middle);
+        rows.gives[1] = rows.gives[0] && rows.receivers(slab).any(is_middle);
         rows.keeps = match step.what {
-            What::Gatherv | What::Scatterv => place.me == step.root && !step.in_place,
+            What::Gatherv | What::Scatterv => slab.me == step.root && !step.in_place,
             // A short one comes out of the own cell.
-            What::Allgatherv => !step.in_place && rows.slots.lane(rows.given(place, 0)).is_none(),
+            What::Allgatherv => !step.in_place && rows.slots.size(rows.given(slab, 0)).is_none(),
             _ => rows.is_apart(),
         };
         rows
@@ -177,7 +177,7 @@ impl<D: Data> Rows<D> {
     /// Of a member that neither gives nor takes anything, and has left these of the rounds.
     pub(crate) fn passing(
         step: Unequal,
-        place: &Place,
+        slab: &Slab,
         data: D,
         slots: Slots,
         rounds: [Round; 2],
@@ -190,14 +190,14 @@ impl<D: Data> Rows<D> {
             rounds,
             gives: [false; 2],
             keeps: false,
-            next: place.members,
+            next: slab.members,
             silent: false,
             left,
         }
     }
 
     /// The same for longer than the call that began it.
-    pub(crate) fn bound(self, place: &Place) -> Rows<Bound> {
+    pub(crate) fn bound(self, slab: &Slab) -> Rows<Bound> {
         let Self {
             step,
             data,
@@ -211,7 +211,7 @@ impl<D: Data> Rows<D> {
         } = self;
         Rows {
             step,
-            data: data.bound(step, place.members),
+            data: data.bound(step, slab.members),
             slots,
             rounds,
             gives,
@@ -223,44 +223,44 @@ impl<D: Data> Rows<D> {
     }
 
     /// Copies what this process gives itself.
-    fn copy_own(&self, place: &Place) {
-        let length = |side| self.data.length(side, place.me);
+    fn copy_own(&self, slab: &Slab) {
+        let length = |side| self.data.length(side, slab.me);
         let bytes = length(Side::Send).min(length(Side::Receive));
-        self.data.keep(place.me, bytes as usize);
+        self.data.keep(slab.me, bytes as usize);
     }
 
     /// For whom the slots are that this member gives.
-    fn receivers(&self, place: &Place) -> std::ops::Range<u32> {
+    fn receivers(&self, slab: &Slab) -> std::ops::Range<u32> {
         match self.step.what {
-            What::Scatterv | What::Alltoallv | What::Alltoallw => 0..place.members,
+            What::Scatterv | What::Alltoallv | What::Alltoallw => 0..slab.members,
             _ => 0..1,
         }
     }
 
     /// The block that it gives in a slot: of which buffer, and its number.
-    fn source(&self, place: &Place, to: u32) -> (Side, u32) {
+    fn source(&self, slab: &Slab, to: u32) -> (Side, u32) {
         match self.step.what {
             What::Scatterv | What::Alltoallv | What::Alltoallw => (Side::Send, to),
-            What::Allgatherv if self.step.in_place => (Side::Receive, place.me),
+            What::Allgatherv if self.step.in_place => (Side::Receive, slab.me),
             What::ReduceScatter if self.step.in_place => (Side::Receive, 0),
             _ => (Side::Send, 0),
         }
     }
 
     /// Bytes of what it gives in a slot.
-    fn given(&self, place: &Place, to: u32) -> u64 {
+    fn given(&self, slab: &Slab, to: u32) -> u64 {
         match self.step.what {
-            What::Scatterv | What::Alltoallv | What::Alltoallw if to == place.me => 0,
+            What::Scatterv | What::Alltoallv | What::Alltoallw if to == slab.me => 0,
             _ => {
-                let (side, block) = self.source(place, to);
+                let (side, block) = self.source(slab, to);
                 self.data.length(side, block)
             }
         }
     }
 
     /// Bytes of what it takes of a member.
-    fn taken(&self, place: &Place, from: u32) -> u64 {
-        let (me, root) = (place.me, self.step.root);
+    fn taken(&self, slab: &Slab, from: u32) -> u64 {
+        let (me, root) = (slab.me, self.step.root);
         match self.step.what {
             What::Gatherv if me != root || from == me => 0,
             What::Scatterv if me == root || from != root => 0,
@@ -268,7 +268,7 @@ impl<D: Data> Rows<D> {
             What::Allgatherv if self.step.in_place && from == me => 0,
             What::ReduceScatter if self.step.own.1 == 0 => 0,
             What::ReduceScatter => {
-                let (side, block) = self.source(place, 0);
+                let (side, block) = self.source(slab, 0);
                 self.data.length(side, block)
             }
             _ => self.data.length(Side::Receive, from),
@@ -284,10 +284,10 @@ impl<D: Data> Rows<D> {
     }
 
     /// The cell in which a member's block is, and which slot of it is for this process.
-    fn cell(&self, place: &Place, from: u32) -> (u32, usize) {
+    fn cell(&self, slab: &Slab, from: u32) -> (u32, usize) {
         match self.step.what {
-            What::Scatterv => (place.me, 0),
-            _ => (from, self.slot(from, place.me)),
+            What::Scatterv => (slab.me, 0),
+            _ => (from, self.slot(from, slab.me)),
         }
     }
 
@@ -296,23 +296,23 @@ impl<D: Data> Rows<D> {
     }
 
     /// Whether anything can be done now.
-    pub(crate) fn can_advance(&self, meeting: &mut dyn Meeting, place: &Place) -> bool {
-        let mut lanes = self.gives.iter().zip(self.rounds);
-        if let Some((_, round)) = lanes.find(|(gives, _)| **gives) {
-            return meeting.is_free(place, round);
+    pub(crate) fn can_advance(&self, meeting: &mut dyn Meeting, slab: &Slab) -> bool {
+        let mut sizes = self.gives.iter().zip(self.rounds);
+        if let Some((_, round)) = sizes.find(|(gives, _)| **gives) {
+            return meeting.is_free(slab, round);
         }
         // What keeps one that has taken all is an earlier step of this process.
-        self.next < place.members && !matches!(self.look(meeting, place, self.next), Found::Missing)
+        self.next < slab.members && !matches!(self.look(meeting, slab, self.next), Found::Missing)
     }
 
     /// Looks whether the member whose block comes next has gone on without giving one. True: that is a mistake, and the
     /// operation goes on.
-    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting, place: &Place) -> bool {
-        if self.gives == [false; 2] && self.next < place.members {
-            let (round, (cell, _)) = (self.rounds[0], self.cell(place, self.next));
+    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting, slab: &Slab) -> bool {
+        if self.gives == [false; 2] && self.next < slab.members {
+            let (round, (cell, _)) = (self.rounds[0], self.cell(slab, self.next));
             // In this order: it leaves after it has given.
             self.silent =
-                meeting.has_left(place, round, self.next) && meeting.have_arrived(place, round, cell..cell + 1) == 0;
+                meeting.has_left(slab, round, self.next) && meeting.have_arrived(slab, round, cell..cell + 1) == 0;
         }
         self.silent
     }
@@ -322,40 +322,40 @@ impl<D: Data> Rows<D> {
     pub(crate) fn advance(
         &mut self,
         meeting: &mut dyn Meeting,
-        place: &Place,
+        slab: &Slab,
         mistake: &mut Option<EngineError>,
     ) -> Result<bool, EngineError> {
         let mut any = false;
-        for lane in 0..2 {
-            if self.gives[lane] {
-                if let Some(memory) = self.in_one_go(place, lane) {
-                    if !self.give_at_once(meeting, place, &memory) {
+        for size in 0..2 {
+            if self.gives[size] {
+                if let Some(memory) = self.in_one_go(slab, size) {
+                    if !self.give_at_once(meeting, slab, &memory) {
                         return Ok(any);
                     }
                     any = true;
                     continue;
                 }
-                if !meeting.is_free(place, self.rounds[lane]) {
+                if !meeting.is_free(slab, self.rounds[size]) {
                     return Ok(any);
                 }
-                self.give(meeting, place, lane)?;
-                self.gives[lane] = false;
+                self.give(meeting, slab, size)?;
+                self.gives[size] = false;
                 any = true;
             }
         }
         if std::mem::take(&mut self.keeps) {
-            self.copy_own(place);
+            self.copy_own(slab);
             any = true;
         }
-        while self.next < place.members {
-            match self.look(meeting, place, self.next) {
+        while self.next < slab.members {
+            match self.look(meeting, slab, self.next) {
                 Found::Missing => return Ok(any),
                 Found::Nothing => {}
                 Found::Wrong(said) => {
-                    let expected = self.taken(place, self.next);
+                    let expected = self.taken(slab, self.next);
                     mistake.get_or_insert_with(|| wrong_length(self.next, said, expected));
                 }
-                Found::Block(data) => self.take(place, &data)?,
+                Found::Block(data) => self.take(slab, &data)?,
             }
             (self.next, self.silent) = (self.next + 1, false);
             any = true;
@@ -364,7 +364,7 @@ impl<D: Data> Rows<D> {
             if *left {
                 continue;
             }
-            if meeting.leave_some(place, round, 1) == 1 {
+            if meeting.leave_some(slab, round, 1) == 1 {
                 (*left, any) = (true, true);
             }
         }
@@ -373,28 +373,28 @@ impl<D: Data> Rows<D> {
 
     /// What goes into the short cell as it is.
     #[inline]
-    fn in_one_go(&self, place: &Place, lane: usize) -> Option<ReadMemory> {
-        if lane > 0 || self.slots.count > 1 || self.step.what == What::Scatterv {
+    fn in_one_go(&self, slab: &Slab, size: usize) -> Option<ReadMemory> {
+        if size > 0 || self.slots.count > 1 || self.step.what == What::Scatterv {
             return None;
         }
-        let to = self.receivers(place).find(|&to| to != place.me || !self.is_apart())?;
-        self.short_piece(place, to)
+        let to = self.receivers(slab).find(|&to| to != slab.me || !self.is_apart())?;
+        self.short_piece(slab, to)
     }
 
     /// What it gives a member, if that is the only block of a short cell and lies in one piece.
     #[inline]
-    fn short_piece(&self, place: &Place, to: u32) -> Option<ReadMemory> {
-        let (side, block) = self.source(place, to);
+    fn short_piece(&self, slab: &Slab, to: u32) -> Option<ReadMemory> {
+        let (side, block) = self.source(slab, to);
         let length = self.data.length(side, block);
-        (self.slots.lane(length) == Some(Lane::Short)).then(|| self.data.whole(side, block, length))?
+        (self.slots.size(length) == Some(CellSize::Short)).then(|| self.data.whole(side, block, length))?
     }
 
     /// Gives that, if it is possible now, and leaves the round if it takes nothing there.
     #[inline]
-    fn give_at_once(&mut self, meeting: &mut dyn Meeting, place: &Place, memory: &ReadMemory) -> bool {
+    fn give_at_once(&mut self, meeting: &mut dyn Meeting, slab: &Slab, memory: &ReadMemory) -> bool {
         let leaves = self.step.what == What::Gatherv;
         let (_, bytes) = memory.window();
-        let given = meeting.give_at_once(place, self.rounds[0], place.me, Some(memory), bytes as usize, leaves);
+        let given = meeting.give_at_once(slab, self.rounds[0], slab.me, Some(memory), bytes as usize, leaves);
         (self.gives[0], self.left[0]) = (!given, given && leaves);
         given
     }
@@ -406,26 +406,26 @@ impl<D: Data> Rows<D> {
     }
 
     /// Gives everything that goes in a round.
-    fn give(&self, meeting: &mut dyn Meeting, place: &Place, lane: usize) -> Result<(), EngineError> {
+    fn give(&self, meeting: &mut dyn Meeting, slab: &Slab, size: usize) -> Result<(), EngineError> {
         if self.step.what != What::Scatterv {
-            let cell = place.me;
-            self.give_cell(meeting, place, lane, cell, self.receivers(place))?;
-            meeting.arrive(place, self.rounds[lane], cell..cell + 1);
+            let cell = slab.me;
+            self.give_cell(meeting, slab, size, cell, self.receivers(slab))?;
+            meeting.arrive(slab, self.rounds[size], cell..cell + 1);
             return Ok(());
         }
-        for to in self.receivers(place).filter(|&to| to != place.me) {
-            if lane == 0 {
-                if let Some(memory) = self.short_piece(place, to) {
+        for to in self.receivers(slab).filter(|&to| to != slab.me) {
+            if size == 0 {
+                if let Some(memory) = self.short_piece(slab, to) {
                     let (_, bytes) = memory.window();
                     // The round is free, so this is possible.
-                    meeting.give_at_once(place, self.rounds[0], to, Some(&memory), bytes as usize, false);
+                    meeting.give_at_once(slab, self.rounds[0], to, Some(&memory), bytes as usize, false);
                     continue;
                 }
             }
-            let goes = self.slots.lane(self.given(place, to)) == Some(Lane::Middle);
-            if lane == 0 || goes {
-                self.give_cell(meeting, place, lane, to, to..to + 1)?;
-                meeting.arrive(place, self.rounds[lane], to..to + 1);
+            let goes = self.slots.size(self.given(slab, to)) == Some(CellSize::Middle);
+            if size == 0 || goes {
+                self.give_cell(meeting, slab, size, to, to..to + 1)?;
+                meeting.arrive(slab, self.rounds[size], to..to + 1);
             }
         }
         Ok(())
@@ -434,30 +434,28 @@ impl<D: Data> Rows<D> {
     fn give_cell(
         &self,
         meeting: &mut dyn Meeting,
-        place: &Place,
-        lane: usize,
+        slab: &Slab,
+        size: usize,
         cell: u32,
         receivers: std::ops::Range<u32>,
     ) -> Result<(), EngineError> {
-        let others = receivers.filter(|&to| !self.is_apart() || to != place.me);
-        if lane == 0 && self.slots.count == 1 {
-            return others
-                .take(1)
-                .try_for_each(|to| self.give_one(meeting, place, cell, to));
+        let others = receivers.filter(|&to| !self.is_apart() || to != slab.me);
+        if size == 0 && self.slots.count == 1 {
+            return others.take(1).try_for_each(|to| self.give_one(meeting, slab, cell, to));
         }
-        let slot = if lane == 0 { self.slots.short } else { self.slots.middle };
-        let here = if lane == 0 { Lane::Short } else { Lane::Middle };
+        let slot = if size == 0 { self.slots.short } else { self.slots.middle };
+        let here = if size == 0 { CellSize::Short } else { CellSize::Middle };
         let all = slot * self.slots.count;
-        let mut memory = meeting.give(place, self.rounds[lane], cell, all).map_err(no_memory)?;
+        let mut memory = meeting.give(slab, self.rounds[size], cell, all).map_err(no_memory)?;
         for to in others {
-            let length = self.given(place, to);
-            let mut at = self.slot(place.me, to) * slot;
-            if lane == 0 {
+            let length = self.given(slab, to);
+            let mut at = self.slot(slab.me, to) * slot;
+            if size == 0 {
                 memory.write(at as isize, &said(length).to_ne_bytes());
                 at += LENGTH;
             }
-            if length > 0 && self.slots.lane(length) == Some(here) {
-                let (side, block) = self.source(place, to);
+            if length > 0 && self.slots.size(length) == Some(here) {
+                let (side, block) = self.source(slab, to);
                 self.data.fill(side, block, &mut memory, at);
             }
         }
@@ -465,15 +463,15 @@ impl<D: Data> Rows<D> {
     }
 
     /// Gives the only block of a short cell, or says how long it is.
-    fn give_one(&self, meeting: &mut dyn Meeting, place: &Place, cell: u32, to: u32) -> Result<(), EngineError> {
-        let (round, length) = (self.rounds[0], self.given(place, to));
-        let is_here = self.slots.lane(length) == Some(Lane::Short);
+    fn give_one(&self, meeting: &mut dyn Meeting, slab: &Slab, cell: u32, to: u32) -> Result<(), EngineError> {
+        let (round, length) = (self.rounds[0], self.given(slab, to));
+        let is_here = self.slots.size(length) == Some(CellSize::Short);
         let bytes = if is_here { length as usize } else { self.slots.short };
-        let mut memory = meeting.give(place, round, cell, bytes).map_err(no_memory)?;
+        let mut memory = meeting.give(slab, round, cell, bytes).map_err(no_memory)?;
         if !is_here {
             memory.write(0, &length.to_ne_bytes());
         } else if length > 0 {
-            let (side, block) = self.source(place, to);
+            let (side, block) = self.source(slab, to);
             self.data.fill(side, block, &mut memory, 0);
         }
         Ok(())
@@ -481,18 +479,18 @@ impl<D: Data> Rows<D> {
 
     /// Looks for what a member gives.
     #[inline]
-    fn look(&self, meeting: &dyn Meeting, place: &Place, from: u32) -> Found {
-        let length = self.taken(place, from);
+    fn look(&self, meeting: &dyn Meeting, slab: &Slab, from: u32) -> Found {
+        let length = self.taken(slab, from);
         if length == 0 {
             return Found::Nothing;
         }
-        let (cell, slot) = self.cell(place, from);
-        let arrived = |round| meeting.have_arrived(place, round, cell..cell + 1) == 1;
+        let (cell, slot) = self.cell(slab, from);
+        let arrived = |round| meeting.have_arrived(slab, round, cell..cell + 1) == 1;
         if !arrived(self.rounds[0]) {
             return if self.silent { Found::Wrong(0) } else { Found::Missing };
         }
         let all = self.slots.short * self.slots.count;
-        let (memory, bytes) = meeting.given(place, self.rounds[0], cell, all);
+        let (memory, bytes) = meeting.given(slab, self.rounds[0], cell, all);
         let at = slot * self.slots.short;
         let (says, expected, from) = if self.slots.count > 1 {
             let says = u32::from_ne_bytes(read(&memory, at));
@@ -506,12 +504,12 @@ impl<D: Data> Rows<D> {
             // One of another length never comes in the other round.
             return Found::Wrong(says);
         }
-        match self.slots.lane(length) {
-            Some(Lane::Short) => Found::Block(memory.part(from as isize, length as usize)),
+        match self.slots.size(length) {
+            Some(CellSize::Short) => Found::Block(memory.part(from as isize, length as usize)),
             Some(_) if !arrived(self.rounds[1]) => Found::Missing,
             Some(_) => {
                 let all = self.slots.middle * self.slots.count;
-                let (memory, _) = meeting.given(place, self.rounds[1], cell, all);
+                let (memory, _) = meeting.given(slab, self.rounds[1], cell, all);
                 Found::Block(memory.part((slot * self.slots.middle) as isize, length as usize))
             }
             None => Found::Nothing,
@@ -520,16 +518,16 @@ impl<D: Data> Rows<D> {
 
     /// Takes the next member's block.
     #[inline]
-    fn take(&self, place: &Place, data: &ReadMemory) -> Result<(), EngineError> {
+    fn take(&self, slab: &Slab, data: &ReadMemory) -> Result<(), EngineError> {
         match self.data.computes() {
             Some(computes) => self.combine(self.next, data, computes),
             None => {
                 let block = if self.step.what == What::Scatterv {
-                    place.me
+                    slab.me
                 } else {
                     self.next
                 };
-                self.data.put(block, data, self.taken(place, self.next) as usize);
+                self.data.put(block, data, self.taken(slab, self.next) as usize);
                 Ok(())
             }
         }

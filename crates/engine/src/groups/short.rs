@@ -5,7 +5,7 @@
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Claim, Lane, Meeting, Place, Round};
+use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab};
 
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
@@ -45,13 +45,13 @@ impl Short {
     }
 
     /// Bytes in the cell of a member that gives, which cell that is, and the cells that this member waits for.
-    fn given(&self, place: &Place) -> (usize, u32, std::ops::Range<u32>) {
-        let (block, me) = (self.block as usize, place.me);
+    fn given(&self, slab: &Slab) -> (usize, u32, std::ops::Range<u32>) {
+        let (block, me) = (self.block as usize, slab.me);
         match self.what {
             What::Bcast => (block, 0, 0..1),
             What::Scatter => (block, me, me..me + 1),
-            What::Alltoall | What::ReduceScatterBlock => (block * place.members as usize, me, 0..place.members),
-            _ => (block, me, contributors(self.what, place)),
+            What::Alltoall | What::ReduceScatterBlock => (block * slab.members as usize, me, 0..slab.members),
+            _ => (block, me, contributors(self.what, slab)),
         }
     }
 
@@ -63,8 +63,8 @@ impl Short {
         }
     }
 
-    fn gives(&self, place: &Place) -> bool {
-        !matches!(self.what, What::Bcast | What::Scatter) || place.me == self.root
+    fn gives(&self, slab: &Slab) -> bool {
+        !matches!(self.what, What::Bcast | What::Scatter) || slab.me == self.root
     }
 
     /// Gives what it gives, if that is possible now; who waits for nothing has left the round then.
@@ -72,24 +72,24 @@ impl Short {
     fn give(
         &self,
         meeting: &mut dyn Meeting,
-        place: &Place,
+        slab: &Slab,
         round: Round,
         cell: u32,
         bytes: usize,
     ) -> Result<bool, EngineError> {
         let leaves = !self.waits();
-        if self.what != What::Scatter && round.lane != Lane::Middle {
-            return Ok(meeting.give_at_once(place, round, cell, self.give.as_ref(), bytes, leaves));
+        if self.what != What::Scatter && round.size != CellSize::Middle {
+            return Ok(meeting.give_at_once(slab, round, cell, self.give.as_ref(), bytes, leaves));
         }
-        if !meeting.is_free(place, round) {
+        if !meeting.is_free(slab, round) {
             return Ok(false);
         }
         match self.what {
-            What::Scatter => self.give_each(meeting, place, round)?,
-            _ => self.give_one(meeting, place, round, cell, bytes)?,
+            What::Scatter => self.give_each(meeting, slab, round)?,
+            _ => self.give_one(meeting, slab, round, cell, bytes)?,
         }
         if leaves {
-            meeting.leave(place, round);
+            meeting.leave(slab, round);
         }
         Ok(true)
     }
@@ -97,29 +97,29 @@ impl Short {
     fn give_one(
         &self,
         meeting: &mut dyn Meeting,
-        place: &Place,
+        slab: &Slab,
         round: Round,
         cell: u32,
         bytes: usize,
     ) -> Result<(), EngineError> {
         if let Some(all) = &self.give {
-            let mut to = meeting.give(place, round, cell, bytes).map_err(meet::no_memory)?;
+            let mut to = meeting.give(slab, round, cell, bytes).map_err(meet::no_memory)?;
             to.copy(0, all, 0, bytes);
         }
-        meeting.arrive(place, round, cell..cell + 1);
+        meeting.arrive(slab, round, cell..cell + 1);
         Ok(())
     }
 
     /// Gives a block in the cell of each member: the root of a scatter.
-    fn give_each(&self, meeting: &mut dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
+    fn give_each(&self, meeting: &mut dyn Meeting, slab: &Slab, round: Round) -> Result<(), EngineError> {
         let bytes = self.block as usize;
         if let Some(all) = &self.give {
-            for member in 0..place.members {
-                let mut cell = meeting.give(place, round, member, bytes).map_err(meet::no_memory)?;
+            for member in 0..slab.members {
+                let mut cell = meeting.give(slab, round, member, bytes).map_err(meet::no_memory)?;
                 cell.copy(0, all, member as isize * bytes as isize, bytes);
             }
         }
-        meeting.arrive(place, round, 0..place.members);
+        meeting.arrive(slab, round, 0..slab.members);
         Ok(())
     }
 
@@ -128,20 +128,20 @@ impl Short {
     }
 
     /// Everything that is waited for has arrived.
-    fn take(&self, meeting: &dyn Meeting, place: &Place, round: Round) -> Result<(), EngineError> {
+    fn take(&self, meeting: &dyn Meeting, slab: &Slab, round: Round) -> Result<(), EngineError> {
         let Some(mut memory) = self.take.clone() else {
             return Ok(());
         };
-        let (bytes, _, cells) = self.given(place);
+        let (bytes, _, cells) = self.given(slab);
         let (block, mut mistake) = (self.block as usize, None);
         for cell in cells {
-            let (data, said) = meeting.given(place, round, cell, bytes);
+            let (data, said) = meeting.given(slab, round, cell, bytes);
             if said != bytes as u64 {
                 mistake.get_or_insert_with(|| meet::wrong_length(cell, said, bytes as u64));
                 continue;
             }
             let data = match self.what {
-                What::ReduceScatterBlock => data.part(place.me as isize * block as isize, block),
+                What::ReduceScatterBlock => data.part(slab.me as isize * block as isize, block),
                 _ => data,
             };
             match (&self.reducer, self.what) {
@@ -153,7 +153,7 @@ impl Short {
                 (Some(_), _) | (None, What::Bcast | What::Scatter) => memory.copy_short(&data, block),
                 (None, what) => {
                     let from = if what == What::Alltoall {
-                        place.me as usize * block
+                        slab.me as usize * block
                     } else {
                         0
                     };
@@ -165,8 +165,8 @@ impl Short {
     }
 
     /// The buffers of the same operation as one that goes on.
-    fn sides(&self, place: &Place) -> Sides {
-        let blocks = |all: bool| if all { u64::from(place.members) } else { 1 };
+    fn sides(&self, slab: &Slab) -> Sides {
+        let blocks = |all: bool| if all { u64::from(slab.members) } else { 1 };
         let all_give = matches!(self.what, What::Scatter | What::Alltoall | What::ReduceScatterBlock);
         let all_take = matches!(self.what, What::Gather | What::Allgather | What::Alltoall);
         let unit = self.unit();
@@ -191,7 +191,7 @@ impl Short {
 /// A member in the only round of an operation.
 struct Visit<'a> {
     short: &'a Short,
-    place: &'a Place,
+    slab: &'a Slab,
     round: Round,
     /// If it is one whose end is told.
     barrier: Option<Barrier>,
@@ -209,14 +209,14 @@ struct Visit<'a> {
 
 impl<'a> Visit<'a> {
     #[inline]
-    fn new(short: &'a Short, place: &'a Place, round: Round, barrier: Option<Barrier>) -> Self {
-        let (bytes, cell, cells) = short.given(place);
+    fn new(short: &'a Short, slab: &'a Slab, round: Round, barrier: Option<Barrier>) -> Self {
+        let (bytes, cell, cells) = short.given(slab);
         Self {
             short,
-            place,
+            slab,
             round,
             barrier,
-            gives: short.gives(place),
+            gives: short.gives(slab),
             given: false,
             waits: short.waits(),
             bytes,
@@ -231,20 +231,18 @@ impl<'a> Visit<'a> {
     fn advance(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
         if self.gives && !self.given {
             self.given = match &self.barrier {
-                Some(barrier) if barrier.is_told_here() => barrier.arrive(meeting, self.place)?,
-                _ => self
-                    .short
-                    .give(meeting, self.place, self.round, self.cell, self.bytes)?,
+                Some(barrier) if barrier.is_told_here() => barrier.arrive(meeting, self.slab)?,
+                _ => self.short.give(meeting, self.slab, self.round, self.cell, self.bytes)?,
             };
             if !self.given {
                 return Ok(false);
             }
         }
         if let Some(barrier) = &self.barrier {
-            return Ok(barrier.has_come(meeting, self.place, &mut self.seen) && barrier.end(meeting, self.place));
+            return Ok(barrier.has_come(meeting, self.slab, &mut self.seen) && barrier.end(meeting, self.slab));
         }
         if self.waits {
-            self.seen += meeting.have_arrived(self.place, self.round, self.seen..self.cells.end);
+            self.seen += meeting.have_arrived(self.slab, self.round, self.seen..self.cells.end);
         }
         Ok(!self.waits || self.seen == self.cells.end)
     }
@@ -256,13 +254,13 @@ impl<'a> Visit<'a> {
     }
 
     /// The same as a step that goes on in the general way.
-    fn under_way(&self, channel: &Channel, cut: Cut, numbers: (u64, [u64; Lane::COUNT])) -> Meet {
+    fn under_way(&self, channel: &Channel, cut: Cut, numbers: (u64, [u64; CellSize::COUNT])) -> Meet {
         let short = self.short;
         let mut meet = Meet::under_way(
             (short.what, short.root, short.block),
-            *self.place,
+            *self.slab,
             channel.members.clone(),
-            short.sides(self.place),
+            short.sides(self.slab),
             cut,
             numbers,
             Begin {
@@ -280,10 +278,10 @@ impl<'a> Visit<'a> {
 /// into short ones is the affair of that.
 #[inline]
 fn is_one_round(cut: &Cut, native: bool) -> bool {
-    match cut.lane {
-        Lane::Word | Lane::Short => true,
-        Lane::Middle => !native && !cut.twice,
-        Lane::Long => false,
+    match cut.size {
+        CellSize::Word | CellSize::Short => true,
+        CellSize::Middle => !native && !cut.twice,
+        CellSize::Long => false,
     }
 }
 
@@ -305,16 +303,16 @@ impl Groups {
         if !native && (core.state.tools().observes_plans() || lost) {
             return None;
         }
-        let frame = channel.frame?;
-        let place = Place {
-            frame,
+        let number = channel.slab?;
+        let slab = Slab {
+            number,
             members: channel.members.count(),
             me: channel.rank,
         };
-        let tells = barrier::tells(core, short.what, &place);
+        let tells = barrier::tells(core, short.what, &slab);
         let meeting = self.meeting(core)?;
-        let begun = self.begun(frame)?;
-        let cut = Cut::new(meeting, short.what, place.members, short.block, short.unit(), true);
+        let begun = self.begun(number)?;
+        let cut = Cut::new(meeting, short.what, slab.members, short.block, short.unit(), true);
         if !is_one_round(&cut, native) {
             return None;
         }
@@ -323,25 +321,25 @@ impl Groups {
         }
         let (step, first) = begun.begin(&cut);
         let round = Round {
-            lane: cut.lane,
-            number: first[cut.lane as usize],
+            size: cut.size,
+            number: first[cut.size as usize],
         };
-        meeting.note(&place, step, short.claim());
+        meeting.note(&slab, step, short.claim());
         let tools = core.state.tools_mut();
         tools.called(operation);
         tools.plan_begins(channel.context.number(), operation, sequence);
         tools.begins(operation);
         if let Some(error) = lost.then(|| core.lost_of(&channel.members)).flatten() {
-            return Some(Err(self.give_up(core, &place, error)));
+            return Some(Err(self.give_up(core, &slab, error)));
         }
         let meeting = self.meeting(core)?;
-        let mut visit = Visit::new(short, &place, round, cut.told.then(|| Barrier::new(&first, tells)));
+        let mut visit = Visit::new(short, &slab, round, cut.told.then(|| Barrier::new(&first, tells)));
         loop {
             match visit.advance(meeting) {
                 Ok(true) if visit.leaves_at_once() => return Some(Ok(None)),
                 Ok(true) => {
-                    let taken = short.take(meeting, &place, round);
-                    meeting.leave(&place, round);
+                    let taken = short.take(meeting, &slab, round);
+                    meeting.leave(&slab, round);
                     return Some(match taken {
                         Ok(()) => Ok(None),
                         Err(mistake) => {
@@ -352,7 +350,7 @@ impl Groups {
                 }
                 Ok(false) if pause() => {}
                 Ok(false) => break,
-                Err(error) => return Some(Err(self.give_up(core, &place, error))),
+                Err(error) => return Some(Err(self.give_up(core, &slab, error))),
             }
         }
         let index = self.go_on_with(core, visit.under_way(channel, cut, (step, first)));

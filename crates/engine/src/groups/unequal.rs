@@ -2,7 +2,7 @@
 //! Operations of blocks that may differ in length, where groups share memory ([`Rows`]).
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Claim, Lane, Place, Round};
+use isthmus_transport::meeting::{CellSize, Claim, Round, Slab};
 
 use crate::groups::data::{Bound, Data, Unequal};
 use crate::groups::meeting::Groups;
@@ -18,27 +18,27 @@ const NOWHERE: EngineError = EngineError::Plan {
 
 /// One that has begun.
 struct Begun {
-    place: Place,
+    slab: Slab,
     slots: Slots,
     cut: Cut,
-    /// Number of the step, and of its first round in each lane.
+    /// Number of the step, and of its first round in each size.
     number: u64,
-    first: [u64; Lane::COUNT],
+    first: [u64; CellSize::COUNT],
 }
 
 impl Begun {
     /// The short round and the middle one.
     fn rounds(&self) -> [Round; 2] {
-        [Lane::Short, Lane::Middle].map(|lane| Round {
-            lane,
-            number: self.first[lane as usize],
+        [CellSize::Short, CellSize::Middle].map(|size| Round {
+            size,
+            number: self.first[size as usize],
         })
     }
 
     /// The same as a step that goes on.
     fn meet(self, channel: &Channel, step: Unequal, rows: Rows<Bound>) -> Meet {
         let members = channel.members.clone();
-        let mut meet = Meet::of_rows(step, rows, self.place, members, self.cut, self.number, self.first);
+        let mut meet = Meet::of_rows(step, rows, self.slab, members, self.cut, self.number, self.first);
         meet.context = channel.context;
         meet
     }
@@ -66,12 +66,12 @@ impl Groups {
             return Err(error);
         }
         let begun = self.begin_rows(core, channel, step, slots)?;
-        let (place, mut mistake) = (begun.place, None);
-        let mut rows = Rows::new(step, &place, data, begun.slots, begun.rounds());
+        let (slab, mut mistake) = (begun.slab, None);
+        let mut rows = Rows::new(step, &slab, data, begun.slots, begun.rounds());
         loop {
             let meeting = self.meeting(core).ok_or(NOWHERE)?;
-            if let Err(error) = rows.advance(meeting, &place, &mut mistake) {
-                return Err(self.give_up(core, &place, error));
+            if let Err(error) = rows.advance(meeting, &slab, &mut mistake) {
+                return Err(self.give_up(core, &slab, error));
             }
             if rows.is_over() || !pause() {
                 break;
@@ -81,7 +81,7 @@ impl Groups {
             return Ok(None);
         }
         let over = rows.is_over();
-        let mut meet = begun.meet(channel, step, rows.bound(&place));
+        let mut meet = begun.meet(channel, step, rows.bound(&slab));
         if let Some(mistake) = mistake.take_if(|_| over) {
             return Err(self.after_mistake(core, &meet, mistake));
         }
@@ -100,15 +100,15 @@ impl Groups {
     ) -> Result<Option<Request>, EngineError> {
         let slots = self.slots(core, channel, step.what);
         let begun = self.begin_rows(core, channel, step, slots)?;
-        let place = begun.place;
+        let slab = begun.slab;
         let meeting = self.meeting(core).ok_or(NOWHERE)?;
         let [short, middle] = begun.rounds();
-        let left = [meeting.pass(&place, short), meeting.leave_some(&place, middle, 1) == 1];
+        let left = [meeting.pass(&slab, short), meeting.leave_some(&slab, middle, 1) == 1];
         if left == [true; 2] {
             return Ok(None);
         }
         let nothing = Bound::of(&Binding::nothing());
-        let rows = Rows::passing(step, &place, nothing, begun.slots, [short, middle], left);
+        let rows = Rows::passing(step, &slab, nothing, begun.slots, [short, middle], left);
         let meet = begun.meet(channel, step, rows);
         let index = self.go_on_with(core, meet);
         Ok(Some(core.state.requests().name(index)))
@@ -123,12 +123,12 @@ impl Groups {
         slots: Option<Slots>,
     ) -> Result<Begun, EngineError> {
         let slots = slots.ok_or(NOWHERE)?;
-        let place = Place {
-            frame: channel.frame.ok_or(NOWHERE)?,
+        let slab = Slab {
+            number: channel.slab.ok_or(NOWHERE)?,
             members: channel.members.count(),
             me: channel.rank,
         };
-        let begun = self.begun(place.frame).ok_or(NOWHERE)?;
+        let begun = self.begun(slab.number).ok_or(NOWHERE)?;
         if let Some(error) = begun.broken() {
             return Err(error.clone());
         }
@@ -140,9 +140,9 @@ impl Groups {
             block: 0,
         };
         let meeting = self.meeting(core).ok_or(NOWHERE)?;
-        meeting.note(&place, number, claim);
+        meeting.note(&slab, number, claim);
         Ok(Begun {
-            place,
+            slab,
             slots,
             cut,
             number,

@@ -19,7 +19,7 @@ pub(super) const SETS_UP: u32 = 2;
 
 /// In words, as a member of a step sees it.
 pub(crate) fn in_words_of(found: &Disagreement, meet: &Meet) -> EngineError {
-    let (me, now) = (meet.place().me, meet.step);
+    let (me, now) = (meet.slab().me, meet.step);
     in_words(found, Some(meet.claim()), me, now, |member| meet.rank_of(member))
 }
 

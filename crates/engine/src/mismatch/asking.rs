@@ -121,7 +121,7 @@ fn compare(state: &mut State, question: Question) {
 
 /// A persistent operation is made by this call.
 pub(crate) fn note_made(state: &mut State, channel: &Channel, made: Made, call: Operation) {
-    let Some(notes) = channel.notes.as_ref().filter(|_| channel.frame.is_none()) else {
+    let Some(notes) = channel.notes.as_ref().filter(|_| channel.slab.is_none()) else {
         return;
     };
     let which = Which {

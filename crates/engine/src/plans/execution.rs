@@ -204,7 +204,7 @@ impl Execution {
     /// where they see that in memory that all share.
     #[cold]
     pub(crate) fn next_asked(&mut self) -> Vec<u32> {
-        if self.channel.notes.is_none() || self.channel.frame.is_some() {
+        if self.channel.notes.is_none() || self.channel.slab.is_some() {
             return Vec::new();
         }
         let waits = self.window.iter().filter(|step| step.request != NONE);

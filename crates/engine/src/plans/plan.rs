@@ -131,7 +131,7 @@ impl Plans {
         state
             .tools_mut()
             .plan_begins(channel.context.number(), operation, sequence);
-        if let Some(notes) = channel.notes.as_ref().filter(|_| channel.frame.is_none()) {
+        if let Some(notes) = channel.notes.as_ref().filter(|_| channel.slab.is_none()) {
             let which = execution.which();
             if state
                 .agreement_mut()

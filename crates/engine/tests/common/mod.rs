@@ -71,7 +71,7 @@ pub(crate) fn channel(context: u32, rank: u32, count: u32) -> Channel {
             first: Peer::new(0),
             count,
         },
-        frame: None,
+        slab: None,
         node: None,
         special: Special::none(),
         notes: Some(Arc::default()),

@@ -16,8 +16,8 @@ use super::unequal::InCells;
 use super::way::Way;
 use crate::comm::{Comm, usable};
 use crate::error::Result;
-use crate::frames::Use;
-use crate::frames::agree::{For, agree as agree_on_frame};
+use crate::slabs::Use;
+use crate::slabs::agree::{For, agree as agree_on_slab};
 use crate::world::World;
 
 /// An operation that is started again and again (MPI 5.0 section 6.13).
@@ -45,7 +45,7 @@ enum Kept {
 struct Own {
     channel: Channel,
     way: Meets,
-    _frame: Use,
+    _slab: Use,
 }
 
 /// What they do there.
@@ -131,7 +131,7 @@ impl Kept {
     fn of(world: &World, comm: &Comm, planned: &mut Planned) -> Result<Self> {
         planned.call.together = comm.joint().is_none()
             && !comm.is_native()
-            && comm.channel().frame.is_some()
+            && comm.channel().slab.is_some()
             && !planned.call.operation.is_neighborhood()
             && planned.binding.is_dense();
         let way = match planned.way(world, comm, Form::Persistent)? {
@@ -140,25 +140,25 @@ impl Kept {
             Way::Cells(cells) => Some(Meets::Cells(cells)),
             Way::Vendor(_) | Way::Plan(_) => None,
         };
-        let frame = if way.is_some() {
-            agree_on_frame(world, comm, For::Operation)?
+        let slab = if way.is_some() {
+            agree_on_slab(world, comm, For::Operation)?
         } else {
             None
         };
-        let (Some(way), Some(own)) = (way, frame) else {
+        let (Some(way), Some(own)) = (way, slab) else {
             planned.call.together = false;
             return Ok(Self::Plan);
         };
-        world.engine().lock().frames().open(own.frame());
+        world.engine().lock().slabs().open(own.slab());
         let channel = Channel {
-            frame: Some(own.frame()),
+            slab: Some(own.slab()),
             ..comm.channel().clone()
         };
         planned.own = Some(channel.clone());
         Ok(Self::Own(Own {
             channel,
             way,
-            _frame: own,
+            _slab: own,
         }))
     }
 }

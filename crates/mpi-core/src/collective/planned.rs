@@ -78,7 +78,7 @@ impl Planned {
     /// As a part of a call that makes a communicator or opens a file: whoever waits in vain is told who does something
     /// else.
     pub(crate) fn for_library(mut self, comm: &Comm) -> Self {
-        if acting(comm).channel().frame.is_some() {
+        if acting(comm).channel().slab.is_some() {
             self.turn = Turn::Library;
         }
         self

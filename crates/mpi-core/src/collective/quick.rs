@@ -62,7 +62,7 @@ fn find_shortcuts(world: &World, comm: &Comm) -> Shortcuts {
     let usual = comm.joint().is_none() && comm.common_form(world).is_none();
     let may = usual && (!comm.channel().special.is_any() || comm.blocks_natively());
     Shortcuts::new(
-        may && comm.channel().frame.is_some() && world.overrides().is_empty(),
+        may && comm.channel().slab.is_some() && world.overrides().is_empty(),
         may && comm.is_native(),
     )
 }

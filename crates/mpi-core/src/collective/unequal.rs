@@ -105,7 +105,7 @@ impl Planned {
         let longest = world
             .engine()
             .lock()
-            .frames()
+            .slabs()
             .longest_block(comm.channel(), call.operation)?;
         let (size, me) = (comm.size(), comm.rank());
         let fits = match (call.operation, &call.blocks) {

@@ -114,7 +114,7 @@ impl Planned {
     /// As an operation that all members start in the same order as their others: it may be done in memory that they
     /// share.
     fn in_turn(&mut self, comm: &Comm) {
-        if acting(comm).channel().frame.is_some() {
+        if acting(comm).channel().slab.is_some() {
             self.turn = Turn::Program;
         }
         self.call.together = self.turn == Turn::Program && self.binding.is_dense();
@@ -179,7 +179,7 @@ impl Planned {
         let is_enough = || {
             let mut engine = world.engine().lock();
             engine
-                .frames()
+                .slabs()
                 .are_enough_when_short(comm.channel(), &step, &self.binding)
         };
         let goes_there = comm.is_native() && !is_enough();

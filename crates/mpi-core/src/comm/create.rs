@@ -11,12 +11,12 @@ use super::{Comm, Near, are_near, joined, tuned};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
-use crate::frames::Use;
-use crate::frames::agree::{self as frames, For};
 use crate::group::Group;
 use crate::info::Info;
 use crate::internal::{self, Side, SplitWish};
 use crate::links;
+use crate::slabs::Use;
+use crate::slabs::agree::{self as slabs, For};
 use crate::topology::Topology;
 use crate::world::World;
 
@@ -26,11 +26,11 @@ const MAX_STRING_TAG: usize = abi::MPI_MAX_STRINGTAG_LEN as usize;
 /// What one of the members takes for all of them, and tells them.
 pub(crate) struct Taken {
     numbers: Numbers,
-    frame: Frame,
+    slab: Slab,
 }
 
 /// Where the members meet, if they share memory.
-enum Frame {
+enum Slab {
     /// They agree on that when there is a communicator.
     Open,
     /// They have heard it with the numbers.
@@ -41,7 +41,7 @@ impl From<Numbers> for Taken {
     fn from(numbers: Numbers) -> Self {
         Self {
             numbers,
-            frame: Frame::Open,
+            slab: Slab::Open,
         }
     }
 }
@@ -50,7 +50,7 @@ impl Taken {
     /// Bytes of the words that travel.
     const BYTES: usize = size_of::<Numbers>() + size_of::<u32>();
 
-    /// Numbers, and a frame if the members of the new communicator share memory.
+    /// Numbers, and a slab if the members of the new communicator share memory.
     fn take(world: &World, comm: &Comm, new: Option<&Blueprint>) -> Self {
         let inter = new.is_some_and(Blueprint::is_inter);
         let members = new.filter(|new| new.shares_memory(world)).map(|new| new.group.size());
@@ -61,29 +61,29 @@ impl Taken {
         };
         Self {
             numbers,
-            frame: Frame::Told(members.and_then(|members| frames::take(world, members))),
+            slab: Slab::Told(members.and_then(|members| slabs::take(world, members))),
         }
     }
 
     /// What another member has taken.
     fn told(world: &World, words: &[u8], new: Option<&Blueprint>) -> Self {
-        let (numbers, frame) = words.split_at(size_of::<Numbers>());
+        let (numbers, slab) = words.split_at(size_of::<Numbers>());
         let meets = new.is_some_and(|new| new.shares_memory(world));
-        let number = || frame.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-        let frame = meets.then(number).flatten();
+        let number = || slab.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let slab = meets.then(number).flatten();
         Self {
             numbers: internal::decode(numbers),
-            frame: Frame::Told(frame.and_then(|number| frames::told(world, number))),
+            slab: Slab::Told(slab.and_then(|number| slabs::told(world, number))),
         }
     }
 
     fn words(&self) -> Vec<u8> {
-        let frame = match &self.frame {
-            Frame::Open => None,
-            Frame::Told(frame) => frame.as_ref(),
+        let slab = match &self.slab {
+            Slab::Open => None,
+            Slab::Told(slab) => slab.as_ref(),
         };
         let mut words = internal::encode(self.numbers);
-        words.extend(frames::number(frame).to_le_bytes());
+        words.extend(slabs::number(slab).to_le_bytes());
         words
     }
 }
@@ -102,7 +102,7 @@ impl Blueprint {
 
     /// The same where `same` has the same members in the same order: it hears the news, too.
     fn build_over(self, world: &World, taken: Taken, same: Option<&Comm>) -> Result<Arc<Comm>> {
-        let (Taken { numbers, frame }, hidden) = (taken, self.hidden);
+        let (Taken { numbers, slab }, hidden) = (taken, self.hidden);
         let (numbers, news) = context::without_news(numbers);
         let mut comm = self.build(context::granted(numbers)?);
         if let Some(comm) = Arc::get_mut(&mut comm) {
@@ -115,10 +115,10 @@ impl Blueprint {
                 same.in_force.heard_by(&comm.in_force);
             }
         }
-        let own = match frame {
-            Frame::Told(own) => own,
-            Frame::Open if comm.shares_memory(world) => frames::agree(world, &comm, For::Communicator)?,
-            Frame::Open => None,
+        let own = match slab {
+            Slab::Told(own) => own,
+            Slab::Open if comm.shares_memory(world) => slabs::agree(world, &comm, For::Communicator)?,
+            Slab::Open => None,
         };
         if let (Some(own), Some(comm)) = (own, Arc::get_mut(&mut comm)) {
             comm.meet_by(world, own);
@@ -137,7 +137,7 @@ pub(crate) fn meet_if_near(world: &World, comm: &mut Comm) {
     if !comm.shares_memory(world) {
         return;
     }
-    if let Ok(Some(own)) = frames::agree(world, comm, For::Communicator) {
+    if let Ok(Some(own)) = slabs::agree(world, comm, For::Communicator) {
         comm.meet_by(world, own);
     }
 }
@@ -287,7 +287,7 @@ pub fn near(world: &World, comm: &Comm) -> Result<Arc<Near>> {
         let mut engine = world.engine().lock();
         let all = comm.group().members().iter().enumerate();
         let me = comm.rank() as usize;
-        all.map(|(rank, &peer)| rank == me || engine.frames().are_shared_with([peer]))
+        all.map(|(rank, &peer)| rank == me || engine.slabs().are_shared_with([peer]))
             .collect()
     };
     let first = members.iter().position(|&near| near).unwrap_or(0);

@@ -13,12 +13,12 @@ use isthmus_topology::Known;
 use crate::context::Lease;
 use crate::error::Result;
 use crate::fail;
-use crate::frames;
 use crate::group::Group;
 use crate::meeting::Meeting;
 use crate::nodes::kept::Nodes;
 use crate::remembered::Remembered;
 use crate::revocable::Revoked;
+use crate::slabs;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
@@ -79,8 +79,8 @@ pub struct Comm {
     joined: Option<Arc<Meeting>>,
     /// Frees the context in the end.
     _lease: Option<Lease>,
-    /// Gives the frame back in the end.
-    _frame: Option<frames::Use>,
+    /// Gives the slab back in the end.
+    _slab: Option<slabs::Use>,
 }
 
 /// What an intercommunicator has beyond a communicator.
@@ -143,7 +143,7 @@ impl std::fmt::Debug for Comm {
 /// Whether a group has several members, who all share memory.
 fn are_near(world: &World, group: &Group) -> bool {
     let members = group.members().iter().copied();
-    group.size() > 1 && world.engine().lock().frames().are_shared_with(members)
+    group.size() > 1 && world.engine().lock().slabs().are_shared_with(members)
 }
 
 impl Comm {
@@ -155,7 +155,7 @@ impl Comm {
                 context,
                 rank,
                 members,
-                frame: None,
+                slab: None,
                 node: None,
                 special: Special::none(),
                 notes: Some(Arc::default()),
@@ -178,7 +178,7 @@ impl Comm {
             near: OnceLock::new(),
             joined: None,
             _lease: None,
-            _frame: None,
+            _slab: None,
         }
     }
 
@@ -187,17 +187,17 @@ impl Comm {
         self.inter.is_none() && are_near(world, &self.group)
     }
 
-    /// The members meet by a frame that they have agreed on.
-    fn meet_by(&mut self, world: &World, own: frames::Use) {
-        self.meet_in_frame(world, own.frame());
-        self._frame = Some(own);
+    /// The members meet by a slab that they have agreed on.
+    fn meet_by(&mut self, world: &World, own: slabs::Use) {
+        self.meet_in_slab(world, own.slab());
+        self._slab = Some(own);
     }
 
-    /// The members, if they share memory, meet in this frame of it.
-    pub(crate) fn meet_in_frame(&mut self, world: &World, frame: u32) {
+    /// The members, if they share memory, meet in this slab of it.
+    pub(crate) fn meet_in_slab(&mut self, world: &World, slab: u32) {
         if self.shares_memory(world) {
-            world.engine().lock().frames().open(frame);
-            self.channel.frame = Some(frame);
+            world.engine().lock().slabs().open(slab);
+            self.channel.slab = Some(slab);
             self.remembered.forget();
         }
     }

@@ -8,7 +8,7 @@ use crate::context;
 use crate::world::World;
 
 /// The memory that is there for all processes of a node together.
-const WORLD_FRAME: u32 = 0;
+const WORLD_SLAB: u32 = 0;
 
 /// MPI_COMM_WORLD of a world: made once, by the process that keeps it.
 pub fn of_world(world: &World) -> Arc<Comm> {
@@ -18,7 +18,7 @@ pub fn of_world(world: &World) -> Arc<Comm> {
         world.context(context::WORLD),
         "MPI_COMM_WORLD",
     );
-    comm.meet_in_frame(world, WORLD_FRAME);
+    comm.meet_in_slab(world, WORLD_SLAB);
     if let Some(native) = world.take_native() {
         comm.set_native(native);
     }

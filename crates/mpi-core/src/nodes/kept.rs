@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use isthmus_engine::{Channel, NativeComm};
 use isthmus_schedule::Steps;
 
-use crate::frames::Use;
+use crate::slabs::Use;
 
 /// What a communicator has for steps together.
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub(super) struct Agreed {
 /// Gives back in the end what this process has a part in; nothing where it is alone.
 #[derive(Default)]
 pub(super) struct Keeps {
-    pub(super) _frames: Vec<Use>,
+    pub(super) _slabs: Vec<Use>,
     pub(super) _comms: Vec<NativeComm>,
 }
 

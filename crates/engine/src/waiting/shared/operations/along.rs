@@ -59,7 +59,7 @@ impl GroupCall<'_> {
         if (done.sent, done.received) != (edges.destinations.len(), edges.sources.len()) {
             return Along::Begun(done, mistake);
         }
-        if channel.frame.is_none() {
+        if channel.slab.is_none() {
             let which = Which::new(channel.context, self.sequence & 0xffff);
             guard.core.state.agreement_mut().ends(which);
         }
@@ -75,7 +75,7 @@ impl GroupCall<'_> {
         tools.begins(operation);
         let tag = tag_of(sequence, tools.apart(operation));
         match &channel.notes {
-            _ if channel.frame.is_some() => groups.take_turn(core, channel, what, Taker::Program(None)),
+            _ if channel.slab.is_some() => groups.take_turn(core, channel, what, Taker::Program(None)),
             Some(notes) => {
                 let which = Which::new(channel.context, sequence);
                 let agreement = core.state.agreement_mut();

@@ -2,7 +2,7 @@
 //! Memory in the segment in which groups meet: where things are in it.
 //!
 //! ```text
-//!  offset                       content of a frame
+//!  offset                       content of a slab
 //!  0           4096 bytes       members that use it | who sleeps
 //!  4096                         of each member 384 bytes: how far it has left rounds,
 //!                                                        which of its middle and long cells are there
@@ -14,14 +14,14 @@
 //! ```
 //! A cell is 8 bytes that say how many bytes its member gives (the highest bit: it is marked), 8 bytes (of a short
 //! cell: up to which turn it is there), and what it gives. Of a cell of a word both are in one word of 8 bytes. All
-//! before the middle cells has memory from the beginning (frame 0) or from when the frame is taken; memory behind a
+//! before the middle cells has memory from the beginning (slab 0) or from when the slab is taken; memory behind a
 //! middle or long cell is allocated when it is first used.
 
 use crate::desk::{LONG_ROUNDS, Left, MIDDLE_ROUNDS, Sleepers};
 use crate::sync::{AtomicU32, Ordering};
 
-/// Frames of a segment. Frame 0 is that of all processes of the node together.
-pub(crate) const FRAMES: usize = 32;
+/// Slabs of a segment. Slab 0 is that of all processes of the node together.
+pub(crate) const SLABS: usize = 32;
 /// Short rounds under way: at most 64 (`Turns`).
 pub(crate) const SHORT_ROUNDS: usize = 64;
 /// Rounds of words under way: at most 64 (`Turns`).
@@ -41,12 +41,12 @@ pub(crate) const NOTES: usize = 256;
 pub(crate) const CELL_HEADER: usize = 16;
 const PAGE: usize = 4096;
 
-/// Users of a frame that is being made ready.
+/// Users of a slab that is being made ready.
 const BEING_TAKEN: u32 = u32::MAX;
 
-/// The beginning of a frame.
+/// The beginning of a slab.
 #[repr(C)]
-pub(crate) struct FrameHeader {
+pub(crate) struct SlabHeader {
     /// Members that use it; 0: free.
     users: AtomicU32,
     pub(crate) sleepers: Sleepers,
@@ -54,15 +54,15 @@ pub(crate) struct FrameHeader {
 
 const _: () = assert!(WORD_ROUNDS + SHORT_ROUNDS + MIDDLE_ROUNDS + LONG_ROUNDS < NOTES);
 const _: () = assert!(
-    size_of::<FrameHeader>() <= PAGE
+    size_of::<SlabHeader>() <= PAGE
         && SHORT_ROUNDS <= 64
         && MIDDLE_ROUNDS <= 64
         && WORD_ROUNDS <= 64
         && LONG_ROUNDS <= 64
 );
 
-impl FrameHeader {
-    /// Takes the frame if it is free.
+impl SlabHeader {
+    /// Takes the slab if it is free.
     pub(crate) fn take(&self) -> bool {
         if self.users.load(Ordering::Relaxed) != 0 {
             return false;
@@ -103,7 +103,7 @@ impl Cells {
     #[inline]
     pub(crate) fn of(members: usize) -> Self {
         // More than powers of two: such messages fit, and cells do not all fall on the same lines of caches. The middle
-        // cells of a frame have about 2 MiB at most; among many members they hold no more than short ones, and are not
+        // cells of a slab have about 2 MiB at most; among many members they hold no more than short ones, and are not
         // used.
         let (middle, long) = match members {
             0..=16 => (4 << 10, 64 << 10),
@@ -132,17 +132,17 @@ impl Cells {
         self.long - CELL_HEADER
     }
 
-    /// Where in the frame it is said how far members have left rounds.
+    /// Where in the slab it is said how far members have left rounds.
     pub(crate) const LEFT_AT: usize = PAGE;
 
-    /// Where in the frame a member notes a step.
+    /// Where in the slab a member notes a step.
     #[inline]
     pub(crate) fn note_at(&self, member: usize, step: u64) -> usize {
         let notes = Self::LEFT_AT + self.members * size_of::<Left>();
         notes + (member * NOTES + (step % NOTES as u64) as usize) * size_of::<u64>()
     }
 
-    /// Where in the frame a cell of a word begins.
+    /// Where in the slab a cell of a word begins.
     #[inline]
     pub(crate) fn word_at(&self, round: usize) -> usize {
         self.note_at(self.members, 0) + round * WORD_CELL
@@ -152,25 +152,25 @@ impl Cells {
         self.word_at(WORD_ROUNDS)
     }
 
-    /// Where in the frame a short cell begins.
+    /// Where in the slab a short cell begins.
     #[inline]
     pub(crate) fn short_at(&self, round: usize, cell: usize) -> usize {
         self.short_start() + (round * self.members + cell) * SHORT_CELL
     }
 
-    /// Where in the frame a middle cell begins.
+    /// Where in the slab a middle cell begins.
     #[inline]
     pub(crate) fn middle_at(&self, round: usize, cell: usize) -> usize {
         self.middle_start() + (round * self.members + cell) * self.middle
     }
 
-    /// Where in the frame a long cell begins.
+    /// Where in the slab a long cell begins.
     #[inline]
     pub(crate) fn long_at(&self, round: usize, cell: usize) -> usize {
         self.long_start() + (round * self.members + cell) * self.long
     }
 
-    /// Bytes at the start of a frame that have memory from the beginning; behind them the middle cells begin.
+    /// Bytes at the start of a slab that have memory from the beginning; behind them the middle cells begin.
     #[inline]
     pub(crate) fn middle_start(&self) -> usize {
         self.short_at(SHORT_ROUNDS, 0).next_multiple_of(PAGE)
@@ -182,14 +182,14 @@ impl Cells {
         self.middle_at(MIDDLE_ROUNDS, 0).next_multiple_of(PAGE)
     }
 
-    /// Bytes that a frame must have for all groups of up to so many members.
+    /// Bytes that a slab must have for all groups of up to so many members.
     pub(crate) fn most_bytes(members: usize) -> usize {
-        let sizes = [16, 64, members].map(|n| Self::of(n.min(members)).frame_bytes());
+        let sizes = [16, 64, members].map(|n| Self::of(n.min(members)).slab_bytes());
         sizes.into_iter().max().unwrap_or(0)
     }
 
-    /// Bytes of the whole frame.
-    pub(crate) fn frame_bytes(&self) -> usize {
+    /// Bytes of the whole slab.
+    pub(crate) fn slab_bytes(&self) -> usize {
         self.long_at(LONG_ROUNDS, 0).next_multiple_of(PAGE)
     }
 }
@@ -199,10 +199,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_frame_follow_each_other() {
+    fn parts_of_a_slab_follow_each_other() {
         for members in [1, 2, 3, 16, 17, 64, 65, 1024] {
             let cells = Cells::of(members);
-            assert!(cells.note_at(0, 0) >= size_of::<FrameHeader>());
+            assert!(cells.note_at(0, 0) >= size_of::<SlabHeader>());
             assert!(cells.note_at(members - 1, NOTES as u64 - 1) < cells.word_at(0));
             assert!(cells.word_at(0) % WORD_CELL == 0 && cells.word_at(WORD_ROUNDS) <= cells.short_at(0, 0));
             assert_eq!(cells.short_at(0, 0) % SHORT_CELL, 0);
@@ -211,7 +211,7 @@ mod tests {
             assert!(last <= cells.long_at(0, 0));
             assert!(members > 64 || last - cells.middle_at(0, 0) < 5 << 19);
             assert_eq!(cells.middle_at(1, 1) % SHORT_CELL, 0);
-            assert!(cells.long_at(LONG_ROUNDS - 1, members - 1) + cells.long_bytes() < cells.frame_bytes());
+            assert!(cells.long_at(LONG_ROUNDS - 1, members - 1) + cells.long_bytes() < cells.slab_bytes());
             assert_eq!(cells.long_at(0, 1) % PAGE, 0);
         }
     }
@@ -220,7 +220,7 @@ mod tests {
     fn a_small_group_fits_where_a_large_one_does() {
         for most in [1, 2, 16, 17, 64, 65, 100, 1024] {
             let bytes = Cells::most_bytes(most);
-            assert!((1..=most).all(|n| Cells::of(n).frame_bytes() <= bytes), "{most}");
+            assert!((1..=most).all(|n| Cells::of(n).slab_bytes() <= bytes), "{most}");
         }
         assert!(Cells::most_bytes(1024) <= 80 << 20);
     }

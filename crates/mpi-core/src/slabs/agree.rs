@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the members of a group get a frame: the first one takes it and tells the others.
+//! How the members of a group get a slab: the first one takes it and tells the others.
 
 use super::Use;
 use crate::comm::Comm;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::internal;
 use crate::world::World;
 
-/// Who a frame is for.
+/// Who a slab is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum For {
     /// The communicator.
@@ -16,30 +16,30 @@ pub(crate) enum For {
     Operation,
 }
 
-/// Tag, beside the context of a communicator, of the number of its frame.
+/// Tag, beside the context of a communicator, of the number of its slab.
 const TAG: i32 = 2;
 
-/// No frame, in the word of the first member.
+/// No slab, in the word of the first member.
 const NONE: u32 = u32::MAX;
 
 impl For {
-    fn uses(self, world: &World, frame: u32) -> Use {
+    fn uses(self, world: &World, slab: u32) -> Use {
         match self {
-            Self::Communicator => Use::of(frame, world.frames()),
-            Self::Operation => Use::lent(frame, world.frames()),
+            Self::Communicator => Use::of(slab, world.slabs()),
+            Self::Operation => Use::lent(slab, world.slabs()),
         }
     }
 
-    /// A frame that this process takes for so many processes, if there is one to spare. From here on it is in use: if
+    /// A slab that this process takes for so many processes, if there is one to spare. From here on it is in use: if
     /// the others cannot be told, it is given back.
     fn take(self, world: &World, members: u32) -> Option<Use> {
         give_back(world);
-        let may = self == Self::Communicator || world.frames().may_lend();
-        let frame = may.then(|| world.engine().lock().frames().take(members)).flatten()?;
-        Some(self.uses(world, frame))
+        let may = self == Self::Communicator || world.slabs().may_lend();
+        let slab = may.then(|| world.engine().lock().slabs().take(members)).flatten()?;
+        Some(self.uses(world, slab))
     }
 
-    /// The frame that another process has taken, by the number that it told.
+    /// The slab that another process has taken, by the number that it told.
     fn told(self, world: &World, number: u32) -> Option<Use> {
         give_back(world);
         (number != NONE).then(|| self.uses(world, number))
@@ -47,25 +47,25 @@ impl For {
 }
 
 fn give_back(world: &World) {
-    world.frames().give_back(&mut world.engine().lock());
+    world.slabs().give_back(&mut world.engine().lock());
 }
 
-/// A frame that this process takes for a communicator of so many processes that share memory.
+/// A slab that this process takes for a communicator of so many processes that share memory.
 pub(crate) fn take(world: &World, members: usize) -> Option<Use> {
     For::Communicator.take(world, members as u32)
 }
 
-/// The frame that a member has taken, as the number that travels.
+/// The slab that a member has taken, as the number that travels.
 pub(crate) fn number(taken: Option<&Use>) -> u32 {
-    taken.map_or(NONE, Use::frame)
+    taken.map_or(NONE, Use::slab)
 }
 
-/// The frame that a member has taken for the communicator, by the number that it told.
+/// The slab that a member has taken for the communicator, by the number that it told.
 pub(crate) fn told(world: &World, number: u32) -> Option<Use> {
     For::Communicator.told(world, number)
 }
 
-/// A frame for all members of a communicator that share memory, if there is one to spare; collective.
+/// A slab for all members of a communicator that share memory, if there is one to spare; collective.
 pub(crate) fn agree(world: &World, comm: &Comm, whose: For) -> Result<Option<Use>> {
     let first = comm.rank() == 0;
     let own = first.then(|| whose.take(world, comm.size())).flatten();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of the node in which the members of a communicator meet, if they are all there.
 //!
-//! The first member takes a frame and tells the others when the communicator is made. A member that has freed the
-//! communicator gives its part of the frame back when it makes the next one; when all have, another communicator can
-//! have it. There are few frames: without one, collective operations use messages. Persistent operations are lent some
+//! The first member takes a slab and tells the others when the communicator is made. A member that has freed the
+//! communicator gives its part of the slab back when it makes the next one; when all have, another communicator can
+//! have it. There are few slabs: without one, collective operations use messages. Persistent operations are lent some
 //! of them, for as long as they are.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,10 +13,10 @@ use isthmus_engine::Engine;
 
 pub(crate) mod agree;
 
-/// Most frames that persistent operations of a process have: others are for communicators.
+/// Most slabs that persistent operations of a process have: others are for communicators.
 const LENT: u32 = 8;
 
-/// Frames that this process uses no longer.
+/// Slabs that this process uses no longer.
 #[derive(Debug, Default)]
 pub(crate) struct Freed {
     list: Mutex<Vec<u32>>,
@@ -27,10 +27,10 @@ pub(crate) struct Freed {
 impl Freed {
     /// Gives back what no operation uses any more.
     pub(crate) fn give_back(&self, engine: &mut Engine) {
-        self.list().retain(|&frame| {
-            let used = engine.frames().is_in_use(frame);
+        self.list().retain(|&slab| {
+            let used = engine.slabs().is_in_use(slab);
             if !used {
-                engine.frames().give_back(frame);
+                engine.slabs().give_back(slab);
             }
             used
         });
@@ -46,41 +46,41 @@ impl Freed {
     }
 }
 
-/// The use of a frame by a communicator or an operation.
+/// The use of a slab by a communicator or an operation.
 #[derive(Debug)]
 pub(crate) struct Use {
-    frame: u32,
+    slab: u32,
     freed: Arc<Freed>,
     lent: bool,
 }
 
 impl Use {
-    /// Of a frame that was taken for the communicator.
-    pub(crate) fn of(frame: u32, freed: &Arc<Freed>) -> Self {
+    /// Of a slab that was taken for the communicator.
+    pub(crate) fn of(slab: u32, freed: &Arc<Freed>) -> Self {
         Self {
-            frame,
+            slab,
             freed: Arc::clone(freed),
             lent: false,
         }
     }
 
     /// Of one that was taken for a persistent operation.
-    pub(crate) fn lent(frame: u32, freed: &Arc<Freed>) -> Self {
+    pub(crate) fn lent(slab: u32, freed: &Arc<Freed>) -> Self {
         freed.lent.fetch_add(1, Ordering::Relaxed);
-        let mut own = Self::of(frame, freed);
+        let mut own = Self::of(slab, freed);
         own.lent = true;
         own
     }
 
     /// Its number.
-    pub(crate) fn frame(&self) -> u32 {
-        self.frame
+    pub(crate) fn slab(&self) -> u32 {
+        self.slab
     }
 }
 
 impl Drop for Use {
     fn drop(&mut self) {
         self.freed.lent.fetch_sub(u32::from(self.lent), Ordering::Relaxed);
-        self.freed.list().push(self.frame);
+        self.freed.list().push(self.slab);
     }
 }
