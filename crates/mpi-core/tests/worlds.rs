@@ -11,7 +11,7 @@ use isthmus_core::comm::{self, Comm, Resource, SplitType, create};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::info::Info;
 use isthmus_core::joining::{
-    self, Contact, Crossing, Exchange, Outcome, Prepared, Reacher, Sealed, Start, Started, Ways,
+    self, Contact, Crossing, Exchange, Held, Outcome, Prepared, Reacher, Sealed, Start, Started, Ways,
 };
 use isthmus_core::world::World;
 use isthmus_core::{inter, links};
@@ -94,6 +94,10 @@ impl Reacher for Near {
 
     fn cross(&self, _entries: &[Entry]) -> Outcome<Crossing> {
         Err("there is no host at which they meet".to_owned())
+    }
+
+    fn show(&self, _meeting: [u8; 16], _with: Vec<isthmus_wire::joined::Group>) -> Option<Held> {
+        None
     }
 }
 
