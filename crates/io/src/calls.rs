@@ -51,7 +51,7 @@ pub struct Calls(Arc<OnceLock<&'static World>>);
 impl Calls {
     /// What hears them. It is registered with the engine as [`protocol::FILES`] before anybody can call.
     pub fn machine(&self) -> Box<dyn Machine> {
-        Box::new(Desk {
+        Box::new(FileCalls {
             world: self.0.clone(),
             knocks: Vec::new(),
             answers: Vec::new(),
@@ -68,23 +68,23 @@ impl Calls {
     }
 }
 
-struct Knock {
+struct ComingCall {
     from: Peer,
     number: u32,
     bytes: u32,
 }
 
 /// Where calls come in.
-struct Desk {
+struct FileCalls {
     world: Arc<OnceLock<&'static World>>,
-    knocks: Vec<Knock>,
+    knocks: Vec<ComingCall>,
     answers: Vec<(Peer, Driver)>,
     /// Of files that are open here for others.
     services: Vec<(Place, Driver)>,
     guests: Arc<Guests>,
 }
 
-impl Machine for Desk {
+impl Machine for FileCalls {
     fn frame(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, _: &[u8]) -> Taken {
         let (number, bytes) = (header.token, header.context);
         let knocks = self.knocks.iter().filter(|knock| knock.from == peer).count();
@@ -93,7 +93,7 @@ impl Machine for Desk {
             port.accuse(peer, "a call about files that is too long, or one too many");
             return Taken::Done;
         }
-        self.knocks.push(Knock {
+        self.knocks.push(ComingCall {
             from: peer,
             number: number as u32,
             bytes,
@@ -119,7 +119,7 @@ impl Machine for Desk {
 }
 
 /// `None`: it comes from outside of the job.
-fn begin(world: &'static World, knock: Knock, guests: &Arc<Guests>) -> Option<Driver> {
+fn begin(world: &'static World, knock: ComingCall, guests: &Arc<Guests>) -> Option<Driver> {
     let guests = guests.clone();
     let from = world.rank_of(knock.from)?;
     let driver = task::driven(world, &world.files(), |post| {

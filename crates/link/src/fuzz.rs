@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::Kind;
 
-use crate::channel::{Begun, Lane, Receipts};
+use crate::channel::{Begun, ConnectionId, Receipts};
 use crate::dial::{Cause, Dial};
 use crate::door::{Door, MAX_HANDSHAKES, Stranger};
 use crate::gauge::{Gauge, Round, Rounds, TRAINS, Turn};
@@ -218,7 +218,7 @@ fn open(life: &mut Life<Thing>, detail: u8, now: Duration) {
     assert!(farewell || *life.state() == State::Open);
 }
 
-fn lose(life: &mut Life<Thing>, lane: Lane, detail: u8, now: Duration) {
+fn lose(life: &mut Life<Thing>, lane: ConnectionId, detail: u8, now: Duration) {
     let end = life.end_of(lane, Down::Ended("it was closed"));
     life.lines.remove(&lane);
     let gone = life.handle_lost(end, "it was closed".to_owned(), detail & 0x80 > 0, now);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use isthmus_link::channel::{
-    Deframer, Duty, Incoming, Lane, Outgoing, Part, Place, Receipts, SILENCE, Vigil, Violation,
+    ConnectionId, Deframer, Duty, Incoming, Outgoing, Part, Place, Receipts, SILENCE, Vigil, Violation,
 };
 use isthmus_wire::segment::{Hello, Kind, Segment};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ struct Line {
 struct End {
     out: Outgoing<Vec<u8>>,
     incoming: Incoming,
-    lines: BTreeMap<Lane, Line>,
+    lines: BTreeMap<ConnectionId, Line>,
     waiting: VecDeque<(Place, Vec<u8>)>,
     streams: BTreeMap<u8, Vec<u8>>,
     fragments: Vec<u64>,
@@ -69,7 +69,7 @@ impl End {
         }
     }
 
-    fn open(&mut self, lane: Lane, now: Duration, wire: &mut Wire, delay: Duration) {
+    fn open(&mut self, lane: ConnectionId, now: Duration, wire: &mut Wire, delay: Duration) {
         self.out.open(lane);
         let line = Line {
             deframer: Deframer::default(),
@@ -83,12 +83,12 @@ impl End {
         wire.bytes.push_back((now + delay, self.incoming.hello().encode()));
     }
 
-    fn lose(&mut self, lane: Lane) {
+    fn lose(&mut self, lane: ConnectionId) {
         self.out.lost(lane);
         self.lines.remove(&lane);
     }
 
-    fn hear(&mut self, lane: Lane, now: Duration, bytes: &[u8]) {
+    fn hear(&mut self, lane: ConnectionId, now: Duration, bytes: &[u8]) {
         let Self {
             lines,
             incoming,
@@ -143,7 +143,7 @@ impl End {
     }
 
     /// What leaves on this connection now; `None`: it is given up.
-    fn speak(&mut self, lane: Lane, now: Duration) -> Option<Vec<u8>> {
+    fn speak(&mut self, lane: ConnectionId, now: Duration) -> Option<Vec<u8>> {
         let line = self.lines.get_mut(&lane)?;
         let mut said = Vec::new();
         match line.vigil.duty(now, self.out.in_flight(lane) > 0, true) {
@@ -192,9 +192,9 @@ enum Event {
 struct Network {
     ends: [End; 2],
     /// To end 0, to end 1.
-    wires: BTreeMap<Lane, [Wire; 2]>,
-    mute: Vec<Lane>,
-    next: Lane,
+    wires: BTreeMap<ConnectionId, [Wire; 2]>,
+    mute: Vec<ConnectionId>,
+    next: ConnectionId,
     now: Duration,
     delay: Duration,
 }
@@ -210,7 +210,7 @@ impl Network {
         self.wires.insert(lane, wires);
     }
 
-    fn close(&mut self, lane: Lane) {
+    fn close(&mut self, lane: ConnectionId) {
         self.ends.iter_mut().for_each(|e| e.lose(lane));
         self.wires.remove(&lane);
         self.mute.retain(|l| *l != lane);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use isthmus_link::channel::{Lane, Outgoing, Place, Receipts};
+use isthmus_link::channel::{ConnectionId, Outgoing, Place, Receipts};
 use isthmus_link::sharing::Takes;
 use isthmus_transport::{Class, Tuning};
 use isthmus_wire::segment::{Kind, Segment};
@@ -90,7 +90,7 @@ impl Writing {
 
 /// Gives a connection what it is to send, for one turn.
 pub(crate) struct Feed<'a> {
-    pub(crate) lane: Lane,
+    pub(crate) lane: ConnectionId,
     pub(crate) now: Duration,
     pub(crate) takes: Takes,
     /// New segments may leave: the peer has said what it has, or never had anything.

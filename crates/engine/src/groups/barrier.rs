@@ -14,7 +14,7 @@ use isthmus_transport::meeting::{CellSize, Meeting, Round, Slab};
 
 use crate::EngineError;
 use crate::base::mistake::no_memory;
-use crate::groups::Meet;
+use crate::groups::CellCollective;
 use crate::p2p::Core;
 
 /// A barrier as one of its members sees it.
@@ -39,7 +39,7 @@ pub(crate) fn tells(core: &Core, what: What, slab: &Slab) -> bool {
 }
 
 /// Whether what a barrier waits for here has come.
-pub(crate) fn may_end(meet: &mut Meet, meeting: &mut dyn Meeting) -> bool {
+pub(crate) fn may_end(meet: &mut CellCollective, meeting: &mut dyn Meeting) -> bool {
     if !meet.cut.told || meet.middle == meet.given {
         return false;
     }
@@ -63,7 +63,7 @@ impl Barrier {
     }
 
     /// One that goes on.
-    pub(crate) fn of(meet: &Meet) -> Self {
+    pub(crate) fn of(meet: &CellCollective) -> Self {
         Self::new(&meet.first, meet.past)
     }
 

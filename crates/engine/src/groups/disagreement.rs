@@ -10,14 +10,14 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{CellSize, Claim, Disagreement, Meeting, Slab};
 
 use crate::base::requests::Owner;
-use crate::groups::meet::LOOKS;
+use crate::groups::cell_collective::LOOKS;
 use crate::groups::meeting::Groups;
 use crate::groups::words::{CALLED, MADE, NO_STEP, SETS_UP, in_words, in_words_of};
-use crate::groups::{Cut, InVain, Meet, Phase, Taker, Turn};
+use crate::groups::{CellCollective, Cut, InVain, Phase, Taker, Turn};
 use crate::p2p::Core;
 use crate::{Channel, EngineError, Request};
 
-impl Meet {
+impl CellCollective {
     /// Counts a look at which nothing could be done; true if it is time to ask whether members agree.
     pub(crate) fn looks_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
         self.vain = self.vain.wrapping_add(1);
@@ -223,7 +223,7 @@ impl Groups {
     }
 
     /// A step waits in vain if members do not agree; looked for when nothing has happened for a while.
-    pub(crate) fn disagreement(&mut self, core: &mut Core, meet: &Meet) -> Option<EngineError> {
+    pub(crate) fn disagreement(&mut self, core: &mut Core, meet: &CellCollective) -> Option<EngineError> {
         let meeting = self.meeting(core)?;
         let error = in_words_of(&meet.disagreement(meeting)?, meet);
         Some(self.give_up(core, meet.slab(), error))
@@ -232,7 +232,12 @@ impl Groups {
     /// What this process says of a step that is over here and in which a member gave another length than it expects. If
     /// that member did something else, nothing is possible any more at the place, and the others are told.
     #[cold]
-    pub(crate) fn after_mistake(&mut self, core: &mut Core, meet: &Meet, mistake: EngineError) -> EngineError {
+    pub(crate) fn after_mistake(
+        &mut self,
+        core: &mut Core,
+        meet: &CellCollective,
+        mistake: EngineError,
+    ) -> EngineError {
         match self.meeting(core).and_then(|meeting| meet.out_of_step(meeting)) {
             Some(found) => self.give_up(core, meet.slab(), in_words_of(&found, meet)),
             None => mistake,

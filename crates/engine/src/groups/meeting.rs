@@ -15,7 +15,7 @@ use crate::groups::known::{Known, Lesson};
 use crate::groups::pulling;
 use crate::groups::rows::Told;
 use crate::groups::words::in_words_of;
-use crate::groups::{Cut, InVain, Meet, Turn};
+use crate::groups::{CellCollective, Cut, InVain, Turn};
 use crate::machine::Machine;
 use crate::p2p::Core;
 use crate::p2p::State;
@@ -72,7 +72,7 @@ impl Begun {
 /// A step that goes on, and its request.
 struct Going {
     request: Request,
-    meet: Box<Meet>,
+    meet: Box<CellCollective>,
 }
 
 /// The machine of groups that share memory.
@@ -182,7 +182,7 @@ impl Groups {
     pub(super) fn see_through(
         &mut self,
         core: &mut Core,
-        mut meet: Meet,
+        mut meet: CellCollective,
         pause: impl FnMut() -> bool,
     ) -> Result<Option<Request>, EngineError> {
         if !self.try_meet(core, &mut meet, pause)? {
@@ -200,7 +200,7 @@ impl Groups {
     fn try_meet(
         &mut self,
         core: &mut Core,
-        meet: &mut Meet,
+        meet: &mut CellCollective,
         mut pause: impl FnMut() -> bool,
     ) -> Result<bool, EngineError> {
         let Some(meeting) = self.meeting(core) else {
@@ -231,7 +231,7 @@ impl Groups {
     }
 
     /// From now on progress goes on with it.
-    pub(crate) fn go_on_with(&mut self, core: &mut Core, meet: Meet) -> u32 {
+    pub(crate) fn go_on_with(&mut self, core: &mut Core, meet: CellCollective) -> u32 {
         let index = core.own(Owned::by(Owner::Groups).leavable());
         self.going.push(Going {
             request: core.state.requests().name(index),
@@ -261,7 +261,7 @@ impl Groups {
         step: &Together,
         sides: Sides,
         blocking: bool,
-    ) -> Result<Meet, EngineError> {
+    ) -> Result<CellCollective, EngineError> {
         let nowhere = EngineError::Plan {
             what: "a step together in a group that shares no memory",
         };
@@ -291,7 +291,7 @@ impl Groups {
             lesson = tried;
             turn
         });
-        let mut meet = Meet::new(step, slab, members, sides, cut, first, turn);
+        let mut meet = CellCollective::new(step, slab, members, sides, cut, first, turn);
         if let Some(bytes) = meet.long_result().filter(|_| decides) {
             // One trial at a time.
             let tries = blocking && lesson.is_none() && turn.is_none_or(|turn| turn.way == Way::Stream);

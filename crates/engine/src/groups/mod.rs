@@ -3,11 +3,11 @@
 //! seen in this folder only.
 
 pub(crate) mod barrier;
+pub(crate) mod cell_collective;
 pub(crate) mod cut;
 pub(crate) mod data;
 pub(crate) mod disagreement;
 pub(crate) mod known;
-pub(crate) mod meet;
 pub(crate) mod meeting;
 pub(crate) mod pulling;
 pub(crate) mod rows;
@@ -30,7 +30,7 @@ use crate::groups::rows::{Rows, Told};
 use crate::{EngineError, Members, NodeMembers, Request};
 
 /// What a member does in a step together.
-pub(crate) struct Meet {
+pub(crate) struct CellCollective {
     what: What,
     root: u32,
     slab: Slab,

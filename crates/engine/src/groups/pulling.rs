@@ -24,9 +24,9 @@ use isthmus_transport::meeting::{CellSize, Meeting, OFFER, Round, Slab};
 
 use crate::EngineError;
 use crate::base::binding::{BoundBuffer, Side, Sides};
+use crate::groups::cell_collective::{no_memory, wrong_length};
 use crate::groups::known::{self, Known, Lesson};
-use crate::groups::meet::{no_memory, wrong_length};
-use crate::groups::{Meet, Phase, Pulling};
+use crate::groups::{CellCollective, Phase, Pulling};
 
 /// Bytes before the transport's offer.
 const WORDS: usize = 2 * size_of::<u64>();
@@ -141,16 +141,16 @@ impl Pulling {
 }
 
 /// The cell in which a member offers: the only giver of a round has the first one.
-fn offering(meet: &Meet, member: u32) -> u32 {
+fn offering(meet: &CellCollective, member: u32) -> u32 {
     if meet.what == What::Bcast { 0 } else { member }
 }
 
-fn has_offered(meet: &Meet, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> bool {
+fn has_offered(meet: &CellCollective, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> bool {
     let cell = offering(meet, member);
     meeting.have_arrived(meet.slab(), pulling.offers(), cell..cell + 1) == 1
 }
 
-pub(crate) fn can_decide(meet: &mut Meet, meeting: &mut dyn Meeting) -> bool {
+pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -> bool {
     let Phase::Deciding(pulling) = &meet.phase else {
         return false;
     };
@@ -171,7 +171,7 @@ pub(crate) fn can_decide(meet: &mut Meet, meeting: &mut dyn Meeting) -> bool {
 
 /// Does what can be done without waiting. What the step is then, and true if anything was done.
 pub(crate) fn decide(
-    meet: &mut Meet,
+    meet: &mut CellCollective,
     mut pulling: Pulling,
     meeting: &mut dyn Meeting,
 ) -> Result<(Phase, bool), EngineError> {
@@ -230,7 +230,7 @@ pub(crate) fn decide(
     Ok((phase, true))
 }
 
-fn offer(meet: &Meet, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+fn offer(meet: &CellCollective, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
     let (slab, cell, round) = (*meet.slab(), offering(meet, meet.slab().me), pulling.offers());
     let offer = given_whole(meet).map(|(memory, bytes)| meeting.offer(memory, bytes));
     let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
@@ -248,7 +248,12 @@ fn offer(meet: &Meet, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<()
 }
 
 /// What a member has offered: bytes of a block, what it wants as decider, and the offer.
-fn offered(meet: &Meet, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> (u64, u64, Option<[u8; OFFER]>) {
+fn offered(
+    meet: &CellCollective,
+    member: u32,
+    pulling: &Pulling,
+    meeting: &dyn Meeting,
+) -> (u64, u64, Option<[u8; OFFER]>) {
     let most = WORDS + OFFER;
     let (memory, said) = meeting.given(meet.slab(), pulling.offers(), offering(meet, member), most);
     let word = |at| {
@@ -264,7 +269,7 @@ fn offered(meet: &Meet, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -
     (word(0), word(8), offer)
 }
 
-fn wanted(meet: &Meet, pulling: &Pulling, meeting: &dyn Meeting) -> Turn {
+fn wanted(meet: &CellCollective, pulling: &Pulling, meeting: &dyn Meeting) -> Turn {
     let (_, wanted, _) = offered(meet, pulling.decider, pulling, meeting);
     Turn {
         way: if wanted & COPY != 0 { Way::Pull } else { Way::Stream },
@@ -283,7 +288,7 @@ fn tell(slab: &Slab, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(),
 }
 
 /// Copies the next blocks, if they have been offered. True if there were any.
-fn copy_some(meet: &Meet, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+fn copy_some(meet: &CellCollective, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
     let mut copied = 0;
     while let Some(&member) = pulling.missing.last().filter(|_| copied < AT_ONCE) {
         if !has_offered(meet, member, pulling, meeting) {
@@ -301,7 +306,12 @@ fn copy_some(meet: &Meet, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> R
 
 /// `Ok(false)`: its block cannot be copied. Members whose blocks differ in length do not go on together: they may not
 /// even take as many rounds.
-fn copy_from(meet: &Meet, member: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+fn copy_from(
+    meet: &CellCollective,
+    member: u32,
+    pulling: &Pulling,
+    meeting: &mut dyn Meeting,
+) -> Result<bool, EngineError> {
     let me = meet.slab().me;
     let (length, _, offer) = offered(meet, member, pulling, meeting);
     if length != meet.block {
@@ -321,7 +331,7 @@ fn copy_from(meet: &Meet, member: u32, pulling: &Pulling, meeting: &mut dyn Meet
 }
 
 /// Everything that this member gives, if it lies in one piece and stays there.
-fn given_whole(meet: &Meet) -> Option<(ReadMemory, u64)> {
+fn given_whole(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
     if is_in_place(&meet.give, &meet.take) {
         return None;
     }
@@ -336,13 +346,13 @@ fn given_whole(meet: &Meet) -> Option<(ReadMemory, u64)> {
 }
 
 /// Where the block of a member belongs, if it lies in one piece.
-fn taken_whole(meet: &Meet, member: u32) -> Option<WriteMemory> {
+fn taken_whole(meet: &CellCollective, member: u32) -> Option<WriteMemory> {
     let (buffer, at) = meet.take.as_ref()?;
     let before = if meet.what == What::Bcast { 0 } else { u64::from(member) };
     buffer.whole(at + before * meet.block, meet.block)
 }
 
 /// Leaves long rounds that nobody needed, from round `done` of them on. How many are left now.
-pub(crate) fn leave_rest(meet: &Meet, meeting: &mut dyn Meeting, done: u64) -> u64 {
+pub(crate) fn leave_rest(meet: &CellCollective, meeting: &mut dyn Meeting, done: u64) -> u64 {
     done + meeting.leave_some(meet.slab(), meet.long_round(done), meet.pieces() - done)
 }

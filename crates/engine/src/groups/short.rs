@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Blocking operations in shared memory whose blocks fit into one cell that is not a long one: one round, and neither
 //! plan nor binding nor, if the others come while this process polls, a request. What most collective operations of a
-//! node are; all others take [`Meet`].
+//! node are; all others take [`CellCollective`].
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
@@ -10,10 +10,10 @@ use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab};
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
 use crate::groups::barrier::{self, Barrier};
+use crate::groups::cell_collective;
 use crate::groups::cut::contributors;
-use crate::groups::meet;
 use crate::groups::meeting::Groups;
-use crate::groups::{Begin, Cut, Meet};
+use crate::groups::{Begin, CellCollective, Cut};
 use crate::p2p::Core;
 use crate::{Channel, EngineError, Operation, Request};
 
@@ -103,7 +103,9 @@ impl Short {
         bytes: usize,
     ) -> Result<(), EngineError> {
         if let Some(all) = &self.give {
-            let mut to = meeting.give(slab, round, cell, bytes).map_err(meet::no_memory)?;
+            let mut to = meeting
+                .give(slab, round, cell, bytes)
+                .map_err(cell_collective::no_memory)?;
             to.copy(0, all, 0, bytes);
         }
         meeting.arrive(slab, round, cell..cell + 1);
@@ -115,7 +117,9 @@ impl Short {
         let bytes = self.block as usize;
         if let Some(all) = &self.give {
             for member in 0..slab.members {
-                let mut cell = meeting.give(slab, round, member, bytes).map_err(meet::no_memory)?;
+                let mut cell = meeting
+                    .give(slab, round, member, bytes)
+                    .map_err(cell_collective::no_memory)?;
                 cell.copy(0, all, member as isize * bytes as isize, bytes);
             }
         }
@@ -137,7 +141,7 @@ impl Short {
         for cell in cells {
             let (data, said) = meeting.given(slab, round, cell, bytes);
             if said != bytes as u64 {
-                mistake.get_or_insert_with(|| meet::wrong_length(cell, said, bytes as u64));
+                mistake.get_or_insert_with(|| cell_collective::wrong_length(cell, said, bytes as u64));
                 continue;
             }
             let data = match self.what {
@@ -254,9 +258,9 @@ impl<'a> Visit<'a> {
     }
 
     /// The same as a step that goes on in the general way.
-    fn under_way(&self, channel: &Channel, cut: Cut, numbers: (u64, [u64; CellSize::COUNT])) -> Meet {
+    fn under_way(&self, channel: &Channel, cut: Cut, numbers: (u64, [u64; CellSize::COUNT])) -> CellCollective {
         let short = self.short;
-        let mut meet = Meet::under_way(
+        let mut meet = CellCollective::under_way(
             (short.what, short.root, short.block),
             *self.slab,
             channel.members.clone(),

@@ -7,7 +7,7 @@ use isthmus_transport::meeting::{CellSize, Claim, Round, Slab};
 use crate::groups::data::{Bound, Data, Unequal};
 use crate::groups::meeting::Groups;
 use crate::groups::rows::{Rows, Slots};
-use crate::groups::{Cut, Meet};
+use crate::groups::{CellCollective, Cut};
 use crate::p2p::Core;
 use crate::{Binding, Channel, EngineError, Request};
 
@@ -36,9 +36,9 @@ impl Begun {
     }
 
     /// The same as a step that goes on.
-    fn meet(self, channel: &Channel, step: Unequal, rows: Rows<Bound>) -> Meet {
+    fn meet(self, channel: &Channel, step: Unequal, rows: Rows<Bound>) -> CellCollective {
         let members = channel.members.clone();
-        let mut meet = Meet::of_rows(step, rows, self.slab, members, self.cut, self.number, self.first);
+        let mut meet = CellCollective::of_rows(step, rows, self.slab, members, self.cut, self.number, self.first);
         meet.context = channel.context;
         meet
     }
@@ -52,7 +52,7 @@ impl Groups {
     }
 
     /// Begins one; it is over, or has a request when `pause`, called after each look, has said no. What is over soon
-    /// needs no [`Meet`].
+    /// needs no [`CellCollective`].
     pub(crate) fn unequal<D: Data>(
         &mut self,
         core: &mut Core,

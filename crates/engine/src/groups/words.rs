@@ -5,7 +5,7 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE};
 
 use crate::EngineError;
-use crate::groups::Meet;
+use crate::groups::CellCollective;
 
 /// Bytes of a block in the note of an operation that takes no step together: what has the same name and takes one
 /// does not go together with it.
@@ -18,7 +18,7 @@ pub(super) const MADE: u32 = 1;
 pub(super) const SETS_UP: u32 = 2;
 
 /// In words, as a member of a step sees it.
-pub(crate) fn in_words_of(found: &Disagreement, meet: &Meet) -> EngineError {
+pub(crate) fn in_words_of(found: &Disagreement, meet: &CellCollective) -> EngineError {
     let (me, now) = (meet.slab().me, meet.step);
     in_words(found, Some(meet.claim()), me, now, |member| meet.rank_of(member))
 }

@@ -32,7 +32,7 @@ pub use vigil::{ACK_BYTES, ACK_DELAY, Begun, Duty, Receipts, SILENCE, Vigil};
 use isthmus_wire::segment::SegmentError;
 
 /// Names a connection of a channel; never used twice.
-pub type Lane = u64;
+pub type ConnectionId = u64;
 
 /// The peer does not keep the rules of channels; nothing it says can be relied on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use isthmus_wire::segment::{Hello, Kind, Segment};
 
-use super::{Lane, Violation};
+use super::{ConnectionId, Violation};
 
 /// Where a segment belongs at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Outgoing<P> {
     next: u64,
     /// Of connections that broke, by number: they go before anything new.
     again: BTreeMap<u64, Piece<P>>,
-    flights: BTreeMap<Lane, Flight<P>>,
+    flights: BTreeMap<ConnectionId, Flight<P>>,
     /// Segments that were sent more than once.
     resent: u64,
 }
@@ -91,7 +91,7 @@ impl<P> Default for Outgoing<P> {
 
 impl<P> Outgoing<P> {
     /// There is a new connection.
-    pub fn open(&mut self, lane: Lane) {
+    pub fn open(&mut self, lane: ConnectionId) {
         self.flights.insert(
             lane,
             Flight {
@@ -103,7 +103,7 @@ impl<P> Outgoing<P> {
     }
 
     /// A new segment leaves on this connection; `None` if there is no such connection.
-    pub fn send(&mut self, lane: Lane, place: Place, payload: P) -> Option<&Piece<P>> {
+    pub fn send(&mut self, lane: ConnectionId, place: Place, payload: P) -> Option<&Piece<P>> {
         let flight = self.flights.get_mut(&lane)?;
         let number = self.next;
         self.next += 1;
@@ -111,7 +111,7 @@ impl<P> Outgoing<P> {
     }
 
     /// The next segment of a broken connection leaves on this one.
-    pub fn send_again(&mut self, lane: Lane) -> Option<&Piece<P>> {
+    pub fn send_again(&mut self, lane: ConnectionId) -> Option<&Piece<P>> {
         let flight = self.flights.get_mut(&lane)?;
         let (_, piece) = self.again.pop_first()?;
         self.resent += 1;
@@ -129,7 +129,11 @@ impl<P> Outgoing<P> {
     }
 
     /// So many segments in all have arrived on this connection. Gives those that are new among them.
-    pub fn acknowledged(&mut self, lane: Lane, count: u64) -> Result<impl Iterator<Item = Piece<P>> + '_, Violation> {
+    pub fn acknowledged(
+        &mut self,
+        lane: ConnectionId,
+        count: u64,
+    ) -> Result<impl Iterator<Item = Piece<P>> + '_, Violation> {
         let (new, pieces) = match self.flights.get_mut(&lane) {
             None => (0, None),
             Some(flight) if count > flight.sent => {
@@ -147,7 +151,7 @@ impl<P> Outgoing<P> {
     }
 
     /// The connection is gone.
-    pub fn lost(&mut self, lane: Lane) {
+    pub fn lost(&mut self, lane: ConnectionId) {
         if let Some(flight) = self.flights.remove(&lane) {
             self.again.extend(flight.pieces.into_iter().map(|p| (p.number, p)));
         }
@@ -160,12 +164,12 @@ impl<P> Outgoing<P> {
     }
 
     /// Segments that were given to this connection.
-    pub fn sent(&self, lane: Lane) -> u64 {
+    pub fn sent(&self, lane: ConnectionId) -> u64 {
         self.flights.get(&lane).map_or(0, |f| f.sent)
     }
 
     /// Segments that were not acknowledged on this connection.
-    pub fn in_flight(&self, lane: Lane) -> usize {
+    pub fn in_flight(&self, lane: ConnectionId) -> usize {
         self.flights.get(&lane).map_or(0, |f| f.pieces.len())
     }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use isthmus_wire::hello::Purpose;
 use isthmus_wire::segment::Kind;
 
-use crate::channel::{Begun, Duty, Lane, Receipts, SILENCE};
+use crate::channel::{Begun, ConnectionId, Duty, Receipts, SILENCE};
 use crate::line::Line;
 
 /// Most connections of one channel.
@@ -188,7 +188,7 @@ pub enum Upkeep {
         /// Something waits to be sent.
         say: bool,
         /// These have been silent for so long, and are to be given up.
-        dead: Vec<(Lane, Duration)>,
+        dead: Vec<(ConnectionId, Duration)>,
     },
 }
 
@@ -210,8 +210,8 @@ pub struct Moment {
 pub struct Life<C> {
     state: State,
     /// Its connections.
-    pub lines: BTreeMap<Lane, C>,
-    next_lane: Lane,
+    pub lines: BTreeMap<ConnectionId, C>,
+    next_lane: ConnectionId,
     /// Connections that are being made beside those.
     coming: usize,
     seen: Seen,
@@ -320,7 +320,7 @@ impl<C: Carrier> Life<C> {
     }
 
     /// The connections that one for this purpose replaces.
-    pub fn replaced(&self, purpose: Purpose) -> Vec<Lane> {
+    pub fn replaced(&self, purpose: Purpose) -> Vec<ConnectionId> {
         match purpose {
             Purpose::Resume => self.lines.keys().copied().collect(),
             _ => Vec::new(),
@@ -328,13 +328,13 @@ impl<C: Carrier> Life<C> {
     }
 
     /// A name for a connection, never used twice.
-    pub fn next_lane(&mut self) -> Lane {
+    pub fn next_lane(&mut self) -> ConnectionId {
         self.next_lane += 1;
         self.next_lane - 1
     }
 
     /// A connection is proven to be the peer's. What the channel was away for until now.
-    pub fn handle_opened(&mut self, lane: Lane, carrier: C, how: Opening) -> Option<Away> {
+    pub fn handle_opened(&mut self, lane: ConnectionId, carrier: C, how: Opening) -> Option<Away> {
         let (purpose, is_better) = (carrier.line().purpose, carrier.line().is_better());
         if purpose.is_more() {
             self.coming = self.coming.saturating_sub(usize::from(how.dialled));
@@ -362,7 +362,7 @@ impl<C: Carrier> Life<C> {
     /// The peer has said on this connection what it has. Where it is a better one, those that gateways carry are not
     /// needed any more: these. Had they been closed before, the peer might have learnt of that first and thought the
     /// link broken.
-    pub fn handle_hello(&mut self, lane: Lane) -> Vec<Lane> {
+    pub fn handle_hello(&mut self, lane: ConnectionId) -> Vec<ConnectionId> {
         let Some(carrier) = self.lines.get_mut(&lane) else {
             return Vec::new();
         };
@@ -375,7 +375,7 @@ impl<C: Carrier> Life<C> {
     }
 
     /// How this connection would end the channel's being there, were it the last one.
-    pub fn end_of(&self, lane: Lane, why: Down<'_>) -> End {
+    pub fn end_of(&self, lane: ConnectionId, why: Down<'_>) -> End {
         let carried = self.lines.get(&lane).is_some_and(|c| c.line().via.is_carried());
         match why {
             Down::Silent(_) => End::Silent,
@@ -436,7 +436,7 @@ impl<C: Carrier> Life<C> {
     pub fn handle_timeout(
         &mut self,
         at: Moment,
-        in_flight: impl Fn(Lane) -> usize,
+        in_flight: impl Fn(ConnectionId) -> usize,
         awaited: impl Fn(&C) -> bool,
     ) -> Upkeep {
         let now = at.now;
@@ -519,7 +519,7 @@ impl<C: Carrier> Life<C> {
     }
 
     /// The channel ends, in order or because the peer is `lost`. Gives its connections.
-    pub fn handle_end(&mut self, lost: bool) -> BTreeMap<Lane, C> {
+    pub fn handle_end(&mut self, lost: bool) -> BTreeMap<ConnectionId, C> {
         self.state = match lost {
             true => State::GivenUp,
             false => State::Over,
@@ -556,5 +556,8 @@ enum Unended {
     /// The peer keeps this process waiting, for so long.
     Lost(Duration),
     /// These connections have broken for the other end alone; the next look is due then.
-    Due { at: Duration, lanes: Vec<(Lane, Duration)> },
+    Due {
+        at: Duration,
+        lanes: Vec<(ConnectionId, Duration)>,
+    },
 }

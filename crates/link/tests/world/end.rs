@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use isthmus_link::channel::{Begun, Deframer, Incoming, Lane, Outgoing, Part, Place, Receipts, Violation};
+use isthmus_link::channel::{Begun, ConnectionId, Deframer, Incoming, Outgoing, Part, Place, Receipts, Violation};
 use isthmus_link::dial::{Cause, Dial};
 use isthmus_link::filling::{Asked, Filling, Use};
 use isthmus_link::ladder::{Rung, direct};
@@ -165,7 +165,7 @@ impl End {
     }
 
     /// What this connection sends next.
-    fn next_piece(&mut self, lane: Lane, takes: Takes) -> Option<Vec<u8>> {
+    fn next_piece(&mut self, lane: ConnectionId, takes: Takes) -> Option<Vec<u8>> {
         let again = self.out.first_again().is_some_and(|p| takes.takes(p.payload.class));
         let piece = if again {
             self.out.send_again(lane)?
@@ -273,7 +273,7 @@ impl End {
         purpose: Purpose,
         dialled: Option<By>,
         by: By,
-    ) -> Lane {
+    ) -> ConnectionId {
         for lane in world.ends[me].life.replaced(purpose) {
             Self::drop_lane(world, me, lane);
         }
@@ -319,14 +319,14 @@ impl End {
         lane
     }
 
-    fn drop_lane(world: &mut World, me: usize, lane: Lane) {
+    fn drop_lane(world: &mut World, me: usize, lane: ConnectionId) {
         world.ends[me].out.lost(lane);
         if let Some(wire) = world.ends[me].life.lines.remove(&lane) {
             world.close(wire.number, me);
         }
     }
 
-    pub(super) fn lane_down(world: &mut World, me: usize, lane: Lane, why: Down<'_>) {
+    pub(super) fn lane_down(world: &mut World, me: usize, lane: ConnectionId, why: Down<'_>) {
         let end = &mut world.ends[me];
         if !end.life.lines.contains_key(&lane) {
             return;
@@ -345,7 +345,7 @@ impl End {
         world.ends[me].alarm = now;
     }
 
-    pub(super) fn hear(world: &mut World, me: usize, lane: Lane, bytes: &[u8]) {
+    pub(super) fn hear(world: &mut World, me: usize, lane: ConnectionId, bytes: &[u8]) {
         let (now, end) = (world.now, &mut world.ends[me]);
         end.alarm = now;
         let Some(wire) = end.life.lines.get_mut(&lane) else {
@@ -489,7 +489,7 @@ impl End {
         let (now, end) = (world.now, &mut world.ends[me]);
         let bands = end.life.bands(end.asked.latency, end.asked.bulk);
         let shares = end.life.shares(bands);
-        let lanes: Vec<Lane> = end.life.lines.keys().copied().collect();
+        let lanes: Vec<ConnectionId> = end.life.lines.keys().copied().collect();
         let mut leaving = Vec::new();
         for (lane, takes) in lanes.into_iter().zip(shares) {
             let Some(wire) = end.life.lines.get_mut(&lane) else {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use isthmus_link::channel::Lane;
+use isthmus_link::channel::ConnectionId;
 use isthmus_link::line::By;
 use isthmus_wire::hello::Purpose;
 
@@ -78,7 +78,7 @@ struct Connection {
     purpose: Purpose,
     by: By,
     /// At each end: the attempt by its candidate, then the lane.
-    at: [Option<Lane>; 2],
+    at: [Option<ConnectionId>; 2],
     candidate: usize,
     open: bool,
     /// Next byte of each direction is not there before.

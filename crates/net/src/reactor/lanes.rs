@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use isthmus_link::channel::Lane;
+use isthmus_link::channel::ConnectionId;
 use isthmus_link::filling::Looked;
 use isthmus_link::life::{End, MAX_STREAMS, Opening};
 use isthmus_link::line::Line;
@@ -62,7 +62,7 @@ impl Channel {
     }
 
     /// A connection that is proven to be the peer's. Its name.
-    pub(super) fn open(&mut self, hands: &mut Hands, secure: Secure, line: Line, how: Opening) -> Lane {
+    pub(super) fn open(&mut self, hands: &mut Hands, secure: Secure, line: Line, how: Opening) -> ConnectionId {
         let old = self.life.replaced(line.purpose);
         old.into_iter().for_each(|lane| self.drop_lane(hands, lane));
         let lane = self.life.next_lane();
@@ -94,7 +94,7 @@ impl Channel {
     }
 
     /// The peer has spoken on this connection.
-    pub(super) fn has_spoken(&mut self, hands: &mut Hands, lane: Lane) {
+    pub(super) fn has_spoken(&mut self, hands: &mut Hands, lane: ConnectionId) {
         let worse = self.life.handle_hello(lane);
         if !worse.is_empty() {
             self.traffic.moved += 1;
@@ -108,7 +108,7 @@ impl Channel {
         }
     }
 
-    pub(super) fn drop_lane(&mut self, hands: &mut Hands, lane: Lane) {
+    pub(super) fn drop_lane(&mut self, hands: &mut Hands, lane: ConnectionId) {
         self.out.lost(lane);
         let gone = self.life.lines.remove(&lane);
         self.note_kinds();

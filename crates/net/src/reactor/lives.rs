@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use isthmus_link::channel::Lane;
+use isthmus_link::channel::ConnectionId;
 use isthmus_link::life::{Down, End, Gone, Moment, Unreached, Upkeep};
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
@@ -16,7 +16,7 @@ use crate::receiver::Fault;
 
 impl Wide {
     /// A connection is dead.
-    pub(super) fn lane_down(&mut self, hands: &mut Hands, peer: Peer, lane: Lane, why: Down<'_>) {
+    pub(super) fn lane_down(&mut self, hands: &mut Hands, peer: Peer, lane: ConnectionId, why: Down<'_>) {
         let Self { channels, .. } = self;
         let channel = channels.to(peer);
         if !channel.life.lines.contains_key(&lane) {

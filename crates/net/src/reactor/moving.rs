@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use isthmus_link::channel::Lane;
+use isthmus_link::channel::ConnectionId;
 use isthmus_link::life::{Down, MAX_STREAMS, Wanted};
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
@@ -20,7 +20,7 @@ use crate::link::Round;
 const READS: usize = 4;
 
 impl Wide {
-    pub(super) fn receive(&mut self, hands: &mut Hands, peer: Peer, lane: Lane) {
+    pub(super) fn receive(&mut self, hands: &mut Hands, peer: Peer, lane: ConnectionId) {
         let (mut used, mut emptied) = (None, false);
         for _ in 0..READS {
             // The poller tells of what has come since.
@@ -60,7 +60,7 @@ impl Wide {
     }
 
     /// Says what is due and looks at deadlines again. `used`: when something came.
-    fn after_receiving(&mut self, hands: &mut Hands, peer: Peer, lane: Lane, used: Option<Instant>) {
+    fn after_receiving(&mut self, hands: &mut Hands, peer: Peer, lane: ConnectionId, used: Option<Instant>) {
         let Self { channels, dials, .. } = self;
         if let Some(now) = used {
             hands.will_report();
@@ -89,7 +89,7 @@ impl Wide {
     }
 
     /// Takes what has come beside arrivals.
-    pub(super) fn take(&mut self, hands: &mut Hands, peer: Peer, lane: Lane, came: Came) {
+    pub(super) fn take(&mut self, hands: &mut Hands, peer: Peer, lane: ConnectionId, came: Came) {
         let Self { channels, probing, .. } = self;
         if !came.probes.is_empty() {
             let at = Instant::now();

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use isthmus_link::channel::{Lane, Violation};
+use isthmus_link::channel::{ConnectionId, Violation};
 use isthmus_link::meter;
 use isthmus_wire::frame::Header;
 
@@ -52,7 +52,7 @@ pub(super) enum Heard {
 
 impl Channel {
     /// Reads a connection once.
-    pub(super) fn read(&mut self, hands: &mut Hands, lane: Lane) -> Read {
+    pub(super) fn read(&mut self, hands: &mut Hands, lane: ConnectionId) -> Read {
         let now = hands.time();
         let before = self.is_in_long();
         let Self { life, receiver, .. } = self;
@@ -105,7 +105,7 @@ impl Channel {
     }
 
     /// Takes what the peer has sent on a connection right behind its part of the handshake.
-    pub(super) fn take_early(&mut self, hands: &mut Hands, lane: Lane, early: &[u8]) -> Came {
+    pub(super) fn take_early(&mut self, hands: &mut Hands, lane: ConnectionId, early: &[u8]) -> Came {
         let now = hands.now();
         let Self { life, receiver, .. } = self;
         let Some(connection) = life.lines.get_mut(&lane) else {
@@ -132,12 +132,12 @@ impl Channel {
     }
 
     /// What has begun on this connection, and what is owed on it.
-    pub(super) fn reading(&self, lane: Lane) -> Option<&Reading> {
+    pub(super) fn reading(&self, lane: ConnectionId) -> Option<&Reading> {
         Some(&self.life.lines.get(&lane)?.reading)
     }
 
     /// The peer has said something about the channel itself.
-    pub(super) fn handle_told(&mut self, hands: &mut Hands, lane: Lane, told: Told) -> Heard {
+    pub(super) fn handle_told(&mut self, hands: &mut Hands, lane: ConnectionId, told: Told) -> Heard {
         match told {
             Told::Hello(hello) => {
                 let known = self.out.arrived(&hello);

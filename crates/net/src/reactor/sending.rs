@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use isthmus_link::channel::{Lane, Place};
+use isthmus_link::channel::{ConnectionId, Place};
 use isthmus_transport::Tuning;
 use isthmus_wire::frame::{Header, Probe};
 use isthmus_wire::segment::COMPRESSED;
@@ -31,7 +31,7 @@ pub(super) struct Sent {
     /// There is more, for another turn.
     pub(super) has_more: bool,
     /// These connections are dead, for these reasons.
-    pub(super) broken: Vec<(Lane, String)>,
+    pub(super) broken: Vec<(ConnectionId, String)>,
 }
 
 /// Counts a segment, and makes it smaller if that pays.
@@ -115,7 +115,7 @@ impl Channel {
     }
 
     /// Every connection that has room takes something. How many bytes in all.
-    fn send_round(&mut self, scratch: &mut Scratch, now: Duration, broken: &mut Vec<(Lane, String)>) -> usize {
+    fn send_round(&mut self, scratch: &mut Scratch, now: Duration, broken: &mut Vec<(ConnectionId, String)>) -> usize {
         let mut sent = 0;
         let many = self.life.lines.len() > 1;
         let shares = self.shares();

@@ -28,7 +28,7 @@ use crate::groups::data::{Bound, Unequal};
 use crate::groups::known::Lesson;
 use crate::groups::pulling;
 use crate::groups::rows::Rows;
-use crate::groups::{Begin, Cut, Meet, Phase, Pulling};
+use crate::groups::{Begin, CellCollective, Cut, Phase, Pulling};
 use crate::{EngineError, Members};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
@@ -40,14 +40,14 @@ const PAST_CACHES: u64 = 1 << 20;
 /// What a step is said to have taken if somebody could not copy: longer than any other way.
 const FAILED: Duration = Duration::from_secs(1);
 
-impl std::fmt::Debug for Meet {
+impl std::fmt::Debug for CellCollective {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { what, given, taken, .. } = self;
         write!(f, "{} with {given} pieces given and {taken} taken", what.name())
     }
 }
 
-impl Meet {
+impl CellCollective {
     pub(crate) fn new(
         step: &Together,
         slab: Slab,
