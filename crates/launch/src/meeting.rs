@@ -293,10 +293,9 @@ impl Keeper {
                 self.put('l', by, number, name, None);
                 return None;
             }
-            Ask::Spawn { .. } | Ask::Agree(_) | Ask::Apart(_) | Ask::Met { .. } | Ask::Parted { .. } => Err(Refusal::new(
-                Kind::Unable,
-                "this is nothing for the host at which jobs meet",
-            )),
+            Ask::Spawn { .. } | Ask::Agree(_) | Ask::Apart(_) | Ask::Met { .. } | Ask::Parted { .. } => Err(
+                Refusal::new(Kind::Unable, "this is nothing for the host at which jobs meet"),
+            ),
         })
     }
 
