@@ -69,7 +69,7 @@ mod tests {
             ranks: vec![0, 1],
             with: vec![group("lab", 2), group("ho\u{1b}me", 1)],
         };
-        let said = lines(&[joined.clone()]);
+        let said = lines(std::slice::from_ref(&joined));
         assert!(
             said[0].starts_with("connected: ranks 0-1 with 2 processes at lab (n1), 1 process at ho"),
             "{said:?}"
