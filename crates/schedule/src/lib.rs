@@ -33,7 +33,6 @@ mod parcels;
 mod parties;
 mod places;
 mod recorded;
-mod ring;
 mod rooted;
 mod routes;
 mod row;

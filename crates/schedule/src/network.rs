@@ -4,10 +4,10 @@
 //! Equal on all members of the group, so that each of them alone makes plans that match: the links are those agreed
 //! when the communicator was created, the overrides come from the job.
 
+use crate::allgather::ring;
 use crate::call::Steps;
 use crate::choices::Choices;
 use crate::overrides::Overrides;
-use crate::ring;
 use crate::routes::{Latency, Routes, Ways, arrangement};
 use isthmus_topology::{Level, Link, Links, Rank, Shape, Topology};
 use std::ops::Deref;
@@ -300,7 +300,7 @@ impl Network {
     /// The ways around the widest ring of the parts of the outermost tier, where their links are unlike.
     pub(crate) fn ring(&self) -> Option<&Arc<Ways>> {
         let ring = || {
-            let ways = ring::ways(self.outermost()?, |a, b| self.outer(a, b));
+            let ways = ring(self.outermost()?, |a, b| self.outer(a, b));
             ways.map(Arc::new)
         };
         self.ring.get_or_init(ring).as_ref()
