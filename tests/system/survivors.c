@@ -121,6 +121,9 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
+    /* Nobody fails before all have it. */
+    int all_have_it = 1;
+    CHECK(is_loss(MPIX_Comm_agree(comm, &all_have_it)));
     for (;;) {
         MPI_Comm_size(comm, &size);
         MPI_Comm_rank(comm, &rank);

@@ -292,7 +292,7 @@ impl Handshake {
             Stage::Call(answered) => {
                 let good = cx
                     .gate
-                    .and_then(|gate| answered.verdict(gate, whole::<_, ()>(&heard).ok()?));
+                    .and_then(|gate| answered.verdict(gate, heard.as_slice().try_into().ok()?));
                 good.ok_or(Refusal::Stranger)?;
                 let called = Then::Called(cx.claimed(answered.ends.from, Cover::Tls)?);
                 Ok(Turn::new(vec![READY], called))
