@@ -61,8 +61,10 @@ static void operate(int way, long *word, long at)
 static double alone(int way, int times)
 {
     double began = MPI_Wtime();
-    for (long i = 0; i < times; i++)
-        operate(way, &i, 1 + i % (WORDS - 1));
+    for (long i = 0; i < times; i++) {
+        long word = i;
+        operate(way, &word, 1 + i % (WORDS - 1));
+    }
     return (MPI_Wtime() - began) / times * 1e9;
 }
 
