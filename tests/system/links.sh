@@ -74,7 +74,7 @@ for name in "doctor", "discover":
         link = read(name)[pair]
         off = link["bits_per_second"] / (0.945 * rate) - 1
         print(f"{name}: {pair}: {link['bits_per_second'] / 1e6:.1f} Mbit/s, {off:+.1%}, at least: {link['at_least']}, seen {link['seen_bytes']} B in {link['seen_seconds']:.3f} s")
-        fits = off < 0.15 and (off > -0.15 or pair == ("b1", "c1") and off > -0.8)
+        fits = off < 0.15 and (off > -0.15 or pair == ("b1", "c1") and off > -0.95)
         if not fits or link["seen_bytes"] <= 0:
             wrong.append((name, pair, link))
 kept = read("links")
@@ -119,8 +119,9 @@ near first refreshed 'b1 c1' 3 1.9 5
 # Bytes of messages are 94 % of those on the line.
 near first refreshed 'home b1' 6 162 216
 near first refreshed 'home c1' 6 16.2 21.6
-# In the time that a job takes for it this link is not kept busy: only a bound is known.
-near first refreshed 'b1 c1' 6 200 1150
+# In the time that a job takes for it this link is not kept busy: only a bound is known, and how near that comes is the processors' doing.
+# It is more than the slow link has, and no more than the link.
+near first refreshed 'b1 c1' 6 40 1150
 grep 'b1@b1 - c1@c1' list.out | grep -q 'at least\|+-' || { cat list.out; fail "how sure the rate is is not said"; }
 grep 'b1@b1 - home@a1' list.out | grep -q '+- .* %.* [kM]B in 0' || { cat list.out; fail "what the rate stands on is not said"; }
 begin=$(sed -n 's/^begin: 0: //p' first.out) still=$(sed -n 's/^still: 0: //p' first.out)
