@@ -349,12 +349,6 @@ impl WriteMemory {
         })
     }
 
-    /// Copies so many bytes from the other memory's origin to this one's.
-    #[inline]
-    pub fn copy_short(&mut self, from: &ReadMemory, bytes: usize) {
-        self.copy(0, from, 0, bytes);
-    }
-
     /// The same memory for reading.
     #[inline]
     pub fn reading(&self) -> ReadMemory {

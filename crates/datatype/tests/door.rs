@@ -31,7 +31,7 @@ fn a_slice_is_not_written_by_another_value() {
         &|| own.memory().write(0, &[1]),
         &|| other.memory().with_mut(0, 1, |bytes| bytes[0] = 1),
         &|| other.memory().copy(0, &source.reading(), 0, 64),
-        &|| other.memory().copy_short(&source.reading(), 8),
+        &|| other.memory().copy(0, &source.reading(), 0, 8),
         &|| other.memory().write_past_caches(0, &[1; 64]),
         &|| {
             let mut unpacker = Unpacker::new(&datatype, 1, other.memory()).expect("a description");

@@ -25,7 +25,7 @@ use crate::slabs::Freed;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const MAX_TAG: i32 = i32::MAX;
-/// The same where a vendor MPI is underneath: the known ones have as many; of one that has fewer only slabs are used.
+/// The same where a vendor MPI is underneath: the known ones have as many; of one that has fewer only frames are used.
 pub const LARGEST_VENDOR_TAG: i32 = (1 << 28) - 1;
 
 /// The processes that have one MPI_COMM_WORLD, as one of them knows them.

@@ -39,7 +39,7 @@ pub fn put_at_once(window: &Window, data: &ReadMemory, to: &Piece) -> bool {
         return false;
     };
     window.counted.add(WindowCount::Put, to.length);
-    there.copy_short(data, to.length as usize);
+    there.copy(0, data, 0, to.length as usize);
     true
 }
 
@@ -50,7 +50,7 @@ pub fn get_at_once(window: &Window, into: &mut WriteMemory, from: &Piece) -> boo
         return false;
     };
     window.counted.add(WindowCount::Get, from.length);
-    into.copy_short(&there.reading(), from.length as usize);
+    into.copy(0, &there.reading(), 0, from.length as usize);
     true
 }
 
@@ -88,11 +88,11 @@ pub fn accumulate_at_once(
     let length = piece.length as usize;
     alone(window, piece, |mut there| {
         if let Some(before) = before {
-            before.copy_short(&there.reading(), length);
+            before.copy(0, &there.reading(), 0, length);
         }
         match operation {
             Predefined::NoOp => {}
-            Predefined::Replace => there.copy_short(data, length),
+            Predefined::Replace => there.copy(0, data, 0, length),
             _ => there.combine(length, data, |operands, target| {
                 kernel.apply(Spacing::Packed, operands, target, false);
             }),
@@ -121,7 +121,7 @@ pub fn swap_at_once(
     alone(window, piece, |mut there| {
         there.reading().read(0, &mut found[..size]);
         if found == wanted {
-            there.copy_short(new, size);
+            there.copy(0, new, 0, size);
         }
         before.write(0, &found[..size]);
     })

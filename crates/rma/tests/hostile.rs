@@ -222,9 +222,9 @@ fn frames_out_of_turn_cost_the_liar_its_place() {
         text: "no".into(),
     }
     .encode();
-    type Slabs<'a> = Vec<(i32, u32, u64, &'a [u8])>;
+    type Frames<'a> = Vec<(i32, u32, u64, &'a [u8])>;
     let operate = What::Operate as i32;
-    let cases: Vec<(&str, Slabs<'_>)> = vec![
+    let cases: Vec<(&str, Frames<'_>)> = vec![
         ("out of turn", vec![(What::Unlock as i32, 1, 0, &[])]),
         (
             "out of turn",

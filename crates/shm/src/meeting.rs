@@ -215,7 +215,7 @@ impl Meeting for ShmTransport {
             let to = view.memory(at, header + bytes).wrapping_add(header);
             // SAFETY: `bytes` bytes inside the mapping; until this member arrives the cell is its own (rule 6).
             let mut to = unsafe { WriteMemory::new(to, 0, bytes as isize) };
-            to.copy_short(from, bytes);
+            to.copy(0, from, 0, bytes);
         }
         self.copied.cells += bytes as u64;
         let (arrived, turn) = (view.arrived_at(round.size, at), round.number / rounds(round.size));

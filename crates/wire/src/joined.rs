@@ -12,7 +12,7 @@ use crate::reason::cut_to;
 /// Most groups that are told of.
 pub const MAX_GROUPS: usize = 64;
 /// Longest name of a site or host, bytes; longer ones are cut.
-pub const MAX_TEXT: usize = 1024;
+pub const MAX_TEXT: usize = 255;
 
 /// Processes of one world on one host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

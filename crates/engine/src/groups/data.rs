@@ -105,7 +105,7 @@ impl<P: Pieces> Data for &P {
 
     #[inline]
     fn put(&self, block: u32, data: &ReadMemory, bytes: usize) {
-        self.receive(block).copy_short(data, bytes);
+        self.receive(block).copy(0, data, 0, bytes);
     }
 
     fn result(&self, bytes: usize) -> Option<WriteMemory> {
@@ -114,7 +114,7 @@ impl<P: Pieces> Data for &P {
 
     #[inline]
     fn keep(&self, block: u32, bytes: usize) {
-        self.receive(block).copy_short(&self.send(block), bytes);
+        self.receive(block).copy(0, &self.send(block), 0, bytes);
     }
 
     fn computes(&self) -> Option<&Arithmetic> {

@@ -544,7 +544,7 @@ impl<D: Data> Rows<D> {
         let mut result = self.data.result(bytes).ok_or(outside)?;
         let operand = data.part((before * unit) as isize, bytes);
         if member == 0 {
-            result.copy_short(&operand, bytes);
+            result.copy(0, &operand, 0, bytes);
         } else {
             result.combine(bytes, &operand, |operand, result| reducer(operand, result, own, false));
         }

@@ -154,7 +154,7 @@ impl Short {
                         reducer(data, result, self.block / unit, false)
                     });
                 }
-                (Some(_), _) | (None, What::Bcast | What::Scatter) => memory.copy_short(&data, block),
+                (Some(_), _) | (None, What::Bcast | What::Scatter) => memory.copy(0, &data, 0, block),
                 (None, what) => {
                     let from = if what == What::Alltoall {
                         slab.me as usize * block

@@ -4,11 +4,12 @@
 
 use super::open::Process;
 use isthmus_wire::joined::{Group, Joined};
-use isthmus_wire::question::{Kind, Refusal, Said};
+use isthmus_wire::question::{Kind, MAX_OPEN, Refusal, Said};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most meetings that are kept.
-const MOST: usize = 4096;
+/// Most meetings that are kept, and most of one process.
+const MOST: usize = 1024;
+const MOST_EACH: usize = MAX_OPEN;
 
 /// All meetings of the job.
 #[derive(Debug, Default)]
@@ -25,7 +26,8 @@ struct Met {
 impl Meetings {
     /// A process has met others.
     pub(super) fn meet(&mut self, by: Process, meeting: [u8; 16], with: Vec<Group>) -> Result<Said, Refusal> {
-        if self.all.len() >= MOST && !self.all.contains_key(&meeting) {
+        let own = self.all.values().filter(|met| met.own.contains(&by)).count();
+        if own >= MOST_EACH || self.all.len() >= MOST && !self.all.contains_key(&meeting) {
             return Err(Refusal::new(Kind::Unable, "more meetings than the launcher shows"));
         }
         let met = self.all.entry(meeting).or_insert_with(|| Met {
@@ -95,11 +97,16 @@ mod tests {
         assert!(all.shown(|_| 0, |_| false).is_empty(), "worlds of the job itself");
         all.forget((0, 1));
         assert!(all.all.is_empty());
-        for number in 0..MOST as u32 + 1 {
+        // One process takes no more than its part of them, and all together no more than there are.
+        for number in 0..2 * MOST as u32 {
             let mut meeting = [0; 16];
             meeting[..4].copy_from_slice(&number.to_le_bytes());
-            let kept = all.meet((0, 0), meeting, Vec::new());
-            assert_eq!(kept.is_ok(), (number as usize) < MOST);
+            let by = (0, number % 2 * (1 + number / 2 / MOST_EACH as u32));
+            let kept = all.meet(by, meeting, Vec::new());
+            let nth = number as usize / 2;
+            let is_first = by.1 == 0 && nth < MOST_EACH;
+            let is_others = by.1 > 0 && nth + MOST_EACH < MOST;
+            assert_eq!(kept.is_ok(), is_first || is_others, "{number}");
         }
     }
 }

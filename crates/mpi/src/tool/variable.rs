@@ -111,17 +111,17 @@ impl Wide {
 pub(super) enum Copies {
     Straight,
     Cells,
-    Slabs,
+    Frames,
 }
 
 impl Copies {
-    const ALL: [Self; 3] = [Self::Straight, Self::Cells, Self::Slabs];
+    const ALL: [Self; 3] = [Self::Straight, Self::Cells, Self::Frames];
 
     fn key(self) -> &'static str {
         match self {
             Self::Straight => "straight",
             Self::Cells => "cells",
-            Self::Slabs => "frames",
+            Self::Frames => "frames",
         }
     }
 
@@ -129,7 +129,7 @@ impl Copies {
         match self {
             Self::Straight => "bytes that came straight out of the memory of other processes of the node, copied once",
             Self::Cells => "bytes that this process gave in memory where a group of the node meets, for others to copy",
-            Self::Slabs => "bytes of messages that this process wrote into shared memory, for others to copy",
+            Self::Frames => "bytes of messages that this process wrote into shared memory, for others to copy",
         }
     }
 
@@ -137,7 +137,7 @@ impl Copies {
         match self {
             Self::Straight => of.straight,
             Self::Cells => of.cells,
-            Self::Slabs => of.frames,
+            Self::Frames => of.frames,
         }
     }
 }
