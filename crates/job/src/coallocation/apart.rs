@@ -66,7 +66,8 @@ pub(super) fn lose_world(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Watch, add};
+    use super::super::add;
+    use super::super::tests::{WATCH, all_come, next};
     use super::*;
     use crate::model::Job;
     use crate::model::tests::subjob;
@@ -76,27 +77,13 @@ mod tests {
 
     /// A job of one process that has added a world of two subjobs with two processes each.
     fn running() -> Coallocation {
-        let watch = Watch {
-            patience: Duration::from_secs(60),
-            limit: None,
-            answers: false,
-        };
-        let mut job = Coallocation::new(&Job::new(vec![subjob("a", 1)]).unwrap(), watch);
-        arrive(&mut job, 0, 1);
+        let mut job = Coallocation::new(&Job::new(vec![subjob("a", 1)]).unwrap(), WATCH);
+        all_come(&mut job, 0, 1);
         assert_eq!(add(&mut job, &[subjob("b", 2), subjob("c", 2)], NOW), Some(vec![1, 2]));
-        arrive(&mut job, 1, 2);
-        arrive(&mut job, 2, 2);
+        all_come(&mut job, 1, 2);
+        all_come(&mut job, 2, 2);
         assert_eq!(next(&mut job).len(), 2, "both worlds begin");
         job
-    }
-
-    fn arrive(job: &mut Coallocation, site: usize, count: u32) {
-        job.handle_started(site, NOW);
-        (0..count).for_each(|index| assert!(job.handle_arrived(site, index, NOW)));
-    }
-
-    fn next(job: &mut Coallocation) -> Vec<Action> {
-        std::iter::from_fn(|| job.poll_action()).collect()
     }
 
     fn part(job: &mut Coallocation) {

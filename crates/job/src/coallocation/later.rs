@@ -90,7 +90,7 @@ impl Site {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Watch;
+    use super::super::tests::{WATCH, all_come, next};
     use super::*;
     use crate::model::Job;
     use crate::model::tests::subjob;
@@ -100,12 +100,7 @@ mod tests {
 
     /// A job of two processes that runs.
     fn running() -> Coallocation {
-        let watch = Watch {
-            patience: Duration::from_secs(60),
-            limit: None,
-            answers: false,
-        };
-        let mut job = Coallocation::new(&Job::new(vec![subjob("a", 2)]).unwrap(), watch);
+        let mut job = Coallocation::new(&Job::new(vec![subjob("a", 2)]).unwrap(), WATCH);
         assert!(add(&mut job, &[subjob("b", 1)], NOW).is_none(), "it has not begun");
         job.handle_started(0, NOW);
         for index in 0..2 {
@@ -113,15 +108,6 @@ mod tests {
         }
         assert_eq!(next(&mut job), [Action::Commit(vec![0])]);
         job
-    }
-
-    fn next(job: &mut Coallocation) -> Vec<Action> {
-        std::iter::from_fn(|| job.poll_action()).collect()
-    }
-
-    fn arrive(job: &mut Coallocation, site: usize, count: u32) {
-        job.handle_started(site, NOW);
-        (0..count).for_each(|index| assert!(job.handle_arrived(site, index, NOW)));
     }
 
     fn end(job: &mut Coallocation, site: usize, count: u32) {
@@ -135,9 +121,9 @@ mod tests {
         assert_eq!(add(&mut job, &[subjob("b", 1), subjob("c", 2)], NOW), Some(vec![1, 2]));
         assert_eq!(job.subjobs().who(2, 1), "rank 1 of site 'c'");
         assert_eq!(job.subjobs().number_of(2, 1), 4, "numbers go on");
-        arrive(&mut job, 2, 2);
+        all_come(&mut job, 2, 2);
         assert!(next(&mut job).is_empty(), "one of them is not there");
-        arrive(&mut job, 1, 1);
+        all_come(&mut job, 1, 1);
         assert_eq!(next(&mut job), [Action::Commit(vec![1, 2])]);
         end(&mut job, 1, 1);
         end(&mut job, 2, 2);
@@ -166,7 +152,7 @@ mod tests {
         ] {
             let mut job = running();
             assert_eq!(add(&mut job, &[subjob("b", 1), subjob("c", 2)], NOW), Some(vec![1, 2]));
-            arrive(&mut job, 2, 2);
+            all_come(&mut job, 2, 2);
             job.handle_started(1, NOW);
             fails(&mut job);
             let actions = next(&mut job);
@@ -184,7 +170,7 @@ mod tests {
     fn a_failure_of_what_was_added_ends_the_job_once_it_has_begun() {
         let mut job = running();
         add(&mut job, &[subjob("b", 1)], NOW);
-        arrive(&mut job, 1, 1);
+        all_come(&mut job, 1, 1);
         assert_eq!(next(&mut job), [Action::Commit(vec![1])]);
         job.handle_exited(1, 0, Exit::Status(3), NOW);
         assert_eq!(job.verdict().status, 3);

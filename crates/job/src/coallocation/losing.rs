@@ -2,6 +2,7 @@
 //! Jobs that go on without processes that are lost.
 
 use super::losses::ranges;
+use super::tests::{WATCH, next};
 use super::*;
 use crate::model::Job;
 use crate::model::tests::subjob;
@@ -12,27 +13,18 @@ const NOW: Duration = Duration::ZERO;
 
 /// A job of two subjobs with two processes each that runs.
 fn running() -> Coallocation {
-    let watch = Watch {
-        patience: Duration::from_secs(60),
-        limit: None,
-        answers: false,
-    };
     let subjobs = ["a", "b"].map(|name| {
         let mut subjob = subjob(name, 2);
         OnLoss::GoOn.set(&mut subjob);
         subjob
     });
-    let mut job = Coallocation::new(&Job::new(subjobs.to_vec()).unwrap(), watch);
+    let mut job = Coallocation::new(&Job::new(subjobs.to_vec()).unwrap(), WATCH);
     for site in 0..2 {
         job.handle_started(site, NOW);
         (0..2).for_each(|index| assert!(job.handle_arrived(site, index, NOW)));
     }
     assert_eq!(next(&mut job), [Action::Commit(vec![0, 1])]);
     job
-}
-
-fn next(job: &mut Coallocation) -> Vec<Action> {
-    std::iter::from_fn(|| job.poll_action()).collect()
 }
 
 /// Who hears of deaths: first rank, how many, and how many died before.

@@ -6,11 +6,22 @@ use isthmus_wire::grid::Exit;
 
 const T0: Duration = Duration::ZERO;
 const PATIENCE: Duration = Duration::from_secs(60);
-const WATCH: Watch = Watch {
+pub(super) const WATCH: Watch = Watch {
     patience: PATIENCE,
     limit: None,
     answers: false,
 };
+
+/// What is to be done now.
+pub(super) fn next(job: &mut Coallocation) -> Vec<Action> {
+    std::iter::from_fn(|| job.poll_action()).collect()
+}
+
+/// A subjob starts, and so many processes of it come.
+pub(super) fn all_come(job: &mut Coallocation, site: usize, count: u32) {
+    job.handle_started(site, T0);
+    (0..count).for_each(|index| assert!(job.handle_arrived(site, index, T0)));
+}
 
 fn machine(counts: &[u32]) -> Coallocation {
     let subjobs = counts
