@@ -168,7 +168,7 @@ pub struct Channel {
     pub rank: u32,
     /// The processes that destination and source ranks name: the group, or the remote group of an intercommunicator.
     pub members: Members,
-    /// Memory that all members share on their node, if they do: a frame of the transport's.
+    /// Memory that all members share on their node, if they do: a slab of the transport's.
     pub slab: Option<u32>,
     /// Those of them who share this process's node, or job of a vendor MPI, where plans may have steps that they
     /// take together.

@@ -5,6 +5,12 @@ use isthmus_protocol::matching::Pattern;
 
 use super::*;
 
+#[inline(always)]
+fn pattern(channel: &Channel, source: Option<u32>, tag: Option<i32>) -> Pattern {
+    let context = channel.context;
+    Pattern { context, source, tag }
+}
+
 impl Shared {
     /// A blocking send: [`Engine::send`] and the wait that may follow, under one lock.
     #[inline]
@@ -49,13 +55,7 @@ impl Shared {
         if self.policy.threads {
             return Direct::Nothing;
         }
-        let mut guard = self.lock();
-        let pattern = Pattern {
-            context: channel.context,
-            source: from,
-            tag,
-        };
-        self.receive_next(&mut guard, channel, pattern, memory, room)
+        self.receive_next(&mut self.lock(), channel, pattern(channel, from, tag), memory, room)
     }
 
     /// The same where threads take turns and none of the library comes; elsewhere nothing is done.
@@ -68,11 +68,7 @@ impl Shared {
         memory: WriteMemory,
         room: u64,
     ) -> Option<Direct> {
-        let pattern = Pattern {
-            context: channel.context,
-            source: from,
-            tag,
-        };
+        let pattern = pattern(channel, from, tag);
         self.briefly(|engine| self.receive_next(engine, channel, pattern, memory, room))
     }
 
