@@ -10,10 +10,12 @@ cat >lose.sh <<'EOF'
 # lose.sh HOW COMMAND...: the last two ranks, which are at site b, are lost by the command once all processes run.
 how=$1
 shift
+# Nothing is there that an earlier job has said: this one would not be waited for.
+: >out
 timeout -k 5 100 isthmus run --on-loss go-on --site home:2 --site c1:2 --site b1:2 ./isthmus-test-faults "$how" 2 <"/dev/null" >out 2>err &
 job=$!
 until grep -q ready out; do
-    kill -0 $job 2>/dev/null || exit 1
+    kill -0 $job 2>/dev/null || { echo "the job did not start"; exit 1; }
     sleep 0.1
 done
 "$@"

@@ -81,6 +81,7 @@ beginning end 142 3 went on
 END
 
 # What is seen of it: which ranks are where, who was lost and why, as text and as JSON.
+: >out
 timeout -k 5 60 isthmus run --name "seen-$$" -n 2 ./children held </dev/null >out 2>err &
 job=$!
 until [ "$(grep -c waits out)" = 2 ]; do
