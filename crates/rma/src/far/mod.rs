@@ -8,6 +8,7 @@
 
 mod counts;
 mod desk;
+mod doing;
 mod landing;
 mod make;
 mod open;
