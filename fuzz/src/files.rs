@@ -4,6 +4,7 @@
 use isthmus_wire::file::{self, Question, What};
 use isthmus_wire::requests::{self, Pointer, Target};
 use isthmus_wire::rma;
+use isthmus_wire::rma::bundle::{Bundle, Mark};
 use isthmus_wire::stripe::Layout;
 
 /// Messages about files: a call, a question, an answer, runs, a body.
@@ -43,6 +44,26 @@ pub(crate) fn windows(bytes: &[u8]) {
     if let Ok(failure) = rma::Failure::decode(bytes) {
         assert_eq!(failure.encode(), bytes);
     }
+    bundles(bytes);
+}
+
+/// Operations on windows that leave together.
+fn bundles(bytes: &[u8]) {
+    let (mut mark, mut again, mut all) = (Mark::default(), Bundle::default(), Vec::new());
+    while let Ok(Some(operation)) = mark.next(bytes) {
+        // A liar may repeat what goes without saying, which takes more room than there is for it again.
+        if !Bundle::suits(&operation) || !again.has_room(&operation) {
+            return;
+        }
+        again.push(&operation);
+        all.push(operation);
+    }
+    let (again, mut mark) = (again.into_bytes(), Mark::default());
+    assert!(
+        all.iter()
+            .all(|operation| mark.next(&again).as_ref() == Ok(&Some(operation.clone())))
+    );
+    assert_eq!(mark.next(&again), Ok(None));
 }
 
 /// Remote service requests to global pointers.
@@ -98,9 +119,13 @@ pub(crate) fn operations() -> Vec<Vec<u8>> {
         class: 55,
         text: "no".to_owned(),
     };
+    let mut bundle = Bundle::default();
+    for does in [Put, Put, Accumulate] {
+        bundle.push(&operation(does));
+    }
     let all = [Put, Get, Accumulate, Fetch, Swap].into_iter();
     all.map(|does| operation(does).encode())
-        .chain([failure.encode()])
+        .chain([failure.encode(), bundle.into_bytes()])
         .collect()
 }
 

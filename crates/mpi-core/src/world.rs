@@ -310,15 +310,16 @@ pub(crate) struct Operations {
 const AGREEMENT: &str = "communicator-setup";
 const EXCHANGE: &str = "communicator-exchange";
 
-/// Operations on windows, locks that are asked for, questions whether operations are done, and data that nobody copied:
-/// see [`WindowCount`].
-const WINDOWS: [&str; 6] = [
+/// Operations on windows, locks that are asked for, questions whether operations are done, data that nobody copied, and
+/// operations that left together: see [`WindowCount`].
+const WINDOWS: [&str; 7] = [
     "window-put",
     "window-get",
     "window-accumulate",
     "window-lock",
     "window-wait",
     "window-placed",
+    "window-bundled",
 ];
 
 /// What is counted of windows.
@@ -336,6 +337,8 @@ pub enum WindowCount {
     Wait,
     /// Frames whose data a transport has read straight to their place, counted where they come.
     Placed,
+    /// Operations that left together with others, with their heads.
+    Bundled,
 }
 
 /// How what is counted of windows is called.

@@ -9,6 +9,7 @@ use isthmus_core::comm;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_rma::{LockKind, Place as Spot, Source, When};
+use isthmus_wire::rma::bundle::Bundle;
 use isthmus_wire::rma::{Does, Failure, Operation, What};
 
 #[test]
@@ -223,7 +224,30 @@ fn frames_out_of_turn_cost_the_liar_its_place() {
     }
     .encode();
     type Frames<'a> = Vec<(i32, u32, u64, &'a [u8])>;
-    let operate = What::Operate as i32;
+    let (operate, bundle) = (What::Operate as i32, What::Bundle as i32);
+    let honest = put(&long, &[1; 8]);
+    // A good operation, and one that is none, in a frame.
+    let with = |lie: Operation<'_>| {
+        let mut bundle = Bundle::default();
+        bundle.push(&honest);
+        bundle.push(&lie);
+        bundle.into_bytes()
+    };
+    let together = with(honest.clone());
+    let outside = with(Operation {
+        place: BYTES as i64 - 4,
+        ..honest.clone()
+    });
+    let unknown = with(Operation {
+        number: 3,
+        datatype: &[],
+        ..honest.clone()
+    });
+    let reads = with(Operation {
+        does: Does::Accumulate,
+        op: isthmus_datatype::op::Predefined::NoOp.handle(),
+        ..honest.clone()
+    });
     let cases: Vec<(&str, Frames<'_>)> = vec![
         ("out of turn", vec![(What::Unlock as i32, 1, 0, &[])]),
         (
@@ -262,6 +286,29 @@ fn frames_out_of_turn_cost_the_liar_its_place() {
         ("nobody has asked", vec![(What::Failed as i32, 1, 0, &failure)]),
         ("failure of no operation", vec![(What::Failed as i32, 0, 0, &[1])]),
         ("unknown kind", vec![(77, 0, 0, &[])]),
+        ("follow each other", vec![(bundle, u32::MAX, 0, &together)]),
+        (
+            "follow each other",
+            vec![(bundle, 100, 0, &together), (bundle, 100, 0, &together)],
+        ),
+        ("that are none", vec![(bundle, 1, 0, &[32])]),
+        ("that are none", vec![(bundle, 9, 0, &together[..9])]),
+        (
+            "outside of the window",
+            vec![(bundle, outside.len() as u32, 0, &outside)],
+        ),
+        (
+            "that it has not described",
+            vec![(bundle, unknown.len() as u32, 0, &unknown)],
+        ),
+        ("pieces of elements", vec![(bundle, reads.len() as u32, 0, &reads)]),
+        (
+            "follow each other",
+            vec![
+                (operate, begun.len() as u32, 0, &begun),
+                (bundle, together.len() as u32, 0, &together),
+            ],
+        ),
     ];
     for (why, frames) in cases {
         let stage = Stage::new();

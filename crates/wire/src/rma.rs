@@ -15,6 +15,7 @@
 //!  Done       number of the question   -                    -
 //!  Failed     number of the question   -                    class: u32 | text     0: of an operation that asks nothing
 //!  Look       -                        -                    -                    a lock is free again
+//!  Bundle     bytes of the payload     offset of the piece  operations that ask nothing: see [`bundle`]
 //!
 //!  operation  0          2        4    8          12       16      24      32      40
 //!             | what u16 | number | op | question | type n | first | place | count | length |
@@ -26,8 +27,10 @@
 //! What is kept has [`MOST_TYPE_BYTES`] at most, together. `length`: bytes of data that come, or are asked for.
 //! `first`: the byte of the stream of the type with which they begin. Data are as their sender represents them, what
 //! comes counts as at the origin, what is asked for as at the target. What a peer sends is applied in
-//! the order in which it was sent. The bit `common` of Operate and Data says whether they follow an odd number of
+//! the order in which it was sent. The bit `common` of Operate, Data and Bundle says whether they follow an odd number of
 //! fences.
+
+pub mod bundle;
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::datatype::MAX_BYTES;
@@ -61,6 +64,7 @@ pub enum What {
     Done = 7,
     Failed = 8,
     Look = 9,
+    Bundle = 10,
 }
 
 impl What {
@@ -76,6 +80,7 @@ impl What {
             7 => Self::Done,
             8 => Self::Failed,
             9 => Self::Look,
+            10 => Self::Bundle,
             _ => return None,
         })
     }

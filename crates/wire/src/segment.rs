@@ -84,7 +84,7 @@ impl Kind {
 }
 
 /// Version of this layout, in the hello.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// A decoded header. See the module for the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,11 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Whether what is sent now follows an odd fence.
+    pub(super) fn is_odd(&self) -> bool {
+        self.odd
+    }
+
     /// Operations of so many bytes go to a member: whether they follow an odd fence.
     pub(super) fn send(&mut self, rank: u32, bytes: u64) -> bool {
         let (since, all) = self.sent.entry(rank).or_default();

@@ -54,8 +54,8 @@ impl Asked {
 
 /// See the module.
 pub(crate) struct Desk {
-    /// How what arrives without a copy is counted.
-    placed: Counted,
+    /// How what arrives without a copy is counted, and what leaves together with others.
+    counted: [Counted; 2],
     windows: BTreeMap<Key, Box<Open>>,
     asked: HashMap<u32, Asked>,
     numbers: u32,
@@ -67,10 +67,10 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// `placed`: how what arrives without a copy is counted.
-    pub(super) fn new(placed: Counted) -> Self {
+    /// `counted`: how what arrives without a copy is counted, and what leaves together with others.
+    pub(super) fn new(counted: [Counted; 2]) -> Self {
         Self {
-            placed,
+            counted,
             windows: BTreeMap::default(),
             asked: HashMap::default(),
             numbers: 0,
@@ -107,6 +107,7 @@ impl Desk {
     /// Bytes of operations that have not left for a peer: all, and those in memory of our own.
     pub(crate) fn waiting(&self, peer: Peer) -> (u64, u64) {
         let [own, program] = self.out.waiting.get(&peer).copied().unwrap_or_default();
+        let own = own + self.out.bundled(peer);
         (own + program, own)
     }
 
@@ -142,6 +143,19 @@ impl Desk {
     /// The first mistake in operations on the window that this process has not heard of.
     pub(crate) fn failed(&mut self, key: Key) -> Option<Error> {
         self.windows.get_mut(&key)?.failed.take().map(|error| *error)
+    }
+
+    /// See [`Outgoing::bundle`].
+    pub(crate) fn bundle(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        of: (u32, bool),
+        operation: &Operation<'_>,
+    ) -> Option<u64> {
+        let bytes = self.out.bundle(port, peer, of, operation)?;
+        port.count(self.counted[1], peer, bytes);
+        Some(bytes)
     }
 
     /// Says something.
@@ -377,7 +391,7 @@ impl Machine for Desk {
     }
 
     fn placed(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header) {
-        port.count(self.placed, peer, header.length);
+        port.count(self.counted[0], peer, header.length);
         if What::from_tag(header.tag) == Some(What::Data) {
             if let Some((_, open)) = named(&mut self.windows, halves(header).0, peer) {
                 open.placed(peer, header);
@@ -398,6 +412,7 @@ impl Machine for Desk {
                 waiting[memory as usize] -= bytes;
                 if *waiting == [0; 2] {
                     self.out.waiting.remove(&peer);
+                    self.out.release(port, peer);
                 }
                 self.part_is_over(port, request, sent.err());
             }
@@ -445,6 +460,7 @@ impl Machine for Desk {
             requests,
             ..
         } = self;
+        out.lose(peer);
         // Who waits in a window for anybody may wait for the one that is lost: it may have had a lock.
         for (&key, open) in windows.iter_mut().filter(|(_, open)| open.has(peer)) {
             open.fail((&error).into());

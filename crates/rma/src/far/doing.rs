@@ -4,7 +4,7 @@
 use isthmus_core::error::{Error, Result};
 use isthmus_engine::{Peer, Port, SendBuffer};
 use isthmus_wire::frame::Header;
-use isthmus_wire::rma::{Does, Failure, MAX_OPERATION, Operation, What};
+use isthmus_wire::rma::{Does, Failure, Operation, What};
 
 use super::origin::{Begun, Origin};
 use super::outgoing::{Answered, Outgoing, halves, header, key};
@@ -84,16 +84,16 @@ impl Doing<'_, '_> {
         self.answer(header, SendBuffer::owned(failure.encode().into()), 0)
     }
 
-    /// An operation, or a piece of one.
-    pub(super) fn operate(&mut self, payload: &[u8]) -> Step {
+    /// Operations of at most so many bytes, or a piece of them; `act`: what is done when they are here whole.
+    pub(super) fn whole(&mut self, payload: &[u8], most: usize, act: fn(&mut Self, &[u8]) -> Step) -> Step {
         let whole = halves(self.from.1).1 as usize;
         let before = self.origin.pieces.len();
-        let fits = whole <= MAX_OPERATION && before as u64 == self.from.1.auxiliary() && !payload.is_empty();
+        let fits = whole <= most && before as u64 == self.from.1.auxiliary() && !payload.is_empty();
         if self.origin.begun.is_some() || !fits || before + payload.len() > whole {
             return Step::Lie("an operation on a window in pieces that do not follow each other");
         }
         if before == 0 && payload.len() == whole {
-            return self.begin(payload);
+            return act(self, payload);
         }
         if before + payload.len() < whole {
             self.origin.pieces.extend_from_slice(payload);
@@ -101,7 +101,7 @@ impl Doing<'_, '_> {
         }
         let mut pieces = std::mem::take(&mut self.origin.pieces);
         pieces.extend_from_slice(payload);
-        let step = self.begin(&pieces);
+        let step = act(self, &pieces);
         if matches!(step, Step::Later { .. }) {
             pieces.truncate(before);
             self.origin.pieces = pieces;
@@ -110,51 +110,75 @@ impl Doing<'_, '_> {
     }
 
     /// A whole operation.
-    fn begin(&mut self, bytes: &[u8]) -> Step {
+    pub(super) fn operation(&mut self, bytes: &[u8]) -> Step {
         let Ok(operation) = Operation::decode(bytes) else {
             return Step::Lie("an operation on a window that is none");
         };
+        match self.begin(&operation) {
+            Ok(step) => step,
+            Err(error) => self.fail(operation.question, &error),
+        }
+    }
+
+    /// A whole bundle of them. One that cannot be done now keeps those behind it, and its origin hears of the first
+    /// mistake when all are done.
+    pub(super) fn bundle(&mut self, bytes: &[u8]) -> Step {
+        let (mut mark, mut mistake) = self.origin.bundled.take().map(|begun| *begun).unwrap_or_default();
+        loop {
+            let before = mark;
+            let operation = match mark.next(bytes) {
+                Ok(Some(operation)) => operation,
+                Ok(None) => break,
+                Err(_) => return Step::Lie("operations on a window that are none"),
+            };
+            match self.begin(&operation) {
+                Ok(Step::Over) => {}
+                Ok(Step::Later { block }) => {
+                    self.origin.bundled = Some(Box::new((before, mistake)));
+                    return Step::Later { block };
+                }
+                Ok(Step::Answered { .. }) => return Step::Lie("an operation that asks among those that do not"),
+                Ok(Step::Lie(what)) => return Step::Lie(what),
+                Err(error) => mistake = mistake.or(Some(error)),
+            }
+        }
+        mistake.map_or(Step::Over, |error| self.fail(0, &error))
+    }
+
+    /// An error is a mistake of the program of the origin.
+    fn begin(&mut self, operation: &Operation<'_>) -> Result<Step> {
         let form = self.port.representation(self.from.0);
         let datatype = match self.origin.types.find(operation.number, operation.datatype) {
             Ok(datatype) => datatype,
-            Err(lie) => return Step::Lie(lie),
-        };
-        let question = operation.question;
-        let elements = match Elements::of(self.window, &operation, datatype, form) {
-            Ok(elements) => Ok(elements),
-            Err(Wrong::Lie(what)) => return Step::Lie(what),
-            Err(Wrong::Mistake(error)) => Err(error),
+            Err(lie) => return Ok(Step::Lie(lie)),
         };
         let waits_for_data = operation.data.is_empty() && operation.does != Does::Get;
-        let reads = elements.as_ref().is_ok_and(Elements::reads);
-        if let Err(error) = &elements {
-            // Data that follow are thrown away. What is only read has none.
-            let reads = operation.op == isthmus_datatype::op::Predefined::NoOp.handle();
-            if waits_for_data && !reads {
-                self.origin.begun = Some(Begun::new(&operation, None));
+        let elements = match Elements::of(self.window, operation, datatype, form) {
+            Ok(elements) => elements,
+            Err(Wrong::Lie(what)) => return Ok(Step::Lie(what)),
+            Err(Wrong::Mistake(error)) => {
+                // Data that follow are thrown away. What is only read has none.
+                let reads = operation.op == isthmus_datatype::op::Predefined::NoOp.handle();
+                if waits_for_data && !reads {
+                    self.origin.begun = Some(Begun::new(operation, None));
+                }
+                return Err(error);
             }
-            return self.fail(question, error);
-        }
-        let Ok(elements) = elements else {
-            return Step::Over;
         };
+        let question = operation.question;
         if operation.does == Does::Get {
             let header = header(What::Answer, halves(self.from.1).0, question, 0);
-            return match elements.data() {
-                Ok(data) => self.answer_with(header, data, 0, true),
-                Err(error) => self.fail(question, &error),
-            };
+            return Ok(self.answer_with(header, elements.data()?, 0, true));
         }
-        if reads {
-            return self.read(&operation, &elements);
+        if elements.reads() {
+            return Ok(self.read(operation, &elements));
         }
         if waits_for_data {
-            self.origin.begun = Some(Begun::new(&operation, Some(elements)));
-            return Step::Over;
+            self.origin.begun = Some(Begun::new(operation, Some(elements)));
+            return Ok(Step::Over);
         }
         let mut rest = Vec::new();
-        let applied = self.apply((operation.does, question), &elements, 0, operation.data, &mut rest);
-        applied.unwrap_or_else(|error| self.fail(question, &error))
+        self.apply((operation.does, question), &elements, 0, operation.data, &mut rest)
     }
 
     /// A piece of the data of the operation that has begun.

@@ -29,8 +29,8 @@ fn forms(world: &World, comm: &Comm) -> Box<[Representation]> {
 fn register(world: &World) {
     let mut engine = world.engine().lock();
     if with_machine(&mut engine, protocol::RMA, |_: &mut Desk, _| ()).is_none() {
-        let placed = window_operation(&mut engine, WindowCount::Placed);
-        engine.register(protocol::RMA, Box::new(Desk::new(placed)));
+        let counted = [WindowCount::Placed, WindowCount::Bundled].map(|what| window_operation(&mut engine, what));
+        engine.register(protocol::RMA, Box::new(Desk::new(counted)));
     }
     if engine.underneath().is_there() {
         // A process that blocks in the machine's own MPI would take no frames.

@@ -11,7 +11,8 @@ use isthmus_core::error::Error;
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::{EngineError, Lease, Lent, Members, Peer, Port, Taken};
 use isthmus_wire::frame::Header;
-use isthmus_wire::rma::{Does, What};
+use isthmus_wire::rma::bundle::MAX_BUNDLE;
+use isthmus_wire::rma::{Does, MAX_OPERATION, What};
 
 use super::doing::{Doing, Step};
 use super::origin::{Kept, Origin, Turn};
@@ -191,7 +192,7 @@ impl Open {
         let (peer, header) = from;
         let what = What::from_tag(header.tag);
         let origin = self.origins.entry(peer).or_default();
-        let moves = matches!(what, Some(What::Operate | What::Data));
+        let moves = matches!(what, Some(What::Operate | What::Data | What::Bundle));
         if moves && header.common != self.odd && self.lost.is_none() {
             // Its origin has left a fence that is not over here. Nobody comes to one any more when a member is lost.
             return Step::Later { block: false };
@@ -205,7 +206,8 @@ impl Open {
         };
         let between = doing.origin.begun.is_none() && doing.origin.pieces.is_empty();
         let step = match what {
-            Some(What::Operate) => doing.operate(payload),
+            Some(What::Operate) => doing.whole(payload, MAX_OPERATION, Doing::operation),
+            Some(What::Bundle) => doing.whole(payload, MAX_BUNDLE, Doing::bundle),
             Some(What::Data) => doing.data(payload),
             Some(What::Flush) if between && payload.is_empty() => doing.done(),
             Some(What::Lock) if between && payload.is_empty() && doing.origin.turn == Turn::Free => {

@@ -4,9 +4,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 
+use isthmus_core::error::Error;
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::Lease;
 use isthmus_wire::frame::Header;
+use isthmus_wire::rma::bundle::Mark;
 use isthmus_wire::rma::{Does, Operation};
 
 use super::types;
@@ -68,6 +70,8 @@ pub(super) struct Origin {
     /// Pieces of an operation that has not come whole.
     pub(super) pieces: Vec<u8>,
     pub(super) begun: Option<Begun>,
+    /// How far the bundle is done that waits, and its first mistake.
+    pub(super) bundled: Option<Box<(Mark, Option<Error>)>>,
     /// Its next data are being read straight into this memory.
     pub(super) placing: Option<Lease<WriteMemory>>,
     /// Bytes of answers in memory of our own that have not left.

@@ -2,10 +2,12 @@
 //! Frames of one-sided communication that leave: their headers, and what has not left yet.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use isthmus_engine::{Context, EngineError, Peer, Port, Request, SendBuffer, Sending};
 use isthmus_wire::frame::{Header, Kind};
-use isthmus_wire::rma::What;
+use isthmus_wire::rma::bundle::Bundle;
+use isthmus_wire::rma::{Operation, What};
 
 /// A header of this protocol.
 pub(super) fn header(what: What, context: u32, lower: u32, at: u64) -> Header {
@@ -55,6 +57,15 @@ pub(super) struct Outgoing {
     pub(super) leaving: HashMap<u64, Leaving>,
     /// Bytes of operations that have not left, by peer and [`Memory`].
     pub(super) waiting: HashMap<Peer, [u64; 2]>,
+    /// Operations for peers that what left before has not reached yet.
+    bundles: HashMap<Peer, Bundled>,
+}
+
+/// Operations that leave together, and of which window and fences ([`Counts`](super::counts)) they are.
+struct Bundled {
+    context: u32,
+    odd: bool,
+    operations: Bundle,
 }
 
 /// Whose memory something is read from until it has left.
@@ -85,8 +96,79 @@ impl Outgoing {
         }
     }
 
+    /// Puts an operation of a window, which follows an odd fence or not, behind others that leave together, if others
+    /// wait to leave for this peer: then it would have to wait too, and heads would be most of many short ones. Gives
+    /// the bytes that it takes.
+    pub(super) fn bundle(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        (context, odd): (u32, bool),
+        operation: &Operation<'_>,
+    ) -> Option<u64> {
+        if !self.waiting.contains_key(&peer) || !Bundle::suits(operation) {
+            return None;
+        }
+        let fits = |bundled: &Bundled| {
+            bundled.context == context && bundled.odd == odd && bundled.operations.has_room(operation)
+        };
+        if self.bundles.get(&peer).is_some_and(|bundled| !fits(bundled)) {
+            self.release(port, peer);
+        }
+        let bundled = match self.bundles.entry(peer) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Bundled {
+                context,
+                odd,
+                operations: Bundle::default(),
+            }),
+        };
+        Some(bundled.operations.push(operation))
+    }
+
+    /// Bytes of operations for a peer that wait for others to leave.
+    pub(super) fn bundled(&self, peer: Peer) -> u64 {
+        self.bundles.get(&peer).map_or(0, |bundled| bundled.operations.length())
+    }
+
+    /// What waits for others to leave does so no longer.
+    pub(super) fn release(&mut self, port: &mut Port<'_>, peer: Peer) {
+        let Some(Bundled {
+            context,
+            odd,
+            operations,
+        }) = self.bundles.remove(&peer)
+        else {
+            return;
+        };
+        let mut head = header(What::Bundle, context, operations.length() as u32, 0);
+        head.common = odd;
+        let payload = SendBuffer::owned(operations.into_bytes().into());
+        // Who is lost is told by others.
+        let _ = self.send(port, peer, head, (payload, Memory::Own), None);
+    }
+
+    /// Nothing reaches this peer any more.
+    pub(super) fn lose(&mut self, peer: Peer) {
+        self.bundles.remove(&peer);
+    }
+
     /// Sends what this process has to say. If it leaves later, `request` has a part that is over then.
     pub(super) fn operate(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        header: Header,
+        payload: (SendBuffer, Memory),
+        request: Option<Request>,
+    ) -> Result<Sending, EngineError> {
+        if !self.bundles.is_empty() {
+            self.release(port, peer);
+        }
+        self.send(port, peer, header, payload, request)
+    }
+
+    fn send(
         &mut self,
         port: &mut Port<'_>,
         peer: Peer,

@@ -171,8 +171,12 @@ fn operate(
             number: name.number,
             datatype: &name.described,
             data: &short,
+        };
+        if let Some(bytes) = desk.bundle(port, way.peer, (way.context, counts.is_odd()), &operation) {
+            counts.send(way.rank, bytes);
+            return Ok(());
         }
-        .encode();
+        let operation = operation.encode();
         if name.number > 0 {
             name.described = Box::default();
         }
