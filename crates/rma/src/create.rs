@@ -144,7 +144,8 @@ impl Window {
         let (program, comm) = (comm, heard.comm);
         let near = near_for(world, program, flavor, together)?;
         let node = of_node(program, near.as_deref());
-        let far = near.clone().map(|near| Far::new(world, &comm, near));
+        let far = near.clone().map(Far::new);
+        let unlike = far.is_some() && far::take_frames(world, &comm);
         let provided = match &far {
             None => lay_out(flavor, &said),
             Some(far) => lay_out_node(flavor, &said, far),
@@ -160,12 +161,13 @@ impl Window {
             comm,
             flavor,
             parts: Parts::new(parts),
+            unlike,
             shares: flavor.allocates() && matches!(store, Store::Node(..)),
             store,
             own: memory,
             epochs: Epoch::default(),
             counted: Default::default(),
-            far: far.map(Box::new),
+            far,
             seldom: Lazy::with(own.hints),
         });
         if window.far.is_some() {

@@ -78,10 +78,12 @@ pub struct Window {
     pub(crate) own: WriteMemory,
     /// They are.
     pub(crate) shares: bool,
+    /// Members represent data differently.
+    pub(crate) unlike: bool,
     pub(crate) epochs: Epoch,
     pub(crate) counted: Counted,
     /// If it has members on other nodes.
-    pub(crate) far: Option<Box<Far>>,
+    pub(crate) far: Option<Far>,
     pub(crate) seldom: Lazy,
 }
 

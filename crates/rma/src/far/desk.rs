@@ -142,7 +142,7 @@ impl Desk {
 
     /// The first mistake in operations on the window that this process has not heard of.
     pub(crate) fn failed(&mut self, key: Key) -> Option<Error> {
-        self.windows.get_mut(&key)?.failed.take().map(|error| *error)
+        self.windows.get_mut(&key)?.failed()
     }
 
     /// See [`Outgoing::bundle`].

@@ -12,20 +12,16 @@ use isthmus_wire::frame::protocol;
 use super::Far;
 use super::desk::Desk;
 
-/// How the members represent data; empty: all as this process.
-fn forms(world: &World, comm: &Comm) -> Box<[Representation]> {
+/// Frames about windows are taken from now on. True: members of this one represent data differently from this process.
+pub(crate) fn take_frames(world: &World, comm: &Comm) -> bool {
+    register(world);
     let mut engine = world.engine().lock();
-    let members = comm.group().members().iter();
-    let forms: Box<[Representation]> = with_port(&mut engine, protocol::RMA, |port| {
-        members.map(|&peer: &Peer| port.representation(peer)).collect()
-    });
-    match forms.iter().all(|&form| form == Representation::LOCAL) {
-        true => Box::default(),
-        false => forms,
-    }
+    let mut members = comm.group().members().iter();
+    with_port(&mut engine, protocol::RMA, |port| {
+        members.any(|&peer: &Peer| port.representation(peer) != Representation::LOCAL)
+    })
 }
 
-/// Frames about windows are taken from now on.
 fn register(world: &World) {
     let mut engine = world.engine().lock();
     if with_machine(&mut engine, protocol::RMA, |_: &mut Desk, _| ()).is_none() {
@@ -40,11 +36,9 @@ fn register(world: &World) {
 
 impl Far {
     /// What a process knows of the members of a window over these.
-    pub(crate) fn new(world: &World, comm: &Comm, near: Arc<Near>) -> Self {
-        register(world);
+    pub(crate) fn new(near: Arc<Near>) -> Self {
         Self {
             near,
-            forms: forms(world, comm),
             sent: Default::default(),
         }
     }

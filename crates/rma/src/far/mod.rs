@@ -26,14 +26,14 @@ use isthmus_core::comm::Near;
 use isthmus_core::error::Result;
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::{Datatype, Representation};
-use isthmus_engine::{Engine, EngineError, Port, Request, SendBuffer, with_machine};
+use isthmus_engine::{Engine, EngineError, Port, Request, SendBuffer, with_machine, with_port};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, PIECE, What};
 
 use self::counts::Counts;
 use self::desk::Desk;
 use self::landing::{Landing, bytes_there, foreign};
-pub(crate) use self::make::open;
+pub(crate) use self::make::{open, take_frames};
 use self::outgoing::header;
 use self::send::Call;
 pub(crate) use self::settle::{complete, has_done_of, meet};
@@ -47,8 +47,6 @@ use crate::window::{Window, locked};
 pub(crate) struct Far {
     /// Which members share this process's node.
     near: Arc<Near>,
-    /// How members represent data; empty: all as this process.
-    forms: Box<[Representation]>,
     sent: OnceLock<Box<Mutex<Sent>>>,
 }
 
@@ -103,7 +101,12 @@ fn with_desk<T>(
 
 /// How a member represents data, if differently.
 pub(crate) fn form_of(window: &Window, rank: u32) -> Option<Representation> {
-    let form = window.far.as_ref()?.forms.get(rank as usize).copied()?;
+    if !window.unlike {
+        return None;
+    }
+    let peer = window.comm.channel().members.peer(rank);
+    let mut engine = window.world.engine().lock();
+    let form = with_port(&mut engine, protocol::RMA, |port| port.representation(peer));
     (form != Representation::LOCAL).then_some(form)
 }
 

@@ -28,25 +28,27 @@ pub(super) struct Open {
     window: Arc<Window>,
     origins: BTreeMap<Peer, Origin>,
     /// Answers that have not left.
-    pub(super) leaving: u64,
+    pub(super) leaving: u32,
     /// A lock was given back.
     pub(super) left: bool,
     /// Data that this process has asked for and that have not come whole.
-    pub(super) asks: u64,
+    pub(super) asks: u32,
     /// Bytes of operations that are done, since the last even and the last odd fence. See [`counts`](super::counts).
     done: [u64; 2],
     /// Whether the number of fences that are over here is odd. What follows the next one has to wait for it.
     odd: bool,
-    /// Members that are gone, if any are.
-    #[expect(
-        clippy::box_collection,
-        reason = "nearly no window has any, and programs have thousands of windows"
-    )]
-    lost: Option<Box<BTreeSet<Peer>>>,
+    trouble: Option<Box<Trouble>>,
+}
+
+/// What nearly no window has: programs have thousands of them.
+#[derive(Default)]
+struct Trouble {
+    /// Members that are gone.
+    lost: BTreeSet<Peer>,
     /// How often origins were found waiting for a lock that nobody has who lives.
     futile: u32,
     /// What has gone wrong at targets.
-    pub(super) failed: Option<Box<Error>>,
+    failed: Option<Error>,
 }
 
 impl Open {
@@ -59,14 +61,19 @@ impl Open {
             asks: 0,
             done: [0; 2],
             odd: false,
-            lost: None,
-            futile: 0,
-            failed: None,
+            trouble: None,
         }
     }
 
     fn is_lost(&self, peer: Peer) -> bool {
-        self.lost.as_ref().is_some_and(|lost| lost.contains(&peer))
+        self.trouble
+            .as_ref()
+            .is_some_and(|trouble| trouble.lost.contains(&peer))
+    }
+
+    /// Whether a member is gone.
+    fn has_losses(&self) -> bool {
+        self.trouble.as_ref().is_some_and(|trouble| !trouble.lost.is_empty())
     }
 
     /// Whether the peer is a member of the window.
@@ -89,7 +96,12 @@ impl Open {
 
     /// The program hears of the first mistake.
     pub(super) fn fail(&mut self, error: Error) {
-        self.failed.get_or_insert_with(|| Box::new(error));
+        self.trouble.get_or_insert_default().failed.get_or_insert(error);
+    }
+
+    /// The first mistake, once.
+    pub(super) fn failed(&mut self) -> Option<Error> {
+        self.trouble.as_mut()?.failed.take()
     }
 
     /// Whether frames, or tickets, wait.
@@ -99,7 +111,7 @@ impl Open {
 
     /// Whether frames wait for what nobody will tell about: the lock of a block, which nobody has for long.
     pub(super) fn is_busy(&self) -> bool {
-        self.origins.values().any(|origin| origin.busy) || self.lost.is_some() && self.waits()
+        self.origins.values().any(|origin| origin.busy) || self.has_losses() && self.waits()
     }
 
     /// An answer has left.
@@ -115,8 +127,9 @@ impl Open {
 
     /// See [`Desk::has_done`](super::desk::Desk::has_done).
     pub(super) fn has_done(&mut self, odd: bool, bytes: u64) -> bool {
+        let gone = self.has_losses();
         let done = &mut self.done[usize::from(odd)];
-        let all = *done >= bytes || self.lost.is_some();
+        let all = *done >= bytes || gone;
         if all {
             // This count is used again after the next fence, which all come to only when this one is over.
             *done = 0;
@@ -161,10 +174,11 @@ impl Open {
     /// Memory for the data of a frame that a transport is about to read, if they go there as they come and nothing has
     /// to be waited for. It is lent until they are there, or their origin or the window is gone.
     pub(super) fn place(&mut self, peer: Peer, header: &Header) -> Option<Lent<WriteMemory>> {
+        let in_time = header.common == self.odd || self.has_losses();
         let origin = self.origins.get_mut(&peer)?;
         let begun = origin.begun.as_ref().filter(|begun| begun.does == Does::Put)?;
         let next = header.auxiliary() == begun.got && (1..=begun.length - begun.got).contains(&header.length);
-        if !next || origin.waits() || header.common != self.odd && self.lost.is_none() {
+        if !next || origin.waits() || !in_time {
             return None;
         }
         let memory = begun.elements.as_ref()?.straight(begun.got, header.length)?;
@@ -191,9 +205,10 @@ impl Open {
     fn step(&mut self, port: &mut Port<'_>, out: &mut Outgoing, from: (Peer, &Header), payload: &[u8]) -> Step {
         let (peer, header) = from;
         let what = What::from_tag(header.tag);
+        let in_time = header.common == self.odd || self.has_losses();
         let origin = self.origins.entry(peer).or_default();
         let moves = matches!(what, Some(What::Operate | What::Data | What::Bundle));
-        if moves && header.common != self.odd && self.lost.is_none() {
+        if moves && !in_time {
             // Its origin has left a fence that is not over here. Nobody comes to one any more when a member is lost.
             return Step::Later { block: false };
         }
@@ -303,7 +318,7 @@ impl Open {
 
     /// What lost members of this node had of the lock of this process, and of blocks, goes on to others.
     fn recover(&mut self) {
-        if self.lost.is_none() {
+        if !self.has_losses() {
             return;
         }
         let members = self.members();
@@ -318,16 +333,18 @@ impl Open {
         });
         // Whoever died between two steps has told nobody how far it came. Then those who wait begin anew.
         let futile = !turns.any(|turn| matches!(turn, Turn::Holds(_))) && !lock.is_wanted_near(&is_lost);
-        self.futile = if futile { self.futile + 1 } else { 0 };
-        if let (Some(next), true) = (next.min(), self.futile > MOST_FUTILE) {
-            self.futile = 0;
+        let next = next.min();
+        let trouble = self.trouble.get_or_insert_default();
+        trouble.futile = if futile { trouble.futile + 1 } else { 0 };
+        if let (Some(next), true) = (next, trouble.futile > MOST_FUTILE) {
+            trouble.futile = 0;
             lock.restart(next);
         }
     }
 
     /// A peer is gone: it neither has nor wants locks any more.
     pub(super) fn lose(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) {
-        self.lost.get_or_insert_default().insert(peer);
+        self.trouble.get_or_insert_default().lost.insert(peer);
         self.recover();
         if let Some(mut origin) = self.origins.remove(&peer) {
             origin.leave(&self.window);
