@@ -370,6 +370,10 @@ pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
             reason: "a rank was killed".to_owned(),
         },
         ToAgent::Ping(9),
+        ToAgent::Neighbour {
+            number: 4,
+            bytes: vec![7; 9],
+        },
         ToAgent::Answer {
             index: 1,
             answer: answer(),
@@ -427,6 +431,11 @@ pub(crate) fn from_agent_bodies() -> Vec<Vec<u8>> {
             bytes: b"text\n".to_vec(),
         },
         FromAgent::Exited(vec![(0, Exit::Status(3)), (1, Exit::Signal(9))]),
+        FromAgent::Neighbour {
+            number: 4,
+            bytes: vec![7; 9],
+        },
+        FromAgent::NeighbourTook { number: 4, bytes: 9 },
         FromAgent::Asked {
             index: 1,
             question: question(),

@@ -362,8 +362,10 @@ impl Batch {
                 let others = self.parts.iter().filter(|p| p.node != node && p.count > 0);
                 others.for_each(|part| part.send(&ToAgent::LauncherEnded(end.clone())));
             }
-            // Answers to what was asked before; nothing else is asked, and nodes have no gateway.
+            // Answers to what was asked before; nothing else is asked, and nodes have no gateway and no neighbours.
             FromAgent::Gateway(_)
+            | FromAgent::Neighbour { .. }
+            | FromAgent::NeighbourTook { .. }
             | FromAgent::Hello(_)
             | FromAgent::File { .. }
             | FromAgent::Pong(..)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The end of an agent: nothing of the job stays at the machine. All steps together take less than 5 s.
+//! The end of an agent: nothing of the job stays at the machine. All steps together take less than 5 s. One that was told
+//! to leave stays as long as its neighbours need it.
 
 use crate::batch::Batch;
 use crate::event::Event;
@@ -31,6 +32,7 @@ const SAYING: Duration = Duration::from_millis(500);
 pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
     if end == End::Lost {
         agent.outbox.close_output();
+        agent.neighbours.part();
     }
     if let Some(batch) = agent.batch.take() {
         leave_batch(&mut agent, batch).await;
@@ -52,7 +54,7 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
         subjob.signal(9);
         await_ends(&mut agent, &mut subjob, KILLING).await;
         subjob.flush(&agent.outbox);
-        fork::kill_strays();
+        fork::kill_strays(&agent.neighbours.pids());
         let deadline = Instant::now() + PRINTING;
         for reader in subjob
             .processes
@@ -67,7 +69,7 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
         // Dropping the subjob removes its directories.
     } else {
         // A subjob that was refused half-way may have begun to start processes.
-        fork::kill_strays();
+        fork::kill_strays(&agent.neighbours.pids());
     }
     // The lease of what the processes have left begins now.
     let works = agent.works.take();
@@ -85,10 +87,25 @@ pub(crate) async fn leave(mut agent: Agent, end: End, writing: JoinHandle<()>) {
         }
     }
     if end == End::Told {
+        await_neighbours(&mut agent).await;
         agent.outbox.send(&FromAgent::Gone);
     }
     drop(agent);
     let _ = tokio::time::timeout(SAYING, writing).await;
+}
+
+/// Carries what neighbours and the coordinator say until there is none of them, or no connection.
+async fn await_neighbours(agent: &mut Agent) {
+    loop {
+        tokio::select! {
+            () = agent.neighbours.all_gone() => return,
+            event = agent.events.recv() => match event {
+                Some(Event::FromCoordinator(message)) => agent.handle_coordinator(message),
+                Some(Event::CoordinatorLost | Event::LinkLost(_)) | None => return agent.neighbours.part(),
+                Some(_) => {}
+            },
+        }
+    }
 }
 
 /// Agents on nodes leave first, so that nothing of their output is lost; then the scheduler forgets the job.

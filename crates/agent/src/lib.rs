@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The agent: one per subjob. It stages files, starts the processes, serves their rendezvous, passes their
-//! output on, and makes sure that nothing of the job outlives the connection to the coordinator.
+//! output on, and makes sure that nothing of the job outlives the connection to the coordinator. Agents of subjobs that
+//! are added later at its machine it starts beside itself, and its connection carries theirs ([`neighbours`]).
 //!
 //! Everything that happens becomes an [`event::Event`] in one queue; one loop handles them in order.
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ mod happening;
 mod leave;
 mod link;
 mod machine;
+mod neighbours;
 mod node;
 mod other_mpi;
 mod pipes;
@@ -56,6 +58,7 @@ use isthmus_wire::codec::Deframer;
 use isthmus_wire::gateway::FromGateway;
 use isthmus_wire::grid::{FileState, FromAgent, Hash, Hold, Start, ToAgent};
 use link::{Outbox, Successor};
+use neighbours::Neighbours;
 use program::Refusal;
 use rustix::process::Signal;
 use std::io;
@@ -128,6 +131,7 @@ where
     }
     outbox.send(&FromAgent::Hello(machine::hello()));
     let mut agent = Agent {
+        neighbours: Neighbours::new(&binary),
         binary,
         outbox,
         events,
@@ -184,6 +188,7 @@ enum End {
 struct Agent {
     binary: PathBuf,
     outbox: Outbox,
+    neighbours: Neighbours,
     events: mpsc::Receiver<Event>,
     sender: mpsc::Sender<Event>,
     store: Option<Store>,
@@ -299,6 +304,7 @@ impl Agent {
             return Some(End::Lost);
         };
         if link == self.link {
+            self.neighbours.part();
             self.outbox.away();
             self.vigil.wait(succession.patience);
         }
@@ -361,6 +367,7 @@ impl Agent {
                 }
             }
             ToAgent::Gateway(message) => self.tell_gateway(message),
+            ToAgent::Neighbour { number, bytes } => self.neighbours.pass(number, bytes, &self.outbox),
             ToAgent::OutputCredit(bytes) => self.outbox.add_credit(bytes),
             ToAgent::Launch(hosts) => {
                 let launched = self.subjob.as_mut().map(|subjob| subjob.launch(&hosts, &self.sender));
@@ -412,7 +419,7 @@ impl Agent {
     }
 
     fn start(&mut self, mut start: Start) -> Result<(), Refusal> {
-        place::set_umask(&start)?;
+        self.neighbours.umask = place::set_umask(&start)?;
         if start.silence > 0 {
             self.vigil.allow(Duration::from_secs(u64::from(start.silence)));
         }

@@ -131,18 +131,17 @@ fn is_entered(directory: &Path) -> bool {
     rustix::fs::access(directory.join("."), rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Takes the umask that the job names for its processes.
-pub(crate) fn set_umask(start: &Start) -> Result<(), Refusal> {
+/// Takes the umask that the job names for its processes; gives the one before, if it does.
+pub(crate) fn set_umask(start: &Start) -> Result<Option<Mode>, Refusal> {
     let Some(text) = isthmus_settings::UMASK.read(|name| template::variable(start, name)) else {
-        return Ok(());
+        return Ok(None);
     };
     let mask = u32::from_str_radix(&text, 8).ok().filter(|mask| *mask <= 0o077);
     let mask = mask.ok_or_else(|| {
         let reason = format!("ISTHMUS_UMASK is '{}'", text.escape_debug());
         Refusal::new(reason, "three octal digits from 000 to 077, for example 027")
     })?;
-    rustix::process::umask(Mode::from_raw_mode(mask));
-    Ok(())
+    Ok(Some(rustix::process::umask(Mode::from_raw_mode(mask))))
 }
 
 impl Place {

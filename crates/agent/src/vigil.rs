@@ -89,6 +89,8 @@ impl Vigil {
         self.announced = match (message, self.announced) {
             (ToAgent::Signal(signal), _) if *signal == stop => Some(false),
             (ToAgent::Ping(_), Some(false)) => Some(true),
+            // Not to us.
+            (ToAgent::Neighbour { .. }, before) => before,
             // It says more: it has not stopped, or goes on.
             _ => None,
         };

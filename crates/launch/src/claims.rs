@@ -82,6 +82,9 @@ impl Claims {
             | FromAgent::Pong(..)
             | FromAgent::Gone
             | FromAgent::Gateway(_)
+            // Whose these are their own task checks.
+            | FromAgent::Neighbour { .. }
+            | FromAgent::NeighbourTook { .. }
             | FromAgent::LauncherEnded(_) => Ok(()),
             FromAgent::Made(made) => self.makes(made),
         }

@@ -5,6 +5,7 @@
 use crate::claims::MOST_OUTPUT;
 use crate::happening::Event;
 use crate::hold::{Again, Received};
+use crate::neighbours::{Beside, Neighbours};
 use crate::paths::{MOST_RELAYED, Messages, Opening};
 use crate::piece::Piece;
 use crate::shared::Shared;
@@ -12,7 +13,7 @@ use crate::site::Site;
 use isthmus_job::{Contact, Subjob};
 use isthmus_reach::Failure;
 use isthmus_wire::gateway::ToGateway;
-use isthmus_wire::grid::{FromAgent, Input, OUTPUT_WINDOW, ToAgent};
+use isthmus_wire::grid::{AgentHello, FromAgent, Input, OUTPUT_WINDOW, ToAgent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -35,10 +36,13 @@ struct Connection {
     told: bool,
     /// Whether the agent has to answer: it does so once it has been told to start.
     serving: bool,
-    /// Host of the agent, once that is known.
-    host: String,
-    /// The agent is on this machine: its end closes the connection, so silence only means that the machine is busy.
-    home: bool,
+    /// Where the agent is, and what is done there before it starts.
+    contact: Contact,
+    setup: Vec<String>,
+    /// What the agent has said of its machine.
+    hello: Option<AgentHello>,
+    /// Agents of other subjobs that are reached through this one.
+    neighbours: Neighbours,
     /// What has been received from the agent, over this connection and those that it follows.
     received: Received,
     /// Messages that the agent must not miss, for a connection that follows this one.
@@ -52,6 +56,16 @@ struct Connection {
 }
 
 impl Connection {
+    /// Name of the host of the agent, which is empty until that is known.
+    fn host(&self) -> &str {
+        self.hello.as_ref().map_or("", |hello| &hello.host)
+    }
+
+    /// The agent is on this machine: its end closes the connection, so silence only means that the machine is busy.
+    fn is_home(&self) -> bool {
+        self.contact == Contact::Home
+    }
+
     fn give_up(&mut self) {
         self.open = false;
         self.lost.send_replace(true);
@@ -124,8 +138,10 @@ impl Connections {
         let (leaving, seen) = watch::channel(false);
         let (lost, lost_seen) = watch::channel(false);
         let connection = self.all.len();
-        let home = subjob.contact == Contact::Home;
         let is_again = again.is_some();
+        let beside = self.beside(number, &subjob).filter(|_| !is_again);
+        let neighbours = Neighbours::default();
+        let (contact, setup) = (subjob.contact.clone(), subjob.setup.clone());
         let site = Site {
             number,
             connection,
@@ -138,6 +154,8 @@ impl Connections {
             last: rest,
             lost: lost_seen,
             again,
+            beside,
+            neighbours: neighbours.clone(),
         };
         self.all.push(Connection {
             subjob: number,
@@ -150,8 +168,10 @@ impl Connections {
             silent: 0,
             told: false,
             serving: false,
-            host: String::new(),
-            home,
+            contact,
+            setup,
+            hello: None,
+            neighbours,
             received: Received::default(),
             lasting: Vec::new(),
             again: is_again,
@@ -166,6 +186,30 @@ impl Connections {
             None => self.current.push(connection),
         }
         tokio::spawn(site.run(queue));
+    }
+
+    /// The agent that can start one beside itself for a subjob that is added: that of a subjob that the job began with,
+    /// as it stays until the end. It was reached in the same way, and prepared alike.
+    fn beside(&self, number: usize, subjob: &Subjob) -> Option<Beside> {
+        if number < self.shared.planned || !matches!(subjob.contact, Contact::Ssh(_)) {
+            return None;
+        }
+        let planned = self.current.iter().take(self.shared.planned);
+        let fits = |c: &&Connection| {
+            c.open
+                && c.serving
+                && !*c.leaving.borrow()
+                && (&c.contact, &c.setup) == (&subjob.contact, &subjob.setup)
+                && c.neighbours.have_room()
+        };
+        let other = planned.map(|&current| &self.all[current]).find(fits)?;
+        Some(Beside {
+            // Each connection has one of its own.
+            number: u32::try_from(self.all.len()).ok()?,
+            commands: other.commands.clone(),
+            neighbours: other.neighbours.clone(),
+            hello: other.hello.clone()?,
+        })
     }
 
     /// The subjob of a connection, if that is its current one.
@@ -218,7 +262,7 @@ impl Connections {
 
     /// Whether the connection has ended before it reached the agent that it was to reach again.
     pub(crate) fn was_in_vain(&self, connection: usize) -> bool {
-        self.all[connection].again && self.all[connection].host.is_empty()
+        self.all[connection].again && self.all[connection].hello.is_none()
     }
 
     /// Why the connection before this one ended.
@@ -231,9 +275,9 @@ impl Connections {
         self.all[connection].again
     }
 
-    /// The agent runs, on this host.
-    pub(crate) fn set_host(&mut self, connection: usize, host: String) {
-        self.all[connection].host = host;
+    /// The agent runs, on this machine.
+    pub(crate) fn set_hello(&mut self, connection: usize, hello: AgentHello) {
+        self.all[connection].hello = Some(hello);
     }
 
     /// The agent has been told to start and answers from here on.
@@ -249,7 +293,7 @@ impl Connections {
 
     /// Where the agent of a subjob is.
     pub(crate) fn host(&self, subjob: usize) -> &str {
-        &self.all[self.current[subjob]].host
+        self.all[self.current[subjob]].host()
     }
 
     /// Time passes: what there is to say of connections from which nothing is heard. Lost ones are closed.
@@ -262,13 +306,17 @@ impl Connections {
             } else {
                 limits.staging
             };
-            let reached = connection.serving || !connection.host.is_empty();
-            if reached && connection.silent > limit && !connection.home {
+            let reached = connection.serving || connection.hello.is_some();
+            if reached && connection.silent > limit && !connection.is_home() {
                 connection.give_up();
                 silent.push((number, Silence::Lost));
             } else if connection.serving && connection.silent > limits.told && !connection.told {
                 connection.told = true;
-                let silence = if connection.home { Silence::Busy } else { Silence::Long };
+                let silence = if connection.is_home() {
+                    Silence::Busy
+                } else {
+                    Silence::Long
+                };
                 silent.push((number, silence));
             }
         }
@@ -287,7 +335,7 @@ impl Connections {
         let subjobs = (0..self.current.len()).filter(|&subjob| {
             let connection = &self.all[self.current[subjob]];
             let lost = *connection.lost.borrow();
-            !connection.home && !connection.host.is_empty() && (connection.open || lost)
+            !connection.is_home() && connection.hello.is_some() && (connection.open || lost)
         });
         subjobs.collect()
     }

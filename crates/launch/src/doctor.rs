@@ -4,10 +4,12 @@
 use crate::Options;
 use crate::directories::Directories;
 use crate::happening::{Event, SiteEvent};
+use crate::neighbours::Neighbours;
 use crate::paths::{Crossings, Messages, PathReport};
 use crate::piece::Piece;
 use crate::shared::Shared;
 use crate::site::Site;
+use crate::staged::Known;
 use isthmus_job::Job;
 use isthmus_reach::Failure;
 use isthmus_reach::sharing::{Access, CONNECTING};
@@ -99,6 +101,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
     let crossings = Crossings::new(&name, job, &options)?;
     let shared = Arc::new(Shared {
         access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
+        staged: Known::default(),
         directories: Directories::default(),
         options,
         job: name,
@@ -123,6 +126,8 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
             gateway: crossings.open(number),
             last: rest,
             again: None,
+            beside: None,
+            neighbours: Neighbours::default(),
         };
         tokio::spawn(site.run(queue));
         commands.push((command, last));

@@ -39,6 +39,7 @@ enum Item {
 }
 
 /// A directory that has been filled.
+#[derive(Clone)]
 pub(crate) struct Filled {
     /// Its path there.
     pub(crate) files: String,

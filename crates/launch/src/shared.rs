@@ -4,6 +4,7 @@
 use crate::Options;
 use crate::directories::Directories;
 use crate::gathering::Gathered;
+use crate::staged::Known;
 use isthmus_reach::Access;
 use isthmus_wire::grid::Reach;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub(crate) struct Shared {
     pub(crate) reach: Reach,
     /// How sites are reached.
     pub(crate) access: Arc<Access>,
+    /// What sites have of what was staged.
+    pub(crate) staged: Known,
     /// Directories of subjobs that have files.
     pub(crate) directories: Directories,
     /// How many subjobs the job began with; others were asked for by its processes.

@@ -5,6 +5,8 @@ use crate::claims::Claims;
 use crate::files::{Filled, Filling, works_at_home};
 use crate::happening::{Event, SiteEvent};
 use crate::hold::Again;
+use crate::link::{Carrier, Link, next};
+use crate::neighbours::{Beside, Neighbours};
 use crate::output;
 use crate::paths::Opening;
 use crate::piece::Piece;
@@ -14,16 +16,15 @@ use isthmus_job::scratch::{self, MARK};
 use isthmus_job::transfer::Place;
 use isthmus_job::{Contact, OnLoss, Program, Subjob, Terms};
 use isthmus_reach::Failure;
-use isthmus_reach::connection::{Client, Connection, Verb};
+use isthmus_reach::connection::{Connection, Verb};
 use isthmus_reach::fetch;
 use isthmus_reach::staging::{self, Staged};
 use isthmus_stage::words;
-use isthmus_wire::codec::Deframer;
-use isthmus_wire::grid::{FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
-use std::path::Path;
+use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
 /// One subjob's task.
@@ -44,6 +45,10 @@ pub(crate) struct Site {
     pub(crate) lost: watch::Receiver<bool>,
     /// Its agent is there already.
     pub(crate) again: Option<Again>,
+    /// Another agent at its machine starts its agent.
+    pub(crate) beside: Option<Beside>,
+    /// Agents that are reached through its agent.
+    pub(crate) neighbours: Neighbours,
 }
 
 /// Pause between two attempts to reach an agent again.
@@ -84,6 +89,7 @@ impl Site {
             }
             Err(failure) => failure,
         };
+        self.neighbours.close();
         self.tell(SiteEvent::Closed(failure));
     }
 
@@ -91,10 +97,15 @@ impl Site {
         let _ = self.events.send(Event::Site(self.connection, event));
     }
 
-    async fn open(&self) -> Result<(Link, Client), Failure> {
+    async fn open(&self) -> Result<(Link, Carrier), Failure> {
         let access = &self.shared.access;
         let programs = self.fetch_programs().await?;
         let directory = self.fill().await?;
+        if let Some(beside) = &self.beside {
+            if let Some(link) = self.open_beside(beside, &programs, directory.clone()).await? {
+                return Ok((link, Carrier::Neighbour));
+            }
+        }
         let gate = access.sharing.gate(&self.subjob.contact).await;
         let progress = || self.tell(SiteEvent::Progress);
         let quiet = |text| self.tell(SiteEvent::Notice(text));
@@ -108,8 +119,28 @@ impl Site {
         }
     }
 
+    /// Has the agent of another subjob start one beside itself. What is to be started is said at once: what this agent
+    /// would say first is known. Nothing: it has started none, and a connection is to be made.
+    async fn open_beside(
+        &self,
+        beside: &Beside,
+        programs: &Program,
+        filled: Option<Filled>,
+    ) -> Result<Option<Link>, Failure> {
+        let mut link = Link::beside(beside.open());
+        let mut begun = self.send_start(&mut link, beside.hello.clone(), programs, filled).await;
+        while begun.is_ok() && !link.greeted {
+            begun = link.receive().await.map(drop);
+        }
+        match begun {
+            Ok(()) => Ok(Some(link)),
+            Err(failure) if failure.is_closed() && !link.greeted => Ok(None),
+            Err(failure) => Err(Carrier::Neighbour.explain(failure).await),
+        }
+    }
+
     /// Reaches the agent that is there, as often as that takes.
-    async fn open_again(&self, again: &Again) -> Result<(Link, Client), Failure> {
+    async fn open_again(&self, again: &Again) -> Result<(Link, Carrier), Failure> {
         let began = tokio::time::Instant::now();
         loop {
             match self.try_again(again).await {
@@ -121,7 +152,7 @@ impl Site {
         }
     }
 
-    async fn try_again(&self, again: &Again) -> Result<(Link, Client), Failure> {
+    async fn try_again(&self, again: &Again) -> Result<(Link, Carrier), Failure> {
         let access = &self.shared.access;
         let gate = access.sharing.gate(&self.subjob.contact).await;
         let verb = Verb::Again {
@@ -153,7 +184,7 @@ impl Site {
     async fn set_up(
         &self,
         link: &mut Link,
-        client: &mut Client,
+        client: &mut Carrier,
         programs: &Program,
         filled: Option<Filled>,
     ) -> Result<(), Failure> {
@@ -168,8 +199,19 @@ impl Site {
             return Err(Failure::new(problem, "use the same isthmus at both ends"));
         }
         client.establish();
+        self.send_start(link, hello, programs, filled).await
+    }
+
+    /// Stages what an agent needs that has said this of its machine, and tells it what to start.
+    async fn send_start(
+        &self,
+        link: &mut Link,
+        hello: AgentHello,
+        programs: &Program,
+        filled: Option<Filled>,
+    ) -> Result<(), Failure> {
         let architecture = hello.architecture.clone();
-        self.tell(SiteEvent::Hello(Box::new(hello.clone())));
+        self.tell(SiteEvent::Hello(Box::new(hello)));
         if let Some(Opening { first, .. }) = &self.gateway {
             link.send(&ToAgent::Gateway(first.clone())).await?;
         }
@@ -331,8 +373,7 @@ impl Site {
             .map_or_else(Vec::new, |(_, list)| {
                 isthmus_stage::elf::library_path(&words::os(list), &options.directory)
             });
-        let (access, subjob) = (&self.shared.access, &self.subjob);
-        for missing in staging::lacking(access, &subjob.contact, &subjob.setup, &file, first).await? {
+        for missing in self.lacking(&file, first).await? {
             let path = self.put(link, staging::prepare(missing).await?).await?;
             let directory = Path::new(&path).parent().map(|p| p.to_string_lossy().into_owned());
             library.push_str(if library.is_empty() { "" } else { ":" });
@@ -340,6 +381,18 @@ impl Site {
         }
         let path = self.put(link, staging::prepare(file).await?).await?;
         Ok((path, library))
+    }
+
+    /// Shared libraries of the program that the site lacks.
+    async fn lacking(&self, program: &Path, first: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
+        let (access, subjob, known) = (&self.shared.access, &self.subjob, &self.shared.staged);
+        let wanted = staging::wanted(program, first).await;
+        if let Some(lacking) = known.lacking(subjob, &wanted) {
+            return Ok(lacking);
+        }
+        let lacking = staging::lacking(access, &subjob.contact, &subjob.setup, wanted.clone()).await?;
+        known.learn_lacking(subjob, wanted, &lacking);
+        Ok(lacking)
     }
 
     /// A relative name belongs to where the user stands, also when the processes work elsewhere; what is not there may
@@ -356,6 +409,11 @@ impl Site {
     /// Puts a file into the site's cache unless it is there.
     async fn put(&self, link: &mut Link, file: Staged) -> Result<String, Failure> {
         self.tell(SiteEvent::Progress);
+        // The agent of a scheduler hands its files on to its nodes: it has to know them.
+        let known = self.shared.staged.path(&self.subjob, &file);
+        if let Some(path) = known.filter(|_| self.subjob.allocation.is_none()) {
+            return Ok(path);
+        }
         link.send(&ToAgent::Offer {
             hash: file.hash,
             size: file.size,
@@ -368,7 +426,10 @@ impl Site {
             state = self.receive_file(link).await?;
         }
         match state {
-            FileState::Here(path) => Ok(path),
+            FileState::Here(path) => {
+                self.shared.staged.learn_path(&self.subjob, &file, &path);
+                Ok(path)
+            }
             FileState::Failed(why) => Err(Failure::new(
                 format!("'{}' could not be staged: {why}", file.name),
                 "check the space and rights in ~/.cache at the site",
@@ -381,6 +442,8 @@ impl Site {
         loop {
             match link.receive().await? {
                 FromAgent::File { state, .. } => return Ok(state),
+                // One that was not waited for.
+                FromAgent::Hello(_) if self.beside.is_some() => {}
                 // The gateway does not wait for files.
                 message @ FromAgent::Gateway(_) => self.tell(SiteEvent::Message(message)),
                 _ => return Err(out_of_turn()),
@@ -413,7 +476,7 @@ impl Site {
     async fn carry(
         &self,
         link: &mut Link,
-        mut client: Client,
+        mut client: Carrier,
         mut commands: mpsc::UnboundedReceiver<Vec<u8>>,
         mut last: mpsc::UnboundedReceiver<Piece>,
     ) -> Failure {
@@ -421,6 +484,7 @@ impl Site {
             reader,
             writer,
             deframer,
+            ..
         } = link;
         let writing = async {
             loop {
@@ -442,6 +506,12 @@ impl Site {
             loop {
                 match next(reader, deframer).await {
                     Ok(FromAgent::Gone) => return None,
+                    Ok(FromAgent::NeighbourTook { number, bytes }) => self.neighbours.took(number, bytes),
+                    Ok(FromAgent::Neighbour { number, bytes }) => {
+                        if let Err(what) = self.neighbours.hear(number, bytes) {
+                            return Some(Failure::new(broken(&what), ""));
+                        }
+                    }
                     Ok(message) => match claims.check(&message) {
                         Ok(()) => self.tell(SiteEvent::Message(message)),
                         Err(what) => return Some(Failure::new(broken(&what), "")),
@@ -471,51 +541,6 @@ impl Site {
                 Failure::closed()
             }
             Some(failure) => client.explain(failure).await,
-        }
-    }
-}
-
-/// The two directions of a connection to an agent.
-struct Link {
-    reader: Box<dyn AsyncRead + Unpin + Send>,
-    writer: Box<dyn AsyncWrite + Unpin + Send>,
-    deframer: Deframer,
-}
-
-impl Link {
-    /// What is said over a connection, and the client that carries it.
-    fn of(connection: Connection) -> (Self, Client) {
-        let link = Self {
-            reader: Box::new(connection.reader),
-            writer: Box::new(connection.writer),
-            deframer: Deframer::default(),
-        };
-        (link, connection.client)
-    }
-
-    async fn send(&mut self, message: &ToAgent) -> Result<(), Failure> {
-        let sent = async {
-            self.writer.write_all(&message.encode()).await?;
-            self.writer.flush().await
-        };
-        sent.await.map_err(|_: std::io::Error| Failure::closed())
-    }
-
-    async fn receive(&mut self) -> Result<FromAgent, Failure> {
-        next(&mut self.reader, &mut self.deframer).await
-    }
-}
-
-async fn next(reader: &mut (impl AsyncRead + Unpin + ?Sized), deframer: &mut Deframer) -> Result<FromAgent, Failure> {
-    let nonsense = |error| Failure::new(format!("its agent sent nonsense: {error}"), "");
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        if let Some(body) = deframer.next_body().map_err(nonsense)? {
-            return FromAgent::decode(&body).map_err(nonsense);
-        }
-        match reader.read(&mut buffer).await {
-            Ok(0) | Err(_) => return Err(Failure::closed()),
-            Ok(n) => deframer.feed(&buffer[..n]),
         }
     }
 }

@@ -64,13 +64,10 @@ impl Remote<'_> {
     /// # Errors
     /// The site was not reached, or this machine lacks one too.
     pub fn lacks(&self, program: &Path) -> Result<Vec<PathBuf>, Failure> {
-        block(staging::lacking(
-            self.access,
-            self.contact,
-            self.setup,
-            program,
-            Vec::new(),
-        ))
+        block(async {
+            let wanted = staging::wanted(program, Vec::new()).await;
+            staging::lacking(self.access, self.contact, self.setup, wanted).await
+        })
     }
 }
 

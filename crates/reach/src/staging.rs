@@ -56,20 +56,25 @@ pub fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Shared libraries of a program that a site lacks, as files at home. The site is asked only about those that not every
-/// system has. `first`: where the job itself says that they are.
+/// Shared libraries that a program wants and not every system has, and where they are at home. `first`: where the job
+/// itself says that they are.
+pub async fn wanted(program: &Path, first: Vec<PathBuf>) -> Vec<(String, Option<PathBuf>)> {
+    let file = program.to_owned();
+    let wanted = tokio::task::spawn_blocking(move || elf::closure(&file, &first)).await;
+    // Whatever cannot be read as a program is for the site to judge.
+    wanted.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+/// Those of these libraries that a site lacks, as files at home.
+///
+/// # Errors
+/// The site cannot be asked, or neither it nor this machine has one.
 pub async fn lacking(
     access: &Access,
     contact: &Contact,
     setup: &[String],
-    program: &Path,
-    first: Vec<PathBuf>,
+    wanted: Vec<(String, Option<PathBuf>)>,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let file = program.to_owned();
-    let Ok(Ok(wanted)) = tokio::task::spawn_blocking(move || elf::closure(&file, &first)).await else {
-        // Whatever cannot be read as a program is for the site to judge.
-        return Ok(Vec::new());
-    };
     if wanted.is_empty() {
         return Ok(Vec::new());
     }

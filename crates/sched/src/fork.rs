@@ -187,15 +187,17 @@ pub fn signal_group(leader: u32, signal: u32) {
     }
 }
 
-/// Kills every descendant that is left, also those that left their group. The caller is a subreaper.
+/// Kills every descendant that is left, also those that left their group, but not these children. The caller is a
+/// subreaper.
 ///
 /// Returns how many there were.
-pub fn kill_strays() -> usize {
+pub fn kill_strays(spared: &[u32]) -> usize {
     let mut killed = 0;
     // What a killed process started comes to us next, so look again until nothing is left, but not for ever:
     // a process in the middle of a disk access dies later.
     for _ in 0..100 {
-        let strays = children_of_this_process();
+        let mut strays = children_of_this_process();
+        strays.retain(|pid| !u32::try_from(*pid).is_ok_and(|pid| spared.contains(&pid)));
         if strays.is_empty() {
             break;
         }

@@ -42,6 +42,7 @@
 //! | `Hold` | 16 | secret 32, seconds u32 |
 //! | `Resume` | 17 | secret 32, launcher u32, standings u64, outputs u64 |
 //! | `Answer` | 18 | index u32, answer ([`crate::question`]) |
+//! | `Neighbour` | 19 | number u32, bytes (none: end of its input) |
 //!
 //! | agent to coordinator | kind | fields |
 //! |---|---|---|
@@ -68,9 +69,17 @@
 //! | `Made` | 86 | directory text, own u8, minutes u32, files u64, bytes u64, \[path text, size u64, number u64\] |
 //! | `Asked` | 87 | index u32, question ([`crate::question`]) |
 //! | `LauncherEnded` | 81 | how u8, number u32, said text |
+//! | `Neighbour` | 88 | number u32, bytes (none: it has ended) |
+//! | `NeighbourTook` | 89 | number u32, bytes u32 |
 //!
 //! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes,
 //! which it treats as a coordinator does.
+//!
+//! A *neighbour* is an agent that another one of the same machine has started beside itself, for a subjob that is added
+//! to the job. `Neighbour` carries what it reads and writes, messages as they stand here, in pieces that need not be
+//! whole messages. The first piece for a number starts it; no number is used twice on a connection. Of what a
+//! neighbour is sent at most [`NEIGHBOUR_WINDOW`] bytes are not confirmed by `NeighbourTook`. It ends with the connection
+//! that carries it.
 //!
 //! `Hold` lets the agent and its processes outlive the connection. `Resume` is the first message on the one that
 //! follows it; the agent answers with `Hello`, all that tells how the subjob stands, and the
@@ -94,13 +103,19 @@ pub use to_agent::{Commit, ToAgent};
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;
 
 /// Bytes of standard input that the coordinator may have sent and those who read it not yet taken.
 pub const INPUT_WINDOW: u32 = 256 << 10;
+
+/// Bytes that a neighbour may have been sent and not yet taken.
+pub const NEIGHBOUR_WINDOW: u32 = 1 << 20;
+
+/// Most neighbours that an agent has at once.
+pub const MAX_NEIGHBOURS: usize = 64;
 
 /// Longest `Chunk`, `Output` and `Input`, bytes.
 pub const MAX_CHUNK: usize = 128 << 10;

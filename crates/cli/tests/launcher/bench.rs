@@ -88,6 +88,14 @@ impl Bench {
         done
     }
 
+    /// How many ssh clients have been started for a site since this was last asked.
+    pub(crate) fn clients(&self, site: &str) -> usize {
+        let path = self.root.join("clients");
+        let clients = std::fs::read_to_string(&path).unwrap_or_default();
+        let _ = std::fs::remove_file(&path);
+        clients.lines().filter(|line| *line == site).count()
+    }
+
     /// What a command prints while another one runs.
     pub(crate) fn run_beside(&self, line: &str) -> String {
         let done = finish(self.command(line).spawn().unwrap());
@@ -259,6 +267,7 @@ case "$destination" in
       echo "Connection closed by 10.1.2.3 port 22" >&2; exit 255
     fi;;
 esac
+echo "$destination" >> "$BENCH_ROOT/clients"
 home=$BENCH_ROOT/sites/$destination
 mkdir -p "$home/runtime" && chmod 700 "$home/runtime" && cd "$home" || exit 1
 [ "$destination" = full ] && { mkdir -p .cache; : > .cache/isthmus; }

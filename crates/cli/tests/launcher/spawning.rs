@@ -25,6 +25,39 @@ fn children_are_a_world_of_their_own_and_come_as_often_as_they_are_asked_for() {
 }
 
 #[test]
+fn the_agent_of_a_site_starts_those_of_children_over_its_own_connection() {
+    let bench = Bench::new("spawnbeside");
+    let done = bench.run(&format!("{SITES} {} finish", Bench::fake()));
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    let without = bench.clients("lab");
+    // Children that come, that cannot start, and that end too early.
+    for what in ["finish", "missing", "skip"] {
+        let done = bench.run(&line(what, 3));
+        assert_eq!(done.code(), Some(0), "{done:?}");
+        assert_eq!(bench.clients("lab"), without, "{what}: {done:?}");
+    }
+}
+
+#[test]
+fn children_end_with_the_agent_that_has_started_theirs() {
+    let bench = Bench::new("spawnkilled");
+    let child = bench.command(&line("hang", 1)).spawn().unwrap();
+    bench.await_processes("fake_process hang", 3);
+    // Of the two agents at the site the one that has started the other.
+    let agents = bench.await_processes(" agent ", 4);
+    let parent = |agent: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{agent}/stat")).unwrap();
+        stat.split_whitespace().nth(3).unwrap().parse::<i32>().unwrap()
+    };
+    let first = agents.iter().map(parent).find(|parent| agents.contains(parent));
+    signal(u32::try_from(first.unwrap()).unwrap(), "KILL");
+    let done = finish(child);
+    assert_ne!(done.code(), Some(0), "{done:?}");
+    assert!(done.errors.contains("lab"), "{}", done.errors);
+    bench.assert_clean();
+}
+
+#[test]
 fn a_job_goes_on_when_children_cannot_start() {
     let bench = Bench::new("spawnfail");
     for (what, why) in [

@@ -35,7 +35,7 @@ impl Coordinator {
                     self.printer
                         .notice_of(&self.subjobs[site].site, "its agent is reached again");
                 }
-                self.connections.set_host(connection, host.host);
+                self.connections.set_hello(connection, *host);
                 self.board.say(site, String::new());
                 self.machine.handle_staging(site, now);
             }
@@ -132,6 +132,9 @@ impl Coordinator {
             | FromAgent::File { .. }
             | FromAgent::Gone
             | FromAgent::LauncherEnded(_)
+            // Its task has heard these.
+            | FromAgent::Neighbour { .. }
+            | FromAgent::NeighbourTook { .. }
             | FromAgent::Finished { .. } => {}
         }
     }

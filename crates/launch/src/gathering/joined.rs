@@ -12,10 +12,12 @@ use crate::directories::Directories;
 use crate::emptying::{self, Tell};
 use crate::happening::{Event, SiteEvent};
 use crate::inputs::Inputs;
+use crate::neighbours::Neighbours;
 use crate::output::Files;
 use crate::paths::Opening;
 use crate::shared::Shared;
 use crate::site::Site;
+use crate::staged::Known;
 use crate::{Options, Outcome, Session, control, coordinator};
 use isthmus_job::gathering::{WorldPart, come, renamed};
 use isthmus_job::{Job, Subjob};
@@ -242,6 +244,7 @@ impl Joined {
             job: one.job.clone(),
             // Nobody is asked anything here: who is asked is who coordinates.
             access: Arc::new(Access::new(&options.binary, &options.ssh, false).patient(options.silence)),
+            staged: Known::default(),
             directories: Directories::default(),
             examine: false,
             planned: one.planned as usize,
@@ -291,6 +294,8 @@ impl Joined {
             last: mpsc::unbounded_channel().1,
             lost: lost_seen,
             again: None,
+            beside: None,
+            neighbours: Neighbours::default(),
         };
         self.own.push(Own {
             first: begin.first,

@@ -165,6 +165,20 @@ pub enum FromAgent {
         /// What.
         question: Question,
     },
+    /// From an agent beside this one.
+    Neighbour {
+        /// Which.
+        number: u32,
+        /// What it writes; nothing: it has ended.
+        bytes: Vec<u8>,
+    },
+    /// So many bytes that were for a neighbour have gone to it.
+    NeighbourTook {
+        /// Which.
+        number: u32,
+        /// How many.
+        bytes: u32,
+    },
 }
 
 impl FromAgent {
@@ -239,6 +253,12 @@ impl FromAgent {
             }
             Self::Made(made) => made.write(&mut w),
             Self::Asked { index, question } => question.write(w.u32(*index)),
+            Self::Neighbour { number, bytes } => {
+                w.u32(*number).bytes(bytes);
+            }
+            Self::NeighbourTook { number, bytes } => {
+                w.u32(*number).u32(*bytes);
+            }
             Self::Gone => {}
         }
         w.into_framed()
@@ -269,6 +289,8 @@ impl FromAgent {
             Self::Conditions(_) => 83,
             Self::Made(_) => 86,
             Self::Asked { .. } => 87,
+            Self::Neighbour { .. } => 88,
+            Self::NeighbourTook { .. } => 89,
         }
     }
 
@@ -329,6 +351,14 @@ impl FromAgent {
             87 => Self::Asked {
                 index: r.u32("index")?,
                 question: Question::read(&mut r)?,
+            },
+            88 => Self::Neighbour {
+                number: r.u32("neighbour")?,
+                bytes: r.bytes("bytes")?,
+            },
+            89 => Self::NeighbourTook {
+                number: r.u32("neighbour")?,
+                bytes: r.u32("bytes")?,
             },
             other => {
                 return Err(DecodeError::Invalid {

@@ -109,6 +109,10 @@ fn messages_to_an_agent_survive_the_wire() {
                 said: Ok(Said::Port("p".into())),
             },
         },
+        ToAgent::Neighbour {
+            number: 4,
+            bytes: vec![0, 255],
+        },
         ToAgent::Ping(9),
         ToAgent::Launch(vec![("n1".into(), 2), ("n2".into(), 1)]),
         ToAgent::LauncherEnded(LauncherEnd {
@@ -216,6 +220,11 @@ fn messages_from_an_agent_survive_the_wire() {
                 },
             },
         },
+        FromAgent::Neighbour {
+            number: 4,
+            bytes: Vec::new(),
+        },
+        FromAgent::NeighbourTook { number: 4, bytes: 9 },
         FromAgent::Beside(Scheduler::Pbs),
         FromAgent::Pong(1, 2),
         FromAgent::Gone,

@@ -94,6 +94,13 @@ pub enum ToAgent {
         /// For it.
         answer: Answer,
     },
+    /// For an agent beside this one, which the first such message starts.
+    Neighbour {
+        /// Which.
+        number: u32,
+        /// What it reads; nothing: the end of that.
+        bytes: Vec<u8>,
+    },
 }
 
 impl ToAgent {
@@ -128,6 +135,9 @@ impl ToAgent {
             Self::Hold(hold) => hold.write(&mut w),
             Self::Resume(resume) => resume.write(&mut w),
             Self::Answer { index, answer } => answer.write(w.u32(*index)),
+            Self::Neighbour { number, bytes } => {
+                w.u32(*number).bytes(bytes);
+            }
             Self::Dismiss | Self::End => {}
         }
         w.into_framed()
@@ -153,6 +163,7 @@ impl ToAgent {
             Self::Hold(_) => 16,
             Self::Resume(_) => 17,
             Self::Answer { .. } => 18,
+            Self::Neighbour { .. } => 19,
         }
     }
 
@@ -187,6 +198,10 @@ impl ToAgent {
             18 => Self::Answer {
                 index: r.u32("index")?,
                 answer: Answer::read(&mut r)?,
+            },
+            19 => Self::Neighbour {
+                number: r.u32("neighbour")?,
+                bytes: r.bytes("bytes")?,
             },
             other => {
                 return Err(DecodeError::Invalid {
