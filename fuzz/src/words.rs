@@ -37,14 +37,17 @@ pub(crate) fn ports() -> Vec<Vec<u8>> {
         port: 4711,
         addresses: addresses.iter().map(|&octets| octets.into()).collect(),
         entry: None,
+        proofs: false,
     };
     let entered = PortName {
         entry: Some(isthmus_wire::entry::sample()),
+        proofs: true,
         ..name(&[[10, 0, 0, 1]])
     };
     let names = [name(&[]), name(&[[10, 0, 0, 1], [127, 0, 0, 1]]), entered];
     let messages = [
-        Message::Greeting([3; 16]),
+        Message::Greeting([3; 16], vec![[4; 16]]),
+        Message::NoKey,
         Message::Welcome,
         Message::Refused("no".into()),
         Message::Here,

@@ -24,6 +24,19 @@ both launchers "isthmus run -n 3 ./connect server port 3" "isthmus run -n 2 ./co
 both alone "./connect server port 3" "./connect client port 3"
 both mixed "isthmus run -n 2 ./connect server port 2" "./connect client port 2"
 
+# Another user, who has read the name of the port: without a key of who opened it nobody comes in, and the port is not disturbed. With `any-with-port` anybody does.
+rm -f port
+timeout 300 isthmus run -n 1 ./connect server port 1 >other.server 2>&1 </dev/null &
+job=$!
+for command in "isthmus run -n 1" ""; do
+    XDG_STATE_HOME=$work/other timeout 100 $command ./connect client port 1 >other.client 2>&1 </dev/null && fail "another user came in: $(cat other.client)"
+    grep -q "the port takes only jobs of the user who has opened it" other.client || fail "another user: $(cat other.client other.server)"
+done
+[ "$(stat -c %a "$work/other/isthmus/keys/own")" = 600 ] || fail "others can read a key"
+timeout 100 isthmus run -n 1 ./connect client port 1 >own.client 2>&1 </dev/null || fail "a port after strangers: $(cat own.client other.server)"
+wait $job || fail "the acceptor after strangers: $(cat other.server)"
+both any "env ISTHMUS_ACCEPT=any-with-port isthmus run -n 1 ./connect server port 1" "env XDG_STATE_HOME=$work/other ./connect client port 1"
+
 # Without a launcher a program spawns, too: each time a job of its own, whose children spawn as well. What cannot start is an error.
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/alone.c" -o alone || fail "mpicc alone.c"
 timeout 100 ./alone >alone.out 2>alone.err </dev/null || fail "spawning without a launcher: $(cat alone.out alone.err)"

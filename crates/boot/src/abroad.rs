@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex, Weak};
 
 use isthmus_core::joining::{Contact, Crossing, Held, Outcome, Prepared, Reach, Reacher, Sealed, Start, Started};
 use isthmus_core::world::World;
-use isthmus_identity::{Authority, Identity, KeyPair, MAX_VALIDITY};
+use isthmus_identity::{Authority, Identity, KeyPair, MAX_VALIDITY, shown_at};
 use isthmus_net::{Config, Listener, local_addresses, own_addresses};
+use isthmus_stage::keyring;
 use isthmus_wire::entry::{Entry, MAX_ENTRIES};
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::joined::Group;
 use isthmus_wire::place::{Node, PlaceTable, Rank};
+use isthmus_wire::port::Proof;
 use isthmus_wire::question::{Ask, Said};
 
 use crate::asking::{Teller, ask};
@@ -27,11 +29,13 @@ pub(crate) struct Sockets {
     world: Weak<World>,
     /// Where the job meets others at a host: whom the launcher is asked by for ways through it.
     launcher: Option<Launcher>,
+    /// Who has the keys of the user: the launcher, if there is one.
+    keeper: Option<Launcher>,
     /// Who is told of meetings: the launcher, if there is one.
     seen_by: Option<Teller>,
 }
 
-/// Whom a process asks for ways through the host at which its job meets others.
+/// Whom a process asks for ways through the host at which its job meets others, and for proofs.
 #[derive(Clone)]
 struct Launcher {
     world: Weak<World>,
@@ -109,13 +113,14 @@ impl Sockets {
     /// `agent`: that of this machine, if a launcher has started the process.
     pub(crate) fn of(world: &Arc<World>, agent: Option<&Arc<Mutex<Agent>>>) -> Box<Self> {
         let meets = isthmus_settings::MEET.read(std::env::var_os).is_some();
-        let launcher = agent.filter(|_| meets).map(|agent| Launcher {
+        let keeper = agent.map(|agent| Launcher {
             world: Arc::downgrade(world),
             agent: Arc::downgrade(agent),
         });
         Box::new(Self {
             world: Arc::downgrade(world),
-            launcher,
+            launcher: keeper.clone().filter(|_| meets),
+            keeper,
             seen_by: agent.map(|agent| Teller::of(agent)),
         })
     }
@@ -172,6 +177,22 @@ impl Reacher for Sockets {
 
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing> {
         cross(self.launcher.as_ref(), entries)
+    }
+
+    fn prove(&self, secret: &[u8; 16], fingerprint: &[u8; 32], keys: &[String]) -> Outcome<Vec<Proof>> {
+        let Some(launcher) = &self.keeper else {
+            let keys = keyring::keys(keys).map_err(|refusal| refusal.why)?;
+            return Ok(keys.iter().map(|key| shown_at(key, secret, fingerprint)).collect());
+        };
+        let question = Ask::Prove {
+            secret: *secret,
+            fingerprint: *fingerprint,
+            keys: keys.to_vec(),
+        };
+        match launcher.ask(question)? {
+            Said::Proofs(proofs) => Ok(proofs),
+            _ => Err("the launcher answered what was not asked; please report this".to_owned()),
+        }
     }
 
     fn show(&self, meeting: [u8; 16], with: Vec<Group>) -> Option<Held> {

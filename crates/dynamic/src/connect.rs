@@ -12,10 +12,11 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::joining::{self, Crossing, Exchange};
 use isthmus_core::world::World;
 use isthmus_net::Contact;
-use isthmus_wire::port::{Message, PortName};
+use isthmus_wire::port::{Message, PortName, Proof};
 
 use crate::door;
-use crate::pipe::{Pipe, rest};
+use crate::pipe::{Pipe, lost, rest};
+use crate::takes::Accept;
 
 /// How long MPI_Comm_connect waits for MPI_Comm_accept, if the program does not say otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(180);
@@ -30,8 +31,18 @@ const ANSWER: Duration = Duration::from_secs(10);
 const STILL_THERE: Duration = Duration::from_secs(5);
 
 /// Waits for a group that connects to a port of this process, and becomes an intercommunicator with it; collective over
-/// `comm`. `port`: its name, asked for at the root only.
-pub fn accept(world: &World, comm: &Comm, root: u32, port: impl FnOnce() -> Result<String>) -> Result<Arc<Comm>> {
+/// `comm`. `port`: its name, asked for at the root only, and perhaps whom it takes from now on.
+pub fn accept(
+    world: &World,
+    comm: &Comm,
+    root: u32,
+    port: impl FnOnce() -> Result<(String, Option<Accept>)>,
+) -> Result<Arc<Comm>> {
+    let port = || {
+        let (name, takes) = port()?;
+        takes.map_or(Ok(()), |takes| door::take(world, &name, &takes))?;
+        Ok(name)
+    };
     accept_while(world, comm, root, port, || Ok(()))
 }
 
@@ -111,11 +122,16 @@ fn greet<'w>(world: &'w World, text: &str, patience: Duration) -> Result<Pipe<'w
             format!("is no name of a port: {why}"),
         )
     })?;
+    let mut known = None;
     for call in 1.. {
         let mut pipe = dial(world, &name)?;
-        pipe.contact.send(&Message::Greeting(name.secret).encode());
-        match pipe.receive(Some(until)) {
-            Ok(answer) => return admitted(pipe, &answer),
+        // The handshake is under way meanwhile.
+        let begun = pipe.contact.advance();
+        let shown = known.get_or_insert_with(|| prove(world, &name));
+        let proofs = shown.as_ref().map_or_else(|_| Vec::new(), Clone::clone);
+        pipe.contact.send(&Message::Greeting(name.secret, proofs).encode());
+        match begun.map_err(|why| lost(&why)).and_then(|()| pipe.receive(Some(until))) {
+            Ok(answer) => return admitted(pipe, &answer, shown.as_ref().err()),
             Err(_) if Instant::now() >= until => break,
             Err(error) if call >= CALLS => {
                 let why = error.message;
@@ -141,15 +157,32 @@ fn greet<'w>(world: &'w World, text: &str, patience: Duration) -> Result<Pipe<'w
     ))
 }
 
-/// What the process at the port has answered.
-fn admitted<'w>(mut pipe: Pipe<'w>, answer: &[u8]) -> Result<Pipe<'w>> {
+/// What shows at the port that this job is its user's. An error: why there is nothing.
+fn prove(world: &World, name: &PortName) -> std::result::Result<Vec<Proof>, String> {
+    match joining::reacher(world).filter(|_| name.proofs) {
+        Some(reacher) => reacher.prove(&name.secret, &name.fingerprint, &[]),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// What the process at the port has answered. `keyless`: why nothing was proven.
+fn admitted<'w>(mut pipe: Pipe<'w>, answer: &[u8], keyless: Option<&String>) -> Result<Pipe<'w>> {
     let why = match decoded(answer)? {
         Message::Welcome => {
             pipe.contact.send(&Message::Here.encode());
             return Ok(pipe);
         }
         Message::Refused(why) => format!("the process at the port refuses the connection: {why}"),
-        Message::Here | Message::Greeting(_) => {
+        Message::NoKey => {
+            let why = keyless.map_or_else(String::new, |why| format!(" ({why})"));
+            format!(
+                "the port takes only jobs of the user who has opened it, and this job has no key of that user{why}. \
+                 If that is you, start both jobs with isthmus run --meet HOST, or copy the key: see 'Who may connect' \
+                 in docs/client-server.md. Else the port has to be opened for others (hint isthmus_accept, or \
+                 ISTHMUS_ACCEPT)"
+            )
+        }
+        Message::Here | Message::Greeting(..) => {
             "the process at the port answers out of turn; use one version of Isthmus in both jobs".to_owned()
         }
     };

@@ -2,7 +2,7 @@
 //! The door of a process: one listening socket for all its ports, and a thread that sees to those who come.
 //!
 //! ```text
-//!  comes -> TLS -> greeting --the secret of an open port--> waits for MPI_Comm_accept on that port
+//!  comes -> TLS -> greeting --the secret of an open port, and a key--> waits for MPI_Comm_accept on that port
 //!             |          \--any other--> is told so, and goes
 //!             \--4 s, or somebody newer needs its place--> goes
 //! ```
@@ -23,8 +23,10 @@ use isthmus_core::world::World;
 use isthmus_identity::Pinned;
 use isthmus_net::{Contact, Contacts, Listener};
 use isthmus_wire::entry::Entry;
-use isthmus_wire::port::{Message, PortName};
+use isthmus_wire::port::{Message, PortName, Proof};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::takes::{Accept, Takes};
 
 /// Connections that have not said yet to which port they want. When one more comes the oldest goes.
 pub(crate) const MAX_STRANGERS: usize = 128;
@@ -41,10 +43,17 @@ const REST: Duration = Duration::from_millis(50);
 
 type Secret = [u8; 16];
 
+/// An open port.
+struct Port {
+    takes: Takes,
+    /// Who waits, and what it has shown.
+    queue: VecDeque<(Contact, Vec<Proof>)>,
+}
+
 /// Who waits at each open port.
 #[derive(Default)]
 struct Waiting {
-    ports: HashMap<Secret, VecDeque<Contact>>,
+    ports: HashMap<Secret, Port>,
     /// The process opens no ports any more.
     ended: bool,
 }
@@ -82,14 +91,32 @@ fn system(error: impl std::fmt::Display) -> Error {
     Error::new(abi::MPI_ERR_OTHER, format!("cannot open a port: {error}"))
 }
 
-/// MPI_Open_port: the name of a new port.
-pub fn open_port(world: &World) -> Result<String> {
+/// MPI_Open_port: the name of a new port, which takes whom `takes` says.
+pub fn open_port(world: &World, takes: &Accept) -> Result<String> {
     // Without an entry it may still be reached directly. The launcher tells the user of a host that is not reached.
-    opened(|port| reacher(world).and_then(|reacher| reacher.enter(port).ok()?))
+    opened(
+        |port| reacher(world).and_then(|reacher| reacher.enter(port).ok()?),
+        true,
+        |secret, fingerprint| takes.at(world, secret, fingerprint),
+    )
 }
 
-/// As [`open_port`]; `enter`: how else the door is entered that listens at this port of the node.
-fn opened(enter: impl FnOnce(u16) -> Option<Entry>) -> Result<String> {
+/// A port for those who are told its name on no way but the job's own.
+pub fn open_inside(world: &World) -> Result<String> {
+    opened(
+        |port| reacher(world).and_then(|reacher| reacher.enter(port).ok()?),
+        false,
+        |_, _| Ok(Takes::Anybody),
+    )
+}
+
+/// As [`open_port`]; `enter`: how else the door is entered that listens at this port of the node; `proofs`: whether who
+/// comes is to show its keys.
+fn opened(
+    enter: impl FnOnce(u16) -> Option<Entry>,
+    proofs: bool,
+    takes: impl FnOnce(&Secret, &[u8; 32]) -> Result<Takes>,
+) -> Result<String> {
     if door().is_none() {
         let mut started = start()?;
         started.entry = enter(started.port);
@@ -100,11 +127,16 @@ fn opened(enter: impl FnOnce(u16) -> Option<Entry>) -> Result<String> {
             None => *door = Some(started),
         }
     }
+    let secret: Secret = abroad::random().map_err(system)?;
+    let Some(fingerprint) = door().as_ref().map(|open| open.shared.pinned.fingerprint()) else {
+        fail!(abi::MPI_ERR_INTERN, "there is no door");
+    };
+    // The launcher is asked, while others use the door.
+    let takes = takes(&secret, &fingerprint)?;
     let door = door();
     let Some(open) = door.as_ref() else {
         fail!(abi::MPI_ERR_INTERN, "there is no door");
     };
-    let secret: Secret = abroad::random().map_err(system)?;
     let mut waiting = open.shared.waiting();
     if waiting.ports.len() >= MAX_PORTS {
         fail!(
@@ -112,11 +144,13 @@ fn opened(enter: impl FnOnce(u16) -> Option<Entry>) -> Result<String> {
             "{MAX_PORTS} ports are open already; close some (MPI_Close_port)"
         );
     }
-    waiting.ports.insert(secret, VecDeque::new());
+    let queue = VecDeque::new();
+    waiting.ports.insert(secret, Port { takes, queue });
     let addresses = abroad::addresses();
     Ok(PortName {
         secret,
-        fingerprint: open.shared.pinned.fingerprint(),
+        fingerprint,
+        proofs,
         port: open.port,
         addresses: addresses.iter().filter_map(|address| address.parse().ok()).collect(),
         entry: open.entry.clone(),
@@ -167,16 +201,45 @@ pub fn close_port(name: &str) -> Result<()> {
         .as_ref()
         .and_then(|door| door.shared.waiting().ports.remove(&secret));
     let Some(gone) = gone else { return Err(no_port(name)) };
-    gone.into_iter().for_each(|contact| refuse(contact, CLOSED));
+    gone.queue
+        .into_iter()
+        .for_each(|(contact, _)| refuse(contact, &closed()));
     Ok(())
 }
 
 const CLOSED: &str = "its port was closed (MPI_Close_port)";
 
+fn closed() -> Message {
+    Message::Refused(CLOSED.to_owned())
+}
+
 /// Tells who waits that it does so in vain; nobody waits for that.
-fn refuse(mut contact: Contact, why: &str) {
-    contact.send(&Message::Refused(why.to_owned()).encode());
+fn refuse(mut contact: Contact, why: &Message) {
+    contact.send(&why.encode());
     let _ = contact.advance();
+}
+
+/// Whom a port takes from now on, also of those who wait.
+pub(crate) fn take(world: &World, name: &str, takes: &Accept) -> Result<()> {
+    let secret = secret_of(name)?;
+    let fingerprint = PortName::decode(name).map_err(|_| no_port(name))?.fingerprint;
+    let takes = takes.at(world, &secret, &fingerprint)?;
+    narrow(name, &secret, takes)
+}
+
+fn narrow(name: &str, secret: &Secret, takes: Takes) -> Result<()> {
+    let door = door();
+    let mut waiting = door.as_ref().map(|open| open.shared.waiting());
+    let Some(port) = waiting.as_mut().and_then(|waiting| waiting.ports.get_mut(secret)) else {
+        return Err(no_port(name));
+    };
+    let (stay, go) = std::mem::take(&mut port.queue)
+        .into_iter()
+        .partition(|(_, shown)| takes.takes(shown));
+    (port.queue, port.takes) = (stay, takes);
+    let go: VecDeque<(Contact, Vec<Proof>)> = go;
+    go.into_iter().for_each(|(contact, _)| refuse(contact, &Message::NoKey));
+    Ok(())
 }
 
 /// The next who waits at a port, if there is one. An error: there is no such port.
@@ -187,7 +250,7 @@ pub(crate) fn next(name: &str) -> Result<Option<Contact>> {
         return Err(no_port(name));
     };
     match open.shared.waiting().ports.get_mut(&secret) {
-        Some(queue) => Ok(queue.pop_front()),
+        Some(port) => Ok(port.queue.pop_front().map(|(contact, _)| contact)),
         None => Err(no_port(name)),
     }
 }
@@ -203,9 +266,10 @@ pub fn close_all() {
 fn end(Door { shared, thread, .. }: Door) {
     let mut waiting = shared.waiting();
     waiting.ended = true;
-    let queues: Vec<_> = waiting.ports.drain().map(|(_, queue)| queue).collect();
+    let queues: Vec<_> = waiting.ports.drain().map(|(_, port)| port.queue).collect();
     drop(waiting);
-    queues.into_iter().flatten().for_each(|contact| refuse(contact, CLOSED));
+    let all = queues.into_iter().flatten();
+    all.for_each(|(contact, _)| refuse(contact, &closed()));
     // The thread looks again in any case.
     let _ = rustix::io::write(&shared.bell, &1u64.to_ne_bytes());
     let _ = thread.join();
@@ -294,20 +358,24 @@ impl Keeper {
         let Some(message) = stranger.contact.receive().ok()? else {
             return Some(stranger);
         };
-        let Ok(Message::Greeting(secret)) = Message::decode(&message) else {
+        let Ok(Message::Greeting(secret, shown)) = Message::decode(&message) else {
             return None;
         };
         let mut waiting = self.shared.waiting();
         let why = match waiting.ports.get_mut(&secret) {
-            Some(queue) if queue.len() < MAX_WAITING => {
-                queue.push_back(stranger.contact);
+            Some(port) if !port.takes.takes(&shown) => Message::NoKey,
+            Some(port) if port.queue.len() < MAX_WAITING => {
+                port.queue.push_back((stranger.contact, shown));
                 return None;
             }
-            Some(_) => "too many others wait at the port already",
-            None => "there is no such port any more: it was closed, or the name is an old one",
+            Some(_) => Message::Refused("too many others wait at the port already".to_owned()),
+            None => {
+                let why = "there is no such port any more: it was closed, or the name is an old one";
+                Message::Refused(why.to_owned())
+            }
         };
         drop(waiting);
-        stranger.contact.send(&Message::Refused(why.to_owned()).encode());
+        stranger.contact.send(&why.encode());
         stranger.leaves = true;
         stranger.contact.advance().ok()?;
         Some(stranger)

@@ -6,7 +6,9 @@ mod connect;
 mod door;
 mod pipe;
 mod socket;
+mod takes;
 
 pub use connect::{PATIENCE, accept, accept_while, connect};
-pub use door::{close_all, close_port, open_port};
+pub use door::{close_all, close_port, open_inside, open_port};
 pub use socket::join;
+pub use takes::Accept;

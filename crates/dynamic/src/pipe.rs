@@ -60,7 +60,7 @@ impl<'w> Pipe<'w> {
     }
 }
 
-fn lost(why: &str) -> Error {
+pub(crate) fn lost(why: &str) -> Error {
     Error::new(
         abi::MPI_ERR_PORT,
         format!("the connection to the root of the other group is gone: {why}"),

@@ -19,11 +19,12 @@ use isthmus_core::world::World;
 use isthmus_wire::port::MAX_NAME;
 
 use crate::connect::PATIENCE;
-use crate::{accept, close_port, connect, open_port};
+use crate::{Accept, accept, close_port, connect, open_port};
 
-/// The process at the other end of the stream, which both ends leave quiet, and this one; `own`: MPI_COMM_SELF.
-pub fn join(world: &World, own: &Comm, stream: &mut (impl Read + Write)) -> Result<Arc<Comm>> {
-    let port = open_port(world)?;
+/// The process at the other end of the stream, which both ends leave quiet, and this one; `own`: MPI_COMM_SELF. Who
+/// reads the socket on its way knows the name: so it has to be one whom `takes` takes.
+pub fn join(world: &World, own: &Comm, stream: &mut (impl Read + Write), takes: &Accept) -> Result<Arc<Comm>> {
+    let port = open_port(world, takes)?;
     let joined = meet(world, own, stream, &port);
     // It is used once.
     _ = close_port(&port);
@@ -58,7 +59,7 @@ fn meet(world: &World, own: &Comm, stream: &mut (impl Read + Write), port: &str)
     stream.read_exact(&mut name).map_err(cannot)?;
     let name = String::from_utf8_lossy(&name).into_owned();
     match mine > theirs {
-        true => accept(world, own, 0, || Ok(port.to_owned())),
+        true => accept(world, own, 0, || Ok((port.to_owned(), None))),
         false => connect(world, own, 0, || Ok((name, PATIENCE))),
     }
 }

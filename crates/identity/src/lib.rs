@@ -33,5 +33,5 @@ mod verifier;
 
 pub use authority::{Authority, IdentityError, KeyPair, MAX_REQUEST, MAX_VALIDITY, SKEW, rank_name};
 pub use pinned::{Fingerprint, Pinned, pinned_client};
-pub use proof::{Signature, derived};
+pub use proof::{Signature, derived, shown_at};
 pub use tls::Identity;

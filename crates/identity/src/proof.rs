@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use isthmus_wire::port;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey};
@@ -29,6 +30,12 @@ pub fn derived(secret: &[u8; 32], label: &[u8]) -> [u8; 32] {
     let mut out = [0; 32];
     out.copy_from_slice(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), label).as_ref());
     out
+}
+
+/// Shows at a port that somebody has a key of its user.
+pub fn shown_at(key: &[u8; 32], secret: &[u8; 16], fingerprint: &[u8; 32]) -> port::Proof {
+    let whole = derived(key, &port::to_prove(secret, fingerprint));
+    std::array::from_fn(|at| whole[at])
 }
 
 /// The key of a process, its certificate, and whom it believes.

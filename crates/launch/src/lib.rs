@@ -39,6 +39,7 @@ mod passed;
 mod paths;
 mod piece;
 mod progress;
+mod proving;
 mod question;
 mod reached;
 pub mod record;

@@ -17,6 +17,7 @@ mod crossing;
 mod door;
 
 use crate::happening::{Event, Met, Process};
+use crate::proving::prove;
 use client::{Client, Line, hash};
 use crossing::Crossings;
 use door::Door;
@@ -293,6 +294,11 @@ impl Keeper {
                 self.put('l', by, number, name, None);
                 return None;
             }
+            Ask::Prove {
+                secret,
+                fingerprint,
+                keys,
+            } => prove(&secret, &fingerprint, &keys, self.client.key()),
             Ask::Spawn { .. } | Ask::Agree(_) | Ask::Apart(_) | Ask::Met { .. } | Ask::Parted { .. } => Err(
                 Refusal::new(Kind::Unable, "this is nothing for the host at which jobs meet"),
             ),
@@ -397,6 +403,16 @@ fn refuse(events: &mpsc::UnboundedSender<Event>, door: &Door, crossings: &mut Cr
             let _ = events.send(Event::Met(Met::Answer(by, number, Ok(Said::Done))));
         }
         Wish::Asked(by, number, ask) => {
+            if let Ask::Prove {
+                secret,
+                fingerprint,
+                keys,
+            } = &ask
+            {
+                let said = prove(secret, fingerprint, keys, None);
+                let _ = events.send(Event::Met(Met::Answer(by, number, said)));
+                return;
+            }
             if let Ask::Publish { name, port, .. } = ask {
                 let _ = events.send(Event::Met(Met::Unpublished(by, name, port)));
             }

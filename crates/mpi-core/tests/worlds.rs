@@ -96,6 +96,10 @@ impl Reacher for Near {
         Err("there is no host at which they meet".to_owned())
     }
 
+    fn prove(&self, _: &[u8; 16], _: &[u8; 32], _: &[String]) -> Outcome<Vec<isthmus_wire::port::Proof>> {
+        Err("nobody has keys here".to_owned())
+    }
+
     fn show(&self, _meeting: [u8; 16], _with: Vec<isthmus_wire::joined::Group>) -> Option<Held> {
         None
     }

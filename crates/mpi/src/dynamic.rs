@@ -12,6 +12,8 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
+use isthmus_core::fail;
+use isthmus_dynamic::Accept;
 use rustix::fs::OFlags;
 
 use crate::apart::Connecting;
@@ -30,8 +32,8 @@ fn name(port: Text) -> Result<String> {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Open_port(hints: h::Info, port: Out<std::ffi::c_char>) -> c_int {
     call("MPI_Open_port", || {
-        info::find(hints)?;
-        let name = isthmus_dynamic::open_port(process::world()?)?;
+        let takes = takes(hints)?.map_or_else(usual, Ok)?;
+        let name = isthmus_dynamic::open_port(process::world()?, &takes)?;
         port.text("port_name", &name, NAME).map(drop)
     })
 }
@@ -39,6 +41,35 @@ extern "C" fn isthmus_MPI_Open_port(hints: h::Info, port: Out<std::ffi::c_char>)
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Close_port(port: Text) -> c_int {
     call("MPI_Close_port", || isthmus_dynamic::close_port(&name(port)?))
+}
+
+const ACCEPT: &str = "isthmus_accept";
+const WORDS: &str = "user, user=NAME,… with names of keys, or any-with-port";
+
+/// Whom a port takes: the hint `isthmus_accept`, if it is there.
+fn takes(hints: h::Info) -> Result<Option<Accept>> {
+    let hints = info::find(hints)?;
+    let Some(text) = hints.get(ACCEPT)? else {
+        return Ok(None);
+    };
+    match Accept::parse(text) {
+        Some(takes) => Ok(Some(takes)),
+        None => fail!(
+            abi::MPI_ERR_INFO_VALUE,
+            argument("info"),
+            "has {ACCEPT} = '{text}', expected {WORDS}"
+        ),
+    }
+}
+
+/// The same where the program says nothing.
+fn usual() -> Result<Accept> {
+    let setting = isthmus_settings::ACCEPT.read(std::env::var_os);
+    let text = setting.as_deref().unwrap_or("user");
+    Accept::parse(text).ok_or_else(|| {
+        let why = format!("ISTHMUS_ACCEPT is '{text}', expected {WORDS}");
+        Error::new(abi::MPI_ERR_OTHER, why)
+    })
 }
 
 /// How long who connects waits for who accepts: the hint `timeout`, in seconds.
@@ -57,8 +88,8 @@ extern "C" fn isthmus_MPI_Comm_accept(
     new: Out<h::Comm>,
 ) -> c_int {
     let at_root = || {
-        info::find(hints)?;
-        name(port)
+        let takes = takes(hints)?;
+        Ok((name(port)?, takes))
     };
     make("MPI_Comm_accept", comm, new, |comm| {
         isthmus_dynamic::accept(process::world()?, comm, root_of(comm, root)?, at_root)
@@ -135,7 +166,7 @@ extern "C" fn isthmus_MPI_Comm_join(fd: c_int, new: Out<h::Comm>) -> c_int {
             let mut socket = Socket::of(fd)?;
             let _connecting = Connecting::begin();
             let own = &process::get()?.comm_self;
-            isthmus_dynamic::join(process::world()?, own, &mut socket.stream).map(Some)
+            isthmus_dynamic::join(process::world()?, own, &mut socket.stream, &usual()?).map(Some)
         })
     })
 }

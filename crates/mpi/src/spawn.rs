@@ -136,7 +136,7 @@ fn spawn(
         let mut port = None;
         let mut own = None;
         if comm.rank() == root {
-            let opened = parts().and_then(|parts| Ok((parts, isthmus_dynamic::open_port(world)?)));
+            let opened = parts().and_then(|parts| Ok((parts, isthmus_dynamic::open_inside(world)?)));
             own = Some(match opened {
                 Ok((parts, name)) => at_root(port.insert(name), &parts),
                 Err(error) => Outcome {

@@ -6,6 +6,7 @@
 //! * [`elf`]: which shared libraries a program needs, and where they are.
 //! * [`guarded`]: private directories that vanish with their owner.
 //! * [`hashes`]: hashes of large files at home, remembered.
+//! * [`keyring`]: keys by which jobs of one user know each other.
 //! * [`lines`]: cutting output into whole lines.
 //! * [`local`]: files at home: reading pieces, receiving pieces, walking directories.
 //! * [`names`]: names that jobs of the user have published for each other.
@@ -20,6 +21,7 @@ pub mod elf;
 mod error;
 pub mod guarded;
 pub mod hashes;
+pub mod keyring;
 pub mod lines;
 pub mod local;
 pub mod names;

@@ -3,17 +3,19 @@
 //!
 //! ```text
 //!  name      isthmus1: | base64url without padding of
-//!              secret: 16 bytes | fingerprint: 32 bytes | port: u16 | perhaps 7, and an entry ([`crate::entry`])
-//!              | addresses: each 4 or 6, and 4 or 16 bytes
+//!              secret: 16 bytes | fingerprint: 32 bytes | port: u16 | perhaps 8: proofs are asked for
+//!              | perhaps 7, and an entry ([`crate::entry`]) | addresses: each 4 or 6, and 4 or 16 bytes
 //!
 //!  connects            accepts
-//!    Greeting   -->                    1 | secret: 16 bytes
-//!               <--   Answer           0: come in | 1: no, text      when MPI_Comm_accept takes the connection
+//!    Greeting   -->                    3 | secret: 16 bytes | [proof: 16 bytes]
+//!               <--   Answer           0: come in | 1: no, text | 4: no proof is of a key that the port asks for
+//!                                      (come in: when MPI_Comm_accept takes the connection)
 //!    Here       -->                    2
 //!    Offer     <-->   Offer            see `joining`
 //! ```
-//! Whoever knows a name may connect, and nobody else: the fingerprint says whom to believe, the secret is what the
-//! acceptor believes. A name is at most 255 printable characters long, so that every MPI has room for it.
+//! The fingerprint says whom to believe, the secret which port is meant. Nobody connects without it, and to most ports
+//! only who proves a key of the acceptor's user, too. A proof is made of such a key and of what the name says, so that
+//! it is good for this port alone. A name is at most 255 printable characters long: every MPI has room for it.
 
 use core::net::IpAddr;
 
@@ -30,8 +32,20 @@ const FIXED: usize = 16 + 32 + 2;
 const MOST: usize = (MAX_NAME - HEAD.len()) / 4 * 3;
 /// What comes before an entry.
 const ENTRY: u8 = 7;
+/// What a name has whose port asks for proofs.
+const PROOFS: u8 = 8;
+/// Most proofs of one who connects: the message of a stranger is short.
+pub const MAX_PROOFS: usize = 12;
 /// Longest text of a refusal.
 const MAX_TEXT: usize = 200;
+
+/// What shows that somebody has a key; for one port.
+pub type Proof = [u8; 16];
+
+/// What a proof is made of beside the key.
+pub fn to_prove(secret: &[u8; 16], fingerprint: &[u8; 32]) -> Vec<u8> {
+    [&b"isthmus port 1"[..], secret, fingerprint].concat()
+}
 
 /// What a port's name says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +60,8 @@ pub struct PortName {
     pub addresses: Vec<IpAddr>,
     /// How it is reached through the host at which its job meets others.
     pub entry: Option<Entry>,
+    /// Who connects is to show its keys.
+    pub proofs: bool,
 }
 
 /// Why a text is no name of a port.
@@ -104,6 +120,9 @@ impl PortName {
         bytes.extend(self.secret);
         bytes.extend(self.fingerprint);
         bytes.extend(self.port.to_le_bytes());
+        if self.proofs {
+            bytes.push(PROOFS);
+        }
         if let Some(entry) = &self.entry {
             let mut w = Writer::new(ENTRY);
             entry.write(&mut w);
@@ -138,6 +157,10 @@ impl PortName {
     fn of(bytes: &[u8]) -> Option<Self> {
         let (fixed, mut rest) = bytes.split_at_checked(FIXED)?;
         let mut entry = None;
+        let mut proofs = false;
+        if let Some((&PROOFS, behind)) = rest.split_first() {
+            (proofs, rest) = (true, behind);
+        }
         if let Some((&ENTRY, behind)) = rest.split_first() {
             let mut r = Reader::new(behind);
             entry = Some(Entry::read(&mut r).ok()?);
@@ -163,6 +186,7 @@ impl PortName {
             port: u16::from_le_bytes(*fixed[48..].first_chunk()?),
             addresses,
             entry,
+            proofs,
         })
     }
 }
@@ -170,14 +194,16 @@ impl PortName {
 /// What passes on a connection to a port before the groups say anything of themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// I know this port.
-    Greeting([u8; 16]),
+    /// I know this port, and have these keys; [`MAX_PROOFS`] at most.
+    Greeting([u8; 16], Vec<Proof>),
     /// MPI_Comm_accept has taken the connection.
     Welcome,
     /// It has not, for this reason.
     Refused(String),
     /// I am still there.
     Here,
+    /// The port takes only whoever has a key of its user, and none of the proofs is of one.
+    NoKey,
 }
 
 impl Message {
@@ -192,7 +218,14 @@ impl Message {
                 w.into_body()
             }
             Self::Here => vec![2],
-            Self::Greeting(secret) => [&[3], &secret[..]].concat(),
+            Self::NoKey => vec![4],
+            Self::Greeting(secret, proofs) => {
+                let mut w = Writer::new(3);
+                w.fixed(secret).list(proofs, |w, proof| {
+                    w.fixed(proof);
+                });
+                w.into_body()
+            }
         }
     }
 
@@ -203,7 +236,8 @@ impl Message {
             0 => Self::Welcome,
             1 => Self::Refused(r.text("reason")?),
             2 => Self::Here,
-            3 => Self::Greeting(r.fixed("secret")?),
+            3 => Self::Greeting(r.fixed("secret")?, provable(r.list("proofs", |r| r.fixed("proof"))?)?),
+            4 => Self::NoKey,
             kind => {
                 return Err(DecodeError::Invalid {
                     field: "kind",
@@ -213,6 +247,17 @@ impl Message {
         };
         r.end()?;
         Ok(message)
+    }
+}
+
+/// As many as there may be, of proofs or of keys.
+pub(crate) fn provable<T>(list: Vec<T>) -> Result<Vec<T>, DecodeError> {
+    match list.len() <= MAX_PROOFS {
+        true => Ok(list),
+        false => Err(DecodeError::Invalid {
+            field: "proofs",
+            value: list.len() as u64,
+        }),
     }
 }
 
@@ -238,6 +283,7 @@ mod tests {
             port: 54321,
             addresses: addresses.iter().map(|text| text.parse().expect("an address")).collect(),
             entry: None,
+            proofs: false,
         }
     }
 
@@ -249,7 +295,10 @@ mod tests {
             &["fd00::1", "10.1.2.3"],
             &["::1", "fd00::2", "1.2.3.4"],
         ] {
-            let name = name(addresses);
+            let name = PortName {
+                proofs: addresses.len() % 2 == 1,
+                ..name(addresses)
+            };
             let text = name.encode();
             assert!(
                 text.len() <= MAX_NAME && text.bytes().all(|byte| byte.is_ascii_graphic()),
@@ -272,6 +321,7 @@ mod tests {
         };
         let name = PortName {
             entry: Some(entry),
+            proofs: true,
             ..name(&["fd00::1", "10.1.2.3", "fd00::2"])
         };
         let text = name.encode();
@@ -305,10 +355,12 @@ mod tests {
     #[test]
     fn messages_survive_the_wire() {
         let all = [
-            Message::Greeting([9; 16]),
+            Message::Greeting([9; 16], Vec::new()),
+            Message::Greeting([9; 16], vec![[8; 16]; MAX_PROOFS]),
             Message::Welcome,
             Message::Refused("closed".into()),
             Message::Here,
+            Message::NoKey,
         ];
         for message in all {
             let bytes = message.encode();
@@ -316,6 +368,8 @@ mod tests {
             assert_eq!(Message::decode(&bytes), Ok(message));
         }
         assert!(Message::decode(&[7]).is_err());
+        let many = Message::Greeting([9; 16], vec![[8; 16]; MAX_PROOFS + 1]);
+        assert!(Message::decode(&many.encode()).is_err());
         fuzz(b"isthmus1:AAAA");
     }
 }

@@ -26,6 +26,7 @@
 //! | 9 | `Apart` | u8 (1 or 0) |
 //! | 10 | `Met` | meeting 16 bytes, \[group ([`joined`](crate::joined))\] |
 //! | 11 | `Parted` | meeting 16 bytes |
+//! | 12 | `Prove` | secret 16 bytes, fingerprint 32 bytes, \[name of a key text\] |
 //!
 //! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
 //!
@@ -38,23 +39,30 @@
 //! | 4 | `Agreed` | [`agreeing`](crate::agreeing) |
 //! | 5 | `Entry` | [`entry`](crate::entry) |
 //! | 6 | `Ports` | \[port u16\] |
+//! | 7 | `Proofs` | \[proof 16 bytes\] |
 
 use crate::agreeing::{Agree, Agreed};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::entry::{Entry, MAX_ENTRIES};
 use crate::joined::{Group, read_groups};
+use crate::port::{Proof, provable};
 use crate::reason::{cut, read_reason};
+
+mod part;
+
+use part::read_parts;
+pub use part::{MAX_PARTS, Part};
 
 /// Most questions of a process that wait for an answer.
 pub const MAX_OPEN: usize = 64;
 /// Longest question or answer, bytes.
 pub const MAX_LENGTH: usize = 1 << 20;
-/// Most programs that are started by one question.
-pub const MAX_PARTS: usize = 256;
 /// Longest name of a service, bytes: 1024 of the program's, each of which may need four ([`crate::word`]).
 pub const MAX_NAME: usize = 4096;
 /// Longest name of a port, bytes, likewise.
 pub const MAX_PORT: usize = 4096;
+/// Longest name of a key of the user, bytes.
+pub const MAX_KEY: usize = 64;
 
 /// Who finds a published name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,19 +167,15 @@ pub enum Ask {
         /// Which.
         meeting: [u8; 16],
     },
-}
-
-/// Processes of one program that are to be started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The program, as the user wrote it.
-    pub program: String,
-    /// Arguments after its name.
-    pub arguments: Vec<String>,
-    /// How many at most.
-    pub processes: u32,
-    /// Where and how: keys of an info object.
-    pub keys: Vec<(String, String)>,
+    /// What shows at a port that somebody has keys of the user ([`crate::port`]).
+    Prove {
+        /// Of the port.
+        secret: [u8; 16],
+        /// Of the process that has opened it.
+        fingerprint: [u8; 32],
+        /// Names of keys, [`MAX_PROOFS`](crate::port::MAX_PROOFS) at most; empty: all that there are.
+        keys: Vec<String>,
+    },
 }
 
 /// A question with its number.
@@ -203,6 +207,8 @@ pub enum Said {
     Entry(Entry),
     /// One for each entry, in order.
     Ports(Vec<u16>),
+    /// Of the keys, in any order.
+    Proofs(Vec<Proof>),
 }
 
 /// What is wrong with what was asked.
@@ -269,6 +275,13 @@ impl Question {
             Ask::Apart(apart) => w.u8(9).u8((*apart).into()),
             Ask::Met { meeting, with } => w.u8(10).fixed(meeting).list(with, |w, group| group.write(w)),
             Ask::Parted { meeting } => w.u8(11).fixed(meeting),
+            Ask::Prove {
+                secret,
+                fingerprint,
+                keys,
+            } => w.u8(12).fixed(secret).fixed(fingerprint).list(keys, |w, key| {
+                w.text(key);
+            }),
         };
     }
 
@@ -316,6 +329,13 @@ impl Question {
             11 => Ask::Parted {
                 meeting: r.fixed("meeting")?,
             },
+            12 => Ask::Prove {
+                secret: r.fixed("secret")?,
+                fingerprint: r.fixed("fingerprint")?,
+                keys: r
+                    .list("names of keys", |r| text(r, "name of a key", MAX_KEY))
+                    .and_then(provable)?,
+            },
             other => return Err(invalid("what is asked", other)),
         };
         Ok(Self { number, ask })
@@ -344,6 +364,9 @@ impl Answer {
             Ok(Said::Ports(ports)) => w.u8(6).list(ports, |w, port| {
                 w.u16(*port);
             }),
+            Ok(Said::Proofs(proofs)) => w.u8(7).list(proofs, |w, proof| {
+                w.fixed(proof);
+            }),
         };
     }
 
@@ -371,42 +394,10 @@ impl Answer {
             4 => Ok(Said::Agreed(Box::new(Agreed::read(r)?))),
             5 => Ok(Said::Entry(Entry::read(r)?)),
             6 => Ok(Said::Ports(few("ports", r.list("ports", |r| r.u16("port"))?)?)),
+            7 => Ok(Said::Proofs(provable(r.list("proofs", |r| r.fixed("proof"))?)?)),
             other => return Err(invalid("what is said", other)),
         };
         Ok(Self { number, said })
-    }
-}
-
-impl Part {
-    fn write(&self, w: &mut Writer) {
-        w.text(&self.program);
-        w.list(&self.arguments, |w, argument| {
-            w.text(argument);
-        });
-        w.u32(self.processes);
-        w.list(&self.keys, |w, (key, value)| {
-            w.text(key).text(value);
-        });
-    }
-
-    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            program: r.text("program")?,
-            arguments: r.list("arguments", |r| r.text("argument"))?,
-            processes: r.u32("processes")?,
-            keys: r.list("keys", |r| Ok((r.text("key")?, r.text("value")?)))?,
-        })
-    }
-}
-
-fn read_parts(r: &mut Reader<'_>) -> Result<Vec<Part>, DecodeError> {
-    let parts = r.list("parts", Part::read)?;
-    match parts.len() {
-        1..=MAX_PARTS => Ok(parts),
-        many => Err(DecodeError::Invalid {
-            field: "parts",
-            value: many as u64,
-        }),
     }
 }
 
@@ -490,6 +481,11 @@ mod tests {
             with: vec![crate::joined::sample(); 2],
         });
         all.push(Ask::Parted { meeting: [7; 16] });
+        all.push(Ask::Prove {
+            secret: [1; 16],
+            fingerprint: [2; 32],
+            keys: vec!["own".into()],
+        });
         for scope in [None, Some(Scope::Job), Some(Scope::User)] {
             let (name, port) = (name.clone(), port.clone());
             all.push(Ask::Lookup {
@@ -514,6 +510,7 @@ mod tests {
             }),
             Ok(Said::Entry(crate::entry::sample())),
             Ok(Said::Ports(vec![40001, 40002])),
+            Ok(Said::Proofs(vec![[3; 16]; 2])),
             Ok(Said::Port("p".repeat(MAX_PORT))),
             Err(Refusal::new(Kind::Unknown, "nobody has published 'x'")),
         ];

@@ -19,6 +19,11 @@ fn address(name: &PortName) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], name.port))
 }
 
+/// A port that takes whoever knows its name.
+fn any_port() -> Result<String> {
+    opened(|_| None, false, |_, _| Ok(Takes::Anybody))
+}
+
 /// Moves a connection until it has a message or ends.
 fn answer(contact: &mut Contact) -> std::result::Result<Message, String> {
     let until = Instant::now() + SOON;
@@ -34,7 +39,7 @@ fn answer(contact: &mut Contact) -> std::result::Result<Message, String> {
 
 fn greet(name: &PortName, secret: Secret) -> Contact {
     let mut contact = Contact::dial(address(name), name.fingerprint, SOON).expect("it listens");
-    contact.send(&Message::Greeting(secret).encode());
+    contact.send(&Message::Greeting(secret, Vec::new()).encode());
     contact
 }
 
@@ -53,13 +58,13 @@ fn waits(port: &str) -> Contact {
 #[test]
 fn strangers_are_refused_and_hold_nobody_up() {
     let _alone = alone();
-    let port = opened(|_| None).expect("a port");
+    let port = any_port().expect("a port");
     let name = PortName::decode(&port).expect("its own name");
     // A wrong secret.
     let refused = answer(&mut greet(&name, [1; 16])).expect("it is told");
     assert!(matches!(refused, Message::Refused(_)), "{refused:?}");
     // An old one.
-    let old = opened(|_| None).expect("another one");
+    let old = any_port().expect("another one");
     close_port(&old).expect("it is open");
     let old = PortName::decode(&old).expect("a name").secret;
     assert!(matches!(answer(&mut greet(&name, old)), Ok(Message::Refused(_))));
@@ -113,7 +118,7 @@ fn strangers_are_refused_and_hold_nobody_up() {
 #[test]
 fn who_waits_at_a_port_that_closes_is_told() {
     let _alone = alone();
-    let port = opened(|_| None).expect("a port");
+    let port = any_port().expect("a port");
     let name = PortName::decode(&port).expect("its own name");
     let mut first = greet(&name, name.secret);
     first.advance().expect("it lives");
@@ -121,7 +126,7 @@ fn who_waits_at_a_port_that_closes_is_told() {
     let waiting = || {
         door()
             .as_ref()
-            .map_or(0, |door| door.shared.waiting().ports[&name.secret].len())
+            .map_or(0, |door| door.shared.waiting().ports[&name.secret].queue.len())
     };
     while waiting() == 0 {
         first.advance().expect("it is not thrown out");
@@ -139,7 +144,7 @@ fn who_waits_at_a_port_that_closes_is_told() {
 #[test]
 fn ports_are_told_apart() {
     let _alone = alone();
-    let ports = [(); 3].map(|()| opened(|_| None).expect("a port"));
+    let ports = [(); 3].map(|()| any_port().expect("a port"));
     let names = ports
         .each_ref()
         .map(|port| PortName::decode(port).expect("its own name"));
@@ -159,11 +164,72 @@ fn ports_are_told_apart() {
 #[test]
 fn errors_do_not_repeat_names_since_whoever_knows_one_can_connect() {
     let _alone = alone();
-    let port = opened(|_| None).expect("a port");
+    let port = any_port().expect("a port");
     close_port(&port).expect("it is open");
     for name in [port.as_str(), &port[..port.len() - 3]] {
         let error = close_port(name).expect_err("it is closed, or cut off");
         assert_eq!(error.class, abi::MPI_ERR_PORT);
         assert!(!error.to_string().contains(&name[9..30]), "{error}");
     }
+}
+
+#[test]
+fn who_knows_the_name_and_has_no_key_of_the_user_is_refused() {
+    let _alone = alone();
+    let right = [5; 16];
+    let port = opened(|_| None, true, |_, _| Ok(Takes::Proven(vec![[4; 16], right]))).expect("a port");
+    let name = PortName::decode(&port).expect("its own name");
+    assert!(name.proofs);
+    let show = |proofs: &[Proof]| {
+        let mut contact = Contact::dial(address(&name), name.fingerprint, SOON).expect("it listens");
+        contact.send(&Message::Greeting(name.secret, proofs.to_vec()).encode());
+        contact
+    };
+    for proofs in [&[][..], &[[6; 16]], &[[0; 16]; 12]] {
+        assert_eq!(answer(&mut show(proofs)), Ok(Message::NoKey), "{proofs:?}");
+    }
+    // More than there may be, and a proof that is cut.
+    let cut = Message::Greeting(name.secret, vec![right]).encode();
+    for message in [
+        Message::Greeting(name.secret, vec![right; 13]).encode(),
+        cut[..cut.len() - 1].to_vec(),
+    ] {
+        let mut contact = Contact::dial(address(&name), name.fingerprint, SOON).expect("it listens");
+        contact.send(&message);
+        assert!(answer(&mut contact).is_err());
+    }
+    let welcome = |friend: &mut Contact| {
+        let until = Instant::now() + SOON;
+        let mut accepted = loop {
+            friend.advance().expect("it is not thrown out");
+            if let Some(contact) = next(&port).expect("it is open") {
+                break contact;
+            }
+            assert!(Instant::now() < until, "it is not let in");
+        };
+        accepted.send(&Message::Welcome.encode());
+        accepted.advance().expect("it lives");
+        assert_eq!(answer(friend), Ok(Message::Welcome));
+    };
+    welcome(&mut show(&[[6; 16], right]));
+    // From now on anybody, and then only others: who waits is told.
+    narrow(&port, &name.secret, Takes::Anybody).expect("it is open");
+    welcome(&mut show(&[]));
+    let mut waits = show(&[right]);
+    while waits.is_handshaking() || !waits.has_left() {
+        waits.advance().expect("it lives");
+    }
+    let until = Instant::now() + SOON;
+    let waiting = || {
+        door()
+            .as_ref()
+            .map_or(0, |door| door.shared.waiting().ports[&name.secret].queue.len())
+    };
+    while waiting() == 0 {
+        assert!(Instant::now() < until, "it is not let in");
+        std::thread::yield_now();
+    }
+    narrow(&port, &name.secret, Takes::Proven(vec![[7; 16]])).expect("it is open");
+    assert_eq!(answer(&mut waits), Ok(Message::NoKey));
+    close_port(&port).expect("it is open");
 }

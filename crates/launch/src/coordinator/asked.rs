@@ -5,6 +5,7 @@ use super::answering::{answer, answer_all};
 use super::open::{Process, Worth};
 use super::{Coordinator, spawning};
 use crate::meeting::concerns;
+use crate::proving::prove;
 use crate::site::broken;
 use isthmus_job::Contact;
 use isthmus_job::coallocation::set_apart;
@@ -83,6 +84,17 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             job.joined.part(by, meeting);
             Ok(Said::Done)
         }
+        ask @ Ask::Prove { .. } if job.meeting.is_some() => {
+            if let Some(meeting) = &job.meeting {
+                meeting.ask(by, number, ask);
+            }
+            return None;
+        }
+        Ask::Prove {
+            secret,
+            fingerprint,
+            keys,
+        } => prove(&secret, &fingerprint, &keys, None),
         ask @ (Ask::Enter { .. } | Ask::Cross { .. } | Ask::Leave { .. }) => match (is_here(job, by.0), &job.meeting) {
             (Ok(()), Some(meeting)) => {
                 meeting.ask(by, number, ask);

@@ -80,6 +80,7 @@ impl Door {
             false => isthmus_net::pinned_addresses(&wanted.join(",")).map_err(io::Error::other)?,
         };
         let ticket = PortName {
+            proofs: false,
             secret: isthmus_stage::guarded::random()?,
             fingerprint: pinned.fingerprint(),
             port: listener.port(),

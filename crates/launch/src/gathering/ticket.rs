@@ -90,6 +90,7 @@ mod tests {
             port: 5,
             addresses: vec!["10.0.0.1".parse().unwrap()],
             entry: None,
+            proofs: false,
         };
         fs::write(&path, format!("{}\n", ticket.encode())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

@@ -4,6 +4,7 @@
 
 use isthmus_reach::plain;
 use isthmus_stage::content::Hasher;
+use isthmus_stage::keyring::{self, Key};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -28,6 +29,9 @@ const SCRIPT: &str = "umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/isthmus/names
      b=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null); m=$$/$b; \
      lives() { [ \"${1#*/}\" = \"$b\" ] && kill -0 \"${1%%/*}\" 2>/dev/null; }; \
      bye() { for f in \"$d\"/*; do read -r q o <\"$f\" 2>/dev/null && [ \"$q\" = \"$m\" ] && rm -f \"$f\"; done; rm -f \"$d/.$$\"; }; \
+     s=${XDG_STATE_HOME:-$HOME/.local/state}/isthmus/keys; mkdir -p \"$s\" && if [ ! -f \"$s/own\" ]; then \
+     od -An -N32 -tx1 /dev/urandom | tr -d \" \\n\" >\"$s/.$$\"; ln \"$s/.$$\" \"$s/own\" 2>/dev/null; rm -f \"$s/.$$\"; fi; \
+     [ -z \"$(find \"$s\" \"$s/own\" -prune -perm /077 2>&1)\" ] && echo \"isthmus-meet 0 key $(cat \"$s/own\")\"; \
      trap bye EXIT; trap \"exit 1\" HUP INT TERM; \
      echo \"isthmus-meet 0 ready $b/$(uname -n)/$(id -u)\"; \
      while read -r n w k v; do f=$d/$k; case $w in \
@@ -75,6 +79,8 @@ pub(super) struct Client {
     /// The port at the host where others come in; 0: the server chooses.
     port: u16,
     place: [u8; 8],
+    /// The user's there.
+    key: Option<Key>,
     /// How often it was reached.
     turn: u64,
     connected: Option<Connected>,
@@ -89,6 +95,7 @@ impl Client {
             directory: directory.to_owned(),
             port: 0,
             place: [0; 8],
+            key: None,
             turn: 0,
             connected: None,
         }
@@ -101,6 +108,11 @@ impl Client {
     /// The port at the host where others come in, and which host it is.
     pub(super) fn place(&self) -> (u16, [u8; 8]) {
         (self.port, self.place)
+    }
+
+    /// The user's key there, by which jobs that meet there know each other.
+    pub(super) fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
     }
 
     /// The connection, counted: what was made for an earlier one is gone.
@@ -155,6 +167,7 @@ impl Client {
                         None => {}
                     },
                     line = lines.recv() => match line {
+                        Some(line) if line.verdict == "key" => self.key = keyring::parse(&line.value),
                         Some(line) if line.verdict == "ready" => ready = Some(line.value),
                         Some(_) => {}
                         None => return None,

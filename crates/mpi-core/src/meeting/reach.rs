@@ -9,6 +9,7 @@ use isthmus_topology::Topology;
 use isthmus_wire::entry::Entry;
 use isthmus_wire::joined::Group;
 use isthmus_wire::place::PlaceTable;
+use isthmus_wire::port::Proof;
 
 use crate::error::Result;
 
@@ -35,6 +36,9 @@ pub trait Reacher: Send + Sync {
 
     /// Ports of this machine that lead through that host to others.
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing>;
+
+    /// What shows at a port that the job has keys of its user: of these names, or of no names all that there are.
+    fn prove(&self, secret: &[u8; 16], fingerprint: &[u8; 32], keys: &[String]) -> Outcome<Vec<Proof>>;
 
     /// This process is connected with these others, by a meeting of this number, as long as what is given is kept:
     /// whoever looks at the job sees it.

@@ -12,6 +12,7 @@ pub const HINTS: &[&str] = &[
     "isthmus_reduction",
     "isthmus_placement",
     "isthmus_scope",
+    "isthmus_accept",
     "isthmus_on_loss",
     "isthmus_scheduler",
     "isthmus_site",

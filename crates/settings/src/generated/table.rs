@@ -74,6 +74,9 @@ pub const SPAWN: Flag = Flag { name: "ISTHMUS_SPAWN", default: true };
 /// ssh destination at which jobs meet that cannot reach each other: they connect through it, and find there what others have published for the user; --meet. Processes have the job's answer in it
 pub const MEET: Text = Text { name: "ISTHMUS_MEET" };
 
+/// who may connect to ports of the program where its hint isthmus_accept does not say: jobs of the same user; also those that show a key of yours with this name; or whoever knows the name of the port
+pub const ACCEPT: Text = Text { name: "ISTHMUS_ACCEPT" };
+
 /// further sites where the program may spawn processes, as behind --site and without numbers of processes: "lab cluster,scheduler=slurm"
 pub const SPAWN_SITES: Text = Text { name: "ISTHMUS_SPAWN_SITES" };
 
@@ -390,6 +393,15 @@ pub static SETTINGS: &[Setting] = &[
         scope: "launcher",
         help: "ssh destination at which jobs meet that cannot reach each other: they connect through it, and find there what others have published for the user; --meet. Processes have the job's answer in it",
         kind: Kind::Text(MEET),
+    },
+    Setting {
+        name: "ISTHMUS_ACCEPT",
+        unit: "user, user=NAME,… or any-with-port",
+        default: "user",
+        reason: "the name of a port may be read by others, in a log or a shared folder",
+        scope: "job",
+        help: "who may connect to ports of the program where its hint isthmus_accept does not say: jobs of the same user; also those that show a key of yours with this name; or whoever knows the name of the port",
+        kind: Kind::Text(ACCEPT),
     },
     Setting {
         name: "ISTHMUS_SPAWN_SITES",
