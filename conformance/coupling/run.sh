@@ -45,6 +45,13 @@ if [ -n "$sites" ] && [ -z "${COUPLING_IN_TESTBED:-}" ]; then
 fi
 cd "$work"
 bad=0
+# The two sites have different homes: one user has one key at both.
+if [ -n "$sites" ]; then
+    keys='umask 077; mkdir -p ~/.local/state/isthmus/keys; cat >~/.local/state/isthmus/keys/own'
+    od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >key
+    sh -c "$keys" <key && ssh b1 "$keys" <key || die "a key for both sites"
+    rm key
+fi
 # couple NAME PROGRAM SCHEME PROCESSES PROCESSES: two jobs, coupled by what the configuration calls SCHEME.
 couple() {
     rm -rf "run-$1" && mkdir "run-$1"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two jobs at two sites, both behind address translation that lets only ssh out, find each other by a name at a host that ssh reaches, and connect
 # through it. In the middle the connection of one of them to the host is cut. Names that were changed or are old, and strangers at that host, are turned away, and disturb nobody. One job is killed: the other one gets
-# errors. Nothing is left at the host.
+# errors. Nothing is left at the host. Processes at a site that only their launcher's ssh reaches are reached in the same way, and reach others.
 # beside: it mostly waits.
 # ISTHMUS_TEST_MESSAGES=100000 ISTHMUS_TEST_ROUNDS=1, and ISTHMUS_TEST_MESSAGES=10 ISTHMUS_TEST_ROUNDS=100: long, as is ISTHMUS_TEST_KILLS=100.
 . "$(dirname "$0")/common.sh"
@@ -33,6 +33,15 @@ sleep 0.5
 at_b1 280 "--meet c1 -n 2" "$rounds $messages" client || exit 2
 wait $job || exit 3
 wait $strangers $apart
+for far in server client; do
+    here_is='-n 1' there_is='--site d1:1'
+    [ $far = client ] || { here_is='--site d1:1' there_is='-n 1'; }
+    : >far-$far.out
+    timeout 280 isthmus run --meet c1 $here_is ./meet-ports server 1 $messages >far-$far.out 2>&1 </dev/null & job=$!
+    opened far-$far.out || exit 9
+    at_b1 280 "--meet c1 $there_is" "1 $messages" far-$far-client || exit 10
+    wait $job || exit 11
+done
 for kill in $(seq $kills); do
     rm -f cut
     timeout 100 isthmus run --meet c1 -n 1 ./meet-ports server 1 $messages killed >server-killed.out 2>&1 </dev/null & job=$!
@@ -50,12 +59,13 @@ for kill in $(seq $kills); do
     touch cut
     wait $client
     wait $job || exit 5
-    grep -q "goes on" server-killed.out || exit 8
+    [ "$(cat far-*.out | grep -c 'all is well')" = 4 ] || { tail far-*.out; fail "processes at a further site"; }
+grep -q "goes on" server-killed.out || exit 8
 done
 ssh c1 'ls -A ~/.cache/isthmus/names-met; ss -Hltn "src 127.0.0.1" | grep -v ":22 "' >left
 exit 0
 S
-isthmus-testbed run --sites 3x1 --rtt 20ms --access a=nat-ssh,b=nat-ssh -- bash all.sh "$rounds" "$messages" "${ISTHMUS_TEST_KILLS:-1}" >run.out 2>&1 || {
+isthmus-testbed run --sites 4x1 --rtt 20ms --access a=nat-ssh,b=nat-ssh,d=nat-ssh -- bash all.sh "$rounds" "$messages" "${ISTHMUS_TEST_KILLS:-1}" >run.out 2>&1 || {
     tail -n 20 run.out ./*.out
     fail "jobs behind address translation"
 }

@@ -12,12 +12,15 @@
 //!
 //! A connection that is lost is made again, with the same port N.
 
+mod beyond;
 mod client;
 mod crossing;
 mod door;
 
 use crate::happening::{Event, Met, Process};
 use crate::proving::prove;
+pub(crate) use beyond::Beyond;
+use beyond::{Inside, There};
 use client::{Client, Line, hash};
 use crossing::Crossings;
 use door::Door;
@@ -25,7 +28,8 @@ use isthmus_stage::content::hex;
 use isthmus_stage::guarded::{Guarded, random};
 use isthmus_wire::entry::{Entry, is_host};
 use isthmus_wire::question::{Ask, Kind, Refusal, Said, Scope};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -40,7 +44,7 @@ type Verdict = Result<Said, Refusal>;
 
 /// What is wanted of the host.
 enum Wish {
-    Asked(Process, u64, Ask),
+    Asked(Process, u64, Ask, Option<Beyond>),
     /// A process has ended.
     Forget(Process),
     End,
@@ -82,15 +86,16 @@ impl Meeting {
             open: HashMap::new(),
             asked: 0,
             events: events.clone(),
-            _directory: directory,
+            without: BTreeSet::new(),
+            directory,
         };
         let task = tokio::spawn(keeper.run(hears));
         Ok(Self { wishes, task })
     }
 
-    /// A process asks; the answer comes as an event.
-    pub(crate) fn ask(&self, by: Process, number: u64, ask: Ask) {
-        let _ = self.wishes.send(Wish::Asked(by, number, ask));
+    /// A process asks; the answer comes as an event. `at`: where it is, if not on this machine.
+    pub(crate) fn ask(&self, by: Process, number: u64, ask: Ask, at: Option<Beyond>) {
+        let _ = self.wishes.send(Wish::Asked(by, number, ask, at));
     }
 
     /// A process has ended.
@@ -127,7 +132,9 @@ struct Keeper {
     open: HashMap<u64, Open>,
     asked: u64,
     events: mpsc::UnboundedSender<Event>,
-    _directory: Guarded,
+    /// Sites to which the ssh connection carries nothing else, of which the user was told.
+    without: BTreeSet<String>,
+    directory: Guarded,
 }
 
 impl Keeper {
@@ -247,8 +254,8 @@ impl Keeper {
 
     async fn grant(&mut self, wish: Wish) {
         match wish {
-            Wish::Asked(by, number, ask) => {
-                if let Some(verdict) = self.consider(by, number, ask).await {
+            Wish::Asked(by, number, ask, at) => {
+                if let Some(verdict) = self.consider(by, number, ask, at.as_ref()).await {
                     self.answer(by, number, verdict);
                 }
             }
@@ -269,13 +276,13 @@ impl Keeper {
         }
     }
 
-    async fn consider(&mut self, by: Process, number: u64, ask: Ask) -> Option<Verdict> {
+    async fn consider(&mut self, by: Process, number: u64, ask: Ask, at: Option<&Beyond>) -> Option<Verdict> {
         Some(match ask {
-            Ask::Enter { port } => self.enter(by, port),
-            Ask::Cross { entries } => self.cross(by, &entries).await,
+            Ask::Enter { port } => self.enter(by, port, at).await,
+            Ask::Cross { entries } => self.cross(by, &entries, at).await,
             Ask::Leave { keys, ports } => {
                 keys.iter().for_each(|key| self.door.close(by, key));
-                ports.iter().for_each(|port| self.crossings.close(by, *port));
+                ports.iter().for_each(|port| self.crossings.close(by, *port, at));
                 Ok(Said::Done)
             }
             Ask::Publish { name, port, .. } => {
@@ -305,19 +312,44 @@ impl Keeper {
         })
     }
 
-    fn enter(&self, by: Process, port: u16) -> Verdict {
-        let key = random().map_err(|error| Refusal::new(Kind::Unable, format!("no random number: {error}")))?;
-        let (at, place) = self.client.place();
-        self.door.let_in(by, key, port)?;
+    async fn enter(&mut self, by: Process, port: u16, at: Option<&Beyond>) -> Verdict {
+        let key: [u8; 16] =
+            random().map_err(|error| Refusal::new(Kind::Unable, format!("no random number: {error}")))?;
+        let (entrance, place) = self.client.place();
+        let inside = match at {
+            None => Inside::Here(port),
+            Some(site) => self.there(site, &key, port).await?,
+        };
+        self.door.let_in(by, key, inside)?;
         Ok(Said::Entry(Entry {
             host: self.client.host().to_owned(),
             place,
-            port: at,
+            port: entrance,
             key,
         }))
     }
 
-    async fn cross(&mut self, by: Process, entries: &[Entry]) -> Verdict {
+    /// A socket here that leads to a port at a site.
+    async fn there(&mut self, site: &Beyond, key: &[u8; 16], port: u16) -> Result<Inside, Refusal> {
+        let there = There {
+            site: site.clone(),
+            port,
+            path: self.directory.path().join(format!("in-{}", hex(&key[..8]))),
+        };
+        match there.make().await {
+            Ok(()) => Ok(Inside::There(Arc::new(there))),
+            Err(why) => {
+                if self.without.insert(site.destination.clone()) {
+                    self.tell(format!(
+                        "{why}; its processes are reached by other jobs directly, or not at all"
+                    ));
+                }
+                Err(Refusal::new(Kind::Unable, why))
+            }
+        }
+    }
+
+    async fn cross(&mut self, by: Process, entries: &[Entry], at: Option<&Beyond>) -> Verdict {
         let (_, place) = self.client.place();
         if let Some(other) = entries.iter().find(|entry| entry.place != place) {
             let (theirs, ours) = (&other.host, self.client.host());
@@ -329,7 +361,7 @@ impl Keeper {
         }
         let mut ports = Vec::with_capacity(entries.len());
         for entry in entries {
-            ports.push(self.crossings.open(by, entry, &self.client).await?);
+            ports.push(self.crossings.open(by, entry, &self.client, at).await?);
         }
         Ok(Said::Ports(ports))
     }
@@ -397,12 +429,12 @@ impl Keeper {
 /// What can be done without the host, and a refusal of everything else.
 fn refuse(events: &mpsc::UnboundedSender<Event>, door: &Door, crossings: &mut Crossings, wish: Wish) {
     match wish {
-        Wish::Asked(by, number, Ask::Leave { keys, ports }) => {
+        Wish::Asked(by, number, Ask::Leave { keys, ports }, at) => {
             keys.iter().for_each(|key| door.close(by, key));
-            ports.iter().for_each(|port| crossings.close(by, *port));
+            ports.iter().for_each(|port| crossings.close(by, *port, at.as_ref()));
             let _ = events.send(Event::Met(Met::Answer(by, number, Ok(Said::Done))));
         }
-        Wish::Asked(by, number, ask) => {
+        Wish::Asked(by, number, ask, _) => {
             if let Ask::Prove {
                 secret,
                 fingerprint,

@@ -8,6 +8,7 @@
 use crate::asking::Asking;
 use crate::failure::Failure;
 use crate::masters;
+use crate::plain;
 use crate::uncopied::Fetched;
 use isthmus_job::Contact;
 use isthmus_stage::content;
@@ -24,6 +25,8 @@ use tokio::sync::{OnceCell, OwnedMutexGuard};
 
 /// How long the ssh client may take to print its configuration.
 const CONFIGURATION: Duration = Duration::from_secs(5);
+/// How long a client may take that only tells another one something.
+const TELLING: Duration = Duration::from_secs(10);
 /// Seconds for which a connection that nobody uses stays. With it the connection belongs to a process of its own, and a
 /// client that hangs can be ended without the others at its site.
 const PERSIST: u32 = 5;
@@ -114,6 +117,29 @@ impl Access {
     pub async fn own_binary(&self) -> Result<(Hash, u64), Failure> {
         let hashed = self.hashed.get_or_try_init(|| own_binary(self.binary.clone())).await;
         hashed.copied()
+    }
+
+    /// Tells the client that has the connection to a site something (`-O …`): what it answers. An error: its words.
+    pub async fn tell_client(&self, destination: &str, words: &[&str]) -> Result<String, String> {
+        let shared = self.sharing.options(self, destination).await;
+        let telling = Command::new("/bin/sh")
+            .args([
+                "-c",
+                r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#,
+                &self.ssh,
+            ])
+            .args(shared)
+            .args(words)
+            .args(["--", destination])
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        match tokio::time::timeout(TELLING, telling).await {
+            Ok(Ok(told)) if told.status.success() => Ok(String::from_utf8_lossy(&told.stdout).into_owned()),
+            Ok(Ok(told)) => Err(plain(String::from_utf8_lossy(&told.stderr).trim())),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("the ssh client does not answer".to_owned()),
+        }
     }
 
     /// What the ssh client would do for a destination: its own configuration and the user's, as `-G` prints it. Empty

@@ -4,7 +4,7 @@
 use super::answering::{answer, answer_all};
 use super::open::{Process, Worth};
 use super::{Coordinator, spawning};
-use crate::meeting::concerns;
+use crate::meeting::{Beyond, concerns};
 use crate::proving::prove;
 use crate::site::broken;
 use isthmus_job::Contact;
@@ -44,7 +44,7 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             let published = job.names.publish(by, scope, name.clone(), port.clone());
             if published.is_ok() && scope == Scope::User {
                 if let Some(meeting) = &job.meeting {
-                    meeting.ask(by, number, Ask::Publish { scope, name, port });
+                    meeting.ask(by, number, Ask::Publish { scope, name, port }, None);
                     return None;
                 }
             }
@@ -53,7 +53,7 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
         Ask::Unpublish { scope, name, port } => {
             let taken = job.names.unpublish(by, scope, &name, &port).map(|()| Said::Done);
             if let Some(meeting) = job.meeting.as_ref().filter(|_| taken.is_ok() && concerns(scope)) {
-                meeting.ask(by, number, Ask::Unpublish { scope, name, port });
+                meeting.ask(by, number, Ask::Unpublish { scope, name, port }, None);
                 return None;
             }
             taken
@@ -74,7 +74,7 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
         Ask::Lookup { scope, name } => {
             let found = job.names.look_up(scope, &name).map(Said::Port);
             if let Some(meeting) = job.meeting.as_ref().filter(|_| found.is_err() && concerns(scope)) {
-                meeting.ask(by, number, Ask::Lookup { scope, name });
+                meeting.ask(by, number, Ask::Lookup { scope, name }, None);
                 return None;
             }
             found
@@ -86,7 +86,7 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
         }
         ask @ Ask::Prove { .. } if job.meeting.is_some() => {
             if let Some(meeting) = &job.meeting {
-                meeting.ask(by, number, ask);
+                meeting.ask(by, number, ask, None);
             }
             return None;
         }
@@ -95,9 +95,9 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             fingerprint,
             keys,
         } => prove(&secret, &fingerprint, &keys, None),
-        ask @ (Ask::Enter { .. } | Ask::Cross { .. } | Ask::Leave { .. }) => match (is_here(job, by.0), &job.meeting) {
-            (Ok(()), Some(meeting)) => {
-                meeting.ask(by, number, ask);
+        ask @ (Ask::Enter { .. } | Ask::Cross { .. } | Ask::Leave { .. }) => match (place(job, by.0), &job.meeting) {
+            (Ok(at), Some(meeting)) => {
+                meeting.ask(by, number, ask, at);
                 return None;
             }
             (Err(why), Some(_)) => {
@@ -116,15 +116,20 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
     })
 }
 
-/// Whether a subjob runs on the machine of this launcher, to whose ports the ways through the host lead.
-fn is_here(job: &Coordinator, site: usize) -> Result<(), Refusal> {
+/// Where the processes of a subjob are, to whose ports the ways through the host are to lead; `None`: on this machine.
+fn place(job: &Coordinator, site: usize) -> Result<Option<Beyond>, Refusal> {
     let subjob = &job.subjobs[site];
-    match subjob.contact == Contact::Home && subjob.allocation.is_none() {
-        true => Ok(()),
-        false => Err(Refusal::new(
+    match (&subjob.contact, &subjob.allocation) {
+        (Contact::Home, None) => Ok(None),
+        (Contact::Ssh(destination), None) => Ok(Some(Beyond {
+            access: job.shared.access.clone(),
+            destination: destination.clone(),
+        })),
+        _ => Err(Refusal::new(
             Kind::Unable,
             format!(
-                "ways through the host at which jobs meet begin on the launcher's machine, and site '{}' is another one",
+                "ways through the host at which jobs meet lead to the machines that the launcher itself reaches, and not to nodes behind them as \
+                 those of site '{}'",
                 subjob.site
             ),
         )),

@@ -2,6 +2,7 @@
 //! Ports of this machine that lead through the host to processes of other jobs: one for each process that somebody of
 //! this job talks to.
 
+use super::beyond::{Beyond, PIECE};
 use super::client::Client;
 use crate::happening::Process;
 use isthmus_wire::entry::{Entry, knock};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, copy_buf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_buf};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
@@ -18,8 +19,6 @@ use tokio::task::JoinHandle;
 pub(super) const HERE: u8 = 1;
 /// It does not any more, or never has.
 pub(super) const GONE: u8 = 0;
-/// Bytes that are passed on at once.
-const PIECE: usize = 128 << 10;
 /// Most crossings of a job.
 const MAX_CROSSINGS: usize = 8192;
 /// A launcher to which no connection could be made for so long, while the host is reached, is gone.
@@ -45,6 +44,8 @@ impl Drop for Crossing {
 /// All of a job, by port.
 pub(super) struct Crossings {
     all: HashMap<u16, Crossing>,
+    /// Ports at other sites that lead to those: by site and port there.
+    backs: HashMap<(String, u16), (u16, Beyond)>,
     sockets: Sockets,
 }
 
@@ -52,12 +53,35 @@ impl Crossings {
     pub(super) fn new() -> Self {
         Self {
             all: HashMap::new(),
+            backs: HashMap::new(),
             sockets: Sockets::default(),
         }
     }
 
-    /// The port for an entry.
-    pub(super) async fn open(&mut self, by: Process, entry: &Entry, client: &Client) -> Result<u16, Refusal> {
+    /// The port for an entry, of the machine where the process is.
+    pub(super) async fn open(
+        &mut self,
+        by: Process,
+        entry: &Entry,
+        client: &Client,
+        at: Option<&Beyond>,
+    ) -> Result<u16, Refusal> {
+        let port = self.open_here(by, entry, client).await?;
+        let Some(site) = at else { return Ok(port) };
+        match site.port_to(port).await {
+            Ok(there) => {
+                self.backs
+                    .insert((site.destination.clone(), there), (port, site.clone()));
+                Ok(there)
+            }
+            Err(why) => {
+                self.close(by, port, None);
+                Err(Refusal::new(Kind::Unable, why))
+            }
+        }
+    }
+
+    async fn open_here(&mut self, by: Process, entry: &Entry, client: &Client) -> Result<u16, Refusal> {
         let cannot = |why: String| Refusal::new(Kind::Unable, format!("no way through '{}': {why}", client.host()));
         self.lead_to(entry.port, client).await.map_err(cannot)?;
         let known = self
@@ -107,8 +131,13 @@ impl Crossings {
         }
     }
 
-    /// A process does not use it any more.
-    pub(super) fn close(&mut self, by: Process, port: u16) {
+    /// A process does not use a port of its machine any more.
+    pub(super) fn close(&mut self, by: Process, port: u16, at: Option<&Beyond>) {
+        let port = match at.map(|site| self.backs.get(&(site.destination.clone(), port))) {
+            Some(Some((here, _))) => *here,
+            Some(None) => return,
+            None => port,
+        };
         let Some(crossing) = self.all.get_mut(&port) else {
             return;
         };
@@ -120,7 +149,21 @@ impl Crossings {
         }
         if crossing.users.is_empty() {
             self.all.remove(&port);
+            self.end_backs();
         }
+    }
+
+    /// Ports at other sites that lead nowhere any more.
+    fn end_backs(&mut self) {
+        let all = &self.all;
+        self.backs.retain(|_, (here, site)| {
+            let leads = all.contains_key(here);
+            if !leads {
+                let (site, here) = (site.clone(), *here);
+                tokio::spawn(async move { site.end_port_to(here).await });
+            }
+            leads
+        });
     }
 
     /// A process has ended.
@@ -129,6 +172,7 @@ impl Crossings {
             crossing.users.remove(&by);
             !crossing.users.is_empty()
         });
+        self.end_backs();
     }
 }
 
@@ -211,16 +255,4 @@ async fn pass(inner: TcpStream, path: PathBuf, key: &[u8; 16], tell: &tokio::syn
     } else {
         out.abort();
     }
-}
-
-/// Passes on what comes from either until both have ended.
-pub(super) async fn both_ways(a: TcpStream, b: TcpStream) {
-    let ((from_a, to_a), (from_b, to_b)) = (a.into_split(), b.into_split());
-    tokio::join!(one_way(from_a, to_b), one_way(from_b, to_a));
-}
-
-async fn one_way(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
-    let mut from = BufReader::with_capacity(PIECE, from);
-    let _ = copy_buf(&mut from, &mut to).await;
-    let _ = to.shutdown().await;
 }

@@ -2,7 +2,8 @@
 //! Where connections of other jobs come in from the host. A stranger has three seconds to show the key of an entry;
 //! more strangers than there are places wait in the system's queue.
 
-use super::crossing::{GONE, HERE, both_ways};
+use super::beyond::{Inside, both_ways};
+use super::crossing::{GONE, HERE};
 use crate::happening::Process;
 use isthmus_wire::entry::{KNOCK, knocked};
 use isthmus_wire::question::{Kind, Refusal};
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -23,8 +24,8 @@ const MAX_ENTRIES: usize = 1 << 16;
 /// Most connections that came in and have not ended.
 const MAX_GUESTS: usize = 4096;
 
-/// By key: whose entry it is, and the port where its process listens.
-type Entries = Arc<Mutex<HashMap<[u8; 16], (Process, u16)>>>;
+/// By key: whose entry it is, and where its process listens.
+type Entries = Arc<Mutex<HashMap<[u8; 16], (Process, Inside)>>>;
 
 pub(super) struct Door {
     port: u16,
@@ -38,7 +39,7 @@ impl Drop for Door {
     }
 }
 
-fn locked(entries: &Entries) -> MutexGuard<'_, HashMap<[u8; 16], (Process, u16)>> {
+fn locked(entries: &Entries) -> MutexGuard<'_, HashMap<[u8; 16], (Process, Inside)>> {
     entries.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -56,8 +57,8 @@ impl Door {
         self.port
     }
 
-    /// From now on this key leads to a port of this machine.
-    pub(super) fn let_in(&self, by: Process, key: [u8; 16], port: u16) -> Result<(), Refusal> {
+    /// From now on this key leads to a process.
+    pub(super) fn let_in(&self, by: Process, key: [u8; 16], inside: Inside) -> Result<(), Refusal> {
         let mut entries = locked(&self.entries);
         if entries.len() >= MAX_ENTRIES {
             let why = format!(
@@ -65,7 +66,7 @@ impl Door {
             );
             return Err(Refusal::new(Kind::Unable, why));
         }
-        entries.insert(key, (by, port));
+        entries.insert(key, (by, inside));
         Ok(())
     }
 
@@ -73,13 +74,20 @@ impl Door {
     pub(super) fn close(&self, by: Process, key: &[u8; 16]) {
         let mut entries = locked(&self.entries);
         if entries.get(key).is_some_and(|(owner, _)| *owner == by) {
-            entries.remove(key);
+            if let Some((_, inside)) = entries.remove(key) {
+                inside.end();
+            }
         }
     }
 
     /// A process has ended.
     pub(super) fn forget(&self, by: Process) {
-        locked(&self.entries).retain(|_, (owner, _)| *owner != by);
+        locked(&self.entries).retain(|_, (owner, inside)| {
+            if *owner == by {
+                inside.end();
+            }
+            *owner != by
+        });
     }
 }
 
@@ -103,17 +111,16 @@ async fn answer(listener: TcpListener, entries: Entries) {
             let Some(key) = came.ok().and_then(Result::ok).and_then(|_| knocked(&knock)) else {
                 return;
             };
-            let known = locked(&entries).get(&key).copied();
+            let known = locked(&entries).get(&key).cloned();
             let Ok(_guest) = guests.try_acquire_owned() else { return };
             let inside = match known {
-                Some((_, port)) => TcpStream::connect(("127.0.0.1", port)).await.ok(),
+                Some((_, inside)) => inside.connect().await,
                 None => None,
             };
             let Some(inside) = inside else {
                 let _ = stream.write_all(&[GONE]).await;
                 return;
             };
-            let _ = inside.set_nodelay(true);
             if stream.write_all(&[HERE]).await.is_ok() {
                 both_ways(stream, inside).await;
             }
@@ -125,6 +132,7 @@ async fn answer(listener: TcpListener, entries: Entries) {
 mod tests {
     use super::*;
     use isthmus_wire::entry::knock;
+    use tokio::net::TcpStream;
 
     async fn says(port: u16, words: &[u8]) -> Option<u8> {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("it listens");
@@ -142,7 +150,7 @@ mod tests {
         let door = Door::open().expect("a port");
         let inside = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = inside.local_addr().expect("it has one").port();
-        door.let_in((0, 1), [1; 16], port).expect("there is room");
+        door.let_in((0, 1), [1; 16], Inside::Here(port)).expect("there is room");
         let mut idle = Vec::new();
         for _ in 0..300 {
             idle.push(
@@ -162,7 +170,7 @@ mod tests {
         );
         door.close((0, 1), &[1; 16]);
         assert_eq!(says(door.port(), &knock(&[1; 16])).await, Some(GONE), "an old one");
-        door.let_in((0, 1), [3; 16], port).expect("there is room");
+        door.let_in((0, 1), [3; 16], Inside::Here(port)).expect("there is room");
         door.forget((0, 1));
         assert_eq!(
             says(door.port(), &knock(&[3; 16])).await,

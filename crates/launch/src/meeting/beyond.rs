@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes on other machines than their launcher's: the launcher's own ssh connection to their site carries what
+//! goes to and from the host at which jobs meet.
+//!
+//! ```text
+//!  site                          this machine                              the host
+//!    process listens  <--- ssh -L: a socket here  <--- door  <---------------
+//!    process dials  ---> ssh -R: a port there ---> crossing  --------------->
+//! ```
+//! Ways belong to that connection: when it has broken, those to a process that listens are made again when somebody
+//! comes, those for a process that dials when it asks again.
+
+use isthmus_reach::Access;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, copy_buf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Bytes that are passed on at once.
+pub(super) const PIECE: usize = 128 << 10;
+
+/// A site that this launcher reaches by ssh.
+#[derive(Clone, Debug)]
+pub(crate) struct Beyond {
+    pub(crate) access: Arc<Access>,
+    pub(crate) destination: String,
+}
+
+impl Beyond {
+    /// A port there that leads to one of this machine.
+    pub(super) async fn port_to(&self, port: u16) -> Result<u16, String> {
+        let told = self.tell("forward", "-R", &back(port)).await?;
+        told.trim()
+            .parse()
+            .map_err(|_| "the ssh client has not said which port the server has chosen".to_owned())
+    }
+
+    /// It is not needed any more.
+    pub(super) async fn end_port_to(&self, port: u16) {
+        // With the connection it ends in any case.
+        let _ = self.tell("cancel", "-R", &back(port)).await;
+    }
+
+    /// The ssh client that has the connection is told something.
+    async fn tell(&self, verb: &str, direction: &str, way: &str) -> Result<String, String> {
+        let told = self
+            .access
+            .tell_client(&self.destination, &["-O", verb, direction, way])
+            .await;
+        told.map_err(|why| {
+            format!(
+                "the ssh connection to '{}' carries nothing else: {why}",
+                self.destination
+            )
+        })
+    }
+}
+
+fn back(port: u16) -> String {
+    format!("127.0.0.1:0:127.0.0.1:{port}")
+}
+
+/// Where a process listens.
+#[derive(Clone, Debug)]
+pub(super) enum Inside {
+    /// At a port of this machine.
+    Here(u16),
+    /// At one of another machine, to which a socket here leads.
+    There(Arc<There>),
+}
+
+/// A port at a site.
+#[derive(Debug)]
+pub(super) struct There {
+    pub(super) site: Beyond,
+    pub(super) port: u16,
+    /// Of the socket.
+    pub(super) path: PathBuf,
+}
+
+/// A connection to a process.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+impl Inside {
+    /// The process; `None`: nobody listens.
+    pub(super) async fn connect(&self) -> Option<Box<dyn Stream>> {
+        match self {
+            Self::Here(port) => {
+                let stream = TcpStream::connect(("127.0.0.1", *port)).await.ok()?;
+                let _ = stream.set_nodelay(true);
+                Some(Box::new(stream))
+            }
+            Self::There(there) => {
+                if let Ok(stream) = UnixStream::connect(&there.path).await {
+                    return Some(Box::new(stream));
+                }
+                there.make().await.ok()?;
+                Some(Box::new(UnixStream::connect(&there.path).await.ok()?))
+            }
+        }
+    }
+}
+
+impl Inside {
+    /// It is not needed any more.
+    pub(super) fn end(&self) {
+        if let Self::There(there) = self {
+            let there = Arc::clone(there);
+            tokio::spawn(async move { there.end().await });
+        }
+    }
+}
+
+impl There {
+    fn way(&self) -> String {
+        let path: &Path = &self.path;
+        format!("{}:127.0.0.1:{}", path.display(), self.port)
+    }
+
+    /// The socket leads there from now on.
+    pub(super) async fn make(&self) -> Result<(), String> {
+        // That of a connection that has ended stays.
+        let _ = std::fs::remove_file(&self.path);
+        self.site.tell("forward", "-L", &self.way()).await.map(drop)
+    }
+
+    /// It is not needed any more.
+    async fn end(&self) {
+        let _ = self.site.tell("cancel", "-L", &self.way()).await;
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Passes on what comes from either until both have ended.
+pub(super) async fn both_ways(a: impl Stream, b: impl Stream) {
+    let ((from_a, to_a), (from_b, to_b)) = (tokio::io::split(a), tokio::io::split(b));
+    tokio::join!(one_way(from_a, to_b), one_way(from_b, to_a));
+}
+
+async fn one_way(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
+    let mut from = BufReader::with_capacity(PIECE, from);
+    let _ = copy_buf(&mut from, &mut to).await;
+    let _ = to.shutdown().await;
+}
