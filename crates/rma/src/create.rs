@@ -15,7 +15,8 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::SharedMemory;
 
 use crate::epoch::Epoch;
-use crate::far::{self, Far};
+use crate::far::Far;
+use crate::far::make::{open, take_frames};
 use crate::hints::Hints;
 use crate::locks;
 use crate::parts::{Part, Parts};
@@ -145,7 +146,7 @@ impl Window {
         let near = near_for(world, program, flavor, together)?;
         let node = of_node(program, near.as_deref());
         let far = near.clone().map(Far::new);
-        let unlike = far.is_some() && far::take_frames(world, &comm);
+        let unlike = far.is_some() && take_frames(world, &comm);
         let provided = match &far {
             None => lay_out(flavor, &said),
             Some(far) => lay_out_node(flavor, &said, far),
@@ -172,7 +173,7 @@ impl Window {
         });
         if window.far.is_some() {
             // Nobody operates on it before all hear of it.
-            far::open(&window);
+            open(&window);
             members::meet(world, program)?;
         }
         Ok(window)

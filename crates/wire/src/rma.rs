@@ -27,8 +27,8 @@
 //! What is kept has [`MOST_TYPE_BYTES`] at most, together. `length`: bytes of data that come, or are asked for.
 //! `first`: the byte of the stream of the type with which they begin. Data are as their sender represents them, what
 //! comes counts as at the origin, what is asked for as at the target. What a peer sends is applied in
-//! the order in which it was sent. The bit `common` of Operate, Data and Bundle says whether they follow an odd number of
-//! fences.
+//! the order in which it was sent. The bit `common` of Operate, Data and Bundle says whether they follow an odd number
+//! of fences.
 
 pub mod bundle;
 

@@ -18,7 +18,7 @@ use isthmus_wire::rma::{Failure, Operation, What};
 
 use super::landing::Landing;
 use super::open::Open;
-use super::outgoing::{Key, Leaving, Memory, Outgoing, halves, header, key};
+use super::outgoing::{Among, Key, Leaving, Memory, Outgoing, halves, header, key};
 use crate::window::Window;
 
 /// The window that a frame of a peer names. Equal numbers of two worlds have no member in common.
@@ -150,10 +150,10 @@ impl Desk {
         &mut self,
         port: &mut Port<'_>,
         peer: Peer,
-        of: (u32, bool),
+        among: Among,
         operation: &Operation<'_>,
     ) -> Option<u64> {
-        let bytes = self.out.bundle(port, peer, of, operation)?;
+        let bytes = self.out.bundle(port, peer, among, operation)?;
         port.count(self.counted[1], peer, bytes);
         Some(bytes)
     }

@@ -12,7 +12,7 @@ use isthmus_wire::frame::protocol;
 use super::Far;
 use super::desk::Desk;
 
-/// Frames about windows are taken from now on. True: members of this one represent data differently from this process.
+/// Frames about windows are taken from now on. True: members of this one represent data differently.
 pub(crate) fn take_frames(world: &World, comm: &Comm) -> bool {
     register(world);
     let mut engine = world.engine().lock();

@@ -61,10 +61,16 @@ pub(super) struct Outgoing {
     bundles: HashMap<Peer, Bundled>,
 }
 
-/// Operations that leave together, and of which window and fences ([`Counts`](super::counts)) they are.
+/// Of which window operations are, and whether they follow an odd fence ([`Counts`](super::counts)).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Among {
+    pub(super) context: u32,
+    pub(super) odd: bool,
+}
+
+/// Operations that leave together.
 struct Bundled {
-    context: u32,
-    odd: bool,
+    among: Among,
     operations: Bundle,
 }
 
@@ -96,30 +102,26 @@ impl Outgoing {
         }
     }
 
-    /// Puts an operation of a window, which follows an odd fence or not, behind others that leave together, if others
-    /// wait to leave for this peer: then it would have to wait too, and heads would be most of many short ones. Gives
-    /// the bytes that it takes.
+    /// Puts an operation behind others that leave together, if others wait to leave for this peer: it would have to
+    /// wait too, and heads would be most of many short ones. Gives the bytes that it takes.
     pub(super) fn bundle(
         &mut self,
         port: &mut Port<'_>,
         peer: Peer,
-        (context, odd): (u32, bool),
+        among: Among,
         operation: &Operation<'_>,
     ) -> Option<u64> {
         if !self.waiting.contains_key(&peer) || !Bundle::suits(operation) {
             return None;
         }
-        let fits = |bundled: &Bundled| {
-            bundled.context == context && bundled.odd == odd && bundled.operations.has_room(operation)
-        };
+        let fits = |bundled: &Bundled| bundled.among == among && bundled.operations.has_room(operation);
         if self.bundles.get(&peer).is_some_and(|bundled| !fits(bundled)) {
             self.release(port, peer);
         }
         let bundled = match self.bundles.entry(peer) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => entry.insert(Bundled {
-                context,
-                odd,
+                among,
                 operations: Bundle::default(),
             }),
         };
@@ -133,19 +135,14 @@ impl Outgoing {
 
     /// What waits for others to leave does so no longer.
     pub(super) fn release(&mut self, port: &mut Port<'_>, peer: Peer) {
-        let Some(Bundled {
-            context,
-            odd,
-            operations,
-        }) = self.bundles.remove(&peer)
-        else {
+        let Some(Bundled { among, operations }) = self.bundles.remove(&peer) else {
             return;
         };
-        let mut head = header(What::Bundle, context, operations.length() as u32, 0);
-        head.common = odd;
+        let mut head = header(What::Bundle, among.context, operations.length() as u32, 0);
+        head.common = among.odd;
         let payload = SendBuffer::owned(operations.into_bytes().into());
         // Who is lost is told by others.
-        let _ = self.send(port, peer, head, (payload, Memory::Own), None);
+        let _ = self.send(port, peer, head, payload, Memory::Own, None);
     }
 
     /// Nothing reaches this peer any more.
@@ -159,13 +156,13 @@ impl Outgoing {
         port: &mut Port<'_>,
         peer: Peer,
         header: Header,
-        payload: (SendBuffer, Memory),
+        (payload, memory): (SendBuffer, Memory),
         request: Option<Request>,
     ) -> Result<Sending, EngineError> {
         if !self.bundles.is_empty() {
             self.release(port, peer);
         }
-        self.send(port, peer, header, payload, request)
+        self.send(port, peer, header, payload, memory, request)
     }
 
     fn send(
@@ -173,7 +170,8 @@ impl Outgoing {
         port: &mut Port<'_>,
         peer: Peer,
         header: Header,
-        (payload, memory): (SendBuffer, Memory),
+        payload: SendBuffer,
+        memory: Memory,
         request: Option<Request>,
     ) -> Result<Sending, EngineError> {
         self.names += 1;

@@ -11,7 +11,7 @@ use isthmus_wire::rma::{Does, Operation, SHORT, What};
 use super::counts::Counts;
 use super::desk::Desk;
 use super::landing::Landing;
-use super::outgoing::{Key, header};
+use super::outgoing::{Among, Key, header};
 use super::types::Name;
 use super::with_desk;
 use crate::data::When;
@@ -172,7 +172,11 @@ fn operate(
             datatype: &name.described,
             data: &short,
         };
-        if let Some(bytes) = desk.bundle(port, way.peer, (way.context, counts.is_odd()), &operation) {
+        let among = Among {
+            context: way.context,
+            odd: counts.is_odd(),
+        };
+        if let Some(bytes) = desk.bundle(port, way.peer, among, &operation) {
             counts.send(way.rank, bytes);
             return Ok(());
         }
