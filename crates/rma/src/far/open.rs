@@ -361,3 +361,16 @@ impl Open {
         self.go_on(port, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::far::Far;
+
+    #[test]
+    fn a_window_over_nodes_is_small_whatever_its_members() {
+        // Programs have thousands of windows. What is known of a member is there when it has been reached.
+        let sizes = [size_of::<Far>(), size_of::<Open>(), size_of::<Window>()];
+        assert!(sizes[0] <= 24 && sizes[1] <= 72 && sizes[2] <= 264, "{sizes:?}");
+    }
+}
